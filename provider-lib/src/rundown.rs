@@ -42,7 +42,10 @@ pub enum Reason {
 }
 
 /// The size of a cache line in bytes: `SYSTEM_CACHE_ALIGNMENT_SIZE` of ntddk.h.
-#[cfg_attr(loom, expect(dead_code, reason = "the model has a slot in each stripe"))]
+#[cfg_attr(
+    loom,
+    expect(dead_code, reason = "the model has a slot in each stripe")
+)]
 pub const LINE: usize = if cfg!(target_arch = "aarch64") {
     128
 } else {

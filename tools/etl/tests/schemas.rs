@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::process::Command;
 
+use etl_file::decode::Value;
 use etl_file::read::{Event, PointerSize};
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
 use etl_file::write::{Buffer, Finish, LogFile};
@@ -271,7 +272,7 @@ fn damaged_descriptions_are_refused() {
         refused(whole[..expected - 1].to_vec()),
         short(expected - 1, expected)
     );
-    assert_eq!(put(48, 2), SchemaError::Source(2));
+    assert_eq!(put(48, 4), SchemaError::Source(4));
     let present = whole.len();
     let name = |offset| SchemaError::Text {
         what: "provider's name",
@@ -473,4 +474,40 @@ for record in ETL(open(sys.argv[1], 'rb')):
         let digits: String = etl_file::show::Hex(&payload).to_string();
         assert!(payloads.contains(digits.as_str()), "{digits}");
     }
+}
+
+#[test]
+fn the_events_that_hold_schemas_are_no_problems() {
+    let [map, _] = schema_fixture::sample_maps();
+    let event = etl_file::kernel::decode(&info(&sample())).unwrap();
+    assert_eq!(event.class_name.as_deref(), Some("EventMetadata"));
+    assert_eq!(event.event_name.as_deref(), Some("EventInfo"));
+    assert_eq!(event.problems, []);
+    assert_eq!(event.field("ProviderGuid"), Some(&Value::Guid(PROVIDER)));
+    assert_eq!(event.field("EventId").unwrap().to_string(), "5");
+    assert!(event.leftover.is_empty());
+    let event = etl_file::kernel::decode(&classic(33, map.clone())).unwrap();
+    assert_eq!(event.event_name.as_deref(), Some("MapInfo"));
+    assert_eq!(event.problems, []);
+    assert_eq!(event.field("Data"), Some(&Value::Binary(map)));
+}
+
+#[test]
+fn descriptions_of_other_sources_are_no_defects_and_hide_none() {
+    let of = |source| {
+        let one = EventInfo { source, ..sample() };
+        info(&one)
+    };
+    // One of them is in the trace twice.
+    let records = [of(3), of(3), of(1), of(2), of(0)];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts {
+        events: 1,
+        other_sources: 3,
+        ..Counts::default()
+    };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    assert_eq!(event.fields.len(), 9);
 }

@@ -52,6 +52,11 @@ pub enum SchemaError {
 
 /// `DecodingSource` of the events of manifests (`DecodingSourceXMLFile`).
 const SOURCE_MANIFEST: u32 = 0;
+/// `DecodingSource` of the events of WBEM, WPP and `TraceLogging`.
+const OTHER_SOURCES: std::ops::RangeInclusive<u32> = 1..=3;
+/// The size of what tells apart the descriptions of other sources: the GUIDs of provider and event,
+/// the event's descriptor and the source.
+pub const IDENTITY: usize = 52;
 /// The size of `TRACE_EVENT_INFO` without its properties.
 const EVENT_INFO: usize = 112;
 /// The size of `EVENT_PROPERTY_INFO`.
@@ -106,12 +111,36 @@ pub struct MapInfo {
     pub map: ValueMap,
 }
 
-/// Returns the provider, id and version that a `TRACE_EVENT_INFO` describes.
-pub fn key(bytes: &[u8]) -> Option<(Guid, u16, u8)> {
-    let mut c = Cursor::new(bytes);
-    let provider = Guid::from_bytes(c.array()?);
-    c.take(16)?; // EventGuid
-    Some((provider, c.u16()?, c.u8()?))
+/// The event that a `TRACE_EVENT_INFO` describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub provider: Guid,
+    pub id: u16,
+    pub version: u8,
+    /// `DecodingSource`: descriptions from other sources have ids of their own.
+    source: u32,
+}
+
+impl Key {
+    /// Reads the key of a `TRACE_EVENT_INFO`. The source of a cut one is a manifest.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut c = Cursor::new(bytes);
+        let provider = Guid::from_bytes(c.array()?);
+        c.take(16)?; // EventGuid
+        let (id, version) = (c.u16()?, c.u8()?);
+        let source = c.take(13).and_then(|_| c.u32());
+        Some(Self {
+            provider,
+            id,
+            version,
+            source: source.unwrap_or(SOURCE_MANIFEST),
+        })
+    }
+
+    /// Returns true if the event is one of WBEM, WPP or `TraceLogging`.
+    pub fn is_of_another_source(&self) -> bool {
+        OTHER_SOURCES.contains(&self.source)
+    }
 }
 
 /// The strings of a structure, by their offsets from its start.

@@ -8,7 +8,7 @@
 mod envelope;
 mod event_info;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::io::{Read, Seek};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::read::{ReadError, TraceFile, parse_event};
 use crate::record::EventDescriptor;
 
 use envelope::{Assembly, Chunk, is_chunk};
-use event_info::EventInfo;
 pub use event_info::SchemaError;
+use event_info::{EventInfo, Key};
 
 /// The class of the classic events that hold schemas.
 pub const METADATA_CLASS: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
@@ -120,6 +120,9 @@ pub struct Counts {
     pub maps: usize,
     /// Manifests of event sources.
     pub manifests: usize,
+    /// Descriptions of events of WBEM, WPP and `TraceLogging`, which are not used: such events need
+    /// none, or are not decoded.
+    pub other_sources: usize,
     /// Schemas that are left out because their total size exceeds the limit.
     pub dropped: usize,
     /// Schemas that are damaged, or that contain parts that cannot be used.
@@ -145,8 +148,10 @@ pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadE
 /// Gathers the schemas of a trace.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// By provider, event id and version, the first `TRACE_EVENT_INFO`.
-    events: HashMap<(Guid, u16, u8), Vec<u8>>,
+    /// By event, the first `TRACE_EVENT_INFO`.
+    events: BTreeMap<Key, Vec<u8>>,
+    /// The starts of the descriptions of events without a manifest.
+    other_sources: BTreeSet<[u8; event_info::IDENTITY]>,
     /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it.
     maps: HashSet<Vec<u8>>,
     /// By provider and process, the incomplete manifest.
@@ -217,10 +222,17 @@ impl Collector {
     fn metadata(&mut self, opcode: u8, payload: &[u8]) {
         match opcode {
             EVENT_INFO => {
-                let Some(key) = event_info::key(payload) else {
+                let Some(key) = Key::parse(payload) else {
                     return;
                 };
-                if !self.events.contains_key(&key) && self.has_room(payload.len()) {
+                if key.is_of_another_source() {
+                    if let Some(identity) = payload.first_chunk()
+                        && !self.other_sources.contains(identity)
+                        && self.has_room(identity.len())
+                    {
+                        self.other_sources.insert(*identity);
+                    }
+                } else if !self.events.contains_key(&key) && self.has_room(payload.len()) {
                     self.events.insert(key, payload.to_vec());
                 }
             }
@@ -279,6 +291,7 @@ impl Collector {
         let mut schemas = Schemas {
             counts: Counts {
                 dropped: self.dropped,
+                other_sources: self.other_sources.len(),
                 ..Counts::default()
             },
             ..Schemas::default()
@@ -291,16 +304,16 @@ impl Collector {
             }
         }
         let mut providers: HashMap<Guid, Provider> = HashMap::new();
-        for ((provider, id, version), payload) in &self.events {
+        for (key, payload) in &self.events {
             match event_info::event_info(payload, &|guid, name| maps.get(guid, name)) {
                 Ok(info) => {
                     schemas.counts.events += 1;
                     add_event(providers.entry(info.provider).or_default(), info);
                 }
                 Err(why) => schemas.defect(Defect::Event {
-                    provider: *provider,
-                    id: *id,
-                    version: *version,
+                    provider: key.provider,
+                    id: key.id,
+                    version: key.version,
                     why,
                 }),
             }
@@ -467,7 +480,11 @@ impl fmt::Display for Counts {
             "{} events, {} maps, {} manifests",
             self.events, self.maps, self.manifests
         )?;
-        for (count, what) in [(self.dropped, "left out"), (self.defective, "defective")] {
+        for (count, what) in [
+            (self.other_sources, "of other sources"),
+            (self.dropped, "left out"),
+            (self.defective, "defective"),
+        ] {
             if count != 0 {
                 write!(f, ", {count} {what}")?;
             }
