@@ -275,13 +275,13 @@ fn damaged_descriptions_are_refused() {
     assert_eq!(put(48, 4), SchemaError::Source(4));
     let present = whole.len();
     let name = |offset| SchemaError::Text {
-        what: "provider's name",
+        what: "property's name",
         offset,
         present,
     };
-    assert_eq!(put(52, u32::MAX), name(u32::MAX));
+    assert_eq!(put(112 + 4, u32::MAX), name(u32::MAX));
     let last = u32::try_from(present - 1).unwrap();
-    assert_eq!(put(52, last), name(last), "no NUL follows");
+    assert_eq!(put(112 + 4, last), name(last), "no NUL follows");
     let expected = 112 + 24 * 0xFFFF_FFFF_usize;
     assert_eq!(put(100, u32::MAX), short(present, expected));
     let top = SchemaError::Index {
@@ -510,4 +510,46 @@ fn descriptions_of_other_sources_are_no_defects_and_hide_none() {
     assert_eq!(counts, expected);
     let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
     assert_eq!(event.fields.len(), 9);
+}
+
+#[test]
+fn names_that_cannot_be_read_are_left_out() {
+    let whole = sample().encode();
+    let data = schema_fixture::sample_data();
+    // Provider, level, channel, keywords, task, opcode, message, event, and the map of `Kind`.
+    for at in [52, 56, 60, 64, 68, 72, 76, 92, 112 + 24 + 12] {
+        for offset in [u32::MAX, u32::try_from(whole.len() - 1).unwrap()] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&offset.to_le_bytes());
+            let (catalog, counts, defects) = collect(&[classic(32, bytes)], Catalog::new());
+            assert_eq!((counts.events, defects), (1, vec![]), "{at}");
+            let event = decoded(&sample(), &data, &catalog);
+            assert_eq!((event.fields.len(), event.problems), (9, vec![]), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_keywords_may_end_with_the_data() {
+    let mut bytes = sample().encode();
+    let list = u32::try_from(bytes.len()).unwrap();
+    bytes[64..68].copy_from_slice(&list.to_le_bytes());
+    let units = "Send\0Receive\0".encode_utf16();
+    bytes.extend(units.flat_map(u16::to_le_bytes));
+    let (catalog, ..) = collect(&[classic(32, bytes)], Catalog::new());
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
+    assert_eq!(keywords, ["Send", "Receive"]);
+}
+
+#[test]
+fn a_custom_schema_is_no_map() {
+    let mut info = sample();
+    info.properties[1].flags = 0x80;
+    let [kinds, _] = schema_fixture::sample_maps();
+    let records = [self::info(&info), classic(33, kinds)];
+    let (catalog, counts, _) = collect(&records, Catalog::new());
+    assert_eq!(counts.events, 1);
+    let event = decoded(&info, &schema_fixture::sample_data(), &catalog);
+    assert_eq!(fields(&event)[1], "Kind=2");
 }

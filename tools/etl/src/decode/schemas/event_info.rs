@@ -80,6 +80,8 @@ mod property_flags {
     pub const PARAM_COUNT: u32 = 0x04;
     /// The count is fixed, also if it is 1.
     pub const FIXED_COUNT: u32 = 0x20;
+    /// The offset of the map's name is that of a custom schema.
+    pub const CUSTOM_SCHEMA: u32 = 0x80;
 }
 
 /// `EVENT_MAP_INFO.Flag`: a map of the kind that names bits.
@@ -159,12 +161,18 @@ impl Texts<'_> {
         Ok((!text.is_empty()).then(|| text.into()))
     }
 
-    /// Returns the strings at an offset, up to an empty one.
-    fn list(self, what: &'static str, offset: u32) -> Result<Vec<Arc<str>>, SchemaError> {
+    /// Returns the string at an offset, or none if it cannot be read: an event is decoded without it.
+    fn optional(self, what: &'static str, offset: u32) -> Option<Arc<str>> {
+        self.get(what, offset).ok().flatten()
+    }
+
+    /// Returns the strings at an offset, up to an empty one or to one that cannot be read.
+    fn list(self, what: &'static str, offset: u32) -> Vec<Arc<str>> {
         let mut all = Vec::new();
         let mut next = offset;
-        while next != 0 {
-            let (text, bytes) = self.at(what, next)?;
+        while next != 0
+            && let Ok((text, bytes)) = self.at(what, next)
+        {
             let text = text.trim_end();
             if text.is_empty() {
                 break;
@@ -172,7 +180,7 @@ impl Texts<'_> {
             all.push(text.into());
             next = next.saturating_add(bytes);
         }
-        Ok(all)
+        all
     }
 
     /// Returns the string at an offset, and its size with the NUL.
@@ -237,13 +245,13 @@ pub fn event_info(
     Ok(EventInfo {
         provider: fixed.provider,
         descriptor: fixed.descriptor,
-        provider_name: texts.get("provider's name", fixed.provider_name)?,
-        event_name: texts.get("event's name", fixed.event_name)?,
-        level: texts.get("level's name", fixed.level)?,
-        task: texts.get("task's name", fixed.task)?,
-        opcode: texts.get("opcode's name", fixed.opcode)?,
-        keywords: texts.list("keywords' names", fixed.keywords)?,
-        message: texts.get("message", fixed.message)?,
+        provider_name: texts.optional("provider's name", fixed.provider_name),
+        event_name: texts.optional("event's name", fixed.event_name),
+        level: texts.optional("level's name", fixed.level),
+        task: texts.optional("task's name", fixed.task),
+        opcode: texts.optional("opcode's name", fixed.opcode),
+        keywords: texts.list("keywords' names", fixed.keywords),
+        message: texts.optional("message", fixed.message),
         fields,
     })
 }
@@ -433,7 +441,12 @@ impl Properties<'_> {
         } else {
             Length::Natural
         };
-        let map = self.texts.get("map's name", property.map)?;
+        // With a schema of its own, the offset leads to that instead of a name.
+        let map = if property.has(property_flags::CUSTOM_SCHEMA) {
+            None
+        } else {
+            self.texts.optional("map's name", property.map)
+        };
         Ok(Some(Field {
             name,
             in_type,
