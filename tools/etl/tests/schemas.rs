@@ -11,7 +11,8 @@ use etl_file::read::{Event, PointerSize};
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
 use etl_file::write::{Buffer, Finish, LogFile};
 use etl_file::{
-    Catalog, Decoded, EncodedRecord, EventRecord, FileTime, Guid, LogFileHeader, decode,
+    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, FileTime, Guid, LogFileHeader,
+    decode,
 };
 use schema_fixture::{EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample};
 
@@ -552,4 +553,47 @@ fn a_custom_schema_is_no_map() {
     assert_eq!(counts.events, 1);
     let event = decoded(&info, &schema_fixture::sample_data(), &catalog);
     assert_eq!(fields(&event)[1], "Kind=2");
+}
+
+#[test]
+fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() {
+    let part = |process, xml: &str| {
+        chunk(PROVIDER, process, xml.as_bytes(), 1, 0)
+            .encode()
+            .unwrap()
+    };
+    let five = manifest("Five");
+    let six = manifest("Six").replace("value=\"5\"", "value=\"6\"");
+    let of_six = EventInfo {
+        descriptor: EventDescriptor {
+            id: 6,
+            ..sample().descriptor
+        },
+        ..sample()
+    };
+    for records in [
+        [part(1, &five), part(2, &six)],
+        [part(1, &six), part(2, &five)],
+    ] {
+        let (catalog, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, defects), (2, vec![]));
+        let one = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+        assert_eq!(fields(&one), ["Five=9"]);
+        let other = decoded(&of_six, &[8, 0, 0, 0], &catalog);
+        assert_eq!(fields(&other), ["Six=8"]);
+    }
+    // Of two that describe an event differently, the last one is used.
+    for names in [["Old", "New"], ["New", "Old"]] {
+        let records = names.map(|name| part(1, &manifest(name)));
+        let (catalog, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, counts.defective), (2, 1));
+        let expected = Defect::Contradiction {
+            provider: PROVIDER,
+            id: 5,
+            version: 2,
+        };
+        assert_eq!(defects, [expected]);
+        let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+        assert_eq!(fields(&event), [format!("{}=9", names[1])]);
+    }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text};
 
 pub use error::LoadError;
+pub(super) use index::providers;
 pub use provider::{EventDefinition, Provider};
 
 use etw_wire::Guid;
@@ -67,7 +68,7 @@ impl Catalog {
 
     /// Adds the providers of a manifest, and replaces those that are already in the catalog.
     pub fn add_model(&mut self, manifest: &Manifest) {
-        self.insert(index::providers(manifest));
+        self.insert(providers(manifest));
     }
 
     /// Adds providers, and replaces those that are already in the catalog.

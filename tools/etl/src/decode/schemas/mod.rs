@@ -8,6 +8,7 @@
 mod envelope;
 mod event_info;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::io::{Read, Seek};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use etw_manifest::{ManifestError, Skipped, read_lenient};
 use etw_wire::Guid;
 
-use super::catalog::{Catalog, EventDefinition, Provider};
+use super::catalog::{self, Catalog, EventDefinition, Provider};
 use super::payload::Fields;
 use super::schema::{Schema, ValueMap};
 use super::value::Value;
@@ -98,6 +99,20 @@ pub enum Defect {
         /// The part.
         why: Skipped,
     },
+    /// Manifests of an event source describe an event differently. The last one in the trace is
+    /// used.
+    #[error(
+        "the trace's manifests of provider {provider} describe the fields of event {id} version \
+         {version} differently; the last one is used"
+    )]
+    Contradiction {
+        /// The provider.
+        provider: Guid,
+        /// The event's id.
+        id: u16,
+        /// The event's version.
+        version: u8,
+    },
     /// Chunks of an event source's manifest are missing.
     #[error(
         "the trace's manifest of provider {provider} in process {process} is incomplete: chunks are \
@@ -145,6 +160,15 @@ pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadE
     Ok(collector.finish())
 }
 
+/// The place of a complete manifest in a trace.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    /// The number of the manifest.
+    number: usize,
+    /// The provider and the process that first wrote it.
+    writer: (Guid, u32),
+}
+
 /// Gathers the schemas of a trace.
 #[derive(Debug, Default)]
 pub struct Collector {
@@ -156,8 +180,8 @@ pub struct Collector {
     maps: HashSet<Vec<u8>>,
     /// By provider and process, the incomplete manifest.
     pending: HashMap<(Guid, u32), Assembly>,
-    /// Complete manifests, with the provider and the process of the first one.
-    manifests: HashMap<Vec<u8>, (Guid, u32)>,
+    /// Complete manifests: by text, their numbers in the order of the trace.
+    manifests: BTreeMap<Vec<u8>, Source>,
     bytes: usize,
     dropped: usize,
 }
@@ -269,7 +293,12 @@ impl Collector {
             self.bytes = self.bytes.saturating_sub(assembly.cost());
             self.pending.remove(&key);
             if !self.manifests.contains_key(&whole) && self.has_room(whole.len()) {
-                self.manifests.insert(whole, key);
+                let number = self.manifests.len();
+                let source = Source {
+                    number,
+                    writer: key,
+                };
+                self.manifests.insert(whole, source);
             }
         }
     }
@@ -319,9 +348,10 @@ impl Collector {
             }
         }
         let mut manifests: Vec<_> = self.manifests.into_iter().collect();
-        // The result depends only on the trace.
-        manifests.sort_unstable();
-        for (xml, (provider, process)) in manifests {
+        // The last one first, which is stronger.
+        manifests.sort_unstable_by_key(|(_, source)| Reverse(source.number));
+        for (xml, source) in manifests {
+            let (provider, process) = source.writer;
             match read_lenient(&String::from_utf8_lossy(&xml)) {
                 Ok(lenient) => {
                     schemas.counts.manifests += 1;
@@ -332,7 +362,9 @@ impl Collector {
                             why,
                         });
                     }
-                    schemas.manifests.add_model(&lenient.manifest);
+                    for one in catalog::providers(&lenient.manifest) {
+                        schemas.add_source(one);
+                    }
                 }
                 Err(why) => schemas.defect(Defect::Manifest {
                     provider,
@@ -436,7 +468,8 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     providers: Vec<Provider>,
-    manifests: Catalog,
+    /// The providers of manifests.
+    sources: BTreeMap<Guid, Provider>,
     counts: Counts,
     defects: Vec<Defect>,
 }
@@ -448,7 +481,7 @@ impl Schemas {
         for provider in &self.providers {
             catalog.complete(provider);
         }
-        for provider in self.manifests.providers() {
+        for provider in self.sources.values() {
             catalog.complete(provider);
         }
     }
@@ -463,6 +496,25 @@ impl Schemas {
     #[must_use]
     pub fn defects(&self) -> &[Defect] {
         &self.defects
+    }
+
+    /// Adds what is missing of an event source, of which several programs can write manifests that
+    /// differ.
+    fn add_source(&mut self, provider: Provider) {
+        let guid = provider.guid;
+        let Some(known) = self.sources.get_mut(&guid) else {
+            self.sources.insert(guid, provider);
+            return;
+        };
+        let contradictions = known.contradictions(&provider);
+        known.complete(&provider);
+        for (id, version) in contradictions {
+            self.defect(Defect::Contradiction {
+                provider: guid,
+                id,
+                version,
+            });
+        }
     }
 
     fn defect(&mut self, defect: Defect) {
