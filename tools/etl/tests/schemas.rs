@@ -597,3 +597,17 @@ fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() 
         assert_eq!(fields(&event), [format!("{}=9", names[1])]);
     }
 }
+
+#[test]
+fn the_first_map_of_a_name_is_used() {
+    let map = |text| {
+        let map = map_info("Kinds", 1, &[(2, text)]);
+        classic(33, [&PROVIDER.to_bytes()[..], &map].concat())
+    };
+    for [first, second] in [["Alpha", "Beta"], ["Beta", "Alpha"]] {
+        let records = [info(&sample()), map(first), map(second)];
+        let (catalog, ..) = collect(&records, Catalog::new());
+        let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+        assert_eq!(fields(&event)[1], format!("Kind={first}(2)"));
+    }
+}

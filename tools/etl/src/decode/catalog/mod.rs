@@ -7,7 +7,7 @@ mod error;
 mod index;
 mod provider;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::decode::schema::Schema;
 /// The providers of all loaded manifests and images.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    providers: HashMap<Guid, Arc<Provider>>,
+    providers: BTreeMap<Guid, Arc<Provider>>,
 }
 
 impl Catalog {
@@ -109,7 +109,7 @@ impl Catalog {
         self.providers.get(&guid).map(Arc::as_ref)
     }
 
-    /// Returns the providers, in no particular order. A provider with a control GUID of its own is
+    /// Returns the providers in the order of their GUIDs. A provider with a control GUID of its own is
     /// there once.
     pub fn providers(&self) -> impl Iterator<Item = &Provider> {
         let all = self.providers.iter();

@@ -9,7 +9,7 @@ mod envelope;
 mod event_info;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{Read, Seek};
 use std::sync::Arc;
@@ -176,10 +176,11 @@ pub struct Collector {
     events: BTreeMap<Key, Vec<u8>>,
     /// The starts of the descriptions of events without a manifest.
     other_sources: BTreeSet<[u8; event_info::IDENTITY]>,
-    /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it.
-    maps: HashSet<Vec<u8>>,
+    /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it: their numbers in the order
+    /// of the trace.
+    maps: BTreeMap<Vec<u8>, usize>,
     /// By provider and process, the incomplete manifest.
-    pending: HashMap<(Guid, u32), Assembly>,
+    pending: BTreeMap<(Guid, u32), Assembly>,
     /// Complete manifests: by text, their numbers in the order of the trace.
     manifests: BTreeMap<Vec<u8>, Source>,
     bytes: usize,
@@ -260,8 +261,8 @@ impl Collector {
                     self.events.insert(key, payload.to_vec());
                 }
             }
-            MAP_INFO if !self.maps.contains(payload) && self.has_room(payload.len()) => {
-                self.maps.insert(payload.to_vec());
+            MAP_INFO if !self.maps.contains_key(payload) && self.has_room(payload.len()) => {
+                self.maps.insert(payload.to_vec(), self.maps.len());
             }
             _ => {}
         }
@@ -326,13 +327,15 @@ impl Collector {
             ..Schemas::default()
         };
         let mut maps = Maps::default();
-        for payload in &self.maps {
+        let mut payloads: Vec<_> = self.maps.iter().collect();
+        payloads.sort_unstable_by_key(|(_, number)| **number);
+        for (payload, _) in payloads {
             match maps.add(payload) {
                 Ok(added) => schemas.counts.maps += usize::from(added),
                 Err(why) => schemas.defect(Defect::Map(why)),
             }
         }
-        let mut providers: HashMap<Guid, Provider> = HashMap::new();
+        let mut providers: BTreeMap<Guid, Provider> = BTreeMap::new();
         for (key, payload) in &self.events {
             match event_info::event_info(payload, &|guid, name| maps.get(guid, name)) {
                 Ok(info) => {
@@ -387,7 +390,7 @@ impl Collector {
 
 /// The maps of a trace, by provider and name.
 #[derive(Default)]
-struct Maps(HashMap<(Option<Guid>, Arc<str>), Arc<ValueMap>>);
+struct Maps(BTreeMap<(Option<Guid>, Arc<str>), Arc<ValueMap>>);
 
 impl Maps {
     /// Adds a map: a provider's GUID and an `EVENT_MAP_INFO`, or an `EVENT_MAP_INFO` alone. Returns
@@ -409,7 +412,9 @@ impl Maps {
         let Some(info) = map? else {
             return Ok(false);
         };
-        self.0.insert((provider, info.name), Arc::new(info.map));
+        // The first map of a name is used.
+        let map = Arc::new(info.map);
+        self.0.entry((provider, info.name)).or_insert(map);
         Ok(true)
     }
 
