@@ -6,11 +6,13 @@ use std::collections::HashSet;
 use std::io::Cursor;
 use std::process::Command;
 
+use etl_file::decode::Value;
 use etl_file::read::{Event, PointerSize};
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
 use etl_file::write::{Buffer, Finish, LogFile};
 use etl_file::{
-    Catalog, Decoded, EncodedRecord, EventRecord, FileTime, Guid, LogFileHeader, decode,
+    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, FileTime, Guid, LogFileHeader,
+    decode,
 };
 use schema_fixture::{EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample};
 
@@ -271,16 +273,16 @@ fn damaged_descriptions_are_refused() {
         refused(whole[..expected - 1].to_vec()),
         short(expected - 1, expected)
     );
-    assert_eq!(put(48, 2), SchemaError::Source(2));
+    assert_eq!(put(48, 4), SchemaError::Source(4));
     let present = whole.len();
     let name = |offset| SchemaError::Text {
-        what: "provider's name",
+        what: "property's name",
         offset,
         present,
     };
-    assert_eq!(put(52, u32::MAX), name(u32::MAX));
+    assert_eq!(put(112 + 4, u32::MAX), name(u32::MAX));
     let last = u32::try_from(present - 1).unwrap();
-    assert_eq!(put(52, last), name(last), "no NUL follows");
+    assert_eq!(put(112 + 4, last), name(last), "no NUL follows");
     let expected = 112 + 24 * 0xFFFF_FFFF_usize;
     assert_eq!(put(100, u32::MAX), short(present, expected));
     let top = SchemaError::Index {
@@ -472,5 +474,140 @@ for record in ETL(open(sys.argv[1], 'rb')):
     for payload in [sample().encode(), kinds, flags] {
         let digits: String = etl_file::show::Hex(&payload).to_string();
         assert!(payloads.contains(digits.as_str()), "{digits}");
+    }
+}
+
+#[test]
+fn the_events_that_hold_schemas_are_no_problems() {
+    let [map, _] = schema_fixture::sample_maps();
+    let event = etl_file::kernel::decode(&info(&sample())).unwrap();
+    assert_eq!(event.class_name.as_deref(), Some("EventMetadata"));
+    assert_eq!(event.event_name.as_deref(), Some("EventInfo"));
+    assert_eq!(event.problems, []);
+    assert_eq!(event.field("ProviderGuid"), Some(&Value::Guid(PROVIDER)));
+    assert_eq!(event.field("EventId").unwrap().to_string(), "5");
+    assert!(event.leftover.is_empty());
+    let event = etl_file::kernel::decode(&classic(33, map.clone())).unwrap();
+    assert_eq!(event.event_name.as_deref(), Some("MapInfo"));
+    assert_eq!(event.problems, []);
+    assert_eq!(event.field("Data"), Some(&Value::Binary(map)));
+}
+
+#[test]
+fn descriptions_of_other_sources_are_no_defects_and_hide_none() {
+    let of = |source| {
+        let one = EventInfo { source, ..sample() };
+        info(&one)
+    };
+    // One of them is in the trace twice.
+    let records = [of(3), of(3), of(1), of(2), of(0)];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts {
+        events: 1,
+        other_sources: 3,
+        ..Counts::default()
+    };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    assert_eq!(event.fields.len(), 9);
+}
+
+#[test]
+fn names_that_cannot_be_read_are_left_out() {
+    let whole = sample().encode();
+    let data = schema_fixture::sample_data();
+    // Provider, level, channel, keywords, task, opcode, message, event, and the map of `Kind`.
+    for at in [52, 56, 60, 64, 68, 72, 76, 92, 112 + 24 + 12] {
+        for offset in [u32::MAX, u32::try_from(whole.len() - 1).unwrap()] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&offset.to_le_bytes());
+            let (catalog, counts, defects) = collect(&[classic(32, bytes)], Catalog::new());
+            assert_eq!((counts.events, defects), (1, vec![]), "{at}");
+            let event = decoded(&sample(), &data, &catalog);
+            assert_eq!((event.fields.len(), event.problems), (9, vec![]), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_keywords_may_end_with_the_data() {
+    let mut bytes = sample().encode();
+    let list = u32::try_from(bytes.len()).unwrap();
+    bytes[64..68].copy_from_slice(&list.to_le_bytes());
+    let units = "Send\0Receive\0".encode_utf16();
+    bytes.extend(units.flat_map(u16::to_le_bytes));
+    let (catalog, ..) = collect(&[classic(32, bytes)], Catalog::new());
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
+    assert_eq!(keywords, ["Send", "Receive"]);
+}
+
+#[test]
+fn a_custom_schema_is_no_map() {
+    let mut info = sample();
+    info.properties[1].flags = 0x80;
+    let [kinds, _] = schema_fixture::sample_maps();
+    let records = [self::info(&info), classic(33, kinds)];
+    let (catalog, counts, _) = collect(&records, Catalog::new());
+    assert_eq!(counts.events, 1);
+    let event = decoded(&info, &schema_fixture::sample_data(), &catalog);
+    assert_eq!(fields(&event)[1], "Kind=2");
+}
+
+#[test]
+fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() {
+    let part = |process, xml: &str| {
+        chunk(PROVIDER, process, xml.as_bytes(), 1, 0)
+            .encode()
+            .unwrap()
+    };
+    let five = manifest("Five");
+    let six = manifest("Six").replace("value=\"5\"", "value=\"6\"");
+    let of_six = EventInfo {
+        descriptor: EventDescriptor {
+            id: 6,
+            ..sample().descriptor
+        },
+        ..sample()
+    };
+    for records in [
+        [part(1, &five), part(2, &six)],
+        [part(1, &six), part(2, &five)],
+    ] {
+        let (catalog, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, defects), (2, vec![]));
+        let one = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+        assert_eq!(fields(&one), ["Five=9"]);
+        let other = decoded(&of_six, &[8, 0, 0, 0], &catalog);
+        assert_eq!(fields(&other), ["Six=8"]);
+    }
+    // Of two that describe an event differently, the last one is used.
+    for names in [["Old", "New"], ["New", "Old"]] {
+        let records = names.map(|name| part(1, &manifest(name)));
+        let (catalog, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, counts.defective), (2, 1));
+        let expected = Defect::Contradiction {
+            provider: PROVIDER,
+            id: 5,
+            version: 2,
+        };
+        assert_eq!(defects, [expected]);
+        let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+        assert_eq!(fields(&event), [format!("{}=9", names[1])]);
+    }
+}
+
+#[test]
+fn the_first_map_of_a_name_is_used() {
+    let map = |text| {
+        let map = map_info("Kinds", 1, &[(2, text)]);
+        classic(33, [&PROVIDER.to_bytes()[..], &map].concat())
+    };
+    for [first, second] in [["Alpha", "Beta"], ["Beta", "Alpha"]] {
+        let records = [info(&sample()), map(first), map(second)];
+        let (catalog, ..) = collect(&records, Catalog::new());
+        let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+        assert_eq!(fields(&event)[1], format!("Kind={first}(2)"));
     }
 }

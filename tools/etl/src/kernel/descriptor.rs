@@ -105,6 +105,8 @@ pub enum Type {
     Units(u16),
     /// This number of bytes.
     Bytes(u16),
+    /// Bytes up to the end of the record.
+    Rest,
     /// IPv4 address in network order.
     Ipv4,
     /// IPv6 address in network order.

@@ -178,6 +178,7 @@ impl Reader<'_> {
             Type::Status => Value::NtStatus(present(c.u32())?),
             Type::Guid => Value::Guid(Guid::from_bytes(present(c.array())?)),
             Type::Bytes(count) => Value::Binary(present(c.take(count.into()))?.to_vec()),
+            Type::Rest => Value::Binary(present(c.take(c.rest().len()))?.to_vec()),
             Type::Ipv4 => Value::Ipv4(Ipv4Addr::from(present(c.array::<4>())?)),
             Type::Ipv6 => Value::Ipv6(Ipv6Addr::from(present(c.array::<16>())?)),
             Type::Port => Value::Port(u16::from_be_bytes(present(c.array())?)),

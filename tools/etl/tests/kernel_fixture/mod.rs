@@ -222,6 +222,10 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             out.extend(&bytes);
             Value::Binary(bytes)
         }
+        Type::Rest => {
+            out.extend([n; 5]);
+            Value::Binary(vec![n; 5])
+        }
         Type::Ipv4 => {
             out.extend([10, 0, 0, n]);
             Value::Ipv4(Ipv4Addr::new(10, 0, 0, n))

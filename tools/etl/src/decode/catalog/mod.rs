@@ -7,13 +7,14 @@ mod error;
 mod index;
 mod provider;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text};
 
 pub use error::LoadError;
+pub(super) use index::providers;
 pub use provider::{EventDefinition, Provider};
 
 use etw_wire::Guid;
@@ -23,7 +24,7 @@ use crate::decode::schema::Schema;
 /// The providers of all loaded manifests and images.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
-    providers: HashMap<Guid, Arc<Provider>>,
+    providers: BTreeMap<Guid, Arc<Provider>>,
 }
 
 impl Catalog {
@@ -67,7 +68,7 @@ impl Catalog {
 
     /// Adds the providers of a manifest, and replaces those that are already in the catalog.
     pub fn add_model(&mut self, manifest: &Manifest) {
-        self.insert(index::providers(manifest));
+        self.insert(providers(manifest));
     }
 
     /// Adds providers, and replaces those that are already in the catalog.
@@ -108,7 +109,7 @@ impl Catalog {
         self.providers.get(&guid).map(Arc::as_ref)
     }
 
-    /// Returns the providers, in no particular order. A provider with a control GUID of its own is
+    /// Returns the providers in the order of their GUIDs. A provider with a control GUID of its own is
     /// there once.
     pub fn providers(&self) -> impl Iterator<Item = &Provider> {
         let all = self.providers.iter();

@@ -52,7 +52,7 @@ impl EventDefinition {
 
 impl Provider {
     /// Adds the events and names of another description of the provider that this one lacks.
-    pub(super) fn complete(&mut self, other: &Self) {
+    pub(crate) fn complete(&mut self, other: &Self) {
         if self.name.is_empty() {
             self.name.clone_from(&other.name);
         }
@@ -73,6 +73,22 @@ impl Provider {
         for (key, event) in &other.events {
             self.events.entry(*key).or_insert_with(|| event.clone());
         }
+    }
+
+    /// Returns the ids and versions of the events whose fields another description of the provider
+    /// states differently, in order.
+    pub(crate) fn contradictions(&self, other: &Self) -> Vec<(u16, u8)> {
+        let differs = |key: &(u16, u8), event: &EventDefinition| {
+            let known = self.events.get(key);
+            known.is_some_and(|known| known.schema.fields != event.schema.fields)
+        };
+        let all = other.events.iter();
+        let mut found: Vec<_> = all
+            .filter(|(key, event)| differs(key, event))
+            .map(|(key, _)| *key)
+            .collect();
+        found.sort_unstable();
+        found
     }
 
     /// Returns the event with an id and version.

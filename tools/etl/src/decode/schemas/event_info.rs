@@ -52,6 +52,11 @@ pub enum SchemaError {
 
 /// `DecodingSource` of the events of manifests (`DecodingSourceXMLFile`).
 const SOURCE_MANIFEST: u32 = 0;
+/// `DecodingSource` of the events of WBEM, WPP and `TraceLogging`.
+const OTHER_SOURCES: std::ops::RangeInclusive<u32> = 1..=3;
+/// The size of what tells apart the descriptions of other sources: the GUIDs of provider and event,
+/// the event's descriptor and the source.
+pub const IDENTITY: usize = 52;
 /// The size of `TRACE_EVENT_INFO` without its properties.
 const EVENT_INFO: usize = 112;
 /// The size of `EVENT_PROPERTY_INFO`.
@@ -75,6 +80,8 @@ mod property_flags {
     pub const PARAM_COUNT: u32 = 0x04;
     /// The count is fixed, also if it is 1.
     pub const FIXED_COUNT: u32 = 0x20;
+    /// The offset of the map's name is that of a custom schema.
+    pub const CUSTOM_SCHEMA: u32 = 0x80;
 }
 
 /// `EVENT_MAP_INFO.Flag`: a map of the kind that names bits.
@@ -106,12 +113,36 @@ pub struct MapInfo {
     pub map: ValueMap,
 }
 
-/// Returns the provider, id and version that a `TRACE_EVENT_INFO` describes.
-pub fn key(bytes: &[u8]) -> Option<(Guid, u16, u8)> {
-    let mut c = Cursor::new(bytes);
-    let provider = Guid::from_bytes(c.array()?);
-    c.take(16)?; // EventGuid
-    Some((provider, c.u16()?, c.u8()?))
+/// The event that a `TRACE_EVENT_INFO` describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub provider: Guid,
+    pub id: u16,
+    pub version: u8,
+    /// `DecodingSource`: descriptions from other sources have ids of their own.
+    source: u32,
+}
+
+impl Key {
+    /// Reads the key of a `TRACE_EVENT_INFO`. The source of a cut one is a manifest.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut c = Cursor::new(bytes);
+        let provider = Guid::from_bytes(c.array()?);
+        c.take(16)?; // EventGuid
+        let (id, version) = (c.u16()?, c.u8()?);
+        let source = c.take(13).and_then(|_| c.u32());
+        Some(Self {
+            provider,
+            id,
+            version,
+            source: source.unwrap_or(SOURCE_MANIFEST),
+        })
+    }
+
+    /// Returns true if the event is one of WBEM, WPP or `TraceLogging`.
+    pub fn is_of_another_source(&self) -> bool {
+        OTHER_SOURCES.contains(&self.source)
+    }
 }
 
 /// The strings of a structure, by their offsets from its start.
@@ -130,12 +161,18 @@ impl Texts<'_> {
         Ok((!text.is_empty()).then(|| text.into()))
     }
 
-    /// Returns the strings at an offset, up to an empty one.
-    fn list(self, what: &'static str, offset: u32) -> Result<Vec<Arc<str>>, SchemaError> {
+    /// Returns the string at an offset, or none if it cannot be read: an event is decoded without it.
+    fn optional(self, what: &'static str, offset: u32) -> Option<Arc<str>> {
+        self.get(what, offset).ok().flatten()
+    }
+
+    /// Returns the strings at an offset, up to an empty one or to one that cannot be read.
+    fn list(self, what: &'static str, offset: u32) -> Vec<Arc<str>> {
         let mut all = Vec::new();
         let mut next = offset;
-        while next != 0 {
-            let (text, bytes) = self.at(what, next)?;
+        while next != 0
+            && let Ok((text, bytes)) = self.at(what, next)
+        {
             let text = text.trim_end();
             if text.is_empty() {
                 break;
@@ -143,7 +180,7 @@ impl Texts<'_> {
             all.push(text.into());
             next = next.saturating_add(bytes);
         }
-        Ok(all)
+        all
     }
 
     /// Returns the string at an offset, and its size with the NUL.
@@ -208,13 +245,13 @@ pub fn event_info(
     Ok(EventInfo {
         provider: fixed.provider,
         descriptor: fixed.descriptor,
-        provider_name: texts.get("provider's name", fixed.provider_name)?,
-        event_name: texts.get("event's name", fixed.event_name)?,
-        level: texts.get("level's name", fixed.level)?,
-        task: texts.get("task's name", fixed.task)?,
-        opcode: texts.get("opcode's name", fixed.opcode)?,
-        keywords: texts.list("keywords' names", fixed.keywords)?,
-        message: texts.get("message", fixed.message)?,
+        provider_name: texts.optional("provider's name", fixed.provider_name),
+        event_name: texts.optional("event's name", fixed.event_name),
+        level: texts.optional("level's name", fixed.level),
+        task: texts.optional("task's name", fixed.task),
+        opcode: texts.optional("opcode's name", fixed.opcode),
+        keywords: texts.list("keywords' names", fixed.keywords),
+        message: texts.optional("message", fixed.message),
         fields,
     })
 }
@@ -404,7 +441,12 @@ impl Properties<'_> {
         } else {
             Length::Natural
         };
-        let map = self.texts.get("map's name", property.map)?;
+        // With a schema of its own, the offset leads to that instead of a name.
+        let map = if property.has(property_flags::CUSTOM_SCHEMA) {
+            None
+        } else {
+            self.texts.optional("map's name", property.map)
+        };
         Ok(Some(Field {
             name,
             in_type,

@@ -8,7 +8,8 @@
 mod envelope;
 mod event_info;
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{Read, Seek};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use etw_manifest::{ManifestError, Skipped, read_lenient};
 use etw_wire::Guid;
 
-use super::catalog::{Catalog, EventDefinition, Provider};
+use super::catalog::{self, Catalog, EventDefinition, Provider};
 use super::payload::Fields;
 use super::schema::{Schema, ValueMap};
 use super::value::Value;
@@ -26,8 +27,8 @@ use crate::read::{ReadError, TraceFile, parse_event};
 use crate::record::EventDescriptor;
 
 use envelope::{Assembly, Chunk, is_chunk};
-use event_info::EventInfo;
 pub use event_info::SchemaError;
+use event_info::{EventInfo, Key};
 
 /// The class of the classic events that hold schemas.
 pub const METADATA_CLASS: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
@@ -98,6 +99,20 @@ pub enum Defect {
         /// The part.
         why: Skipped,
     },
+    /// Manifests of an event source describe an event differently. The last one in the trace is
+    /// used.
+    #[error(
+        "the trace's manifests of provider {provider} describe the fields of event {id} version \
+         {version} differently; the last one is used"
+    )]
+    Contradiction {
+        /// The provider.
+        provider: Guid,
+        /// The event's id.
+        id: u16,
+        /// The event's version.
+        version: u8,
+    },
     /// Chunks of an event source's manifest are missing.
     #[error(
         "the trace's manifest of provider {provider} in process {process} is incomplete: chunks are \
@@ -120,6 +135,9 @@ pub struct Counts {
     pub maps: usize,
     /// Manifests of event sources.
     pub manifests: usize,
+    /// Descriptions of events of WBEM, WPP and `TraceLogging`, which are not used: such events need
+    /// none, or are not decoded.
+    pub other_sources: usize,
     /// Schemas that are left out because their total size exceeds the limit.
     pub dropped: usize,
     /// Schemas that are damaged, or that contain parts that cannot be used.
@@ -142,17 +160,29 @@ pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadE
     Ok(collector.finish())
 }
 
+/// The place of a complete manifest in a trace.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    /// The number of the manifest.
+    number: usize,
+    /// The provider and the process that first wrote it.
+    writer: (Guid, u32),
+}
+
 /// Gathers the schemas of a trace.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// By provider, event id and version, the first `TRACE_EVENT_INFO`.
-    events: HashMap<(Guid, u16, u8), Vec<u8>>,
-    /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it.
-    maps: HashSet<Vec<u8>>,
+    /// By event, the first `TRACE_EVENT_INFO`.
+    events: BTreeMap<Key, Vec<u8>>,
+    /// The starts of the descriptions of events without a manifest.
+    other_sources: BTreeSet<[u8; event_info::IDENTITY]>,
+    /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it: their numbers in the order
+    /// of the trace.
+    maps: BTreeMap<Vec<u8>, usize>,
     /// By provider and process, the incomplete manifest.
-    pending: HashMap<(Guid, u32), Assembly>,
-    /// Complete manifests, with the provider and the process of the first one.
-    manifests: HashMap<Vec<u8>, (Guid, u32)>,
+    pending: BTreeMap<(Guid, u32), Assembly>,
+    /// Complete manifests: by text, their numbers in the order of the trace.
+    manifests: BTreeMap<Vec<u8>, Source>,
     bytes: usize,
     dropped: usize,
 }
@@ -217,15 +247,22 @@ impl Collector {
     fn metadata(&mut self, opcode: u8, payload: &[u8]) {
         match opcode {
             EVENT_INFO => {
-                let Some(key) = event_info::key(payload) else {
+                let Some(key) = Key::parse(payload) else {
                     return;
                 };
-                if !self.events.contains_key(&key) && self.has_room(payload.len()) {
+                if key.is_of_another_source() {
+                    if let Some(identity) = payload.first_chunk()
+                        && !self.other_sources.contains(identity)
+                        && self.has_room(identity.len())
+                    {
+                        self.other_sources.insert(*identity);
+                    }
+                } else if !self.events.contains_key(&key) && self.has_room(payload.len()) {
                     self.events.insert(key, payload.to_vec());
                 }
             }
-            MAP_INFO if !self.maps.contains(payload) && self.has_room(payload.len()) => {
-                self.maps.insert(payload.to_vec());
+            MAP_INFO if !self.maps.contains_key(payload) && self.has_room(payload.len()) => {
+                self.maps.insert(payload.to_vec(), self.maps.len());
             }
             _ => {}
         }
@@ -257,7 +294,12 @@ impl Collector {
             self.bytes = self.bytes.saturating_sub(assembly.cost());
             self.pending.remove(&key);
             if !self.manifests.contains_key(&whole) && self.has_room(whole.len()) {
-                self.manifests.insert(whole, key);
+                let number = self.manifests.len();
+                let source = Source {
+                    number,
+                    writer: key,
+                };
+                self.manifests.insert(whole, source);
             }
         }
     }
@@ -279,36 +321,40 @@ impl Collector {
         let mut schemas = Schemas {
             counts: Counts {
                 dropped: self.dropped,
+                other_sources: self.other_sources.len(),
                 ..Counts::default()
             },
             ..Schemas::default()
         };
         let mut maps = Maps::default();
-        for payload in &self.maps {
+        let mut payloads: Vec<_> = self.maps.iter().collect();
+        payloads.sort_unstable_by_key(|(_, number)| **number);
+        for (payload, _) in payloads {
             match maps.add(payload) {
                 Ok(added) => schemas.counts.maps += usize::from(added),
                 Err(why) => schemas.defect(Defect::Map(why)),
             }
         }
-        let mut providers: HashMap<Guid, Provider> = HashMap::new();
-        for ((provider, id, version), payload) in &self.events {
+        let mut providers: BTreeMap<Guid, Provider> = BTreeMap::new();
+        for (key, payload) in &self.events {
             match event_info::event_info(payload, &|guid, name| maps.get(guid, name)) {
                 Ok(info) => {
                     schemas.counts.events += 1;
                     add_event(providers.entry(info.provider).or_default(), info);
                 }
                 Err(why) => schemas.defect(Defect::Event {
-                    provider: *provider,
-                    id: *id,
-                    version: *version,
+                    provider: key.provider,
+                    id: key.id,
+                    version: key.version,
                     why,
                 }),
             }
         }
         let mut manifests: Vec<_> = self.manifests.into_iter().collect();
-        // The result depends only on the trace.
-        manifests.sort_unstable();
-        for (xml, (provider, process)) in manifests {
+        // The last one first, which is stronger.
+        manifests.sort_unstable_by_key(|(_, source)| Reverse(source.number));
+        for (xml, source) in manifests {
+            let (provider, process) = source.writer;
             match read_lenient(&String::from_utf8_lossy(&xml)) {
                 Ok(lenient) => {
                     schemas.counts.manifests += 1;
@@ -319,7 +365,9 @@ impl Collector {
                             why,
                         });
                     }
-                    schemas.manifests.add_model(&lenient.manifest);
+                    for one in catalog::providers(&lenient.manifest) {
+                        schemas.add_source(one);
+                    }
                 }
                 Err(why) => schemas.defect(Defect::Manifest {
                     provider,
@@ -342,7 +390,7 @@ impl Collector {
 
 /// The maps of a trace, by provider and name.
 #[derive(Default)]
-struct Maps(HashMap<(Option<Guid>, Arc<str>), Arc<ValueMap>>);
+struct Maps(BTreeMap<(Option<Guid>, Arc<str>), Arc<ValueMap>>);
 
 impl Maps {
     /// Adds a map: a provider's GUID and an `EVENT_MAP_INFO`, or an `EVENT_MAP_INFO` alone. Returns
@@ -364,7 +412,9 @@ impl Maps {
         let Some(info) = map? else {
             return Ok(false);
         };
-        self.0.insert((provider, info.name), Arc::new(info.map));
+        // The first map of a name is used.
+        let map = Arc::new(info.map);
+        self.0.entry((provider, info.name)).or_insert(map);
         Ok(true)
     }
 
@@ -423,7 +473,8 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     providers: Vec<Provider>,
-    manifests: Catalog,
+    /// The providers of manifests.
+    sources: BTreeMap<Guid, Provider>,
     counts: Counts,
     defects: Vec<Defect>,
 }
@@ -435,7 +486,7 @@ impl Schemas {
         for provider in &self.providers {
             catalog.complete(provider);
         }
-        for provider in self.manifests.providers() {
+        for provider in self.sources.values() {
             catalog.complete(provider);
         }
     }
@@ -450,6 +501,25 @@ impl Schemas {
     #[must_use]
     pub fn defects(&self) -> &[Defect] {
         &self.defects
+    }
+
+    /// Adds what is missing of an event source, of which several programs can write manifests that
+    /// differ.
+    fn add_source(&mut self, provider: Provider) {
+        let guid = provider.guid;
+        let Some(known) = self.sources.get_mut(&guid) else {
+            self.sources.insert(guid, provider);
+            return;
+        };
+        let contradictions = known.contradictions(&provider);
+        known.complete(&provider);
+        for (id, version) in contradictions {
+            self.defect(Defect::Contradiction {
+                provider: guid,
+                id,
+                version,
+            });
+        }
     }
 
     fn defect(&mut self, defect: Defect) {
@@ -467,7 +537,11 @@ impl fmt::Display for Counts {
             "{} events, {} maps, {} manifests",
             self.events, self.maps, self.manifests
         )?;
-        for (count, what) in [(self.dropped, "left out"), (self.defective, "defective")] {
+        for (count, what) in [
+            (self.other_sources, "of other sources"),
+            (self.dropped, "left out"),
+            (self.defective, "defective"),
+        ] {
             if count != 0 {
                 write!(f, ", {count} {what}")?;
             }

@@ -17,8 +17,9 @@ use etw_wire::Guid;
 use super::descriptor::{Class, Event, Layout, Type};
 
 /// All classes.
-static CLASSES: [&Class; 31] = [
+static CLASSES: [&Class; 32] = [
     &session::EVENT_TRACE,
+    &session::EVENT_METADATA,
     &storage::DISK_IO,
     &storage::PAGE_FAULT,
     &process::PROCESS,

@@ -3,8 +3,8 @@
 use etw_wire::Guid as GuidOf;
 
 use super::super::descriptor::Type::{
-    Ansi, Bytes, FileTime, Guid, Guids, Hex32, Hex64, I64, Ipv4, Pointer, Pointers, Process, Size,
-    Status, Texts, TicksList, U8, U16, U32, U64, Units, Utf16,
+    Ansi, Bytes, FileTime, Guid, Guids, Hex32, Hex64, I64, Ipv4, Pointer, Pointers, Process, Rest,
+    Size, Status, Texts, TicksList, U8, U16, U32, U64, Units, Utf16,
 };
 use super::super::descriptor::{Class, Layout, e, f, optional, v, versions};
 
@@ -905,4 +905,36 @@ pub const HYPERVISOR_EXTENDED: Class = Class {
     name: "HypervisorXTrace",
     group: Some(0x1e),
     events: &[],
+};
+
+/// Schemas that a merged trace contains (ETL-13.1). The payloads have no version.
+pub const EVENT_METADATA: Class = Class {
+    guid: crate::decode::schemas::METADATA_CLASS,
+    name: "EventMetadata",
+    group: None,
+    events: &[
+        e(
+            32,
+            "EventInfo",
+            &[versions(
+                0,
+                u8::MAX,
+                &[
+                    f("ProviderGuid", Guid),
+                    f("EventGuid", Guid),
+                    f("EventId", U16),
+                    f("EventVersion", U8),
+                    f("EventChannel", U8),
+                    f("EventLevel", U8),
+                    f("EventOpcode", U8),
+                    f("EventTask", U16),
+                    f("EventKeyword", Hex64),
+                    f("DecodingSource", U32),
+                    f("Data", Rest),
+                ],
+            )],
+        ),
+        // Some writers leave the provider's GUID out, so that nothing tells where the map starts.
+        e(33, "MapInfo", &[versions(0, u8::MAX, &[f("Data", Rest)])]),
+    ],
 };
