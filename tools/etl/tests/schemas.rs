@@ -611,3 +611,23 @@ fn the_first_map_of_a_name_is_used() {
         assert_eq!(fields(&event)[1], format!("Kind={first}(2)"));
     }
 }
+
+#[test]
+fn an_event_without_a_name_is_named_after_its_task_and_opcode() {
+    let name = |task, opcode, value| {
+        let mut one = EventInfo {
+            event_name: "",
+            task,
+            opcode,
+            ..sample()
+        };
+        one.descriptor.opcode = value;
+        let (catalog, ..) = collect(&[info(&one)], Catalog::new());
+        let event = decoded(&one, &schema_fixture::sample_data(), &catalog);
+        event.event_name.map(|name| name.to_string())
+    };
+    assert_eq!(name("Copying", "Half", 12).as_deref(), Some("Copying/Half"));
+    assert_eq!(name("Copying", "Info", 0).as_deref(), Some("Copying"));
+    assert_eq!(name("Copying", "", 12).as_deref(), Some("Copying"));
+    assert_eq!(name("", "Half", 12), None);
+}

@@ -431,6 +431,7 @@ const FIRST_OWN_LEVEL: u8 = 16;
 
 /// Adds an event to its provider.
 fn add_event(provider: &mut Provider, info: EventInfo) {
+    let event_name = info.name();
     provider.guid = info.provider;
     if let Some(name) = info.provider_name
         && provider.name.is_empty()
@@ -456,7 +457,7 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
     }
     let definition = EventDefinition {
         schema: Schema {
-            event_name: info.event_name.as_deref().unwrap_or_default().to_owned(),
+            event_name,
             tags: 0,
             fields: info.fields.into(),
         },
