@@ -611,3 +611,43 @@ fn the_first_map_of_a_name_is_used() {
         assert_eq!(fields(&event)[1], format!("Kind={first}(2)"));
     }
 }
+
+#[test]
+fn an_event_without_a_name_is_named_after_its_task_and_opcode() {
+    let name = |task, opcode, value| {
+        let mut one = EventInfo {
+            event_name: "",
+            task,
+            opcode,
+            ..sample()
+        };
+        one.descriptor.opcode = value;
+        let (catalog, ..) = collect(&[info(&one)], Catalog::new());
+        let event = decoded(&one, &schema_fixture::sample_data(), &catalog);
+        event.event_name.map(|name| name.to_string())
+    };
+    assert_eq!(name("Copying", "Half", 12).as_deref(), Some("Copying/Half"));
+    assert_eq!(name("Copying", "Info", 0).as_deref(), Some("Copying"));
+    assert_eq!(name("Copying", "", 12).as_deref(), Some("Copying"));
+    assert_eq!(name("", "Half", 12), None);
+}
+
+#[test]
+fn an_incomplete_copy_of_a_complete_manifest_is_no_defect() {
+    let xml = manifest("FromSource");
+    let (first, second) = xml.as_bytes().split_at(200);
+    let part = |process, number: u16| {
+        let xml = [first, second][usize::from(number)];
+        chunk(PROVIDER, process, xml, 2, number).encode().unwrap()
+    };
+    // Two copies, interleaved; and one that is cut.
+    for numbers in [&[0, 0, 1, 1][..], &[0, 1, 0]] {
+        let mut records: Vec<_> = numbers.iter().map(|number| part(1, *number)).collect();
+        let (_, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, defects), (1, vec![]));
+        // That of another process is not known to be the same.
+        records.push(part(2, 0));
+        let (_, counts, _) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, counts.defective), (1, 1));
+    }
+}

@@ -77,6 +77,11 @@ impl Assembly {
         }
     }
 
+    /// Returns the version and the number of chunks of the manifest.
+    pub const fn identity(&self) -> ((u8, u8), usize) {
+        (self.version, self.chunks.len())
+    }
+
     /// Returns the bytes of memory that the chunks take.
     pub fn cost(&self) -> usize {
         let found: usize = self.chunks.iter().flatten().map(Vec::len).sum();

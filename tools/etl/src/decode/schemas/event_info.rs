@@ -106,6 +106,26 @@ pub struct EventInfo {
     pub fields: Vec<Field>,
 }
 
+/// The opcode of events that have none of their own (`WINEVENT_OPCODE_INFO`).
+const OPCODE_INFO: u8 = 0;
+
+impl EventInfo {
+    /// Returns the event's name or, without one, those of its task and opcode. Empty if there is
+    /// neither a name nor a task.
+    pub fn name(&self) -> String {
+        if let Some(name) = &self.event_name {
+            return name.as_ref().to_owned();
+        }
+        let opcode = self.opcode.as_deref();
+        let opcode = opcode.filter(|_| self.descriptor.opcode != OPCODE_INFO);
+        match (self.task.as_deref(), opcode) {
+            (Some(task), Some(opcode)) => format!("{task}/{opcode}"),
+            (Some(task), None) => task.to_owned(),
+            (None, _) => String::new(),
+        }
+    }
+}
+
 /// A map, and its name.
 #[derive(Clone, Debug)]
 pub struct MapInfo {

@@ -160,6 +160,9 @@ pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadE
     Ok(collector.finish())
 }
 
+/// A manifest that a process wrote: provider and process, version and number of chunks.
+type Written = ((Guid, u32), ((u8, u8), usize));
+
 /// The place of a complete manifest in a trace.
 #[derive(Clone, Copy, Debug)]
 struct Source {
@@ -181,6 +184,8 @@ pub struct Collector {
     maps: BTreeMap<Vec<u8>, usize>,
     /// By provider and process, the incomplete manifest.
     pending: BTreeMap<(Guid, u32), Assembly>,
+    /// The providers and processes with a complete manifest, with its identity.
+    complete: BTreeSet<Written>,
     /// Complete manifests: by text, their numbers in the order of the trace.
     manifests: BTreeMap<Vec<u8>, Source>,
     bytes: usize,
@@ -291,8 +296,12 @@ impl Collector {
         };
         assembly.add(chunk);
         if let Some(whole) = assembly.whole() {
+            let written = (key, assembly.identity());
             self.bytes = self.bytes.saturating_sub(assembly.cost());
             self.pending.remove(&key);
+            if !self.complete.contains(&written) && self.has_room(size_of::<Written>()) {
+                self.complete.insert(written);
+            }
             if !self.manifests.contains_key(&whole) && self.has_room(whole.len()) {
                 let number = self.manifests.len();
                 let source = Source {
@@ -376,10 +385,12 @@ impl Collector {
                 }),
             }
         }
-        let mut incomplete: Vec<_> = self.pending.into_keys().collect();
-        incomplete.sort_unstable();
-        for (provider, process) in incomplete {
-            // Manifests that were written again are incomplete only if the trace ends in between.
+        for (key, assembly) in self.pending {
+            // A manifest is written for each session. Copies can be interleaved or cut.
+            if self.complete.contains(&(key, assembly.identity())) {
+                continue;
+            }
+            let (provider, process) = key;
             schemas.defect(Defect::Incomplete { provider, process });
         }
         schemas.defects.sort_by_cached_key(ToString::to_string);
@@ -431,6 +442,7 @@ const FIRST_OWN_LEVEL: u8 = 16;
 
 /// Adds an event to its provider.
 fn add_event(provider: &mut Provider, info: EventInfo) {
+    let event_name = info.name();
     provider.guid = info.provider;
     if let Some(name) = info.provider_name
         && provider.name.is_empty()
@@ -456,7 +468,7 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
     }
     let definition = EventDefinition {
         schema: Schema {
-            event_name: info.event_name.as_deref().unwrap_or_default().to_owned(),
+            event_name,
             tags: 0,
             fields: info.fields.into(),
         },
