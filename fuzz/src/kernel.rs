@@ -47,8 +47,8 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
     first.observe(&event);
     first.observe(&event);
     let mut enricher = Enricher::new(first).with_names();
-    enricher.push(event.clone(), ());
-    enricher.push(event, ());
+    enricher.push(event.clone(), (), 0);
+    enricher.push(event, (), 0);
     let mut count = 0;
     while let Some((event, ())) = enricher.drain() {
         for frame in event.stack.iter().flat_map(|stack| &stack.frames) {
