@@ -672,7 +672,7 @@ fn a_million_events_fit_and_scroll_to_the_last() {
     browser.press("End");
     browser.wait_for(&format!("document.getElementById('row-{last}') !== null"));
     let inside = format!(
-        "(() => {{ const row = document.getElementById('row-{last}').getBoundingClientRect(); const box = document.getElementById('table').getBoundingClientRect(); return row.bottom <= box.bottom + 1 && row.top >= box.top; }})()"
+        "(() => {{ const row = document.getElementById('row-{last}')?.getBoundingClientRect(); const box = document.getElementById('table').getBoundingClientRect(); return row !== undefined && row.bottom <= box.bottom + 1 && row.top >= box.top; }})()"
     );
     browser.wait_for(&inside);
     browser.eval("document.getElementById('table').scrollTop = 0");
