@@ -429,10 +429,15 @@ fn check_report(trace: &Trace) {
         name: "fuzz",
         trace,
     };
-    let limit = report::DEFAULT_LIMIT;
+    let limit = 16;
     let written = report::write(&[input], &CATALOG, limit, &mut page).expect("memory takes all");
     let events = trace.events().count() as u64;
-    assert_eq!((written.events, written.shown), (events, events));
+    assert_eq!(written.events, events);
+    let limit = u64::from(limit);
+    assert!(written.shown <= limit);
+    if events <= limit {
+        assert_eq!(written.shown, events);
+    }
     let page = String::from_utf8(page).expect("a page is text");
     // The elements with data, the description and the script.
     let parts = page.matches("data-part=\"").count();

@@ -772,13 +772,15 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut catalog = catalog(arguments)?;
+    let loaded = catalog(arguments)?;
     let symbols = symbols(arguments)?;
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {
+        // The schemas of a file are for its own events.
+        let mut catalog = loaded.clone();
         let (file, completes) = open(path, &mut catalog)?;
-        files.push((path.display().to_string(), file, completes));
+        files.push((path.display().to_string(), file, catalog, completes));
     }
     let limit = arguments.get_one("limit").copied();
     let limit = limit.unwrap_or(report::DEFAULT_LIMIT);
@@ -787,13 +789,14 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         report::Writer::new(title.join(", "), limit).map_err(report::SourceError::Write)?;
     let mut sources: Vec<report::Source<'_, File>> = files
         .iter_mut()
-        .map(|(name, file, completes)| report::Source {
+        .map(|(name, file, catalog, completes)| report::Source {
             name,
             file,
+            catalog,
             completes: *completes,
         })
         .collect();
-    let damages = page.add_files(&mut sources, &catalog, &symbols)?;
+    let damages = page.add_files(&mut sources, &symbols)?;
     let out = out(arguments)?;
     let mut written = None;
     write_through(out, |file| {

@@ -3,9 +3,11 @@
 mod schema_fixture;
 
 use std::collections::HashSet;
-use std::io::Cursor;
+use std::io::{Cursor, Read as _};
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use etl_file::decode::Value;
 use etl_file::read::{Event, PointerSize};
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
@@ -649,5 +651,66 @@ fn an_incomplete_copy_of_a_complete_manifest_is_no_defect() {
         records.push(part(2, 0));
         let (_, counts, _) = collect(&records, Catalog::new());
         assert_eq!((counts.manifests, counts.defective), (1, 1));
+    }
+}
+
+/// Returns everything that a report page has as compressed data.
+fn page_data(page: &str) -> Vec<u8> {
+    let parts = page.split("data-part=\"").skip(1);
+    let parts = parts.filter_map(|part| part.split_once('>')?.1.split_once('<'));
+    let mut data = Vec::new();
+    for (part, _) in parts {
+        let part = STANDARD.decode(part.trim()).unwrap();
+        let mut part = flate2::read::DeflateDecoder::new(part.as_slice());
+        part.read_to_end(&mut data).unwrap();
+    }
+    data
+}
+
+#[test]
+fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
+        let header = LogFileHeader {
+            buffer_size: 0x1000,
+            ..LogFileHeader::default()
+        };
+        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+        let mut buffer = Buffer::new(0x1000, 0);
+        let event = EventRecord {
+            provider: PROVIDER,
+            descriptor: sample().descriptor,
+            user_data: vec![1, 0, 0, 0],
+            timestamp: 1,
+            ..EventRecord::default()
+        };
+        buffer.try_append(&event).unwrap();
+        let info = EventInfo {
+            message,
+            properties: vec![Property {
+                name,
+                in_type: 8, // UInt32
+                ..Property::default()
+            }],
+            top_level: 1,
+            ..sample()
+        };
+        let record = EncodedRecord::try_from(&metadata(32, info.encode(), 2)).unwrap();
+        buffer.try_append_record(&record, 2).unwrap();
+        log.append(&buffer, 5).unwrap();
+        let path = folder.path().join(name).with_extension("etl");
+        let file = log.finish(Finish::default()).unwrap().into_inner();
+        std::fs::write(&path, file).unwrap();
+        path
+    });
+    let page = folder.path().join("page.html");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let output = program.arg("report").args(paths).arg("-o").arg(&page);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let data = page_data(&std::fs::read_to_string(page).unwrap());
+    let data = String::from_utf8_lossy(&data);
+    for message in ["1 before", "1 after"] {
+        assert!(data.contains(message), "{message} is not in {data:?}");
     }
 }

@@ -1,10 +1,13 @@
 //! The choice of the events that a page shows, if it cannot show all.
 //!
-//! Events belong to classes. A class gets the room that the classes before it leave; the first events
-//! of each kind get at most a quarter of it, and starts and stops leave a quarter to all others, so
-//! that no kind is missing only because another one is frequent. Within a class, each event has a rank, and a page shows the events whose ranks are below a limit. The
-//! ranks spread evenly over the events of a class, so that any limit leaves events everywhere; the
-//! events of an activity share theirs, so that a start is not shown without its stop.
+//! Events belong to classes. A class gets the room that the classes before it leave. The first
+//! events of each kind get a quarter of it, or more if the classes after them do not need it, and
+//! starts and stops leave a quarter to all others, so that no kind is missing only because another
+//! one is frequent.
+//!
+//! Within a class, each event has a rank, and a page shows the events whose ranks are below a limit.
+//! The ranks spread evenly over the events of a class, so that any limit leaves events everywhere;
+//! the events of an activity share theirs, so that a start is not shown without its stop.
 
 use etw_wire::Guid;
 
@@ -88,13 +91,13 @@ impl Sample {
     /// Lowers the limits so that at most `room` of the events so far are shown.
     pub fn fit(&mut self, room: u64) {
         let mut room = room;
-        let [.., others] = self.totals;
+        let [.., activities, others] = self.totals;
         let classes = self.limits.iter_mut().zip(&self.ranks).zip(&self.totals);
         for (((limit, ranks), total), class) in classes.zip(Class::ALL) {
             let quarter = room / 4;
             let own = match class {
                 Class::Alarm | Class::Other => room,
-                Class::First => quarter,
+                Class::First => quarter.max(room.saturating_sub(activities + others)),
                 Class::Activity => room - quarter.min(others),
             };
             if *total <= own {
@@ -168,6 +171,29 @@ mod tests {
         sample.fit(500);
         assert_eq!(shown(&sample, Class::Alarm, &alarm), 500);
         assert_eq!(shown(&sample, Class::Other, &other), 0);
+    }
+
+    #[test]
+    fn all_are_shown_if_there_is_room_for_all() {
+        for (first, activity, other) in [(22, 0, 0), (40, 20, 4), (10, 50, 0), (0, 0, 64)] {
+            let mut sample = Sample::new();
+            let counts = [
+                (Class::First, first),
+                (Class::Activity, activity),
+                (Class::Other, other),
+            ];
+            let mut added = Vec::new();
+            for (class, count) in counts {
+                for n in 0..count {
+                    added.push((class, sample.add(class, Guid::from_u128(n))));
+                    sample.fit(64);
+                }
+            }
+            assert!(
+                added.iter().all(|&(class, rank)| sample.shows(class, rank)),
+                "{counts:?}"
+            );
+        }
     }
 
     #[test]

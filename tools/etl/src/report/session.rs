@@ -34,6 +34,10 @@ pub struct Session {
     pub skipped: Vec<Skipped>,
     /// The call stacks that belong to no event.
     pub unmatched_stacks: u64,
+    /// The records that came after a later one.
+    pub late: u64,
+    /// The entries for names and stacks that did not fit in memory.
+    pub dropped: u64,
 }
 
 /// The records of one kind that are not decoded.

@@ -1,17 +1,15 @@
 //! The events of files, read buffer by buffer and completed by what the files say themselves.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read, Seek};
 
 use super::session::{Session, Skipped};
 use super::writer::Writer;
-use crate::analysis::{Enricher, FirstPass};
+use crate::decode::Decoded;
 use crate::decode::catalog::Catalog;
-use crate::decode::{Decoded, decode};
-use crate::kernel;
-use crate::read::{Damages, ReadError, Records, TraceFile};
+use crate::read::{Damages, ReadError, TraceFile};
+use crate::select::Selection;
+use crate::stream::{Additions, Events};
 use crate::symbols::Symbols;
-use crate::time::Clock;
 
 /// A file and its name.
 pub struct Source<'a, R> {
@@ -19,6 +17,9 @@ pub struct Source<'a, R> {
     pub name: &'a str,
     /// The file.
     pub file: &'a mut TraceFile<R>,
+    /// What decodes the file's events; with the file's own [`schemas`](crate::schemas), more is
+    /// decoded.
+    pub catalog: &'a Catalog,
     /// True if the file has events that may complete its other events; see
     /// [`Contents::completes`](crate::stream::Contents::completes).
     pub completes: bool,
@@ -42,40 +43,29 @@ pub enum SourceError {
 
 /// The events of one file, in the order of time.
 struct Stream<'a, R> {
-    records: Records<'a, R>,
-    clock: Clock,
-    catalog: &'a Catalog,
-    enricher: Enricher<()>,
-    session: Session,
-    skipped: BTreeMap<String, (u64, u64)>,
+    name: String,
+    events: Events<'a, R>,
     next: Option<Decoded>,
 }
 
 impl<'a, R: Read + Seek> Stream<'a, R> {
     fn new(
         source: &'a mut Source<'_, R>,
-        catalog: &'a Catalog,
+        selection: &'a Selection,
         symbols: &Symbols,
     ) -> Result<Self, ReadError> {
-        let Source {
-            name,
-            file,
-            completes,
-        } = source;
-        let first = if *completes {
-            FirstPass::of(file)?
-        } else {
-            FirstPass::new()
+        let (file, catalog) = (&mut *source.file, source.catalog);
+        let additions = Additions {
+            names: true,
+            symbols: symbols.clone(),
         };
         let mut stream = Self {
-            clock: file.clock(),
-            session: Session::new(name, file.header()),
-            records: file.records(),
-            catalog,
-            enricher: Enricher::new(first)
-                .with_names()
-                .with_symbols(symbols.clone()),
-            skipped: BTreeMap::new(),
+            name: source.name.to_owned(),
+            events: if source.completes {
+                Events::complete(file, catalog, selection, &additions)?
+            } else {
+                Events::new(file, catalog, selection)
+            },
             next: None,
         };
         stream.advance()?;
@@ -84,60 +74,37 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
 
     /// Moves to the next event.
     fn advance(&mut self) -> Result<(), ReadError> {
-        self.next = loop {
-            if let Some((event, ())) = self.enricher.pop() {
-                break Some(event);
-            }
-            let Some(record) = self.records.next()? else {
-                break self.enricher.drain().map(|(event, ())| event);
-            };
-            let decoded = match record.event() {
-                Some(event) => {
-                    let decoded = decode(&event.to_event(), self.catalog);
-                    Some(kernel::or_by_class(decoded, &event, &self.clock))
-                }
-                None => kernel::decode(record.bytes).map(|decoded| {
-                    decoded.into_decoded(&self.clock, record.processor, record.timestamp)
-                }),
-            };
-            if let Some(decoded) = decoded {
-                self.session.events += 1;
-                self.enricher.push(decoded, (), 0);
-            } else {
-                let kind = record
-                    .kind()
-                    .map_or_else(|| "damaged event".to_owned(), |kind| kind.to_string());
-                let (records, bytes) = self.skipped.entry(kind).or_default();
-                *records += 1;
-                *bytes += record.bytes.len() as u64;
-            }
-        };
+        self.next = self.events.next()?.map(|(_, event)| event);
         Ok(())
     }
 
     /// Returns what is known at the end.
-    fn finish(mut self) -> (Session, Damages) {
-        let damages = self.records.damages().clone();
-        let skipped = self.skipped.into_iter();
-        self.session.skipped = skipped
-            .map(|(kind, (records, bytes))| Skipped {
-                kind,
-                records,
-                bytes,
-            })
-            .collect();
-        self.session.damages = damages.listed().iter().map(ToString::to_string).collect();
-        self.session.damage_count = damages.count();
-        self.session.unmatched_stacks = self.enricher.stacks().unmatched;
-        (self.session, damages)
+    fn finish(self) -> (Session, Damages) {
+        let summary = self.events.summary();
+        let skipped = summary.skipped.iter().map(|(kind, count)| Skipped {
+            kind: kind.to_owned(),
+            records: count.records,
+            bytes: count.bytes,
+        });
+        let damages = &summary.damages;
+        let session = Session {
+            events: summary.decoded,
+            skipped: skipped.collect(),
+            damages: damages.listed().iter().map(ToString::to_string).collect(),
+            damage_count: damages.count(),
+            unmatched_stacks: summary.stacks.unmatched,
+            late: summary.late,
+            dropped: summary.dropped,
+            ..Session::new(&self.name, self.events.file().header())
+        };
+        (session, summary.damages)
     }
 }
 
 impl Writer {
     /// Adds the events of files, merged by time, with the names and stacks that the files have
     /// themselves. A file with events that complete others is read twice; memory does not grow with
-    /// it. A catalog that has [`schemas`](crate::schemas) of the files decodes more, and `symbols`
-    /// name the functions of stack frames.
+    /// it. `symbols` name the functions of stack frames.
     ///
     /// Returns the damaged parts of each file.
     ///
@@ -146,17 +113,17 @@ impl Writer {
     pub fn add_files<R: Read + Seek>(
         &mut self,
         sources: &mut [Source<'_, R>],
-        catalog: &Catalog,
         symbols: &Symbols,
     ) -> Result<Vec<Damages>, SourceError> {
         let failed = |name: &str, source| SourceError::Read {
             name: name.to_owned(),
             source,
         };
+        let selection = Selection::default();
         let mut streams = Vec::new();
         for source in sources {
             let name = source.name;
-            let stream = Stream::new(source, catalog, symbols);
+            let stream = Stream::new(source, &selection, symbols);
             streams.push(stream.map_err(|error| failed(name, error))?);
         }
         loop {
@@ -170,7 +137,7 @@ impl Writer {
                 self.push(&event)?;
             }
             let advanced = first.advance();
-            advanced.map_err(|error| failed(&first.session.file, error))?;
+            advanced.map_err(|error| failed(&first.name, error))?;
         }
         let finished = streams.into_iter().map(|stream| {
             let (session, damages) = stream.finish();

@@ -105,6 +105,8 @@ function showProblems() {
   }
   for (const one of trace.sessions) {
     if (one.unmatched_stacks) line('info', 'i', `${fileName(one)}: call stacks that belong to no event`, one.unmatched_stacks);
+    if (one.late) line('info', 'i', `${fileName(one)}: records that came after a later one`, one.late);
+    if (one.dropped) line('info', 'i', `${fileName(one)}: names and stacks that did not fit in memory`, one.dropped);
     for (const skipped of one.skipped) line('info', 'i', `${fileName(one)}: skipped records: ${visible(skipped.kind)} (${bytesText(skipped.bytes)})`, skipped.records);
   }
   byId('problems').append(lines.length > 0 ? make('ul', { class: 'problems' }, ...lines)
