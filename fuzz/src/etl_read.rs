@@ -448,7 +448,7 @@ fn check_report(trace: &Trace) {
         .expect("the description");
     let (data, _) = data.split_once("</script>").expect("its end");
     let data: serde_json::Value = serde_json::from_str(data).expect("the description is JSON");
-    assert_eq!(data["shown"].as_u64(), Some(events));
+    assert_eq!(data["shown"].as_u64(), Some(written.shown));
 }
 
 /// Checks that a trace merged with itself contains every record twice, or is rejected.
