@@ -139,6 +139,10 @@ const GROUPS: [Group; 7] = [
         without: &[],
         rounds: &[
             Tests {
+                packages: &["wdk-etw-macros"],
+                arguments: &["--lib"],
+            },
+            Tests {
                 packages: &["wdk-etw"],
                 arguments: &[
                     "--test", "declared", "--test", "elements", "--test", "limits",
