@@ -152,6 +152,11 @@ const GROUPS: [Group; 7] = [
                 packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
                 arguments: &["--tests"],
             },
+            // A declaration refuses the mode in which its package does not run.
+            Tests {
+                packages: &["etw-user-mode"],
+                arguments: &["--test", "modes"],
+            },
         ],
     },
     Group {
