@@ -12,7 +12,7 @@ const PAGE: u32 = 12;
 
 /// 2 to the 64th, divided by the golden ratio: multiplying by it spreads differences over the high bits
 /// of the product (Fibonacci hashing).
-#[cfg(all(not(loom), feature = "user-mode"))]
+#[cfg(all(not(loom), any(test, feature = "user-mode")))]
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Returns the index of an element among `groups` times `SIZE`. The group is that of the page on the
@@ -44,9 +44,19 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
     reason = "the stack must be that of the caller's frame"
 )]
 pub fn among<const SIZE: usize>(groups: usize) -> usize {
-    let page = stack_pointer() as u64 >> PAGE;
+    group_of(stack_pointer() as u64 >> PAGE, groups).wrapping_mul(SIZE)
+}
+
+/// Returns the group of a page of a stack in user mode. `groups` must be a power of two, and at most 64.
+#[cfg(all(not(loom), any(test, feature = "user-mode")))]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the function is a few instructions of each write"
+)]
+const fn group_of(page: u64, groups: usize) -> usize {
     let high = (page.wrapping_mul(SPREAD) >> 56) as usize;
-    (high & groups.wrapping_sub(1)).wrapping_mul(SIZE)
+    high & groups.wrapping_sub(1)
 }
 
 /// Returns the low 16 bits of an address in the current frame.
@@ -135,4 +145,30 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
 #[cfg(loom)]
 pub fn set_group(group: usize) {
     GROUP.with(|here| here.set(group));
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    extern crate std;
+    use std::collections::HashSet;
+
+    use super::*;
+
+    // Stacks in user mode begin at multiples of 64 KiB, and those of one size follow one another.
+    #[test]
+    fn stacks_in_user_mode_use_many_groups() {
+        for pages_between in [16, 256, 2048, 2049] {
+            for groups in [1, 2, 16, 64] {
+                let used: HashSet<usize> = (0..64)
+                    .map(|stack| group_of(0x7_FFFF_7A00 + stack * pages_between, groups))
+                    .collect();
+                assert!(used.iter().all(|group| *group < groups), "{used:?}");
+                assert!(
+                    used.len() * 3 >= groups,
+                    "{} of {groups} groups, {pages_between} pages apart",
+                    used.len()
+                );
+            }
+        }
+    }
 }

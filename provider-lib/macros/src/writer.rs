@@ -536,3 +536,57 @@ impl Writer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wdk_etw_schema::{Configuration, parse, tracelogging::Types};
+
+    use super::*;
+
+    /// Returns the arguments of the function that writes an event with these fields.
+    fn arguments(fields: &str) -> String {
+        let module = format!(
+            "mod trace {{ #[map] #[repr(u32)] enum Kind {{ A = 1 }} #[structure] struct Place {{ x: u8 }} \
+             #[event(level = Info, keyword = none)] fn x({fields}); }}"
+        );
+        let provider = parse::provider(
+            "name = \"Test\"".parse().unwrap(),
+            module.parse().unwrap(),
+            &Configuration::new(),
+        )
+        .unwrap();
+        let event = &provider.events[0];
+        let types = Types::of(&provider);
+        let layout =
+            Layout::of(&event.fields, event.encoding, types, 0, Span::call_site()).unwrap();
+        let fields = names::parameters(event);
+        in_order(&layout, &quote!(event), &quote!(options), &fields)
+            .to_string()
+            .replace(' ', "")
+    }
+
+    // An argument has the same register in the call of EtwWriteEx, so that it needs no copy.
+    #[test]
+    fn the_event_is_the_second_argument_behind_a_value_in_a_register() {
+        for kind in ["u8", "F64", "usize", "Kind"] {
+            let arguments = arguments(&format!("a: {kind}, b: &str"));
+            assert_eq!(arguments, "a,event,options,b", "{kind}");
+        }
+        for kind in ["&str", "&[u32]", "Guid", "Place"] {
+            let arguments = arguments(&format!("a: {kind}, b: u32"));
+            assert_eq!(arguments, "event,options,a,b", "{kind}");
+        }
+        assert_eq!(arguments(""), "event,options,");
+    }
+
+    // A check that never fails would be code in every write.
+    #[test]
+    fn only_a_number_of_fewer_bits_is_checked() {
+        for narrow in [Scalar::U8, Scalar::I16, Scalar::U32, Scalar::I32] {
+            assert!(can_exceed(narrow), "{narrow:?}");
+        }
+        for whole in [Scalar::U64, Scalar::I64, Scalar::Usize, Scalar::Isize] {
+            assert!(!can_exceed(whole), "{whole:?}");
+        }
+    }
+}

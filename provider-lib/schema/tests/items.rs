@@ -577,7 +577,11 @@ fn the_predicates_of_a_module_are_found_once() {
         #[structure] struct S { #[cfg(windows)] x: u8 }
         #[cfg_attr(unix, event(level = Info, keyword = none))] fn x(#[cfg(miri)] a: u8);
         #[cfg(other)] fn own() {}
+        #[cfg(other)] const OWN: u8 = 1;
+        #[cfg(other)] enum Own {}
+        #[cfg(other)] struct OwnFields { #[cfg(other)] x: u8 }
     }";
+    // The compiler evaluates those of the author's own items.
     let found = predicates(module.parse().unwrap()).unwrap();
     let found: Vec<String> = found
         .iter()

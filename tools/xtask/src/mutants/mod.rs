@@ -139,6 +139,10 @@ const GROUPS: [Group; 7] = [
         without: &[],
         rounds: &[
             Tests {
+                packages: &["wdk-etw-macros"],
+                arguments: &["--lib"],
+            },
+            Tests {
                 packages: &["wdk-etw"],
                 arguments: &[
                     "--test", "declared", "--test", "elements", "--test", "limits",
@@ -147,6 +151,11 @@ const GROUPS: [Group; 7] = [
             Tests {
                 packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
                 arguments: &["--tests"],
+            },
+            // A declaration refuses the mode in which its package does not run.
+            Tests {
+                packages: &["etw-user-mode"],
+                arguments: &["--test", "modes"],
             },
         ],
     },
