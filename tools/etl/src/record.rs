@@ -2,6 +2,7 @@
 
 use etw_wire::Guid;
 
+use crate::cursor::Cursor;
 use crate::layout;
 
 /// The descriptor of an event (`EVENT_DESCRIPTOR`).
@@ -22,6 +23,21 @@ pub struct EventDescriptor {
     pub task: u16,
     /// Keyword mask; the provider defines the low 48 bits.
     pub keyword: u64,
+}
+
+impl EventDescriptor {
+    /// Reads the 16 bytes of the structure, as event records and `TRACE_EVENT_INFO` have them.
+    pub(crate) fn read(c: &mut Cursor<'_>) -> Option<Self> {
+        Some(Self {
+            id: c.u16()?,
+            version: c.u8()?,
+            channel: c.u8()?,
+            level: c.u8()?,
+            opcode: c.u8()?,
+            task: c.u16()?,
+            keyword: c.u64()?,
+        })
+    }
 }
 
 /// Kinds of extended data items (`EVENT_HEADER_EXT_TYPE_*`).

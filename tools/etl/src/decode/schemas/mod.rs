@@ -228,13 +228,14 @@ impl Collector {
         let at = |c: &mut Cursor<'_>| {
             c.take(24)?;
             let provider = Guid::from_bytes(c.array()?);
-            let id = c.u16()?;
-            c.take(3)?; // version, channel, level
-            Some((provider, id, c.u8()?, c.u16()?))
+            Some((provider, EventDescriptor::read(c)?))
         };
-        let Some((provider, id, opcode, task)) = at(&mut c) else {
+        let Some((provider, descriptor)) = at(&mut c) else {
             return;
         };
+        let EventDescriptor {
+            id, opcode, task, ..
+        } = descriptor;
         let is_metadata = provider == METADATA_CLASS;
         if !is_metadata && !is_chunk(id, opcode, task) {
             return;
