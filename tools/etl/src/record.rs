@@ -70,6 +70,14 @@ pub mod ext_type {
     pub const PROCESS_START_KEY: u16 = 13;
     /// Control GUID of the provider.
     pub const CONTROL_GUID: u16 = 14;
+    /// Difference of the performance counter between the host and a container, 8 bytes.
+    pub const QPC_DELTA: u16 = 15;
+    /// Id of the container, a text.
+    pub const CONTAINER_ID: u16 = 16;
+    /// Key of a call stack, after a 64-bit match id: 4 bytes and 4 bytes of padding.
+    pub const STACK_KEY32: u16 = 17;
+    /// Key of a call stack, after a 64-bit match id: 8 bytes.
+    pub const STACK_KEY64: u16 = 18;
 }
 
 /// Data that ETW attaches to an event beside its user data

@@ -6,6 +6,10 @@
 //! comes after the references, keys are reused, and kernel and user stacks have keys of their own
 //! (ETL-15.2).
 //!
+//! An event of a provider has its stack in an extended item. The item may hold a key instead, or one
+//! half of the stack only: then another event has the other half, and both have the same match id
+//! (ETL-15.6).
+//!
 //! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
 //! window of events that wait for their stacks. Both are bounded; what does not fit, and what
 //! matches no event in the window, is counted.
@@ -13,7 +17,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-use crate::decode::{Decoded, Frame, Kind, Stack, Value};
+use crate::decode::{Decoded, Frame, Kind, Problem, Stack, Value};
 use crate::kernel::hook;
 
 /// The stacks that keys stand for.
@@ -21,7 +25,7 @@ use crate::kernel::hook;
 pub struct Definitions {
     by_key: HashMap<(Part, u64), Vec<Definition>>,
     frames: usize,
-    stack_records: u64,
+    has_stacks: bool,
     dropped: u64,
 }
 
@@ -71,7 +75,7 @@ impl Definitions {
             return;
         };
         if StackRecord::is_one(hook) {
-            self.stack_records += 1;
+            self.expect_stacks();
         }
         if !hook::STACK_DEFINITIONS.contains(&hook) {
             return;
@@ -97,10 +101,16 @@ impl Definitions {
             });
     }
 
-    /// Returns true if the trace has stack records, so that events must wait for them.
+    /// Notes that events of the trace must wait for their stacks.
+    pub const fn expect_stacks(&mut self) {
+        self.has_stacks = true;
+    }
+
+    /// Returns true if the trace has stack records or halves of stacks, so that events must wait for
+    /// them.
     #[must_use]
     pub const fn has_stacks(&self) -> bool {
-        self.stack_records != 0
+        self.has_stacks
     }
 
     /// Returns the number of definitions that did not fit.
@@ -109,13 +119,26 @@ impl Definitions {
         self.dropped
     }
 
+    /// Returns the first definition of a key at or after a time.
+    fn find(&self, part: Part, key: u64, time: i64) -> Option<&Definition> {
+        let definitions = self.by_key.get(&(part, key))?;
+        let first = definitions.partition_point(|definition| definition.time < time);
+        definitions.get(first)
+    }
+
+    /// Returns the frames of a key that does not say whose they are: those of the first definition
+    /// at or after a time, of the kernel if user mode has one at the same time.
+    fn frames_of_any(&self, key: u64, time: i64) -> Option<&[u64]> {
+        let parts = [Part::Kernel, Part::User].into_iter();
+        let first = parts
+            .filter_map(|part| self.find(part, key, time))
+            .min_by_key(|definition| definition.time)?;
+        Some(&first.frames)
+    }
+
     /// Returns the frames of a key: those of its first definition at or after a time.
     fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
-        let find = |part| {
-            let definitions = self.by_key.get(&(part, key))?;
-            let first = definitions.partition_point(|definition| definition.time < time);
-            Some(&*definitions.get(first)?.frames)
-        };
+        let find = |part| Some(&*self.find(part, key, time)?.frames);
         let other = match part {
             Part::Kernel => Part::User,
             Part::User => Part::Kernel,
@@ -129,6 +152,7 @@ impl Definitions {
 /// A record with the stack of another event.
 struct StackRecord {
     time: i64,
+    process: Option<u32>,
     thread: u32,
     frames: Vec<u64>,
 }
@@ -165,8 +189,13 @@ impl StackRecord {
             Value::ThreadId(thread) => u32::try_from(*thread).ok()?,
             _ => return None,
         };
+        let process = match value(event, "StackProcess") {
+            Some(Value::ProcessId(process)) => u32::try_from(*process).ok(),
+            _ => None,
+        };
         Some(Self {
             time,
+            process,
             thread,
             frames,
         })
@@ -199,10 +228,10 @@ fn list(event: &Decoded, name: &str) -> Option<Vec<u64>> {
 /// Counts of stack records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounts {
-    /// The records that belong to an event, which has their frames now.
+    /// The records, keys and halves of stacks that belong to an event, which has their frames now.
     pub joined: u64,
-    /// The records without an event in the window, or whose key has no definition. They stay events
-    /// of their own.
+    /// The records without an event in the window, the keys without a definition, and the halves of
+    /// stacks without the other half in the window. The records stay events of their own.
     pub unmatched: u64,
 }
 
@@ -227,6 +256,8 @@ pub struct Joiner<T> {
     left: u64,
     /// The numbers of the events in the window by time.
     by_time: HashMap<i64, Vec<u64>>,
+    /// The numbers of the events in the window whose stacks miss their other half, by match id.
+    by_match: HashMap<u64, u64>,
     cost: usize,
     counts: StackCounts,
 }
@@ -254,6 +285,7 @@ impl<T> Joiner<T> {
             window: VecDeque::new(),
             left: 0,
             by_time: HashMap::new(),
+            by_match: HashMap::new(),
             cost: 0,
             counts: StackCounts::default(),
         }
@@ -268,7 +300,11 @@ impl<T> Joiner<T> {
     /// Takes the next event in the order of time. A stack record that belongs to an event in the
     /// window is added to that event. [`pop`](Self::pop) then returns the events that need not wait.
     /// `size` is the number of bytes that `beside` takes in memory.
-    pub fn push(&mut self, event: Decoded, beside: T, size: usize) {
+    ///
+    /// The stack of an event that has a key instead gets the frames of its definition, and the first
+    /// of two events with the halves of a stack gets the frames of the second one, too.
+    pub fn push(&mut self, mut event: Decoded, beside: T, size: usize) {
+        self.resolve_keys(&mut event);
         if let Kind::Kernel { hook } = event.kind
             && StackRecord::is_one(hook)
         {
@@ -287,6 +323,7 @@ impl<T> Joiner<T> {
                 .or_default()
                 .push(number);
         }
+        self.join_half(&event, number);
         self.cost += cost(&event) + size;
         self.window.push_back(Waiting {
             event,
@@ -316,10 +353,59 @@ impl<T> Joiner<T> {
                 self.by_time.remove(&event.timestamp);
             }
         }
+        if let Some(id) = match_id(&event)
+            && self.by_match.get(&id) == Some(&self.left)
+        {
+            self.by_match.remove(&id);
+            self.counts.unmatched += 1;
+        }
         self.left += 1;
         // An event that has got a stack since costs more than it did.
         self.cost = self.cost.saturating_sub(cost(&event) + size);
         Some((event, beside))
+    }
+
+    /// Replaces the keys of an event's stack by the frames that they stand for.
+    fn resolve_keys(&mut self, event: &mut Decoded) {
+        let time = event.timestamp;
+        let Some(stack) = &mut event.stack else {
+            return;
+        };
+        let definitions = &self.definitions;
+        let mut unknown = Vec::new();
+        for key in std::mem::take(&mut stack.keys) {
+            if let Some(frames) = definitions.frames_of_any(key, time) {
+                add(stack, frames);
+                self.counts.joined += 1;
+            } else {
+                unknown.push(key);
+            }
+        }
+        let problems = unknown.iter().map(|&key| Problem::UnknownStack { key });
+        event.problems.extend(problems);
+        self.counts.unmatched += unknown.len() as u64;
+        stack.keys = unknown;
+    }
+
+    /// Adds the half of a stack that an event has to the event in the window with the other half,
+    /// or notes that the half waits for the other one.
+    fn join_half(&mut self, event: &Decoded, number: u64) {
+        let (Some(id), Some(half)) = (match_id(event), &event.stack) else {
+            return;
+        };
+        let Some(first) = self.by_match.remove(&id) else {
+            self.by_match.insert(id, number);
+            return;
+        };
+        let at = usize::try_from(first - self.left).ok();
+        let Some(Waiting { event, .. }) = at.and_then(|at| self.window.get_mut(at)) else {
+            return; // not reached: events that leave the window are removed
+        };
+        let before = cost(event);
+        let frames: Vec<u64> = half.frames.iter().map(|frame| frame.address).collect();
+        add(event.stack.get_or_insert_default(), &frames);
+        self.cost += cost(event) - before;
+        self.counts.joined += 1;
     }
 
     /// Adds a stack to its event.
@@ -362,10 +448,18 @@ impl<T> Joiner<T> {
             return false;
         };
         let before = cost(event);
-        add(event.stack.get_or_insert_default(), &stack.frames);
+        let joined = event.stack.get_or_insert_default();
+        add(joined, &stack.frames);
+        joined.process_id = stack.process.or(joined.process_id);
         self.cost += cost(event) - before;
         true
     }
+}
+
+/// Returns the number that the stack of an event shares with that of another one.
+fn match_id(event: &Decoded) -> Option<u64> {
+    let stack = event.stack.as_ref()?;
+    (stack.match_id != 0).then_some(stack.match_id)
 }
 
 /// Adds frames to a stack: those of the kernel come before those of user mode.

@@ -388,3 +388,87 @@ fn a_file_without_symbols_is_named_in_the_error() {
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("cannot read the symbols of"), "{message}");
 }
+
+/// An event of a provider with an extended item about its stack.
+fn with_item(timestamp: i64, ext_type: u16, words: &[u64]) -> (i64, EncodedRecord) {
+    let event = EventRecord {
+        thread_id: 9,
+        process_id: 7,
+        timestamp,
+        extended: vec![ExtendedItem {
+            ext_type,
+            data: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        }],
+        ..EventRecord::default()
+    };
+    (timestamp, EncodedRecord::new(&event).unwrap())
+}
+
+/// Returns the stacks of the events of providers in a file.
+fn stacks_in(records: Vec<(i64, EncodedRecord)>) -> (Vec<Json>, Json) {
+    let bytes = bytes_of(records);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stacks.etl");
+    fs::write(&path, bytes).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg("dump")
+        .arg(&path)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Json> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let events = lines.iter().filter(|line| line["kind"] == "event");
+    (events.cloned().collect(), lines.last().unwrap().clone())
+}
+
+#[test]
+fn an_event_with_the_key_of_its_stack_has_the_frames_of_the_definition() {
+    let definition = |at, key: u64, frame: u64| {
+        let words = [key, frame];
+        let payload = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        (at, kernel(0x1822, 2, at, payload))
+    };
+    let (events, end) = stacks_in(vec![
+        (50, image(50, 7, APP, "app.exe")),
+        with_item(100, 18, &[0, 5]),
+        with_item(110, 17, &[0, 0xFFFF_FFFF_0000_0006]),
+        definition(200, 5, APP + 0x30),
+        definition(210, 6, APP + 0x31),
+        with_item(300, 18, &[0, 5]),
+    ]);
+    assert_eq!(events[0]["stack"][0], "0x7ff600000030 app.exe+0x30");
+    assert_eq!(events[1]["stack"][0], "0x7ff600000031 app.exe+0x31");
+    assert_eq!(
+        events[2]["problems"][0],
+        "no record of the trace defines the stack with the key 0x5"
+    );
+    assert_eq!(
+        (&end["stacks_joined"], &end["stacks_unmatched"]),
+        (&2.into(), &1.into())
+    );
+}
+
+#[test]
+fn the_halves_of_a_stack_in_two_events_come_together() {
+    let (events, end) = stacks_in(vec![
+        with_item(100, 6, &[0x77, NTOSKRNL]),
+        with_item(110, 6, &[0x77, APP]),
+        with_item(120, 6, &[0x78, NTOSKRNL]),
+    ]);
+    assert_eq!(
+        events[0]["stack"],
+        serde_json::json!(["0xfffff80100000000", "0x7ff600000000"])
+    );
+    assert_eq!(
+        events[2]["stack"],
+        serde_json::json!(["0xfffff80100000000"])
+    );
+    assert_eq!(
+        (&end["stacks_joined"], &end["stacks_unmatched"]),
+        (&1.into(), &1.into())
+    );
+}

@@ -894,6 +894,7 @@ fn stack(frames: &[(u64, Option<&str>)]) -> Stack {
     });
     Stack {
         frames: frames.collect(),
+        ..Stack::default()
     }
 }
 

@@ -156,27 +156,39 @@ impl Description {
     }
 }
 
-/// Returns the call stack that an extended item holds.
+/// Returns the call stack that the extended items hold, or for which they hold keys (ETL-15.1).
 fn stack(event: &EventRef<'_>) -> Option<Stack> {
-    let (item, width) = event.items.iter().find_map(|(found, item)| match found {
-        ext_type::STACK_TRACE64 => Some((item, 8)),
-        ext_type::STACK_TRACE32 => Some((item, 4)),
-        _ => None,
-    })?;
-    // A match id precedes the addresses.
-    let frames = item.get(8..)?.chunks_exact(width).map(|address| {
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(address) {
-            *to = *from;
+    let mut stack: Option<Stack> = None;
+    for (kind, item) in event.items.iter() {
+        let width = match kind {
+            ext_type::STACK_TRACE64 | ext_type::STACK_KEY64 => 8,
+            ext_type::STACK_TRACE32 | ext_type::STACK_KEY32 => 4,
+            _ => continue,
+        };
+        let Some((match_id, rest)) = item.split_first_chunk() else {
+            continue;
+        };
+        let stack = stack.get_or_insert_default();
+        if stack.match_id == 0 {
+            stack.match_id = u64::from_le_bytes(*match_id);
         }
-        Frame {
-            address: u64::from_le_bytes(bytes),
-            place: None,
+        let mut addresses = rest.chunks_exact(width).map(|address| {
+            let mut bytes = [0; 8];
+            for (to, from) in bytes.iter_mut().zip(address) {
+                *to = *from;
+            }
+            u64::from_le_bytes(bytes)
+        });
+        if matches!(kind, ext_type::STACK_KEY32 | ext_type::STACK_KEY64) {
+            stack.keys.extend(addresses.next());
+        } else {
+            stack.frames.extend(addresses.map(|address| Frame {
+                address,
+                place: None,
+            }));
         }
-    });
-    Some(Stack {
-        frames: frames.collect(),
-    })
+    }
+    stack
 }
 
 /// Looks up the names of a descriptor's numbers, first among the provider's own and then among
