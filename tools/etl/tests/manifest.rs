@@ -48,6 +48,7 @@ fn manifest_gives_an_event_its_names_and_fields() {
     assert_eq!(event.related_activity, Some(Guid::from_bytes([0xA1; 16])));
     let kind = Value::Named {
         value: 1,
+        signed: false,
         name: "Write".into(),
     };
     assert_eq!(

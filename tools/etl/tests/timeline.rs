@@ -275,6 +275,7 @@ fn fields_keep_their_types() {
         (
             "named",
             Field::Named {
+                signed: false,
                 value: 2,
                 name: "Two".into(),
             },

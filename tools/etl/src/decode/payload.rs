@@ -403,11 +403,24 @@ impl Number {
 
     /// Returns the value by the field's map and presentation or, without these, by its encoding.
     fn value(&self, field: &Field, kind: Integer) -> Value {
-        if let Some(name) = field.map.as_ref().and_then(|map| map.name(self.raw)) {
-            return Value::Named {
-                value: self.raw,
-                name,
-            };
+        if let Some(map) = &field.map {
+            let signed = !map.bits && Self::is_signed(field.out_type, kind);
+            let name = map.name(self.raw).or_else(|| {
+                let negative = signed && self.signed < 0;
+                negative.then(|| map.name_of_negative(self.signed))?
+            });
+            if let Some(name) = name {
+                let value = if signed {
+                    self.signed.cast_unsigned()
+                } else {
+                    self.raw
+                };
+                return Value::Named {
+                    value,
+                    signed,
+                    name,
+                };
+            }
         }
         self.presented(field.out_type).unwrap_or(match kind {
             Integer::Signed => Value::Int(self.signed),
@@ -416,6 +429,15 @@ impl Number {
             Integer::Boolean => Value::Bool(self.raw != 0),
             Integer::Pointer => Value::Pointer(self.raw),
         })
+    }
+
+    /// Returns true if the number is shown with a sign.
+    const fn is_signed(presentation: Presentation, kind: Integer) -> bool {
+        match presentation {
+            Presentation::Signed => true,
+            Presentation::Unsigned => false,
+            _ => matches!(kind, Integer::Signed),
+        }
     }
 
     /// Returns the value in a presentation, if it fits the size.
