@@ -47,7 +47,7 @@ impl FirstPass {
                 continue;
             }
             let decoded = record.event().map_or_else(
-                || kernel::decode(record.bytes),
+                || kernel::decode_record(&record),
                 |event| kernel::decode_event(&event),
             );
             if let Some(decoded) = decoded {

@@ -18,6 +18,12 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
+    /// Returns the size of a machine's pointers, as `PointerSize` of a trace's header states it. That
+    /// is 8 on all machines but 32-bit ones.
+    pub(crate) const fn of_trace(bytes: u32) -> Self {
+        if bytes == 4 { Self::Four } else { Self::Eight }
+    }
+
     /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {

@@ -96,7 +96,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
                     let decoded = decode(&event.to_event(), self.catalog);
                     Some(kernel::or_by_class(decoded, &event, &self.clock))
                 }
-                None => kernel::decode(record.bytes).map(|decoded| {
+                None => kernel::decode_record(&record).map(|decoded| {
                     decoded.into_decoded(&self.clock, record.processor, record.timestamp)
                 }),
             };
