@@ -139,7 +139,7 @@ fn every_form_of_a_template_field_is_decoded() {
         ]
     );
     assert_eq!(event.leftover, [0x99]);
-    assert_eq!(event.problems, []);
+    assert_eq!(event.problems, [Problem::Surplus { bytes: 1 }]);
 }
 
 #[test]

@@ -123,7 +123,13 @@ impl Description {
         if self.unknown && !is_chunk && !event.user_data.is_empty() {
             problems.push(Problem::NoSchema);
         }
-        problems.extend(payload.error.map(Problem::Payload));
+        let surplus = self.schema.is_some() && !payload.leftover.is_empty();
+        problems.extend(match payload.error {
+            Some(error) => Some(Problem::Payload(error)),
+            None => surplus.then_some(Problem::Surplus {
+                bytes: payload.leftover.len(),
+            }),
+        });
         Decoded {
             kind: Kind::Event,
             time: event.time,

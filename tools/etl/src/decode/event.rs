@@ -144,7 +144,8 @@ pub enum Problem {
     /// The user data does not match its schema.
     #[error(transparent)]
     Payload(PayloadError),
-    /// Bytes follow the last field of a kernel event.
+    /// Bytes follow the last field: the event has fields that its schema does not have, or the schema
+    /// ends before a field whose size nothing tells. TDH ignores such bytes.
     #[error("{bytes} bytes follow the last known field")]
     Surplus {
         /// The number of bytes.
