@@ -5,9 +5,14 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::Command;
 
-use etl_file::stream::Contents;
-use etl_file::write::{AppendError, Buffer, Finish, KernelForm, KernelRecord, LogFile, WppRecord};
-use etl_file::{EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, TraceFile};
+use etl_file::stats::Stats;
+use etl_file::stream::{Contents, Events};
+use etl_file::write::{
+    AppendError, Buffer, ClassicRecord, Finish, KernelForm, KernelRecord, LogFile, WppRecord,
+};
+use etl_file::{
+    Catalog, EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, Selection, TraceFile,
+};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
@@ -470,5 +475,76 @@ fn the_halves_of_a_stack_in_two_events_come_together() {
     assert_eq!(
         (&end["stacks_joined"], &end["stacks_unmatched"]),
         (&1.into(), &1.into())
+    );
+}
+
+/// A `TraceLogging` event with a number and, if wanted, a text.
+fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecord) {
+    let mut metadata = b"\0\0\0E\0number\0\x08".to_vec();
+    if with_text {
+        metadata.extend(b"text\0\x02");
+    }
+    metadata[0] = u8::try_from(metadata.len()).unwrap();
+    let event = EventRecord {
+        timestamp,
+        extended: vec![ExtendedItem {
+            ext_type: 11,
+            data: metadata,
+        }],
+        user_data: data.to_vec(),
+        ..EventRecord::default()
+    };
+    (timestamp, EncodedRecord::new(&event).unwrap())
+}
+
+#[test]
+fn stats_count_the_same_problems_as_the_events_have() {
+    let wpp = WppRecord {
+        message: 12,
+        ..WppRecord::default()
+    };
+    let unknown = EventRecord {
+        timestamp: 70,
+        user_data: vec![1],
+        ..EventRecord::default()
+    };
+    let class = ClassicRecord {
+        class: etl_file::Guid::from_u128(7),
+        timestamp: 71,
+        payload: vec![1],
+        ..ClassicRecord::default()
+    };
+    let records = [
+        described(10, false, &[1, 0, 0, 0]),
+        described(20, false, &[1, 0, 0, 0, 9]),
+        described(30, false, &[1, 0, 0]),
+        described(40, true, b"\x01\0\0\0text\0"),
+        described(50, true, b"\x01\0\0\0text\0\0"),
+        described(60, true, b"\x01\0"),
+        (70, EncodedRecord::new(&unknown).unwrap()),
+        (71, EncodedRecord::try_from(&class).unwrap()),
+        // Kernel events: sound, of an unknown version, with too many and too few bytes, and without a
+        // known layout.
+        (80, kernel(0x030b, 2, 80, vec![7, 0, 0, 0])),
+        (90, kernel(0x0301, 99, 90, vec![0xAB; 3])),
+        (100, kernel(0x030b, 2, 100, vec![7, 0, 0, 0, 1])),
+        (110, kernel(0x030b, 2, 110, vec![7])),
+        (120, kernel(0xFE01, 2, 120, vec![7])),
+        (130, EncodedRecord::try_from(&wpp).unwrap()),
+    ];
+    let mut file = TraceFile::new(Cursor::new(bytes_of(records.into()))).unwrap();
+    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let mut events = Events::new(&mut file, &catalog, &selection);
+    while events.next().unwrap().is_some() {}
+    assert_eq!(events.summary().with_problems, 10);
+    let (stats, _) = Stats::of(&mut file, &catalog).unwrap();
+    let text = stats.render();
+    assert!(
+        text.contains("Partly: 10 events could not be decoded completely\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Not decoded: 2 events with data"),
+        "of no provider or class: {text}"
     );
 }

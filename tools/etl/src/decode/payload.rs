@@ -40,6 +40,13 @@ pub struct Payload {
 }
 
 impl Schema {
+    /// Returns the size of an event's user data, if all events have the same.
+    pub(super) fn size(&self, pointer_size: PointerSize) -> Option<usize> {
+        self.fields.iter().try_fold(0_usize, |sum, field| {
+            sum.checked_add(size_of_field(field, pointer_size)?)
+        })
+    }
+
     /// Decodes an event's user data.
     #[must_use]
     pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
@@ -315,6 +322,32 @@ impl<'a> Decoder<'a> {
             subauthorities,
         })
     }
+}
+
+/// Returns the size of a field's values, if all events have the same.
+fn size_of_field(field: &Field, pointer_size: PointerSize) -> Option<usize> {
+    let Encoding::Known(in_type) = field.in_type else {
+        return None;
+    };
+    let size = match in_type {
+        InType::Int8 | InType::UInt8 => 1,
+        InType::Int16 | InType::UInt16 => 2,
+        InType::Int32 | InType::UInt32 | InType::HexInt32 | InType::Boolean | InType::Float => 4,
+        InType::Int64 | InType::UInt64 | InType::HexInt64 | InType::Double | InType::FileTime => 8,
+        InType::Pointer => pointer_size.bytes(),
+        InType::Guid | InType::SystemTime => 16,
+        InType::Struct => field.fields.iter().try_fold(0_usize, |sum, member| {
+            sum.checked_add(size_of_field(member, pointer_size)?)
+        })?,
+        _ => return None,
+    };
+    match field.count {
+        Count::Scalar => Some(size),
+        Count::Fixed(count) => size.checked_mul(count.into()),
+        Count::Variable | Count::Field(_) | Count::Custom(_) => None,
+    }
+    // Values without data are limited in number.
+    .filter(|_| size != 0)
 }
 
 /// Returns true if the count or the length of a field, or of one of its members, is the value of
