@@ -23,14 +23,16 @@ use crate::kernel::hook;
 /// The stacks that keys stand for.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
-    by_key: HashMap<(Part, u64), Vec<Definition>>,
-    frames: usize,
+    /// The definitions, sorted by part, key and time before they are looked up.
+    all: Vec<Definition>,
+    /// The frames of all definitions, one after another.
+    frames: Vec<u64>,
     has_stacks: bool,
     dropped: u64,
 }
 
 /// The mode whose frames a stack has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Kernel,
     User,
@@ -52,15 +54,20 @@ impl Part {
     }
 }
 
-#[derive(Clone, Debug)]
+/// The stack of a key.
+#[derive(Clone, Copy, Debug)]
 struct Definition {
+    part: Part,
+    key: u64,
     time: i64,
-    frames: Box<[u64]>,
+    /// The place of the first frame among all frames.
+    start: u32,
+    count: u16,
 }
 
 impl Definitions {
-    /// The most frames that are stored, which take 8 bytes each.
-    pub const MAX_FRAMES: usize = 2 << 20;
+    /// The most bytes that definitions take: 8 for each frame, and 24 for each definition.
+    pub const MAX_BYTES: usize = 8 << 20;
 
     /// Returns a table without definitions.
     #[must_use]
@@ -87,18 +94,34 @@ impl Definitions {
         let Some(part) = Part::of(frames.iter().copied()) else {
             return;
         };
-        if self.frames + frames.len() > Self::MAX_FRAMES {
+        let bytes = (self.frames.len() + frames.len()) * size_of::<u64>()
+            + (self.all.len() + 1) * size_of::<Definition>();
+        let place = (
+            u32::try_from(self.frames.len()),
+            u16::try_from(frames.len()),
+        );
+        let (Ok(start), Ok(count)) = place else {
+            self.dropped += 1; // not reached: a record has 65535 bytes
+            return;
+        };
+        if bytes > Self::MAX_BYTES {
             self.dropped += 1;
             return;
         }
-        self.frames += frames.len();
-        self.by_key
-            .entry((part, key))
-            .or_default()
-            .push(Definition {
-                time: event.timestamp,
-                frames: frames.into(),
-            });
+        self.frames.extend(frames);
+        self.all.push(Definition {
+            part,
+            key,
+            time: event.timestamp,
+            start,
+            count,
+        });
+    }
+
+    /// Sorts the definitions, so that they can be looked up.
+    fn sort(&mut self) {
+        self.all
+            .sort_unstable_by_key(|definition| (definition.part, definition.key, definition.time));
     }
 
     /// Notes that events of the trace must wait for their stacks.
@@ -121,9 +144,17 @@ impl Definitions {
 
     /// Returns the first definition of a key at or after a time.
     fn find(&self, part: Part, key: u64, time: i64) -> Option<&Definition> {
-        let definitions = self.by_key.get(&(part, key))?;
-        let first = definitions.partition_point(|definition| definition.time < time);
-        definitions.get(first)
+        let first = self.all.partition_point(|definition| {
+            (definition.part, definition.key, definition.time) < (part, key, time)
+        });
+        let found = self.all.get(first)?;
+        ((found.part, found.key) == (part, key)).then_some(found)
+    }
+
+    fn frames_of(&self, definition: &Definition) -> Option<&[u64]> {
+        let start = usize::try_from(definition.start).ok()?;
+        self.frames
+            .get(start..start + usize::from(definition.count))
     }
 
     /// Returns the frames of a key that does not say whose they are: those of the first definition
@@ -133,12 +164,12 @@ impl Definitions {
         let first = parts
             .filter_map(|part| self.find(part, key, time))
             .min_by_key(|definition| definition.time)?;
-        Some(&first.frames)
+        self.frames_of(first)
     }
 
     /// Returns the frames of a key: those of its first definition at or after a time.
     fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
-        let find = |part| Some(&*self.find(part, key, time)?.frames);
+        let find = |part| self.frames_of(self.find(part, key, time)?);
         let other = match part {
             Part::Kernel => Part::User,
             Part::User => Part::Kernel,
@@ -275,11 +306,12 @@ impl<T> Joiner<T> {
     /// The most events in the window.
     pub const MAX_EVENTS: usize = 131_072;
     /// The most bytes of the events in the window, about.
-    pub const MAX_BYTES: usize = 32 << 20;
+    pub const MAX_BYTES: usize = 24 << 20;
 
     /// Returns a joiner with the definitions of the first pass.
     #[must_use]
-    pub fn new(definitions: Definitions) -> Self {
+    pub fn new(mut definitions: Definitions) -> Self {
+        definitions.sort();
         Self {
             definitions,
             window: VecDeque::new(),
@@ -481,10 +513,15 @@ fn add(stack: &mut Stack, addresses: &[u64]) {
     }
 }
 
+/// The bytes that an event in the window takes besides itself: its places in the queue and in the
+/// index by time, and what the allocator adds.
+const WAITING: usize = 192;
+
 /// Returns about how many bytes an event takes.
 fn cost(event: &Decoded) -> usize {
     let frames = event.stack.as_ref().map_or(0, |stack| stack.frames.len());
-    size_of::<Decoded>()
+    WAITING
+        + size_of::<Decoded>()
         + event.leftover.len()
         + event
             .fields

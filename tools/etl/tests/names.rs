@@ -596,3 +596,16 @@ fn the_halves_of_a_stack_come_together_at_the_first_event() {
     let counts = joiner.counts();
     assert_eq!((counts.joined, counts.unmatched), (2, 1));
 }
+
+#[test]
+fn definitions_that_take_too_much_memory_are_counted() {
+    let mut definitions = Definitions::new();
+    let one = 8 + 24;
+    let fit = Definitions::MAX_BYTES / one;
+    let mut event = definition(0x1824, 100, 0, &[APP]);
+    for key in 0..fit + 3 {
+        event.fields[0].1 = Value::Pointer(key as u64);
+        definitions.observe(&event);
+    }
+    assert_eq!(definitions.dropped(), 3);
+}
