@@ -214,7 +214,7 @@ fn stem(path: &str) -> String {
 }
 
 /// The time that a process has for a PDB.
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_mins(2);
 /// The most bytes that a process may answer with.
 const MAX_ANSWER: u64 = 512 << 20;
 
@@ -248,12 +248,12 @@ impl Reader {
         let out = child.stdout.take();
         let child = Arc::new(Mutex::new(child));
         let (done, ended) = mpsc::channel::<()>();
-        let watched = Arc::clone(&child);
+        let in_time = Arc::clone(&child);
         let watcher = thread::spawn(move || {
             let late = ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
             if late {
                 // Fails if the process has just ended.
-                let _ended = lock(&watched).kill();
+                let _ended = lock(&in_time).kill();
             }
             late
         });
