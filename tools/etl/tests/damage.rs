@@ -452,6 +452,8 @@ fn a_header_whose_type_contradicts_its_layout_is_read() {
 
 #[test]
 fn records_that_state_no_pointer_size_have_that_of_the_trace() {
+    use PointerSize::{Eight, Four};
+
     let time = [&[0; 8], &0x1122_3344_i64.to_le_bytes()[..]].concat();
     let mut file = with_records(&[
         // WPP messages without and with flags for the size.
@@ -474,7 +476,6 @@ fn records_that_state_no_pointer_size_have_that_of_the_trace() {
         });
         sizes.collect()
     };
-    use PointerSize::{Eight, Four};
     assert_eq!(sizes(&file), [Eight, Four, Eight, Four, Eight]);
     // The field lies before those whose places depend on the size.
     file[0x94] = 4;
