@@ -27,17 +27,20 @@ struct Slot {
 }
 
 impl Slot {
-    const EMPTY: Self = Self {
-        recorded: AtomicU32::new(0),
-        during_registration: AtomicU32::new(0),
-        control_code: AtomicU32::new(0),
-        level: AtomicU32::new(0),
-        match_any: AtomicU64::new(0),
-        match_all: AtomicU64::new(0),
-        source: [const { AtomicU64::new(0) }; 2],
-        filter_kind: AtomicU32::new(0),
-        filter_size: AtomicU32::new(0),
-    };
+    /// Returns a slot without a notification.
+    const fn new() -> Self {
+        Self {
+            recorded: AtomicU32::new(0),
+            during_registration: AtomicU32::new(0),
+            control_code: AtomicU32::new(0),
+            level: AtomicU32::new(0),
+            match_any: AtomicU64::new(0),
+            match_all: AtomicU64::new(0),
+            source: [const { AtomicU64::new(0) }; 2],
+            filter_kind: AtomicU32::new(0),
+            filter_size: AtomicU32::new(0),
+        }
+    }
 
     /// Stores a notification. The caller has claimed the slot.
     fn store(&self, notification: &Notification<'_>, during_registration: bool) {
@@ -81,7 +84,7 @@ impl Slot {
     }
 }
 
-static SLOTS: [Slot; MAX_RECORDED] = [const { Slot::EMPTY }; MAX_RECORDED];
+static SLOTS: [Slot; MAX_RECORDED] = [const { Slot::new() }; MAX_RECORDED];
 
 /// The number of notifications that the provider has received. The first ones claim a slot by it.
 static NOTIFICATIONS: AtomicUsize = AtomicUsize::new(0);

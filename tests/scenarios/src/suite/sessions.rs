@@ -1,7 +1,8 @@
 //! Scenarios about several sessions at once and the composite that the provider gets.
 
 use etw_sample_interface::{
-    Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword, outcome,
+    Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, NotificationRecord, Registration, Statistics,
+    keyword, outcome,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -265,9 +266,9 @@ fn told(stage: &mut Stage<'_>) -> Result<(), Failure> {
         "the outcome of the registration",
         &format!(
             "{:x?}",
-            etw_sample_interface::Registration {
+            Registration {
                 outcome: outcome::COMPLETE,
-                ..Default::default()
+                ..Registration::default()
             }
         ),
         &format!("{:x?}", before.registration),
@@ -314,7 +315,7 @@ fn told(stage: &mut Stage<'_>) -> Result<(), Failure> {
         "the records of notifications that did not arrive",
         "empty",
         &rest,
-        rest.iter().all(|one| *one == Default::default()),
+        rest.iter().all(|one| *one == NotificationRecord::default()),
     )
 }
 

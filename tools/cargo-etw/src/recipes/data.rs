@@ -77,8 +77,7 @@ impl Recipe<'_> {
 
 /// Returns all events of the providers.
 fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
-    let one = |provider| whole(provider);
-    providers.iter().map(one).collect()
+    providers.iter().map(whole).collect()
 }
 
 fn whole(provider: &Traced) -> Enable<'_> {
@@ -140,19 +139,21 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str) -> Value {
     if !groups.is_empty() {
         all.push(power_shell("powershell-group", session, groups));
     }
-    let mut boot = wpr(
-        "wpr-boot",
-        session,
-        profile,
-        "Everything",
-        everything(providers),
-    );
-    boot.start = vec![format!(
-        "wpr -boottrace -addboot {profile}!Everything.Verbose -filemode"
-    )];
-    boot.stop = vec!["wpr -boottrace -stopboot boot.etl".to_owned()];
-    boot.trace = "boot.etl".to_owned();
-    boot.boots = true;
+    let boot = Recipe {
+        start: vec![format!(
+            "wpr -boottrace -addboot {profile}!Everything.Verbose -filemode"
+        )],
+        stop: vec!["wpr -boottrace -stopboot boot.etl".to_owned()],
+        trace: "boot.etl".to_owned(),
+        boots: true,
+        ..wpr(
+            "wpr-boot",
+            session,
+            profile,
+            "Everything",
+            everything(providers),
+        )
+    };
     all.push(boot);
     let recipes: Vec<Value> = all.iter().map(Recipe::json).collect();
     json!({ "version": VERSION, "session": session, "recipes": recipes })
