@@ -1,4 +1,4 @@
-//! The sample driver's devices, found by their hardware id (SetupAPI).
+//! The sample driver's devices, found by their hardware id (`SetupAPI`).
 //!
 //! A search reads what is registered and creates nothing. The list of a service's devices
 //! (`CM_Get_Device_ID_List`) can create a device node instead, for a service that has none.

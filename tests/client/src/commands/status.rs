@@ -82,27 +82,29 @@ pub fn run() -> Result<(), Failure> {
 
 /// Describes the outcome of the provider's registration, with what ETW refused.
 fn describe_registration(registration: &Registration) -> String {
-    let mut text = match registration.outcome {
+    let mut parts = vec![match registration.outcome {
         outcome::NONE => "none".to_owned(),
         outcome::COMPLETE => "complete".to_owned(),
         outcome::INCOMPLETE => "incomplete".to_owned(),
         outcome::REFUSED => format!("EtwRegister returned 0x{:08x}", registration.status),
         outcome::NOT_CALLED => "EtwRegister was not called".to_owned(),
         other => format!("unknown outcome {other}"),
-    };
+    }];
     for (class, status) in [
         ("SetTraits", registration.traits),
         ("UseDescriptorType", registration.descriptor_types),
         ("BinaryTrackInfo", registration.binary_tracking),
     ] {
         if status != 0 {
-            text += &format!(", EtwSetInformation(EventProvider{class}) returned 0x{status:08x}");
+            parts.push(format!(
+                "EtwSetInformation(EventProvider{class}) returned 0x{status:08x}"
+            ));
         }
     }
     if registration.traits_left_out > 0 {
-        text += &format!(", {} traits left out", registration.traits_left_out);
+        parts.push(format!("{} traits left out", registration.traits_left_out));
     }
-    text
+    parts.join(", ")
 }
 
 /// Describes a notification with the arguments of the enable callback.
@@ -113,23 +115,23 @@ fn describe_notification(record: &NotificationRecord) -> String {
         2 => "capture state".to_owned(),
         other => format!("control code {other}"),
     };
-    let mut text = format!(
+    let mut parts = vec![format!(
         "{code}: level {}, any 0x{:x}, all 0x{:x}, source {}",
         record.level,
         record.match_any,
         record.match_all,
         etl_file::Guid::from_bytes(record.source)
-    );
+    )];
     if record.filter_kind != 0 || record.filter_size != 0 {
-        text += &format!(
-            ", filter of type 0x{:x} and {} bytes",
+        parts.push(format!(
+            "filter of type 0x{:x} and {} bytes",
             record.filter_kind, record.filter_size
-        );
+        ));
     }
     if record.during_registration == 1 {
-        text += ", before the registration was complete";
+        parts.push("before the registration was complete".to_owned());
     }
-    text
+    parts.join(", ")
 }
 
 #[cfg(test)]
