@@ -18,6 +18,7 @@ mod device;
 mod entry;
 mod parameters;
 mod queue;
+mod record;
 mod state;
 mod text;
 mod timer;

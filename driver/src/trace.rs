@@ -1,7 +1,5 @@
 //! The driver's ETW provider and events.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, Statistics, keyword};
 use wdk_etw::{
     Activity, ActivityId, Control, Guid, Notification, NtStatus, Provider, RegisterError,
@@ -13,7 +11,7 @@ use wdk_sys::{
 };
 use zerocopy::IntoBytes;
 
-use crate::debug;
+use crate::{debug, record};
 
 pub use self::provider::{
     PowerState, burst, d0_entry, d0_exit, device_added, driver_failed, driver_loaded,
@@ -194,9 +192,6 @@ const _: () = {
 /// The number of bytes of a write that its event contains.
 const MAX_LOGGED_BYTES: usize = 16;
 
-/// The number of notifications that the provider has received.
-static NOTIFICATIONS: AtomicU64 = AtomicU64::new(0);
-
 /// The type of the trait that contains the tag from the registry.
 const TAG_TRAIT: u8 = 130;
 
@@ -213,13 +208,17 @@ pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), Reg
         .rsplit(|unit| *unit == SEPARATOR)
         .next();
     let mut traits = *provider::PROVIDER.traits();
-    if let Err(error) = traits.push(SERVICE_TRAIT, service.unwrap_or_default().as_bytes()) {
-        debug::print(&error);
-    }
-    if !tag.is_empty()
-        && let Err(error) = traits.push(TAG_TRAIT, tag.as_bytes())
-    {
-        debug::print(&error);
+    let mut added = 0_u32;
+    let mut push = |kind, bytes| match traits.push(kind, bytes) {
+        Ok(()) => added = added.saturating_add(1),
+        Err(error) => {
+            debug::print(&error);
+            record::traits_left_out(1);
+        }
+    };
+    push(SERVICE_TRAIT, service.unwrap_or_default().as_bytes());
+    if !tag.is_empty() {
+        push(TAG_TRAIT, tag.as_bytes());
     }
     let registered = provider::PROVIDER
         .register_with(&traits)
@@ -227,10 +226,12 @@ pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), Reg
             // The declared traits are constants and need no pool.
             RegisterError::NoPool(_) => {
                 debug::print(&error);
+                record::traits_left_out(added);
                 provider::register()
             }
             other => Err(other),
         });
+    record::registration(registered);
     match registered? {
         Registered::Complete => {}
         Registered::Incomplete(refusals) => debug::print(&refusals),
@@ -256,18 +257,20 @@ pub fn statistics() -> Statistics {
         failed_for_a_buffer: failures.with_status(NtStatus(STATUS_BUFFER_OVERFLOW)),
         failed_for_size: failures.with_status(NtStatus(STATUS_INTEGER_OVERFLOW)),
         events_cut: failures.cut(),
-        notifications: NOTIFICATIONS.load(Ordering::Relaxed),
+        notifications: record::notifications(),
         enabled: u32::from(wanted.is_some()),
         level: wanted.map_or(0, |wanted| u32::from(wanted.level.0)),
         match_any: wanted.map_or(0, |wanted| wanted.match_any.bits()),
         match_all: wanted.map_or(0, |wanted| wanted.match_all.bits()),
+        registration: record::outcome_of_registration(),
+        first_notifications: record::first_notifications(),
         ..Statistics::default()
     }
 }
 
-/// Counts a notification.
-fn count_notification(_provider: &Provider, _notification: &Notification<'_>) {
-    NOTIFICATIONS.fetch_add(1, Ordering::Relaxed);
+/// Counts and records a notification.
+fn count_notification(_provider: &Provider, notification: &Notification<'_>) {
+    record::notification(notification);
 }
 
 /// Writes the state that a session requested.

@@ -138,7 +138,7 @@ pub use crate::{
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     limit::RateLimit,
-    notification::{Composite, Control, Notification},
+    notification::{Composite, Control, Notification, RawNotification},
     plain::PlainData,
     pool::POOL_TAG,
     provider::{

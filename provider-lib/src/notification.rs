@@ -74,6 +74,27 @@ pub struct Notification<'a> {
     pub source: Guid,
     /// The sessions' filter data, if a session set a filter.
     pub filter: Option<FilterData<'a>>,
+    /// The arguments of the enable callback, as ETW passed them.
+    pub raw: RawNotification,
+}
+
+/// The arguments that ETW passed to the enable callback (`PETWENABLECALLBACK`), unchanged. They are
+/// for diagnostics; [`Notification::control`] has their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RawNotification {
+    /// The control code, one of `EVENT_CONTROL_CODE_*`.
+    pub control_code: u32,
+    /// The level. ETW documents 0 as "all levels".
+    pub level: u8,
+    /// The match-any mask. 0 means all keywords.
+    pub match_any: u64,
+    /// The match-all mask.
+    pub match_all: u64,
+    /// The type of the filter descriptor, one of `EVENT_FILTER_TYPE_*`, or 0 without a descriptor.
+    pub filter_kind: u32,
+    /// The size in bytes that the filter descriptor states, or 0 without a descriptor.
+    pub filter_size: u32,
 }
 
 #[cfg(all(test, not(loom)))]

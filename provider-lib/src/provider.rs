@@ -8,7 +8,7 @@ use crate::{
     counters::{Counters, WrittenCounts},
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
-    notification::{Control, Notification},
+    notification::{Control, Notification, RawNotification},
     pool::PoolCopy,
     rundown::{Pass, Reason, Rundown, Stripe},
     state::EnableState,
@@ -463,7 +463,8 @@ impl Provider {
         })
     }
 
-    /// Sets the registration's traits and other settings (`EtwSetInformation`).
+    /// Sets the registration's traits and other settings (`EtwSetInformation`). A setting without
+    /// information has a null pointer, because an empty slice's is not an address.
     fn configure(&self, handle: u64, traits: Option<&[u8]>) -> Refusals {
         let set = |class, information: &[u8]| {
             // SAFETY: the caller registered the handle, and the information is borrowed for the
@@ -472,7 +473,11 @@ impl Provider {
                 ffi::EtwSetInformation(
                     handle,
                     class,
-                    information.as_ptr().cast(),
+                    if information.is_empty() {
+                        ptr::null()
+                    } else {
+                        information.as_ptr().cast()
+                    },
                     u32::try_from(information.len()).unwrap_or(u32::MAX),
                 )
             });
@@ -681,14 +686,9 @@ impl Provider {
     }
 
     /// Updates the enable state and calls the hook.
-    fn notify(
-        &self,
-        code: u32,
-        delivered: Composite,
-        source: Guid,
-        filter: Option<FilterData<'_>>,
-    ) {
-        let (control, hook) = match code {
+    fn notify(&self, raw: RawNotification, source: Guid, filter: Option<FilterData<'_>>) {
+        let delivered = Composite::delivered(raw.level, raw.match_any, raw.match_all);
+        let (control, hook) = match raw.control_code {
             DISABLE => {
                 self.disable();
                 (Control::Disable, self.hooks.on_disable)
@@ -719,6 +719,7 @@ impl Provider {
                     control,
                     source,
                     filter,
+                    raw,
                 },
             );
         }
@@ -744,8 +745,17 @@ unsafe extern "system" fn enable_callback(
     let source = unsafe { guid_from_raw(source_id) };
     // SAFETY: ETW passes null or a descriptor that is valid for the call.
     let filter = unsafe { FilterData::from_raw(filter_data) };
-    let delivered = Composite::delivered(level, match_any_keyword, match_all_keyword);
-    provider.notify(control_code, delivered, source, filter);
+    // SAFETY: as above.
+    let descriptor = unsafe { filter_data.as_ref() };
+    let raw = RawNotification {
+        control_code,
+        level,
+        match_any: match_any_keyword,
+        match_all: match_all_keyword,
+        filter_kind: descriptor.map_or(0, |descriptor| descriptor.kind),
+        filter_size: descriptor.map_or(0, |descriptor| descriptor.size),
+    };
+    provider.notify(raw, source, filter);
 }
 
 #[cfg(all(test, not(loom)))]

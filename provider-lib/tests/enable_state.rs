@@ -15,7 +15,7 @@ use std::sync::{
 use common::{CAPTURE_STATE, DISABLE, ENABLE, turn};
 use wdk_etw::{
     Composite, Control, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
-    Registered, StripedProvider, event, guid_of_name, traits,
+    RawNotification, Registered, StripedProvider, event, guid_of_name, traits,
 };
 
 macro_rules! provider {
@@ -213,6 +213,46 @@ fn an_event_that_match_all_excludes_is_not_written() {
         .map(|write| write.event.keyword())
         .collect();
     assert_eq!(keywords, [keyword(3)]);
+    provider.unregister().unwrap();
+}
+
+/// The raw arguments of the notifications that a hook received.
+static RAW: Mutex<Vec<RawNotification>> = Mutex::new(Vec::new());
+
+fn copy_raw(_provider: &Provider, notification: &Notification<'_>) {
+    RAW.lock().unwrap().push(notification.raw);
+}
+
+// R-E1
+#[test]
+fn a_hook_receives_the_arguments_as_etw_passed_them() {
+    let etw = turn();
+    let provider = provider!(Hooks {
+        on_enable: Some(copy_raw),
+        on_disable: Some(copy_raw),
+        on_capture_state: Some(copy_raw),
+    });
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    // The composite has the widest values instead of zeros.
+    etw.notify(ENABLE, 0, 0, 6);
+    etw.notify_filtered(Guid::new(1, 2, 3, [4; 8]), 0x8000_0200, b"ids");
+    etw.notify(CAPTURE_STATE, 4, 1, 0);
+    etw.notify(DISABLE, 0, 0, 0);
+    let raw: Vec<_> = RAW
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|raw| (raw.control_code, raw.level, raw.match_any, raw.match_all))
+        .collect();
+    assert_eq!(raw[0], (ENABLE, 0, 0, 6));
+    assert_eq!(raw[2..], [(CAPTURE_STATE, 4, 1, 0), (DISABLE, 0, 0, 0)]);
+    let filters: Vec<_> = RAW
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|raw| (raw.filter_kind, raw.filter_size))
+        .collect();
+    assert_eq!(filters, [(0, 0), (0x8000_0200, 3), (0, 0), (0, 0)]);
     provider.unregister().unwrap();
 }
 

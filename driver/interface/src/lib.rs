@@ -206,6 +206,75 @@ pub struct Statistics {
     pub match_any: u64,
     /// The composite match-all mask: the intersection of the sessions' masks.
     pub match_all: u64,
+    /// The outcome of the provider's registration.
+    pub registration: Registration,
+    /// The first notifications that the provider received, in the order of their arrival.
+    pub first_notifications: [NotificationRecord; MAX_RECORDED],
+}
+
+/// The number of notifications that the driver records ([`Statistics::first_notifications`]).
+pub const MAX_RECORDED: usize = 8;
+
+/// The values of [`Registration::outcome`].
+pub mod outcome {
+    /// The driver has not registered the provider.
+    pub const NONE: u32 = 0;
+    /// ETW accepted the provider and all its settings.
+    pub const COMPLETE: u32 = 1;
+    /// The provider is registered, but ETW refused some of its settings.
+    pub const INCOMPLETE: u32 = 2;
+    /// `EtwRegister` failed.
+    pub const REFUSED: u32 = 3;
+    /// The library did not call `EtwRegister`. The driver's debug output has the reason.
+    pub const NOT_CALLED: u32 = 4;
+}
+
+/// The outcome of the provider's registration. A status of 0 means that ETW did not refuse the call,
+/// or that the driver did not make it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct Registration {
+    /// The outcome as a whole, one of [`outcome`].
+    pub outcome: u32,
+    /// The NTSTATUS of `EtwRegister`.
+    pub status: u32,
+    /// The NTSTATUS of `EtwSetInformation(EventProviderSetTraits)`.
+    pub traits: u32,
+    /// The NTSTATUS of `EtwSetInformation(EventProviderUseDescriptorType)`.
+    pub descriptor_types: u32,
+    /// The NTSTATUS of `EtwSetInformation(EventProviderBinaryTrackInfo)`.
+    pub binary_tracking: u32,
+    /// The number of traits that the driver could not add to the declared ones: the service's name
+    /// and the tag.
+    pub traits_left_out: u32,
+}
+
+/// A notification, with the arguments that ETW passed to the enable callback.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+#[repr(C)]
+pub struct NotificationRecord {
+    /// 1 if the notification arrived and its record is complete; else the other fields are 0.
+    pub recorded: u32,
+    /// 1 if the notification arrived before the registration was complete, else 0.
+    pub during_registration: u32,
+    /// The control code: 0 disables, 1 enables, 2 requests the state.
+    pub control_code: u32,
+    /// The level.
+    pub level: u32,
+    /// The match-any mask.
+    pub match_any: u64,
+    /// The match-all mask.
+    pub match_all: u64,
+    /// The bytes of the source id, a GUID.
+    pub source: [u8; 16],
+    /// The type of the filter descriptor, or 0 without one.
+    pub filter_kind: u32,
+    /// The size in bytes that the filter descriptor states, or 0 without one.
+    pub filter_size: u32,
 }
 
 #[cfg(test)]
@@ -237,6 +306,8 @@ mod tests {
         assert_eq!(size_of::<TimerControl>(), 4);
         assert_eq!(size_of::<Burst>(), 8);
         assert_eq!(size_of::<Reads>(), 8);
-        assert_eq!(size_of::<Statistics>(), 104);
+        assert_eq!(size_of::<Registration>(), 24);
+        assert_eq!(size_of::<NotificationRecord>(), 56);
+        assert_eq!(size_of::<Statistics>(), 104 + 24 + MAX_RECORDED * 56);
     }
 }

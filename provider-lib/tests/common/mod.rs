@@ -281,8 +281,14 @@ extern "system" fn EtwSetInformation(
     information: *const u8,
     length: u32,
 ) -> i32 {
-    // SAFETY: the crate passes information of this length.
-    let blob = unsafe { std::slice::from_raw_parts(information, length as usize) };
+    // A routine without information gets a null pointer, and no address of an empty slice.
+    assert_eq!(information.is_null(), length == 0, "{information:?}");
+    let blob = if information.is_null() {
+        &[]
+    } else {
+        // SAFETY: the crate passes information of this length.
+        unsafe { std::slice::from_raw_parts(information, length as usize) }
+    };
     with(|etw| {
         etw.calls
             .push(Call::SetInformation(handle, class, blob.to_vec()));

@@ -36,6 +36,7 @@ use windows_sys::{
 
 use crate::{
     error::{Failure, Win32Error},
+    pointer::{start, start_mut},
     trace,
     wide::{list, wide},
 };
@@ -176,9 +177,9 @@ impl Device {
             file: self.0.0,
             event,
             status: in_flight.status.get(),
-            input: in_flight.input.as_ptr(),
+            input: start(&in_flight.input),
             input_length: u32::try_from(input.len()).unwrap_or(u32::MAX),
-            output: output_buffer.as_mut_ptr(),
+            output: start_mut(output_buffer),
             output_length: u32::try_from(output).unwrap_or(u32::MAX),
         });
         Ok(Request {

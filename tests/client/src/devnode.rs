@@ -7,9 +7,8 @@ use std::{
 
 use windows_sys::Win32::{
     Devices::DeviceAndDriverInstallation::{
-        CM_DISABLE_UI_NOT_OK, CM_Disable_DevNode, CM_Enable_DevNode, CM_GETIDLIST_FILTER_SERVICE,
-        CM_Get_Device_ID_List_SizeW, CM_Get_Device_ID_ListW, CM_LOCATE_DEVNODE_PHANTOM,
-        CM_Locate_DevNodeW, CM_MapCrToWin32Err, CONFIGRET, CR_SUCCESS,
+        CM_DISABLE_UI_NOT_OK, CM_Disable_DevNode, CM_Enable_DevNode, CM_MapCrToWin32Err, CONFIGRET,
+        CR_SUCCESS,
     },
     Foundation::ERROR_GEN_FAILURE,
     System::Services::{
@@ -18,10 +17,13 @@ use windows_sys::Win32::{
     },
 };
 
+use etw_sample_interface::HARDWARE_ID;
+
 use crate::{
     device,
+    devices::{Devices, Search},
     error::{Failure, Win32Error},
-    wide::{list, wide},
+    wide::wide,
 };
 
 /// The name of the driver's service in its INF.
@@ -39,38 +41,17 @@ fn check(call: &'static str, result: CONFIGRET) -> Result<(), Win32Error> {
     Err(Win32Error { call, code })
 }
 
-/// Returns the first device, started or stopped, whose driver is the sample driver.
+/// Returns the device node of the first sample device, started or disabled.
 fn locate() -> Result<u32, Failure> {
-    let service = wide(SERVICE);
-    let mut length = 0;
-    // SAFETY: the filter ends with a NUL, and the out-parameter is a local.
-    let found = unsafe {
-        CM_Get_Device_ID_List_SizeW(
-            &raw mut length,
-            service.as_ptr(),
-            CM_GETIDLIST_FILTER_SERVICE,
-        )
-    };
-    check("CM_Get_Device_ID_List_Size", found).map_err(|_| Failure::NoDevice)?;
-    let mut units = vec![0; length as usize];
-    // SAFETY: as above; the length is the size of the buffer.
-    let found = unsafe {
-        CM_Get_Device_ID_ListW(
-            service.as_ptr(),
-            units.as_mut_ptr(),
-            length,
-            CM_GETIDLIST_FILTER_SERVICE,
-        )
-    };
-    check("CM_Get_Device_ID_List", found).map_err(|_| Failure::NoDevice)?;
-    let id = list(&units).into_iter().next().ok_or(Failure::NoDevice)?;
-    let id = wide(id);
-    let mut node = 0;
-    // SAFETY: the id ends with a NUL, and the out-parameter is a local.
-    let located =
-        unsafe { CM_Locate_DevNodeW(&raw mut node, id.as_ptr(), CM_LOCATE_DEVNODE_PHANTOM) };
-    check("CM_Locate_DevNode", located)?;
-    Ok(node)
+    let present = Devices::find(HARDWARE_ID, Search::Present)?;
+    if let Some(node) = present.first_node() {
+        return Ok(node);
+    }
+    if Devices::find(HARDWARE_ID, Search::All)?.is_empty() {
+        Err(Failure::NoDevice)
+    } else {
+        Err(Failure::NotPresent)
+    }
 }
 
 /// Returns true if the driver is loaded.
@@ -126,7 +107,7 @@ fn wait_until(
 /// Starts the device, which loads the driver.
 pub fn start() -> Result<(), Failure> {
     let node = locate()?;
-    // SAFETY: the node was located.
+    // SAFETY: the device is registered.
     check("CM_Enable_DevNode", unsafe { CM_Enable_DevNode(node, 0) })?;
     wait_until("the device did not start", || {
         Ok(!device::paths().is_empty())
@@ -136,7 +117,7 @@ pub fn start() -> Result<(), Failure> {
 /// Stops the device until it is started again, which unloads the driver.
 pub fn stop() -> Result<(), Failure> {
     let node = locate()?;
-    // SAFETY: the node was located.
+    // SAFETY: the device is registered.
     let disabled = unsafe { CM_Disable_DevNode(node, CM_DISABLE_UI_NOT_OK) };
     check("CM_Disable_DevNode", disabled)?;
     wait_until("the driver was not unloaded", || Ok(!is_loaded()?))

@@ -77,6 +77,31 @@ pub enum Failure {
          Device Manager that its device is started"
     )]
     NoDevice,
+    /// The sample driver's device is registered, but Windows does not enumerate it.
+    #[error(
+        "the sample device is registered but not present: remove it and the driver with `uninstall`, \
+         and install the driver again"
+    )]
+    NotPresent,
+    /// The folder of Windows' INF files, or a file in it, cannot be read.
+    #[error("cannot search {} for the driver's INF file: {error}", folder.display())]
+    Infs {
+        /// The folder.
+        folder: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// The driver package is not in the driver store.
+    #[error(
+        "the driver store has no package with this INF file: {} has no copy of {}; the devices are \
+         removed; `pnputil /enum-drivers` lists the packages", folder.display(), inf.display()
+    )]
+    NotPublished {
+        /// The package's INF file.
+        inf: PathBuf,
+        /// The folder with the published INF files.
+        folder: PathBuf,
+    },
     /// The driver failed a request.
     #[error("the driver failed the request with NTSTATUS 0x{0:08x}")]
     Refused(u32),

@@ -1,177 +1,22 @@
 //! Installs the driver and its root-enumerated device, as a setup program does.
 
-use std::{path::Path, ptr};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    ptr,
+};
 
 use etw_sample_interface::HARDWARE_ID;
-use windows_sys::{
-    Win32::{
-        Devices::DeviceAndDriverInstallation::{
-            DICD_GENERATE_ID, DIF_REGISTERDEVICE, DIF_REMOVE, DIGCF_ALLCLASSES, DiUninstallDriverW,
-            HDEVINFO, INSTALLFLAG_FORCE, SP_DEVINFO_DATA, SPDRP_HARDWAREID,
-            SetupDiCallClassInstaller, SetupDiCreateDeviceInfoList, SetupDiCreateDeviceInfoW,
-            SetupDiDestroyDeviceInfoList, SetupDiEnumDeviceInfo, SetupDiGetClassDevsW,
-            SetupDiGetDeviceRegistryPropertyW, SetupDiGetINFClassW,
-            SetupDiSetDeviceRegistryPropertyW, UpdateDriverForPlugAndPlayDevicesW,
-        },
-        Foundation::INVALID_HANDLE_VALUE,
-    },
-    core::GUID,
+use windows_sys::Win32::Devices::DeviceAndDriverInstallation::{
+    DiUninstallDriverW, INSTALLFLAG_FORCE, UpdateDriverForPlugAndPlayDevicesW,
 };
 
 use crate::{
+    devices::{Devices, Search, copies_of, succeeded},
     error::{Failure, Win32Error},
     process,
-    wide::{list, wide},
+    wide::wide,
 };
-
-/// A device information set, which is destroyed when this value is dropped.
-struct Devices(HDEVINFO);
-
-impl Devices {
-    fn of(call: &'static str, set: HDEVINFO) -> Result<Self, Win32Error> {
-        if set == INVALID_HANDLE_VALUE as HDEVINFO {
-            return Err(Win32Error::last(call));
-        }
-        Ok(Self(set))
-    }
-
-    /// Calls the class installer for a device.
-    fn call_installer(&self, function: u32, device: &SP_DEVINFO_DATA) -> Result<(), Win32Error> {
-        // SAFETY: the set is open, and the device is in it.
-        let done = unsafe { SetupDiCallClassInstaller(function, self.0, device) };
-        succeeded("SetupDiCallClassInstaller", done)
-    }
-
-    /// Returns true if a device of the set has the sample device's hardware id.
-    fn is_sample(&self, device: &SP_DEVINFO_DATA) -> bool {
-        const UNITS: usize = 512;
-        let mut ids = [0_u16; UNITS];
-        // SAFETY: the set is open, the device is in it, and the buffer is as large as the given
-        // size.
-        let found = unsafe {
-            SetupDiGetDeviceRegistryPropertyW(
-                self.0,
-                device,
-                SPDRP_HARDWAREID,
-                ptr::null_mut(),
-                ids.as_mut_ptr().cast(),
-                bytes(&ids),
-                ptr::null_mut(),
-            )
-        };
-        found != 0
-            && list(&ids)
-                .iter()
-                .any(|id| id.eq_ignore_ascii_case(HARDWARE_ID))
-    }
-
-    /// Returns the sample devices in the set.
-    fn samples(&self) -> Vec<SP_DEVINFO_DATA> {
-        let mut found = Vec::new();
-        for member in 0.. {
-            let mut device = empty_device();
-            // SAFETY: the set is open, and the structure contains its size.
-            if unsafe { SetupDiEnumDeviceInfo(self.0, member, &raw mut device) } == 0 {
-                break;
-            }
-            if self.is_sample(&device) {
-                found.push(device);
-            }
-        }
-        found
-    }
-}
-
-impl Drop for Devices {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the set.
-        unsafe { SetupDiDestroyDeviceInfoList(self.0) };
-    }
-}
-
-fn succeeded(call: &'static str, result: i32) -> Result<(), Win32Error> {
-    if result == 0 {
-        return Err(Win32Error::last(call));
-    }
-    Ok(())
-}
-
-/// Returns the size in bytes.
-fn bytes(units: &[u16]) -> u32 {
-    u32::try_from(size_of_val(units)).unwrap_or(u32::MAX)
-}
-
-fn empty_device() -> SP_DEVINFO_DATA {
-    SP_DEVINFO_DATA {
-        cbSize: u32::try_from(size_of::<SP_DEVINFO_DATA>()).unwrap_or(0),
-        ..SP_DEVINFO_DATA::default()
-    }
-}
-
-/// Returns all root-enumerated devices.
-fn root_devices() -> Result<Devices, Win32Error> {
-    let enumerator = wide("ROOT");
-    // SAFETY: the enumerator's name ends with a NUL; null means every class.
-    let set = unsafe {
-        SetupDiGetClassDevsW(
-            ptr::null(),
-            enumerator.as_ptr(),
-            ptr::null_mut(),
-            DIGCF_ALLCLASSES,
-        )
-    };
-    Devices::of("SetupDiGetClassDevs", set)
-}
-
-/// Creates the device, without a driver, in the class that the INF names.
-fn create_device(inf: &[u16]) -> Result<(), Win32Error> {
-    const NAME_UNITS: usize = 32;
-    let mut class = GUID::from_u128(0);
-    let mut name = [0_u16; NAME_UNITS];
-    // SAFETY: the path ends with a NUL, and the name's buffer has as many units as the given size.
-    let found = unsafe {
-        SetupDiGetINFClassW(
-            inf.as_ptr(),
-            &raw mut class,
-            name.as_mut_ptr(),
-            u32::try_from(NAME_UNITS).unwrap_or(0),
-            ptr::null_mut(),
-        )
-    };
-    succeeded("SetupDiGetINFClass", found)?;
-    // SAFETY: the class's GUID is a local.
-    let set = unsafe { SetupDiCreateDeviceInfoList(&raw const class, ptr::null_mut()) };
-    let devices = Devices::of("SetupDiCreateDeviceInfoList", set)?;
-    let mut device = empty_device();
-    // SAFETY: the set is open, the name ends with a NUL, and the structure contains its size.
-    let made = unsafe {
-        SetupDiCreateDeviceInfoW(
-            devices.0,
-            name.as_ptr(),
-            &raw const class,
-            ptr::null(),
-            ptr::null_mut(),
-            DICD_GENERATE_ID,
-            &raw mut device,
-        )
-    };
-    succeeded("SetupDiCreateDeviceInfo", made)?;
-    // A list of strings (REG_MULTI_SZ) ends with an empty string.
-    let mut ids = wide(HARDWARE_ID);
-    ids.push(0);
-    // SAFETY: the set is open, the device is in it, and the list is as long as the given size.
-    let set = unsafe {
-        SetupDiSetDeviceRegistryPropertyW(
-            devices.0,
-            &raw mut device,
-            SPDRP_HARDWAREID,
-            ids.as_ptr().cast(),
-            bytes(&ids),
-        )
-    };
-    succeeded("SetupDiSetDeviceRegistryProperty", set)?;
-    devices.call_installer(DIF_REGISTERDEVICE, &device)
-}
 
 /// True if Windows must be restarted to complete the change.
 pub struct Restart(pub bool);
@@ -179,11 +24,35 @@ pub struct Restart(pub bool);
 /// Installs the driver package and creates the device if it does not exist.
 pub fn install(inf: &Path) -> Result<Restart, Failure> {
     process::require_windows()?;
-    let inf = absolute(inf)?;
-    if root_devices()?.samples().is_empty() {
-        create_device(&inf)?;
-    }
-    let hardware_id = wide(HARDWARE_ID);
+    let inf = wide(absolute(inf)?);
+    install_with(HARDWARE_ID, &inf, update)
+}
+
+/// Creates the device if it does not exist, and installs its driver with `update`. If that fails, a
+/// device that this function created is removed, since it would remain without a driver. A device
+/// that existed before keeps the driver that it has.
+fn install_with(
+    hardware_id: &str,
+    inf: &[u16],
+    update: impl FnOnce(&str, &[u16]) -> Result<Restart, Win32Error>,
+) -> Result<Restart, Failure> {
+    let created = if Devices::find(hardware_id, Search::Present)?.is_empty() {
+        Some(Devices::create(hardware_id, inf)?)
+    } else {
+        None
+    };
+    update(hardware_id, inf).map_err(|error| {
+        let removed = created.map_or(Ok(()), |device| device.remove());
+        if let Err(error) = removed {
+            eprintln!("warning: the new device has no driver and cannot be removed: {error}");
+        }
+        error.into()
+    })
+}
+
+/// Installs the driver for all present devices with the hardware id.
+fn update(hardware_id: &str, inf: &[u16]) -> Result<Restart, Win32Error> {
+    let hardware_id = wide(hardware_id);
     let mut restart = 0;
     // SAFETY: both strings end with a NUL, and the out-parameter is a local.
     let updated = unsafe {
@@ -195,38 +64,95 @@ pub fn install(inf: &Path) -> Result<Restart, Failure> {
             &raw mut restart,
         )
     };
-    let result = succeeded("UpdateDriverForPlugAndPlayDevices", updated);
-    if let Err(error) = result {
-        // Otherwise the new device would remain without a driver.
-        remove_devices()?;
-        return Err(error.into());
-    }
+    succeeded("UpdateDriverForPlugAndPlayDevices", updated)?;
     Ok(Restart(restart != 0))
 }
 
-fn remove_devices() -> Result<(), Win32Error> {
-    let devices = root_devices()?;
-    for device in devices.samples() {
-        devices.call_installer(DIF_REMOVE, &device)?;
-    }
-    Ok(())
-}
-
-/// Removes the device and the driver package.
+/// Removes the devices, those that are not present too, and the driver package.
 pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     process::require_windows()?;
     let inf = absolute(inf)?;
-    remove_devices()?;
-    let mut restart = 0;
-    // SAFETY: the path ends with a NUL, and the out-parameter is a local.
-    let removed = unsafe { DiUninstallDriverW(ptr::null_mut(), inf.as_ptr(), 0, &raw mut restart) };
-    succeeded("DiUninstallDriver", removed)?;
-    Ok(Restart(restart != 0))
+    let folder = windows_infs();
+    let devices = Devices::find(HARDWARE_ID, Search::All)?;
+    // Windows publishes an INF file under another name. It knows a package by that name only.
+    let mut published = copies_of(&inf, &folder).map_err(|error| Failure::Infs {
+        folder: folder.clone(),
+        error,
+    })?;
+    // The installed version may be another one than that of the file.
+    let installed = devices.published_infs();
+    published.extend(installed.iter().map(|name| folder.join(name)));
+    published.sort_unstable();
+    published.dedup_by(|one, other| one.as_os_str().eq_ignore_ascii_case(other.as_os_str()));
+    devices.remove()?;
+    if published.is_empty() {
+        return Err(Failure::NotPublished { inf, folder });
+    }
+    let mut restart = false;
+    for inf in published {
+        let inf = wide(inf);
+        let mut needed = 0;
+        // SAFETY: the path ends with a NUL, and the out-parameter is a local.
+        let removed =
+            unsafe { DiUninstallDriverW(ptr::null_mut(), inf.as_ptr(), 0, &raw mut needed) };
+        succeeded("DiUninstallDriver", removed)?;
+        restart |= needed != 0;
+    }
+    Ok(Restart(restart))
 }
 
-fn absolute(path: &Path) -> Result<Vec<u16>, Failure> {
+/// Returns the folder in which Windows publishes INF files.
+fn windows_infs() -> PathBuf {
+    let windows = env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());
+    PathBuf::from(windows).join("INF")
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     let whole = std::path::absolute(path).ok().filter(|path| path.is_file());
-    whole
-        .map(wide)
-        .ok_or_else(|| Failure::NoInf(path.to_owned()))
+    whole.ok_or_else(|| Failure::NoInf(path.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use windows_sys::Win32::Foundation::ERROR_FILE_NOT_FOUND;
+
+    use super::*;
+
+    const FAILED: Win32Error = Win32Error {
+        call: "UpdateDriverForPlugAndPlayDevices",
+        code: ERROR_FILE_NOT_FOUND,
+    };
+
+    /// Installs with an update that fails, under Wine: on Windows the test would change the machine.
+    #[test]
+    fn a_failed_update_removes_only_the_device_that_it_was_for() {
+        const ID: &str = r"Root\WdkEtwTestOfUpdates";
+        if env::var_os("WINEPREFIX").is_none() {
+            return;
+        }
+        let folder = env::temp_dir().join(format!("wdk-etw-updates-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let inf = folder.join("sample.inf");
+        let text = include_str!("../../../inf/etw_sample_driver.inx").replace("$ARCH$", "amd64");
+        std::fs::write(&inf, text).unwrap();
+        let inf = wide(inf);
+        let find = || Devices::find(ID, Search::All).unwrap();
+        find().remove().unwrap();
+        // The device that was created for the update is removed.
+        let mut existed = false;
+        let failed = install_with(ID, &inf, |_, _| {
+            existed = !find().is_empty();
+            Err(FAILED)
+        });
+        assert!(matches!(failed, Err(Failure::Win32(error)) if error == FAILED));
+        assert!(existed);
+        assert!(find().is_empty());
+        // A device that an earlier installation created stays, and there is no second one.
+        assert!(install_with(ID, &inf, |_, _| Ok(Restart(false))).is_ok());
+        let node = find().first_node();
+        assert!(node.is_some());
+        assert!(install_with(ID, &inf, |_, _| Err(FAILED)).is_err());
+        assert!(!find().is_empty());
+        find().remove().unwrap();
+    }
 }

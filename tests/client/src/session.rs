@@ -26,6 +26,7 @@ use windows_sys::{
 use crate::{
     error::{Failure, Win32Error},
     guid::{from_windows, to_windows},
+    pointer::start,
     process,
     wide::wide,
 };
@@ -285,12 +286,12 @@ impl Session {
     /// Sets the providers that are not enabled through their groups.
     pub fn disallow(&self, providers: &[Guid]) -> Result<(), Win32Error> {
         let guids: Vec<GUID> = providers.iter().copied().map(to_windows).collect();
-        // SAFETY: the slice has the given length and outlives the call.
+        // SAFETY: the slice has the given length and outlives the call; an empty list is null.
         let code = unsafe {
             TraceSetInformation(
                 self.handle,
                 TraceSetDisallowList,
-                guids.as_ptr().cast(),
+                start(&guids).cast(),
                 u32::try_from(size_of_val(guids.as_slice())).unwrap_or(u32::MAX),
             )
         };

@@ -5,7 +5,7 @@
 mod common;
 
 use etl_file::Trace;
-use etw_sample_interface::{IOCTL_GET_STATISTICS, Statistics};
+use etw_sample_interface::{IOCTL_GET_STATISTICS, Registration, Statistics, outcome};
 use etw_testkernel::{
     Device, EnableParameters, Fault, Identity, Kernel, NtStatus, SessionConfig, Target,
 };
@@ -17,8 +17,8 @@ const CLIENT: Identity = Identity {
 };
 
 /// Loads the driver under a fault and uses its device. Returns the driver's output, the number of
-/// events that a session received, and the number that the driver counted as failed.
-fn with_fault(fault: Fault) -> (String, usize, u64) {
+/// events that a session received, and what the driver tells its users.
+fn with_fault(fault: Fault) -> (String, usize, Statistics) {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("faults.etl");
@@ -34,15 +34,15 @@ fn with_fault(fault: Fault) -> (String, usize, u64) {
     kernel.inject(fault).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();
-    let failed = use_device(&device);
+    let told = use_device(&device);
     device.remove().unwrap();
     driver.unload().unwrap();
     let report = kernel.stop_session(session).unwrap();
     let events = Trace::open(&report.file).unwrap().events().count();
-    (kernel.debug_output().concat(), events, failed)
+    (kernel.debug_output().concat(), events, told)
 }
 
-fn use_device(device: &Device) -> u64 {
+fn use_device(device: &Device) -> Statistics {
     let file = device.open(CLIENT).unwrap();
     assert_eq!(file.write(b"abc").unwrap().status, NtStatus::SUCCESS);
     assert_eq!(file.read(3).unwrap().output, b"abc");
@@ -50,31 +50,61 @@ fn use_device(device: &Device) -> u64 {
         .device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())
         .unwrap();
     file.close().unwrap();
-    Statistics::read_from_bytes(&statistics.output)
-        .unwrap()
-        .events_failed
+    Statistics::read_from_bytes(&statistics.output).unwrap()
 }
 
 #[test]
 fn a_driver_that_cannot_be_traced_does_its_work() {
-    let (output, events, failed) = with_fault(Fault::next("EtwRegister", NtStatus::NO_MEMORY));
+    let (output, events, told) = with_fault(Fault::next("EtwRegister", NtStatus::NO_MEMORY));
     assert!(
         output.contains("EtwRegister returned STATUS_NO_MEMORY (0xC0000017)"),
         "{output}"
     );
-    assert_eq!((events, failed), (0, 0));
+    assert_eq!((events, told.events_failed), (0, 0));
+    // Users see it without a debugger.
+    let refused = Registration {
+        outcome: outcome::REFUSED,
+        status: NtStatus::NO_MEMORY.0.cast_unsigned(),
+        ..Registration::default()
+    };
+    assert_eq!(told.registration, refused);
+}
+
+// R-G2
+#[test]
+fn a_refused_setting_is_visible_to_users() {
+    let denied = NtStatus(0xC000_0022_u32.cast_signed());
+    let (output, events, told) = with_fault(Fault::next("EtwSetInformation", denied));
+    assert!(output.contains("EventProviderSetTraits"), "{output}");
+    assert!(events > 10, "{events}");
+    let refused = Registration {
+        outcome: outcome::INCOMPLETE,
+        traits: 0xC000_0022,
+        ..Registration::default()
+    };
+    assert_eq!(told.registration, refused);
+    // The session enabled the provider before the driver was loaded.
+    let [first, ..] = &told.first_notifications;
+    let seen = (first.recorded, first.during_registration, first.level);
+    assert_eq!(seen, (1, 1, 5));
 }
 
 // R-C4
 #[test]
 fn a_driver_without_pool_for_its_traits_registers_with_the_declared_ones() {
-    let (output, events, failed) = with_fault(Fault::next("ExAllocatePool2", NtStatus::NO_MEMORY));
+    let (output, events, told) = with_fault(Fault::next("ExAllocatePool2", NtStatus::NO_MEMORY));
     assert!(
         output.contains("ExAllocatePool2 could not allocate 87 bytes"),
         "{output}"
     );
     assert!(events > 10, "{events}");
-    assert_eq!(failed, 0);
+    assert_eq!(told.events_failed, 0);
+    let registered = Registration {
+        outcome: outcome::COMPLETE,
+        traits_left_out: 1,
+        ..Registration::default()
+    };
+    assert_eq!(told.registration, registered);
 }
 
 // R-O11
@@ -87,8 +117,8 @@ fn failed_writes_are_counted_and_later_ones_succeed() {
         after: 3,
         times: 2,
     };
-    let (_, events, failed) = with_fault(fault);
-    assert_eq!((events, failed), (good - 2, 2));
+    let (_, events, told) = with_fault(fault);
+    assert_eq!((events, told.events_failed), (good - 2, 2));
 }
 
 #[test]

@@ -185,6 +185,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
         Rule::InformationClass,
         "the unknown information class 7",
     ),
+    ("v39", Rule::EmptyInformation, "0 bytes at 0x8"),
     ("v37", Rule::TypeTooEarly, "data descriptor 0 of type 1"),
     ("v38", Rule::Channel, "channel 12"),
     ("v38-described", Rule::Channel, "channel 11"),

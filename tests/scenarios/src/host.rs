@@ -307,6 +307,13 @@ pub trait Host {
     /// Returns an error if the system crashes in the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
+    /// Returns true if a session of [`BufferSpace::Minimal`] loses events of every burst that is
+    /// larger than its buffers, and counts exactly the events that the provider could not write. On
+    /// Windows the writer thread runs beside the burst, and may keep up with it.
+    fn counts_losses_exactly(&self) -> bool {
+        false
+    }
+
     /// Stops sessions, closes files and unloads the driver, so that the next scenario finds the
     /// host as this one did.
     ///

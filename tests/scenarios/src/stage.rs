@@ -255,6 +255,10 @@ impl<'a> Stage<'a> {
         Ok(answer)
     }
 
+    pub fn counts_losses_exactly(&self) -> bool {
+        self.host.counts_losses_exactly()
+    }
+
     pub fn pass(&mut self, time: Duration) -> Result<(), Failure> {
         self.note(format!("wait {time:?}"));
         Ok(self.host.pass(time)?)

@@ -110,8 +110,13 @@ extern "system" fn EventSetInformation(
     information: *const u8,
     length: u32,
 ) -> u32 {
-    // SAFETY: the library passes information of this length.
-    let blob = unsafe { std::slice::from_raw_parts(information, length as usize) };
+    assert_eq!(information.is_null(), length == 0, "{information:?}");
+    let blob = if information.is_null() {
+        &[]
+    } else {
+        // SAFETY: the library passes information of this length.
+        unsafe { std::slice::from_raw_parts(information, length as usize) }
+    };
     let call = Call::SetInformation(handle, class, blob.to_vec());
     with(|system| system.calls.push(call));
     0

@@ -22,6 +22,7 @@ use driver_build::progress::step;
 
 use crate::{
     at_hand::{self, AtHand},
+    manifest,
     options::{file, flag, is_json, message_format, optional, optional_file, path, required, text},
 };
 
@@ -138,6 +139,13 @@ fn new(matches: &ArgMatches) -> Result<()> {
     let text = archive::windows_lines(&text);
     fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("{}", out.display());
+    if manifest::has_manifest_events(&driver.declarations()?) {
+        eprintln!(
+            "note: the INF file registers the provider with the image in the driver store; to \
+             register a manifest on a machine without the driver, run `{}`",
+            manifest::install_command(&format!("{image}.man"), &format!("{image}.sys"))
+        );
+    }
     Ok(())
 }
 

@@ -241,6 +241,14 @@ fn write(matches: &ArgMatches) -> Result<()> {
     if !matches.get_flag("check") {
         fs::write(&out, wanted).with_context(|| format!("cannot write {}", out.display()))?;
         println!("{}", out.display());
+        if let Some(provider) = written.providers.first() {
+            let name = out.file_name().unwrap_or_default().display().to_string();
+            eprintln!(
+                "note: the INF file registers the provider; to register the manifest without it, run \
+                 `{}`",
+                install_command(&name, &provider.resource_file)
+            );
+        }
         return Ok(());
     }
     let found = if out.exists() {
@@ -255,6 +263,13 @@ fn write(matches: &ArgMatches) -> Result<()> {
         if found.is_empty() { "missing" } else { "stale" }
     );
     Ok(())
+}
+
+/// Returns the command that registers a manifest with the image in the current folder. An INF file
+/// keeps the image in the driver store, so that the path in the manifest, `image`, has no file.
+pub fn install_command(manifest: &str, image: &str) -> String {
+    let name = image.rsplit(['\\', '/']).next().unwrap_or(image);
+    format!("wevtutil im {manifest} /rf:\"%CD%\\{name}\" /mf:\"%CD%\\{name}\"")
 }
 
 /// Returns the manifest that a declaration names, if it is the file that is to be written.

@@ -13,7 +13,7 @@ use driver_build::{
 };
 use driver_package::{
     archive,
-    catalog::{Catalog, Member},
+    catalog::{Catalog, Member, Version},
     inf::{Inf, Stamp},
     scripts::Installed,
     sign::Certificate,
@@ -69,6 +69,16 @@ pub fn command() -> Command {
             )
             .default_value("wdk-etw test certificate"),
         )
+        .arg(
+            text(
+                "catalog",
+                "VERSION",
+                "The version of the catalog's members: 1 names files by SHA-1, 2 by SHA-1 and by \
+                 SHA-256",
+            )
+            .value_parser(["1", "2"])
+            .default_value("1"),
+        )
         .arg(text(
             "description",
             "TEXT",
@@ -114,6 +124,15 @@ fn machine(image: &[u8], path: &Path) -> Result<Machine> {
         Some([b'P', b'E', 0, 0, 0x64, 0x86]) => Ok(Machine::X64),
         Some([b'P', b'E', 0, 0, 0x64, 0xAA]) => Ok(Machine::Arm64),
         _ => bail!("{} is not an image for x64 or ARM64", path.display()),
+    }
+}
+
+/// Returns the version of the catalog's members that the command line names.
+fn catalog_version(matches: &ArgMatches) -> Result<Version> {
+    match required::<String>(matches, "catalog")?.as_str() {
+        "1" => Ok(Version::One),
+        "2" => Ok(Version::Two),
+        other => bail!("a catalog's members have no version {other}; expected 1 or 2"),
     }
 }
 
@@ -414,6 +433,7 @@ fn made(
             hardware_ids: &hardware_ids,
             system: Architecture::of(machine).catalog,
             versions: KERNEL_VERSION,
+            version: catalog_version(matches)?,
         };
         let time = now.to_zoned(TimeZone::UTC).strftime("%y%m%d%H%M%SZ");
         let catalog = catalog.encode(&time.to_string())?;
@@ -539,6 +559,7 @@ fn files(
             "Windows 10 2004"
         },
         system: Architecture::of(machine).system,
+        catalog_version: catalog_version(matches)?,
     };
     let mut scripts = installed.files();
     let mut own = Vec::new();

@@ -123,6 +123,11 @@ fn the_manifest_is_found_written_and_compared_with_git() {
     let own = Own::new();
     let printed = own.succeed(&["manifest", "write"]);
     assert!(printed.trim().ends_with("/lidar.man"), "{printed}");
+    // The path in the manifest has no file where an INF installed the driver.
+    let output = own.etw_in(".", &["manifest", "write"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let command = r#"`wevtutil im lidar.man /rf:"%CD%\lidar.sys" /mf:"%CD%\lidar.sys"`"#;
+    assert!(said.contains(command), "{said}");
     let text = own.text("lidar.man");
     assert!(text.contains("from source/telemetry/events.rs."), "{text}");
     let names = attributes(&text, "provider", "name");
@@ -275,8 +280,12 @@ fn the_inf_file_is_written_and_checked() {
     let own = Own::new();
     let said = own.fail(&["inf", "check"]);
     assert!(said.contains("`cargo etw inf new` writes one"), "{said}");
-    let printed = own.succeed(&["inf", "new"]);
+    let output = own.etw_in(".", &["inf", "new"]);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.trim().ends_with("/lidar.inx"), "{printed}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let command = r#"`wevtutil im lidar.man /rf:"%CD%\lidar.sys" /mf:"%CD%\lidar.sys"`"#;
+    assert!(output.status.success() && said.contains(command), "{said}");
     let text = own.text("lidar.inx");
     assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
     let text = text.replace("\r\n", "\n");
@@ -357,7 +366,7 @@ fn the_recipes_have_every_provider() {
         let word = line.split(' ').next().unwrap();
         let is_known = [
             "#",
-            "New-EtwTraceSession",
+            "Start-EtwTraceSession",
             "Add-EtwTraceProvider",
             "Stop-EtwTraceSession",
             "New-AutologgerConfig",

@@ -66,6 +66,27 @@ fn the_committed_recipes_are_the_declarations() {
     succeed(&arguments);
 }
 
+/// The guide's driver has an INF file, as `inf new` writes it.
+#[test]
+fn the_minimal_drivers_inf_file_is_the_drivers() {
+    let committed = root().join("driver/examples/minimal/etw_minimal_driver.inx");
+    let image = etw_test_support::drivers("release").join("etw_minimal_driver.sys");
+    let package = ["--package", "etw-minimal-driver"];
+    let mut check = vec!["inf", "check", text(&committed)];
+    check.extend(["--image", text(&image)]);
+    succeed(&[&check[..], &package].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made.inx");
+    let mut new = vec!["inf", "new", "--company", "wdk-etw"];
+    new.extend(["--out", text(&made)]);
+    succeed(&[&new[..], &package].concat());
+    assert!(
+        fs::read(&made).unwrap() == fs::read(&committed).unwrap(),
+        "{} is not what `cargo etw inf new` writes",
+        committed.display()
+    );
+}
+
 #[test]
 fn a_stale_file_is_named_with_the_command_that_renews_it() {
     let folder = tempfile::tempdir().unwrap();

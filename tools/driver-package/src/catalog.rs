@@ -1,27 +1,32 @@
 //! Security catalogs (`.cat`), which contain the hashes of a driver package's files.
 //!
-//! A catalog is a PKCS #7 message whose content is a certificate trust list (`szOID_CTL`), with a
-//! member for each file. The members have the first version of their format, which names files by
-//! their SHA-1. The structures have the names of Microsoft's wincrypt.h and mscat.h. The WDK's
-//! `inf2cat` makes the same catalogs.
+//! A catalog is a PKCS #7 message whose content is a certificate trust list (`szOID_CTL`), with
+//! members for each file. The members have one of two versions ([`Version`]). The structures have the
+//! names of Microsoft's wincrypt.h and mscat.h. The WDK's `inf2cat` makes the same catalogs.
 
 use authenticode::authenticode_digest;
 use object::read::pe::PeFile64;
-use sha1::{Digest as _, Sha1};
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
 use yasna::{DERWriter, Tag, TagClass, models::ObjectIdentifier};
 
 const SIGNED_DATA: &[u64] = &[1, 2, 840, 113_549, 1, 7, 2];
 const SHA1: &[u64] = &[1, 3, 14, 3, 2, 26];
+const SHA256: &[u64] = &[2, 16, 840, 1, 101, 3, 4, 2, 1];
 /// `szOID_CTL`.
 const TRUST_LIST: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 10, 1];
 /// `szOID_CATALOG_LIST`.
 const CATALOG_LIST: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 1, 1];
 /// `szOID_CATALOG_LIST_MEMBER`.
 const LIST_MEMBER: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 1, 2];
+/// `szOID_CATALOG_LIST_MEMBER2`.
+const LIST_MEMBER_2: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 1, 3];
 /// `CAT_NAMEVALUE_OBJID`.
 const NAME_VALUE: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 2, 1];
 /// `CAT_MEMBERINFO_OBJID`.
 const MEMBER_INFO: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 2, 2];
+/// `CAT_MEMBERINFO2_OBJID`.
+const MEMBER_INFO_2: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 2, 3];
 /// `SPC_INDIRECT_DATA_OBJID`.
 const INDIRECT_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 4];
 /// `SPC_PE_IMAGE_DATA_OBJID`.
@@ -39,6 +44,18 @@ const ATTRIBUTE_FLAGS: u32 = 0x1001_0001;
 const CERTIFICATE_VERSION: u32 = 0x200;
 /// The placeholder for a file's name.
 const OBSOLETE: &str = "<<<Obsolete>>>";
+
+/// The version of a catalog's members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// One member a file, whose tag and digest are its SHA-1. Windows has read these catalogs since
+    /// Windows 2000.
+    #[default]
+    One,
+    /// Two members a file: one whose tag is its SHA-1, without a digest, and one whose tag and digest
+    /// are its SHA-256. Windows reads these catalogs since Windows 8.
+    Two,
+}
 
 /// Reasons why a file cannot be a catalog's member.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +99,18 @@ pub struct Catalog<'a> {
     pub system: &'a str,
     /// The kernel's versions: `2:10.0`.
     pub versions: &'a str,
+    /// The version of the members.
+    pub version: Version,
+}
+
+/// An entry of the list.
+struct Entry<'a> {
+    /// The key by which readers find the entry: the hash, in a form of the catalog's version.
+    tag: Vec<u8>,
+    is_image: bool,
+    /// The algorithm and the hash, if the entry has a digest.
+    digest: Option<(&'static [u64], Vec<u8>)>,
+    name: &'a str,
 }
 
 fn oid(components: &[u64]) -> ObjectIdentifier {
@@ -140,7 +169,7 @@ fn write_obsolete_link(writer: DERWriter<'_>) {
 }
 
 /// Writes an `SpcIndirectDataContent`.
-fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, hash: &[u8]) {
+fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, (algorithm, hash): (&[u64], &[u8])) {
     writer.write_sequence(|writer| {
         writer.next().write_sequence(|writer| {
             if is_image {
@@ -159,7 +188,7 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, hash: &[u8]) {
         });
         writer.next().write_sequence(|writer| {
             writer.next().write_sequence(|writer| {
-                writer.next().write_oid(&oid(SHA1));
+                writer.next().write_oid(&oid(algorithm));
                 writer.next().write_null();
             });
             writer.next().write_bytes(hash);
@@ -169,10 +198,10 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, hash: &[u8]) {
 
 /// Returns a member's hash, and whether the member is an image. An image is hashed without its
 /// signature, any other file unchanged.
-fn hash(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
-    let mut hasher = Sha1::new();
+fn hash<D: Digest + digest::Update>(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
+    let mut hasher = D::new();
     if !member.data.starts_with(b"MZ") {
-        hasher.update(member.data);
+        Digest::update(&mut hasher, member.data);
         return Ok((false, hasher.finalize().to_vec()));
     }
     let name = || member.name.to_owned();
@@ -186,8 +215,8 @@ fn hash(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
     Ok((true, hasher.finalize().to_vec()))
 }
 
-/// Returns a member's tag in the catalog: its hash in hexadecimal digits.
-fn tag(hash: &[u8]) -> String {
+/// Returns a hash in hexadecimal digits.
+fn digits(hash: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     hash.iter()
         .flat_map(|byte| [byte >> 4, byte & 0xF])
@@ -204,19 +233,17 @@ impl Catalog<'_> {
     pub fn encode(&self, time: &str) -> Result<Vec<u8>, CatalogError> {
         const UTC_TIME: u64 = 23;
         const ID_LENGTH: usize = 16;
-        let mut members = Vec::new();
-        for member in self.members {
-            let (is_image, hash) = hash(member)?;
-            members.push((tag(&hash), is_image, hash, member.name));
-        }
-        // Readers search the members by their tags.
-        members.sort();
+        let entries = self.entries()?;
         let mut id = Sha1::new();
-        for (tag, ..) in &members {
-            id.update(tag);
+        for entry in &entries {
+            Digest::update(&mut id, &entry.tag);
         }
         let mut id = id.finalize().to_vec();
         id.truncate(ID_LENGTH);
+        let member = match self.version {
+            Version::One => LIST_MEMBER,
+            Version::Two => LIST_MEMBER_2,
+        };
         let list = |writer: DERWriter<'_>| {
             writer.write_sequence(|writer| {
                 writer.next().write_sequence(|writer| {
@@ -225,12 +252,12 @@ impl Catalog<'_> {
                 writer.next().write_bytes(&id);
                 write_universal(writer.next(), UTC_TIME, time.as_bytes());
                 writer.next().write_sequence(|writer| {
-                    writer.next().write_oid(&oid(LIST_MEMBER));
+                    writer.next().write_oid(&oid(member));
                     writer.next().write_null();
                 });
                 writer.next().write_sequence(|writer| {
-                    for (tag, is_image, hash, name) in &members {
-                        self.write_member(writer.next(), tag, *is_image, hash, name);
+                    for entry in &entries {
+                        self.write_member(writer.next(), entry);
                     }
                 });
                 writer.next().write_tagged(Tag::context(0), |writer| {
@@ -267,6 +294,39 @@ impl Catalog<'_> {
         }))
     }
 
+    /// Returns the list's entries in the order of their tags, in which readers search them.
+    fn entries(&self) -> Result<Vec<Entry<'_>>, CatalogError> {
+        let mut entries = Vec::new();
+        for member in self.members {
+            let name = member.name;
+            let (is_image, hash_1) = hash::<Sha1>(member)?;
+            if self.version == Version::One {
+                entries.push(Entry {
+                    tag: utf16(&digits(&hash_1)),
+                    is_image,
+                    digest: Some((SHA1, hash_1)),
+                    name,
+                });
+                continue;
+            }
+            let (_, hash_256) = hash::<Sha256>(member)?;
+            entries.push(Entry {
+                tag: hash_1,
+                is_image,
+                digest: None,
+                name,
+            });
+            entries.push(Entry {
+                tag: hash_256.clone(),
+                is_image,
+                digest: Some((SHA256, hash_256)),
+                name,
+            });
+        }
+        entries.sort_by(|one, other| (&one.tag, one.name).cmp(&(&other.tag, other.name)));
+        Ok(entries)
+    }
+
     /// Returns the attributes of the catalog as a whole.
     fn attributes(&self) -> Vec<(String, String)> {
         let ids = self.hardware_ids.iter().zip(1..);
@@ -275,40 +335,53 @@ impl Catalog<'_> {
         std::iter::once(system).chain(ids).collect()
     }
 
-    fn write_member(
-        &self,
-        writer: DERWriter<'_>,
-        tag: &str,
-        is_image: bool,
-        hash: &[u8],
-        name: &str,
-    ) {
-        let subject = if is_image {
-            IMAGE_SUBJECT
-        } else {
-            FLAT_SUBJECT
-        };
+    fn write_member(&self, writer: DERWriter<'_>, entry: &Entry<'_>) {
         writer.write_sequence(|writer| {
-            writer.next().write_bytes(&utf16(tag));
+            writer.next().write_bytes(&entry.tag);
             writer.next().write_set_of(|writer| {
                 write_attribute(writer.next(), NAME_VALUE, |writer| {
                     write_name_value(writer, "OSAttr", self.versions);
                 });
                 write_attribute(writer.next(), NAME_VALUE, |writer| {
-                    write_name_value(writer, "File", &name.to_ascii_lowercase());
+                    write_name_value(writer, "File", &entry.name.to_ascii_lowercase());
                 });
-                write_attribute(writer.next(), MEMBER_INFO, |writer| {
-                    writer.write_sequence(|writer| {
-                        write_bmp(writer.next(), subject);
-                        writer.next().write_u32(CERTIFICATE_VERSION);
+                match self.version {
+                    Version::One => write_attribute(writer.next(), MEMBER_INFO, |writer| {
+                        write_member_info(writer, entry.is_image);
+                    }),
+                    Version::Two => write_attribute(writer.next(), MEMBER_INFO_2, |writer| {
+                        write_member_info_2(writer, entry.is_image);
+                    }),
+                }
+                if let Some((algorithm, hash)) = &entry.digest {
+                    write_attribute(writer.next(), INDIRECT_DATA, |writer| {
+                        write_indirect_data(writer, entry.is_image, (algorithm, hash));
                     });
-                });
-                write_attribute(writer.next(), INDIRECT_DATA, |writer| {
-                    write_indirect_data(writer, is_image, hash);
-                });
+                }
             });
         });
     }
+}
+
+/// Writes a `CAT_MEMBERINFO`.
+fn write_member_info(writer: DERWriter<'_>, is_image: bool) {
+    let subject = if is_image {
+        IMAGE_SUBJECT
+    } else {
+        FLAT_SUBJECT
+    };
+    writer.write_sequence(|writer| {
+        write_bmp(writer.next(), subject);
+        writer.next().write_u32(CERTIFICATE_VERSION);
+    });
+}
+
+/// Writes a `CAT_MEMBERINFO2`: a choice between subject types, without a value.
+fn write_member_info_2(writer: DERWriter<'_>, is_image: bool) {
+    const IMAGE: u64 = 0;
+    const FLAT: u64 = 2;
+    let choice = Tag::context(if is_image { IMAGE } else { FLAT });
+    writer.write_tagged_implicit(choice, |writer| writer.write_bytes(&[]));
 }
 
 #[cfg(test)]
@@ -325,6 +398,7 @@ mod tests {
             hardware_ids: &[r"root\a".to_owned()],
             system: "_v100_X64_Vb",
             versions: "2:10.0",
+            version: Version::One,
         };
         let error = catalog.encode("261121000000Z").unwrap_err().to_string();
         assert!(error.starts_with("a.sys begins with MZ"), "{error}");

@@ -1,5 +1,7 @@
 //! The scripts and the README of a package for a test machine, filled in for its driver.
 
+use crate::catalog::Version;
+
 /// The driver of a package.
 #[derive(Clone, Copy, Debug)]
 pub struct Installed<'a> {
@@ -25,6 +27,8 @@ pub struct Installed<'a> {
     pub oldest: &'a str,
     /// The architecture, as inf2cat names it: `X64` or `ARM64`.
     pub system: &'a str,
+    /// The version of the catalog's members.
+    pub catalog_version: Version,
 }
 
 /// A file of a package: its name and its text, with Unix line endings.
@@ -78,6 +82,10 @@ impl Installed<'_> {
             " and creates its device"
         } else {
             ""
+        };
+        let hashes = match self.catalog_version {
+            Version::One => "SHA-1",
+            Version::Two => "SHA-1 and SHA-256",
         };
         let ids: Vec<String> = self.hardware_ids.iter().map(|id| powershell(id)).collect();
         let mut trace = String::new();
@@ -135,6 +143,7 @@ impl Installed<'_> {
             .replace("@INF_LITERAL@", &powershell(self.inf))
             .replace("@TRACE_SECTION@", &trace)
             .replace("@SYSTEM@", self.system)
+            .replace("@HASHES@", hashes)
             .replace("@NOTES@", &notes)
             .replace("@FILES@", &list.join("\n"))
     }
@@ -162,6 +171,7 @@ mod tests {
             notes: "",
             oldest: "Windows 10 2004",
             system: "X64",
+            catalog_version: Version::One,
         };
         installed.files()
     }

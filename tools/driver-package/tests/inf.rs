@@ -115,7 +115,12 @@ fn every_mistake_is_found() {
             "= WdkEtw.Sample",
             "ProviderName is",
         ),
-        ("HKR,,Security", "HKLM,,Security", "infverif 1304"),
+        ("HKR,,Security", "HKLM,,Security", "infverif 1321"),
+        (
+            "HKR,,Security,,",
+            "HKLM,Software\\Key\r\nHKR,,Security,,",
+            "infverif 1320",
+        ),
         (
             "[Strings]",
             "[Unused]\r\n[Strings]",

@@ -4,9 +4,9 @@
 //! This program runs `cargo etw` and does not link its crates, so the other commands work while
 //! those crates do not compile.
 
-use std::{ffi::OsStr, path::Path, process::Command};
+use std::{ffi::OsStr, fs, path::Path, process::Command};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{
     process::{self, pass_on, root},
@@ -82,6 +82,19 @@ pub fn write_recipes(only_check: bool) -> Result<()> {
         .args(["--reader", "cargo run -q -p etl-file --bin etl --"])
         .args(["--command", "cargo xtask recipes"]);
     check_if(only_check, &mut command)
+}
+
+/// `recipes --data`: writes the commands of the tracing instructions as data.
+pub fn write_recipe_data(out: &Path) -> Result<()> {
+    // The instructions and the profile are written, too, and not used.
+    let folder = out.with_extension("");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut command = for_sample(["recipes", "--session", SESSION, "--data"]);
+    command.arg(out);
+    command.arg("--text").arg(folder.join("tracing.md"));
+    let profile = format!("{}.wprp", DRIVER.1);
+    command.arg("--profile").arg(folder.join(profile));
+    run(&mut command)
 }
 
 /// `inf`: checks a stamped INF file and the image that it is for.

@@ -6,7 +6,9 @@ use anyhow::{Result, bail, ensure};
 
 use driver_build::toolchain::{self, Machine, Rust, Toolchain};
 
-use crate::{client, environment::ORACLES, package, packages, process::output_of, progress::step};
+use crate::{
+    client, environment::ORACLES, lint, package, packages, process::output_of, progress::step,
+};
 
 /// A tool that the commands need.
 struct Finding {
@@ -41,6 +43,11 @@ fn examine() -> Vec<Finding> {
             found: ORACLES
                 .is_ready()
                 .then(|| ORACLES.python().display().to_string()),
+        },
+        Finding {
+            what: "linters",
+            needed_by: "test",
+            found: lint::found(),
         },
         Finding {
             what: "browser",
@@ -118,6 +125,7 @@ pub fn install() -> Result<Tools> {
     failures.keep(step("Installing the third-party decoders", || {
         ORACLES.install()
     }));
+    failures.keep(step("Installing the linters", lint::install));
     failures.keep(step("Installing cargo-make", packages::install_cargo_make));
     failures.check()?;
     let (Some(x64), Some(arm64), Some(client)) = (x64, arm64, client) else {

@@ -30,6 +30,12 @@ pub const BENCH: Environment = Environment {
     requirements: "tools/bench/requirements.txt",
 };
 
+/// What checks workflows and scripts.
+pub const LINT: Environment = Environment {
+    name: "lint",
+    requirements: "tools/xtask/lint/requirements.txt",
+};
+
 impl Environment {
     fn requirements(self) -> PathBuf {
         root().join(self.requirements)

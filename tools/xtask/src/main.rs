@@ -18,6 +18,8 @@ mod fresh_machine;
 mod fuzz;
 mod goldens;
 mod host;
+mod kit;
+mod lint;
 mod lock_files;
 mod modules;
 mod mutants;
@@ -58,6 +60,44 @@ fn path(name: &'static str, help: &'static str) -> Arg {
         .help(help)
         .required(true)
         .value_parser(value_parser!(PathBuf))
+}
+
+/// Returns the command line of `cargo xtask kit`.
+fn kit_chore() -> Command {
+    let package = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .help(help)
+            .value_name("PACKAGE")
+            .value_parser(value_parser!(PathBuf))
+    };
+    Command::new("kit")
+        .about("Make the folder that a Windows machine runs the sample driver's stages from")
+        .arg(
+            Arg::new("out")
+                .long("out")
+                .help("The folder to make")
+                .value_name("FOLDER")
+                .default_value("target/kit")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(package(
+            "package",
+            "The driver's package, a .zip file or a folder [default: that of `cargo xtask package`]",
+        ))
+        .arg(package(
+            "catalog-2",
+            "The same driver's package with a catalog of version 2 [default: that of `cargo xtask \
+             package`, if `--package` is not given]",
+        ))
+        .arg(package("wdk", "The same driver as the WDK packages it"))
+        .arg(
+            Arg::new("client")
+                .long("client")
+                .help("The user-mode client [default: that in the package]")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf)),
+        )
 }
 
 /// Returns the command line of `cargo xtask manifest`.
@@ -186,6 +226,7 @@ fn package_chores(command: Command) -> Command {
                     "Report whether the files are up to date, without writing them",
                 )),
         )
+        .subcommand(kit_chore())
         .subcommand(
             Command::new("client").about("Build the sample driver's client, a Windows program"),
         )
@@ -377,6 +418,16 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }),
         "lock" => lock_files::run(arguments.get_flag("check")),
         "client" => client::run(),
+        "kit" => {
+            let path = |name| arguments.get_one::<PathBuf>(name).cloned();
+            kit::run(&kit::Contents {
+                out: required(arguments, "out")?,
+                package: path("package"),
+                catalog_2: path("catalog-2"),
+                wdk: path("wdk"),
+                client: path("client"),
+            })
+        }
         "package" => package::run(),
         "manifest" => run_manifest(arguments),
         "inf" => {

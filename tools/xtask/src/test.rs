@@ -12,7 +12,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, lock_files, modules, oldest_rust,
+    fuzz, goldens, lint, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{step, step_with_output},
@@ -236,6 +236,7 @@ pub fn run(deep: bool) -> Result<()> {
         }
         Ok(())
     })?;
+    step("Checking workflows and PowerShell scripts", lint::check)?;
     step("Checking modules for cycles", modules::check)?;
     step("Comparing the public API with docs/api", api::check)?;
     step("Packaging the published crates", publish::check)?;

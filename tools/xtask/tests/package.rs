@@ -34,8 +34,12 @@ struct Package {
 
 impl Package {
     fn unpack() -> Self {
+        Self::unpack_named("x64")
+    }
+
+    fn unpack_named(suffix: &str) -> Self {
         let path = target().join(format!(
-            "package/{SERVICE}-{}-x64.zip",
+            "package/{SERVICE}-{}-{suffix}.zip",
             env!("CARGO_PKG_VERSION")
         ));
         let file = fs::File::open(&path).unwrap_or_else(|_| {
@@ -250,6 +254,60 @@ fn the_catalog_has_the_driver_and_the_inf_and_is_signed() {
         parsed.contains(&format!("[HEX DUMP]:{}", hash.trim())),
         "{parsed}"
     );
+}
+
+/// The second reader of catalogs is signify's; osslsigncode knows signatures and images only. Python
+/// and LIEF compute the hashes.
+#[test]
+#[ignore = "needs the package"]
+fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
+    let hashes = "import hashlib, lief, sys\n\
+                  inf, sys_ = open(sys.argv[1], 'rb').read(), lief.PE.parse(sys.argv[2])\n\
+                  print(hashlib.sha1(inf).hexdigest(), hashlib.sha256(inf).hexdigest())\n\
+                  print(sys_.authentihash_sha1.hex(), sys_.authentihash_sha256.hex())";
+    for (suffix, version) in [("x64", 1), ("x64-catalog-2", 2)] {
+        let package = Package::unpack_named(suffix);
+        let (catalog, image) = (package.path("cat"), package.path("sys"));
+        assert!(package.verify(&[], &catalog).status.success(), "{suffix}");
+        let option = [Path::new("-catalog"), &catalog];
+        let output = package.verify(&option, &image);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{suffix}: {said}");
+        let mut data = fs::read(&image).unwrap();
+        data[0x800] ^= 1;
+        let changed = package.folder.path().join("changed.sys");
+        fs::write(&changed, data).unwrap();
+        assert!(!package.verify(&option, &changed).status.success());
+
+        let printed = python(hashes, &[&package.path("inf"), &image]);
+        let mut expected = Vec::new();
+        for (line, name) in printed.lines().zip(["inf", "sys"]) {
+            let (sha1, sha256) = line.split_once(' ').unwrap();
+            let name = format!("{SERVICE}.{name}");
+            if version == 1 {
+                expected.push(format!("version-1 text {sha1} sha1 {sha1} {name}"));
+            } else {
+                expected.push(format!("version-2 bytes {sha1} - - {name}"));
+                expected.push(format!("version-2 bytes {sha256} sha256 {sha256} {name}"));
+            }
+        }
+        let dump = root().join("tests/oracles/catalog_dump.py");
+        let read = etw_test_support::run_python([dump.as_os_str(), catalog.as_os_str()]);
+        let read = String::from_utf8(read).unwrap();
+        let mut found: Vec<&str> = read.lines().collect();
+        // Readers search the entries by their tags, so these must be in order.
+        let tags: Vec<&str> = found
+            .iter()
+            .map(|line| line.split(' ').nth(2).unwrap())
+            .collect();
+        assert!(tags.is_sorted(), "{read}");
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+        let hashes = ["SHA-1.", "SHA-1 and SHA-256."][version - 1];
+        let readme = package.text("README.txt").replace("\r\n", " ");
+        assert!(readme.contains(&format!("by their {hashes}")), "{readme}");
+    }
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::common::{PROVIDER, TAG, create_lock};
 /// `EVENT_INFO_CLASS`.
 const SET_TRAITS: i32 = 2;
 const USE_DESCRIPTOR_TYPE: i32 = 3;
+const BINARY_TRACK_INFO: i32 = 0;
 /// `EVENT_ACTIVITY_CTRL_*`.
 const GET_ID: u32 = 1;
 const SET_ID: u32 = 2;
@@ -798,6 +799,12 @@ const FAULTS: &[(&str, fn())] = &[
     }),
     ("v36", || {
         set(register(Some(quiet)), 7, &[1]);
+    }),
+    ("v39", || {
+        const NO_ADDRESS: *mut u64 = ptr::dangling_mut();
+        let handle = register(Some(quiet));
+        // SAFETY: the routine reads no bytes.
+        let _status = unsafe { EtwSetInformation(handle, BINARY_TRACK_INFO, NO_ADDRESS.cast(), 0) };
     }),
     ("v37", || {
         let handle = register(Some(quiet));

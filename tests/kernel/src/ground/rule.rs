@@ -124,6 +124,9 @@ rules! {
     DescriptorTypeSwitch = "V35" Warning;
     /// `EtwSetInformation` with a class that does not exist.
     InformationClass = "V36" Warning;
+    /// `EtwSetInformation` with a length of 0 and a pointer that is no address, instead of a null
+    /// pointer.
+    EmptyInformation = "V39" Warning;
     /// A data descriptor has a type before traits give types a meaning.
     TypeTooEarly = "V37" Warning;
     /// Channel 12 without traits, or channel 11 without event metadata.

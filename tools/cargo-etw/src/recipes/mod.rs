@@ -1,5 +1,6 @@
 //! `cargo etw recipes`: writes instructions for tracing a driver with Windows tools.
 
+mod data;
 mod profile;
 mod provider;
 mod text;
@@ -40,6 +41,12 @@ pub fn command() -> Command {
             "FILE",
             "The .wprp file to write the Windows Performance Recorder profile to [default: NAME.wprp \
              beside the INF file]",
+        ))
+        .arg(path(
+            "data",
+            "FILE",
+            "A JSON file to write the instructions' commands to, for programs that run them on a test \
+             machine",
         ))
         .arg(path(
             "image",
@@ -93,7 +100,13 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         recipes.text(&providers)?,
         profile_text(&recipes, &providers)?,
     ];
-    for (path, wanted) in [(&recipes.text, text), (&recipes.profile, profile)] {
+    let data: Option<PathBuf> = optional(matches, "data")?;
+    let data = data.map(|path| (path, recipes.data(&providers)));
+    let data = data.iter().map(|(path, text)| (path, text.clone()));
+    for (path, wanted) in [(&recipes.text, text), (&recipes.profile, profile)]
+        .into_iter()
+        .chain(data)
+    {
         if matches.get_flag("check") {
             let found = fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
@@ -249,7 +262,21 @@ mod tests {
         );
         let text = recipes().text(&providers).unwrap();
         assert!(text.contains("# Trace A\n"), "{text}");
-        assert!(!text.contains("group's"), "{text}");
+        assert!(
+            !text.contains("group's") && !text.contains("by its group"),
+            "{text}"
+        );
+        // A session in paged memory gets no events of drivers.
+        assert!(
+            text.contains("-LocalFilePath C:\\trace.etl -NonPaged\n"),
+            "{text}"
+        );
+        let autologger = "New-AutologgerConfig -Name trace -LogFileMode 0x1 -Local";
+        assert!(text.contains(autologger), "{text}");
+        assert!(
+            !text.contains(" -paged ") && !text.contains("-mode pagedmemory -"),
+            "{text}"
+        );
         assert!(!text.contains("0x20"), "{text}");
         assert!(!text.contains("client"), "{text}");
         assert!(text.contains("[`driver.wprp`](../driver.wprp)"), "{text}");
@@ -259,6 +286,69 @@ mod tests {
         let timeline = "etl dump --format perfetto --out trace.pftrace trace.etl";
         assert!(text.contains(timeline), "{text}");
         assert!(!text.contains("EventIdFilter"), "{text}");
+    }
+
+    /// Programs run the commands that people read.
+    #[test]
+    fn the_data_has_the_commands_of_the_text() {
+        let providers = declared(
+            r#"
+            #[provider(name = "A", group = "2e651177-aeab-5ffc-66e2-144601de7da8")]
+            mod one {
+                #[keyword]
+                const FIRST: Keyword = Keyword::bit(4);
+                #[event(level = Error, keyword = FIRST)]
+                fn x();
+            }
+            #[provider(name = "B")]
+            mod two {
+                #[keyword]
+                const LAST: Keyword = Keyword::bit(9);
+                #[event(id = 7, level = 17, keyword = LAST)]
+                fn y();
+            }
+            "#,
+        );
+        let text = recipes().text(&providers).unwrap();
+        let data: serde_json::Value = serde_json::from_str(&recipes().data(&providers)).unwrap();
+        assert_eq!(data["version"], 1);
+        let all = data["recipes"].as_array().unwrap();
+        let names: Vec<&str> = all
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "logman",
+                "tracelog",
+                "wpr",
+                "powershell",
+                "xperf",
+                "logman-keyword",
+                "wpr-keyword",
+                "powershell-group",
+                "wpr-boot"
+            ]
+        );
+        for recipe in all {
+            let steps = ["start", "stop"].map(|step| recipe[step].as_array().unwrap());
+            for command in steps.into_iter().flatten() {
+                let line = format!("{}\n", command.as_str().unwrap());
+                assert!(text.contains(&line), "no {line:?} in:\n{text}");
+            }
+        }
+        let group = &all[7]["enables"];
+        assert_eq!(
+            *group,
+            serde_json::json!([{
+                "guid": "2e651177-aeab-5ffc-66e2-144601de7da8",
+                "group": true,
+                "level": 2,
+                "match_any": "0x0",
+            }])
+        );
+        assert_eq!(all[5]["enables"].as_array().unwrap().len(), 2);
     }
 
     #[test]
@@ -300,6 +390,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("| First | `0x10` |"), "{text}");
+        // Enabling a group leaves what is enabled for the provider itself.
+        assert!(!text.contains("instead of the provider"), "{text}");
+        assert!(text.contains("and by its group is enabled twice"), "{text}");
         assert!(text.contains("| Error | 2 | `X` |"), "{text}");
         assert!(text.contains("| 17 | 17 | `Y` |"), "{text}");
         assert!(text.contains("except for one event id.\n"), "{text}");

@@ -162,3 +162,19 @@ pub fn level_name(level: u8) -> String {
     let named = winmeta::LEVELS.iter().find(|named| named.value == level);
     named.map_or_else(|| level.to_string(), |named| named.ident.to_owned())
 }
+
+/// Returns the providers' groups, each once, with the highest level of its providers.
+pub fn groups(providers: &[Traced]) -> Vec<(&str, u8)> {
+    let mut groups: Vec<(&str, u8)> = Vec::new();
+    for provider in providers {
+        let Some(group) = &provider.group else {
+            continue;
+        };
+        let level = provider.highest_level();
+        match groups.iter_mut().find(|(known, _)| known == group) {
+            Some((_, highest)) => *highest = (*highest).max(level),
+            None => groups.push((group, level)),
+        }
+    }
+    groups
+}

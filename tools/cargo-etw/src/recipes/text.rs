@@ -7,8 +7,9 @@ use std::{
 };
 
 use super::{
+    data,
     profile::{SELECTED_LEVEL, profiles},
-    provider::{Event, Traced, level_name},
+    provider::{Event, Traced, groups, level_name},
 };
 use etw_wire::winmeta;
 
@@ -97,8 +98,19 @@ impl Recipes {
             "\nA session records an event if the event's level is at most the session's level and \
              the\nevent's keywords include at least one bit of the match-any mask and all bits of \
              the\nmatch-all mask. A mask of 0 has no effect. Events without keywords pass both \
-             masks.\n"
+             masks.\n\n\
+             A session must have its buffers in nonpaged memory. One in paged memory gets no events of \
+             drivers.\n"
         )?;
+        if !groups(providers).is_empty() {
+            writeln!(
+                out,
+                "A provider that a session enables by itself and by its group is enabled twice: the \
+                 session records\nwhat either of them passes, and each event once, as far as is known \
+                 (Microsoft does not document it).\nTo record what the group alone passes, disable the \
+                 provider or use a session of its own.\n"
+            )?;
+        }
         self.logman(providers, &mut out)?;
         self.tracelog(providers, &mut out)?;
         self.recorder(providers, &mut out)?;
@@ -107,6 +119,13 @@ impl Recipes {
         self.own_client(providers, &mut out)?;
         self.reading(providers, &mut out)?;
         Ok(out)
+    }
+
+    /// Returns the commands as JSON.
+    pub fn data(&self, providers: &[Traced]) -> String {
+        let profile = self.profile.file_name().unwrap_or_default();
+        let data = data::recipes(providers, &self.session, &profile.display().to_string());
+        format!("{data:#}\n")
     }
 
     /// Writes the title.
@@ -182,7 +201,8 @@ impl Recipes {
         writeln!(
             out,
             "```\n\n\
-             logman supports neither provider groups nor match-all masks nor filters.\n"
+             The session has buffers in nonpaged memory, because no `-mode pagedmemory` is there. logman\n\
+             supports neither provider groups nor match-all masks nor filters.\n"
         )
     }
 
@@ -190,7 +210,8 @@ impl Recipes {
         let session = &self.session;
         writeln!(
             out,
-            "## tracelog\n\nPart of the WDK. The first mask is match-any.\n\n```bat"
+            "## tracelog\n\nPart of the WDK. The first mask is match-any. Without `-paged` the session has \
+             buffers in nonpaged\nmemory.\n\n```bat"
         )?;
         for (number, provider) in providers.iter().enumerate() {
             let (guid, all, level) = (
@@ -248,8 +269,7 @@ impl Recipes {
         for (group, level) in groups(providers) {
             writeln!(
                 out,
-                "rem The whole group instead of the provider \
-                 (EVENT_ENABLE_PROPERTY_PROVIDER_GROUP).\n\
+                "rem The whole group (EVENT_ENABLE_PROPERTY_PROVIDER_GROUP), besides what is enabled above.\n\
                  tracelog -enable {session} -guid #{group} -level {level} -enableproperty 0x20"
             )?;
         }
@@ -274,8 +294,7 @@ impl Recipes {
         writeln!(
             out,
             "## Windows Performance Recorder\n\n\
-             [`{}`]({}) has {number}. A driver's provider needs buffers in\nnonpaged memory \
-             (`NonPagedMemory`).\n\n```bat\n\
+             [`{}`]({}) has {number}, with buffers in nonpaged memory\n(`NonPagedMemory`).\n\n```bat\n\
              wpr -start {file}!Everything.Verbose -filemode\n\
              wpr -stop {session}.etl",
             self.named(&self.profile),
@@ -303,8 +322,9 @@ impl Recipes {
         let add = format!("Add-EtwTraceProvider -SessionName {session}");
         writeln!(
             out,
-            "## PowerShell\n\n```powershell\n\
-             New-EtwTraceSession -Name {session} -LocalFilePath C:\\{session}.etl"
+            "## PowerShell\n\n`-NonPaged`, and a log file mode without 0x1000000 \
+             (`EVENT_TRACE_USE_PAGED_MEMORY`), make the buffers\nnonpaged.\n\n```powershell\n\
+             Start-EtwTraceSession -Name {session} -LocalFilePath C:\\{session}.etl -NonPaged"
         )?;
         let values = |provider: &Traced| {
             format!(
@@ -320,7 +340,7 @@ impl Recipes {
         for (group, level) in groups(providers) {
             writeln!(
                 out,
-                "# The whole group.\n\
+                "# The whole group, besides what is enabled above.\n\
                  {add} -Guid '{{{group}}}' -Level {level} -Property 0x20"
             )?;
         }
@@ -328,7 +348,7 @@ impl Recipes {
             out,
             "Stop-EtwTraceSession -Name {session}\n\
              # Records from the next boot, before most drivers are loaded.\n\
-             New-AutologgerConfig -Name {session} -LocalFilePath C:\\boot.etl -Start Enabled"
+             New-AutologgerConfig -Name {session} -LogFileMode 0x1 -LocalFilePath C:\\boot.etl -Start Enabled"
         )?;
         for provider in providers {
             let values = values(provider);
@@ -437,22 +457,6 @@ impl Recipes {
              count the stacks that found their events, and those that did not."
         )
     }
-}
-
-/// Returns the providers' groups, each once, with the highest level of its providers.
-fn groups(providers: &[Traced]) -> Vec<(&str, u8)> {
-    let mut groups: Vec<(&str, u8)> = Vec::new();
-    for provider in providers {
-        let Some(group) = &provider.group else {
-            continue;
-        };
-        let level = provider.highest_level();
-        match groups.iter_mut().find(|(known, _)| known == group) {
-            Some((_, highest)) => *highest = (*highest).max(level),
-            None => groups.push((group, level)),
-        }
-    }
-    groups
 }
 
 /// Writes a provider's values.

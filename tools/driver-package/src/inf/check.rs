@@ -806,11 +806,14 @@ impl<'a> Check<'a> {
                 .flat_map(|it| &it.entries)
             {
                 if !entry.value(0).eq_ignore_ascii_case("HKR") {
+                    // Infverif has a number for keys and another one for values.
+                    let names_value = entry.values.len() > 2;
                     self.finding(
                         entry.line,
                         format!(
-                            "a driver package may write only below HKR, not {} (infverif 1304)",
-                            entry.value(0)
+                            "a driver package may write only below HKR, not {} (infverif {})",
+                            entry.value(0),
+                            if names_value { 1321 } else { 1320 }
                         ),
                     );
                 }

@@ -87,5 +87,5 @@ public static class DeviceMaker
 $there = Get-PnpDevice -PresentOnly | Where-Object { @($_.HardwareID) -contains $HardwareId }
 $restart = [DeviceMaker]::Install((Resolve-Path $Inf).Path, $HardwareId, -not $there)
 Get-PnpDevice -PresentOnly | Where-Object { @($_.HardwareID) -contains $HardwareId } |
-    Format-Table Status, FriendlyName, InstanceId
+    Format-Table -Property "Status", "FriendlyName", "InstanceId"
 if ($restart) { Write-Output 'Restart Windows ("shutdown /r /t 0").' }

@@ -40,7 +40,7 @@ pub fn missing_packages() -> Vec<&'static str> {
     TOOLS.iter().filter_map(Program::missing).collect()
 }
 
-/// Runs `cargo xtask package`.
+/// Runs `cargo xtask package`: builds the package, and a second one whose catalog has version 2.
 pub fn run() -> Result<()> {
     let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
@@ -58,23 +58,36 @@ pub fn run() -> Result<()> {
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let texts = root().join(PACKAGE_FILES);
-    let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID]);
-    command.args(["--description", DESCRIPTION]);
-    command.arg("--image").arg(image);
-    // The client installs the driver, and shows its state.
-    command.arg("--text").arg(texts.join("install.cmd"));
-    command.arg("--notes").arg(texts.join("notes.txt"));
-    command.arg("--file").arg(client);
-    let (_, service) = DRIVER;
-    let archive = archive(service, env!("CARGO_PKG_VERSION"));
-    command.arg("--out").arg(archive);
-    cargo_etw::run(command.arg("--certificate").arg(folder))
+    // The first one is printed last: it is the one to use.
+    for (catalog, archive) in [("2", archive_with_catalog_2()), ("1", archive())] {
+        let texts = root().join(PACKAGE_FILES);
+        let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID]);
+        command.args(["--description", DESCRIPTION, "--catalog", catalog]);
+        command.arg("--image").arg(&image);
+        // The client installs the driver, and shows its state.
+        command.arg("--text").arg(texts.join("install.cmd"));
+        command.arg("--notes").arg(texts.join("notes.txt"));
+        command.arg("--file").arg(&client);
+        command.arg("--out").arg(archive);
+        cargo_etw::run(command.arg("--certificate").arg(&folder))?;
+    }
+    Ok(())
 }
 
 /// Returns the path of the package.
-fn archive(service: &str, version: &str) -> PathBuf {
+pub fn archive() -> PathBuf {
+    archive_named("x64")
+}
+
+/// Returns the path of the package whose catalog names files by their SHA-256, too.
+pub fn archive_with_catalog_2() -> PathBuf {
+    archive_named("x64-catalog-2")
+}
+
+fn archive_named(suffix: &str) -> PathBuf {
+    let (_, service) = DRIVER;
+    let version = env!("CARGO_PKG_VERSION");
     target()
         .join("package")
-        .join(format!("{service}-{version}-x64.zip"))
+        .join(format!("{service}-{version}-{suffix}.zip"))
 }

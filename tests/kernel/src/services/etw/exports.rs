@@ -112,6 +112,8 @@ fn set_information(
     const BINARY_TRACK_INFO: u32 = 0;
     const SET_TRAITS: u32 = 2;
     const USE_DESCRIPTOR_TYPE: u32 = 3;
+    /// Windows maps nothing below this address.
+    const LOWEST_ADDRESS: u64 = 0x1_0000;
     context.verifier().note_wait_for_callbacks(context);
     let known = context.etw().registration(handle).err();
     if let Some(error) = known {
@@ -119,6 +121,11 @@ fn set_information(
     }
     if information == 0 && length != 0 {
         return NtStatus::INVALID_PARAMETER;
+    }
+    if length == 0 && information != 0 && information < LOWEST_ADDRESS {
+        context.warn(Rule::EmptyInformation, || {
+            format!("with 0 bytes at 0x{information:X}, which is no address; pass a null pointer")
+        });
     }
     context.check_address("information", information, u64::from(length));
     let bytes = match memory::read_bytes(information, length as usize) {

@@ -1,0 +1,235 @@
+# What the stages share: the plan, checks, programs and the result.
+#
+# For Windows PowerShell 5.1, which every supported Windows has. These scripts have not run on
+# Windows yet; their syntax is checked on Linux.
+#
+# A stage is called as: STAGE.ps1 -Kit FOLDER -Out FOLDER. It writes its files and, last,
+# result.json to OUT\STAGE. Exit codes: 0 passed or skipped, 1 failed, 3010 restart needed.
+
+Set-StrictMode -Version 2
+$ErrorActionPreference = 'Stop'
+
+$RestartNeeded = 3010
+
+# Runs a stage's body with its state, and ends the script with the stage's exit code.
+function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock] $Body) {
+    $folder = Join-Path $Out $Name
+    New-Item -ItemType Directory -Force -Path $folder | Out-Null
+    $stage = @{
+        Name = $Name
+        Kit = (Resolve-Path -LiteralPath $Kit).ProviderPath
+        Folder = (Resolve-Path -LiteralPath $folder).ProviderPath
+        Plan = $null
+        Checks = New-Object Collections.ArrayList
+        SkipReason = $null
+        Restart = $false
+    }
+    $started = Get-Date
+    $failure = $null
+    try {
+        $text = [IO.File]::ReadAllText((Join-Path $stage.Kit 'wdk-etw-kit.json'))
+        $stage.Plan = ConvertFrom-Json $text
+        & $Body $stage
+    } catch {
+        $failure = "$($_.Exception.Message) ($($_.InvocationInfo.ScriptName):$($_.InvocationInfo.ScriptLineNumber))"
+    }
+    $failed = @($stage.Checks | Where-Object { -not $_.passed })
+    if ($failed.Count -gt 0 -and -not $failure) {
+        $names = ($failed | ForEach-Object { $_.name }) -join ', '
+        $failure = "$($failed.Count) of $($stage.Checks.Count) checks failed: $names"
+    }
+    $status = 'passed'
+    $reason = $null
+    if ($failure) {
+        $status = 'failed'
+        $reason = $failure
+    } elseif ($stage.SkipReason) {
+        $status = 'skipped'
+        $reason = $stage.SkipReason
+    }
+    $result = @{
+        stage = $Name
+        status = $status
+        reason = $reason
+        reboot = [bool] $stage.Restart
+        checks = [object[]] $stage.Checks.ToArray()
+        seconds = [int] ((Get-Date) - $started).TotalSeconds
+    }
+    Write-Json (Join-Path $stage.Folder 'result.json') $result
+    Write-Host "$Name`: $status $reason"
+    if ($status -eq 'failed') { exit 1 }
+    if ($stage.Restart) { exit $RestartNeeded }
+    exit 0
+}
+
+# Writes a value as JSON in UTF-8 without a byte order mark.
+function Write-Json([string] $Path, $Value) {
+    $text = ConvertTo-Json -InputObject $Value -Depth 8
+    [IO.File]::WriteAllText($Path, $text + "`n", (New-Object Text.UTF8Encoding $false))
+}
+
+# Returns a property of an object that was read from JSON, or null if there is none.
+function Get-Value($Object, [string] $Name) {
+    if ($null -eq $Object) { return $null }
+    $property = $Object.PSObject.Properties[$Name]
+    if ($null -eq $property) { return $null }
+    return $property.Value
+}
+
+# Returns the GUID of the driver's provider, or null if the plan names none.
+function Get-Provider($Stage) {
+    return Get-Value (Get-Value $Stage.Plan 'provider') 'guid'
+}
+
+# Ends the stage as skipped; the body returns after this.
+function Skip-Stage($Stage, [string] $Reason) {
+    $Stage.SkipReason = $Reason
+}
+
+# Keeps a check. Without a verdict, it passes if both values are the same text.
+function Add-Check($Stage, [string] $Name, $Expected, $Got, $Passed = $null) {
+    if ($null -eq $Passed) { $Passed = "$Expected" -eq "$Got" }
+    $check = @{ name = $Name; expected = "$Expected"; got = "$Got"; passed = [bool] $Passed }
+    [void] $Stage.Checks.Add($check)
+    $mark = 'FAIL'
+    if ($check.passed) { $mark = 'pass' }
+    Write-Host "  $mark $Name`: expected $Expected, got $Got"
+}
+
+# Runs a program, and keeps its output in the stage's folder. Returns its exit code and output. The
+# exit code is -1 if the program did not end in time.
+function Invoke-Program($Stage, [string] $Log, [string] $File, [string] $Arguments = '', [int] $Seconds = 300) {
+    $output = Join-Path $Stage.Folder "$Log.log"
+    $errors = Join-Path $Stage.Folder "$Log.errors.log"
+    $parameters = @{
+        FilePath = $File
+        WorkingDirectory = $Stage.Folder
+        NoNewWindow = $true
+        PassThru = $true
+        RedirectStandardOutput = $output
+        RedirectStandardError = $errors
+    }
+    if ($Arguments) { $parameters.ArgumentList = $Arguments }
+    $process = Start-Process @parameters
+    # Without this, Windows PowerShell does not keep the exit code.
+    $null = $process.Handle
+    $code = -1
+    if ($process.WaitForExit($Seconds * 1000)) {
+        $process.WaitForExit()
+        $code = $process.ExitCode
+    } else {
+        $process.Kill()
+        $process.WaitForExit()
+    }
+    $text = ''
+    foreach ($path in $output, $errors) {
+        if (Test-Path -LiteralPath $path) { $text += [IO.File]::ReadAllText($path) }
+    }
+    return @{ Code = $code; Text = $text }
+}
+
+# Runs a program that must succeed.
+function Invoke-Checked($Stage, [string] $Log, [string] $File, [string] $Arguments = '', [int] $Seconds = 300) {
+    $ran = Invoke-Program $Stage $Log $File $Arguments $Seconds
+    Add-Check $Stage "exit code of $Log" 0 $ran.Code
+    return $ran
+}
+
+# Returns the path of a file of the kit.
+function Get-KitPath($Stage, [string] $Path) {
+    return Join-Path $Stage.Kit ($Path -replace '/', '\')
+}
+
+# Returns the path of the user-mode client, or null if the kit has none.
+function Get-Client($Stage) {
+    $client = Get-Value $Stage.Plan 'client'
+    if (-not $client) { return $null }
+    return Get-KitPath $Stage $client
+}
+
+# Returns the state of a driver's service, such as Running, or a text if there is none. The names
+# are the same in every language of Windows.
+function Get-DriverState([string] $Service) {
+    $found = Get-CimInstance -ClassName Win32_SystemDriver -Filter "Name='$Service'"
+    if ($found) { return $found.State }
+    return 'no service'
+}
+
+# Returns the root-enumerated devices with a hardware id; not only those that are present.
+function Get-Devices([string] $HardwareId) {
+    return @(Get-PnpDevice | Where-Object { @($_.HardwareID) -contains $HardwareId })
+}
+
+# Makes this machine trust the test certificates in a folder.
+function Import-Certificates($Stage, [string] $Folder) {
+    foreach ($certificate in Get-ChildItem -LiteralPath $Folder -Filter '*.cer') {
+        foreach ($store in 'Root', 'TrustedPublisher') {
+            $log = "certutil-$($certificate.BaseName)-$store"
+            [void] (Invoke-Checked $Stage $log 'certutil.exe' "-f -addstore $store `"$($certificate.FullName)`"")
+        }
+    }
+}
+
+# Installs a driver package and creates its device: by the client if there is one, else by the
+# package's own script.
+function Install-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
+    $inf = Join-Path $Folder $Driver.inf
+    $client = Get-Client $Stage
+    if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
+        return Invoke-Checked $Stage $Log $client "install `"$inf`""
+    }
+    $script = Join-Path $Folder 'device.ps1'
+    if (Test-Path -LiteralPath $script) {
+        $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$inf`" -HardwareId `"$($Driver.hardware_id)`""
+        return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
+    }
+    return Invoke-Checked $Stage $Log 'pnputil.exe' "/add-driver `"$inf`" /install"
+}
+
+# Removes a driver package and its devices.
+function Uninstall-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
+    $inf = Join-Path $Folder $Driver.inf
+    $client = Get-Client $Stage
+    if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
+        return Invoke-Checked $Stage $Log $client "uninstall `"$inf`""
+    }
+    $script = Join-Path $Folder 'uninstall.ps1'
+    $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`""
+    return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
+}
+
+# Copies what Windows has written to a log since a length.
+function Copy-LogSince($Stage, [string] $Path, [long] $Since, [string] $Name) {
+    if (-not (Test-Path -LiteralPath $Path)) { return }
+    $stream = [IO.File]::Open($Path, 'Open', 'Read', 'ReadWrite')
+    try {
+        if ($stream.Length -gt $Since) { [void] $stream.Seek($Since, 'Begin') }
+        $copy = [IO.File]::Create((Join-Path $Stage.Folder $Name))
+        try { $stream.CopyTo($copy) } finally { $copy.Dispose() }
+    } finally {
+        $stream.Dispose()
+    }
+}
+
+# Returns the length of a file, or 0 if it does not exist.
+function Get-Length([string] $Path) {
+    if (Test-Path -LiteralPath $Path) { return (Get-Item -LiteralPath $Path).Length }
+    return 0
+}
+
+# Sends the requests whose events the recipes expect. Each is an argument list of the client.
+function Send-Traffic($Stage, [string] $Log, $Traffic) {
+    $client = Get-Client $Stage
+    $number = 0
+    foreach ($arguments in $Traffic) {
+        $number += 1
+        [void] (Invoke-Checked $Stage "$Log-request-$number" $client $arguments)
+    }
+}
+
+# Returns the events of a provider in a trace, as Get-WinEvent decodes them.
+function Get-TraceEvents([string] $Path, [string] $Provider) {
+    $guid = [Guid] $Provider
+    $events = @(Get-WinEvent -Path $Path -Oldest -ErrorAction SilentlyContinue)
+    return @($events | Where-Object { $_.ProviderId -eq $guid })
+}

@@ -1,0 +1,45 @@
+# Writes the table of the stages that ran, with the checks that failed, and gathers the answers into
+# OUT\answers, named by Windows' build. Has not run on Windows yet.
+param(
+    [Parameter(Mandatory = $true)] [string] $Out,
+    [Parameter(Mandatory = $true)] [string] $Summary
+)
+Set-StrictMode -Version 2
+$ErrorActionPreference = 'Stop'
+
+$lines = @('| leg | stage | result | seconds | reason |', '|---|---|---|--:|---|')
+$failed = @()
+$machine = $null
+foreach ($leg in Get-ChildItem -LiteralPath $Out | Where-Object { $_.PSIsContainer }) {
+    $path = Join-Path $leg.FullName 'machine\machine.json'
+    if (Test-Path -LiteralPath $path) { $machine = ConvertFrom-Json ([IO.File]::ReadAllText($path)) }
+    $folders = @(Get-ChildItem -LiteralPath $leg.FullName | Where-Object { $_.PSIsContainer } | Sort-Object CreationTime)
+    foreach ($folder in $folders) {
+        $path = Join-Path $folder.FullName 'result.json'
+        if (-not (Test-Path -LiteralPath $path)) {
+            $lines += "| $($leg.Name) | $($folder.Name) | no result | | the stage was ended |"
+            continue
+        }
+        $result = ConvertFrom-Json ([IO.File]::ReadAllText($path))
+        $reason = "$($result.reason)" -replace '\|', '\|' -replace '\s+', ' '
+        $lines += "| $($leg.Name) | $($result.stage) | $($result.status) | $($result.seconds) | $reason |"
+        foreach ($check in $result.checks) {
+            if (-not $check.passed) {
+                $failed += "- $($leg.Name), $($result.stage), $($check.name): expected $($check.expected), got $($check.got)"
+            }
+        }
+    }
+}
+$title = '# Stages'
+if ($machine) { $title = "# $($machine.caption), build $($machine.build).$($machine.revision)" }
+$text = @($title, '') + $lines
+if ($failed.Count -gt 0) { $text += @('', '## Checks that failed', '') + $failed }
+[IO.File]::AppendAllText($Summary, ($text -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
+
+$build = 'unknown'
+if ($machine) { $build = "$($machine.build).$($machine.revision)" }
+foreach ($answers in Get-ChildItem -LiteralPath $Out -Recurse -Filter 'answers.json') {
+    $folder = Join-Path $Out 'answers'
+    New-Item -ItemType Directory -Force -Path $folder | Out-Null
+    Copy-Item -LiteralPath $answers.FullName -Destination (Join-Path $folder "$build.json") -Force
+}

