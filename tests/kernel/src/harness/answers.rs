@@ -197,10 +197,10 @@ impl File {
         match self.answers.get(question) {
             None => Ok(None),
             Some(answer) if answer.get("not_asked").is_some() => Ok(None),
-            Some(answer) => match answer.get(key) {
-                Some(value) => Ok(Some(value)),
-                None => Err(AnswersError::Missing { question, key }),
-            },
+            Some(answer) => answer
+                .get(key)
+                .map(Some)
+                .ok_or(AnswersError::Missing { question, key }),
         }
     }
 
@@ -252,10 +252,9 @@ impl File {
         let Some(value) = self.value(question, key)? else {
             return Ok(None);
         };
-        match convert(value) {
-            Some(converted) => Ok(Some(converted)),
-            None => Err(unexpected(question, key, value, expected)),
-        }
+        convert(value)
+            .map(Some)
+            .ok_or_else(|| unexpected(question, key, value, expected))
     }
 }
 
