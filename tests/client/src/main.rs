@@ -18,9 +18,11 @@ mod guid;
 mod host;
 mod install;
 mod process;
+mod questions_host;
 mod session;
 mod tdh;
 mod trace;
+mod version;
 mod wide;
 
 use std::process::ExitCode;
