@@ -13,6 +13,8 @@ use crate::command_line::{self, Bytes};
 pub enum Action {
     /// Runs scenarios.
     Scenarios(ScenarioOptions),
+    /// Asks the system what no document says.
+    Questions(QuestionOptions),
     /// Installs the driver package with this INF.
     Install(PathBuf),
     /// Removes the driver package with this INF.
@@ -48,6 +50,19 @@ pub struct ScenarioOptions {
     pub json: Option<PathBuf>,
     /// The file for the report in `JUnit` XML.
     pub junit: Option<PathBuf>,
+    /// The folder for the sessions' files.
+    pub traces: PathBuf,
+}
+
+/// The arguments of `questions`.
+#[derive(Debug)]
+pub struct QuestionOptions {
+    /// The questions to ask; an empty list means all.
+    pub ids: Vec<String>,
+    /// True to list the questions instead of asking them.
+    pub list: bool,
+    /// The file for the answers.
+    pub out: PathBuf,
     /// The folder for the sessions' files.
     pub traces: PathBuf,
 }
@@ -151,6 +166,12 @@ pub fn parse<T: Into<OsString> + Clone>(
             list: matches.get_flag("list"),
             json: optional(matches, "json"),
             junit: optional(matches, "junit"),
+            traces: value(matches, "traces")?,
+        }),
+        "questions" => Action::Questions(QuestionOptions {
+            ids: list(matches, "ids"),
+            list: matches.get_flag("list"),
+            out: value(matches, "out")?,
             traces: value(matches, "traces")?,
         }),
         "install" => Action::Install(value(matches, "inf")?),
@@ -345,6 +366,7 @@ mod tests {
     fn every_command_is_parsed() {
         for arguments in [
             &["client", "scenarios"][..],
+            &["client", "questions", "--out", "x.json", "traits-again"],
             &["client", "install", "x.inf"],
             &["client", "uninstall", "x.inf"],
             &["client", "trace"],

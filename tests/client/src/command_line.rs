@@ -33,6 +33,7 @@ pub fn command() -> Command {
             "uninstall",
             "Remove the sample device and the driver package",
         ))
+        .subcommand(questions())
         .subcommand(trace())
         .subcommand(record())
         .subcommand(send())
@@ -138,6 +139,30 @@ fn scenarios() -> Command {
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")
                 .default_value("scenario-traces"),
+        )
+}
+
+fn questions() -> Command {
+    Command::new("questions")
+        .about(
+            "Ask this Windows what no document says about ETW, with the driver \
+             etw_questions_driver, and write the answers",
+        )
+        .arg(
+            Arg::new("ids")
+                .value_name("QUESTION")
+                .help("Questions to ask; all if none is named")
+                .num_args(0..),
+        )
+        .arg(flag("list", "List the questions"))
+        .arg(
+            file_option("out", "The file to write the answers to, as JSON")
+                .default_value("answers.json"),
+        )
+        .arg(
+            file_option("traces", "The folder for the sessions' files")
+                .value_name("FOLDER")
+                .default_value("question-traces"),
         )
 }
 

@@ -43,7 +43,12 @@ use crate::{
 
 /// Returns the paths of the sample driver's devices that are present.
 pub fn paths() -> Vec<String> {
-    let (data1, data2, data3, data4) = DEVICE_INTERFACE;
+    paths_of(DEVICE_INTERFACE)
+}
+
+/// Returns the paths of the present devices that have an interface of a class, which is given by the
+/// fields of its GUID.
+fn paths_of((data1, data2, data3, data4): (u32, u16, u16, [u8; 8])) -> Vec<String> {
     let class = GUID {
         data1,
         data2,
@@ -130,9 +135,20 @@ struct Call {
 }
 
 impl Device {
-    /// Opens the first device.
+    /// Opens the first device of the sample driver.
     pub fn open() -> Result<Self, Failure> {
         let path = paths().into_iter().next().ok_or(Failure::NoDevice)?;
+        Self::open_path(&path)
+    }
+
+    /// Opens the first device of the driver that asks questions.
+    pub fn open_questions() -> Result<Self, Failure> {
+        let paths = paths_of(etw_questions_interface::DEVICE_INTERFACE);
+        let path = paths.first().ok_or(Failure::NoQuestionsDevice)?;
+        Self::open_path(path)
+    }
+
+    fn open_path(path: &str) -> Result<Self, Failure> {
         let path = wide(path);
         // SAFETY: the path ends with a NUL; the other pointers may be null.
         let handle = unsafe {
@@ -147,7 +163,7 @@ impl Device {
             )
         };
         if handle == INVALID_HANDLE_VALUE {
-            return Err(Win32Error::last("CreateFile of the sample device").into());
+            return Err(Win32Error::last("CreateFile of the device").into());
         }
         Ok(Self(Rc::new(OwnHandle(handle))))
     }

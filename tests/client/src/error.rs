@@ -102,6 +102,28 @@ pub enum Failure {
         /// The folder with the published INF files.
         folder: PathBuf,
     },
+    /// The device of the driver that asks questions does not exist or is not started.
+    #[error(
+        "the device of {} is not present: install the driver package of etw-questions-driver \
+         (`etw-sample-client install` does not) and check in Device Manager that its device is \
+         started",
+        etw_questions_interface::SERVICE
+    )]
+    NoQuestionsDevice,
+    /// There is no question with this id.
+    #[error("there is no question named \"{0}\"; `questions --list` lists them")]
+    NoQuestion(String),
+    /// The answers cannot be written as a file.
+    #[error("cannot write the answers: {0}")]
+    Answers(#[from] etw_questions::AnswersError),
+    /// Some questions were not asked.
+    #[error("{not_asked} of {asked} questions were not asked; the answers file says why")]
+    NotAsked {
+        /// The number of questions that were not asked.
+        not_asked: usize,
+        /// The number of all questions.
+        asked: usize,
+    },
     /// The driver failed a request.
     #[error("the driver failed the request with NTSTATUS 0x{0:08x}")]
     Refused(u32),

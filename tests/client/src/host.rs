@@ -122,6 +122,7 @@ impl Host for Windows {
                 kilobytes: 4,
                 minimum: 2,
                 maximum: 2,
+                modes: 0,
             },
         };
         let name = format!("{PREFIX} {name} {number}");

@@ -20,9 +20,11 @@ mod host;
 mod install;
 mod pointer;
 mod process;
+mod questions_host;
 mod session;
 mod tdh;
 mod trace;
+mod version;
 mod wide;
 
 use std::process::ExitCode;

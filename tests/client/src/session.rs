@@ -86,6 +86,8 @@ pub struct Buffers {
     pub minimum: u32,
     /// The maximum number of buffers.
     pub maximum: u32,
+    /// Bits of `LogFileMode` in addition to those of the delivery.
+    pub modes: u32,
 }
 
 /// The counters of a session (`EVENT_TRACE_PROPERTIES`).
@@ -134,6 +136,7 @@ impl OwnSession {
                 properties.base.FlushTimer = 1;
             }
         }
+        properties.base.LogFileMode |= buffers.modes;
         let name = wide(name);
         let mut handle = CONTROLTRACE_HANDLE::default();
         // SAFETY: the name ends with a NUL, and the structure is as large as it states, and
@@ -229,23 +232,46 @@ impl Session {
         code: u32,
         filter: &Filter,
     ) -> Result<(), Win32Error> {
+        let ids = filter.ids.as_ref().map(event_ids);
+        let filters: Vec<(u32, &[u8])> = ids
+            .iter()
+            .map(|bytes| (EVENT_FILTER_TYPE_EVENT_ID, bytes.as_slice()))
+            .collect();
+        self.control_with(source, code, filter, None, &filters)
+    }
+
+    /// Calls `EnableTraceEx2` with a source id and with filters, each a type and its data, instead of
+    /// the filter's ids.
+    pub fn control_with(
+        &self,
+        source: Source,
+        code: u32,
+        filter: &Filter,
+        source_id: Option<Guid>,
+        filters: &[(u32, &[u8])],
+    ) -> Result<(), Win32Error> {
         let (guid, properties) = match source {
             Source::Provider(guid) => (guid, 0),
             Source::Group(guid) => (guid, EVENT_ENABLE_PROPERTY_PROVIDER_GROUP),
         };
-        let mut ids = filter.ids.as_ref().map(event_ids);
-        let mut descriptor = ids.as_mut().map(|bytes| EVENT_FILTER_DESCRIPTOR {
-            Ptr: bytes.as_ptr().expose_provenance() as u64,
-            Size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
-            Type: EVENT_FILTER_TYPE_EVENT_ID,
-        });
+        let mut descriptors: Vec<EVENT_FILTER_DESCRIPTOR> = filters
+            .iter()
+            .map(|(kind, bytes)| EVENT_FILTER_DESCRIPTOR {
+                Ptr: bytes.as_ptr().expose_provenance() as u64,
+                Size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+                Type: *kind,
+            })
+            .collect();
         let parameters = ENABLE_TRACE_PARAMETERS {
             Version: ENABLE_TRACE_PARAMETERS_VERSION_2,
             EnableProperty: properties,
-            FilterDescCount: u32::from(descriptor.is_some()),
-            EnableFilterDesc: descriptor
-                .as_mut()
-                .map_or_else(ptr::null_mut, ptr::from_mut),
+            SourceId: to_windows(source_id.unwrap_or_default()),
+            FilterDescCount: u32::try_from(descriptors.len()).unwrap_or(u32::MAX),
+            EnableFilterDesc: if descriptors.is_empty() {
+                ptr::null_mut()
+            } else {
+                descriptors.as_mut_ptr()
+            },
             ..ENABLE_TRACE_PARAMETERS::default()
         };
         let guid = to_windows(guid);

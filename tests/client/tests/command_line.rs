@@ -34,10 +34,11 @@ fn is_wine() -> bool {
     std::env::var_os("WINEPREFIX").is_some()
 }
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "install",
     "uninstall",
     "scenarios",
+    "questions",
     "trace",
     "record",
     "send",
@@ -81,6 +82,31 @@ fn the_scenarios_are_listed() {
     let (code, errors) = failure_of(&["scenarios", "no-such"]);
     assert_eq!(code, Some(1));
     assert!(errors.contains("no scenario named \"no-such\""), "{errors}");
+}
+
+#[test]
+fn the_questions_are_listed() {
+    let list = output_of(&["questions", "--list"]);
+    for question in etw_questions::questions() {
+        assert!(list.contains(question.id), "{}", question.id);
+    }
+    let one = output_of(&["questions", "--list", "traits-again"]);
+    assert_eq!(one.lines().count(), 1);
+    assert!(one.contains("O3"), "{one}");
+    let (code, errors) = failure_of(&["questions", "no-such"]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("no question named \"no-such\""), "{errors}");
+}
+
+#[test]
+fn without_etw_no_question_is_asked_and_no_file_is_written() {
+    if !is_wine() {
+        return;
+    }
+    let (code, errors) = failure_of(&["questions", "--out", "no.json"]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("Wine, which has no ETW"), "{errors}");
+    assert!(!fs::exists("no.json").unwrap());
 }
 
 #[test]

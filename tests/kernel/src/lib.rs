@@ -88,6 +88,7 @@ pub use crate::{
         status::NtStatus,
     },
     harness::{
+        answers::AnswersError,
         config::KernelConfig,
         conformance,
         device::Device,

@@ -8,7 +8,8 @@ use etl_file::Trace;
 use etw_sample_interface::{PROVIDER_GROUP, keyword};
 use etw_testkernel::{
     ControlError, Device, Driver, EnableParameters, EventFilters, EventIdFilter, EventNameFilter,
-    GroupDenial, Guid, Identity, Kernel, KernelError, SessionConfig, SessionHandle, Target,
+    GroupDenial, Guid, Identity, Kernel, KernelConfig, KernelError, SessionConfig, SessionHandle,
+    Target, UnspecifiedBehaviour,
 };
 
 const CLIENT: Identity = Identity {
@@ -23,8 +24,12 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::with_config(KernelConfig::default())
+    }
+
+    fn with_config(config: KernelConfig) -> Self {
         Self {
-            kernel: Kernel::new(),
+            kernel: Kernel::with_config(config),
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -286,9 +291,15 @@ fn sessions_filter_by_id_and_by_name() {
 #[test]
 fn a_driver_that_may_not_join_its_group_works_outside_it() {
     for denial in [GroupDenial::SkipsAllTraits, GroupDenial::SkipsGroup] {
-        let fixture = Fixture::new();
+        let fixture = Fixture::with_config(KernelConfig {
+            unspecified_behaviour: UnspecifiedBehaviour {
+                denied_group: denial,
+                ..UnspecifiedBehaviour::default()
+            },
+            ..KernelConfig::default()
+        });
         let guid: Guid = PROVIDER_GROUP.parse().unwrap();
-        fixture.kernel.deny_group(guid, denial);
+        fixture.kernel.deny_group(guid);
         let (by_group, direct) = (fixture.session("by group"), fixture.session("direct"));
         fixture
             .kernel

@@ -196,7 +196,11 @@ fn references(driver: &str) -> BTreeSet<Reference> {
 
 #[test]
 fn no_shipped_driver_can_panic() {
-    for driver in ["etw_sample_driver", "etw_minimal_driver"] {
+    for driver in [
+        "etw_sample_driver",
+        "etw_minimal_driver",
+        "etw_questions_driver",
+    ] {
         let found = references(driver);
         let (harmless, rest): (Vec<_>, Vec<_>) =
             found.iter().partition(|one| one.is_the_frameworks_table());

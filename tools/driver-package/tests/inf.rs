@@ -52,6 +52,26 @@ fn the_sample_drivers_file_is_sound() {
 }
 
 #[test]
+fn the_file_of_the_driver_that_asks_questions_is_sound() {
+    let stamp = Stamp {
+        architecture: "amd64",
+        framework: "1.31",
+        date: "11/21/2026",
+        version: "0.1.0.0",
+    };
+    let path = "tests/drivers/questions/etw_questions_driver.inx";
+    let text = fs::read_to_string(etw_test_support::root().join(path)).unwrap();
+    let inf = Inf::read(&stamp.apply(&text)).unwrap();
+    let driver = Driver {
+        image: "etw_questions_driver.sys".to_owned(),
+        hardware_id: Some(r"Root\EtwQuestionsDriver".to_owned()),
+        providers: Some(Vec::new()),
+        ..driver()
+    };
+    assert_eq!(check(&inf, &driver), []);
+}
+
+#[test]
 fn every_mistake_is_found() {
     for (from, to, finding) in [
         ("$WINDOWS NT$", "$CHICAGO$", "Signature is $CHICAGO$"),

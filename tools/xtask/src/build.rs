@@ -31,6 +31,9 @@ pub const INTERRUPT: (&str, &str) = ("etw-interrupt-driver", "etw_interrupt_driv
 /// A driver with several providers, one of them of a library crate.
 pub const SEVERAL: (&str, &str) = ("etw-several-driver", "etw_several_driver");
 
+/// The driver that asks what no document says.
+pub const QUESTIONS: (&str, &str) = ("etw-questions-driver", "etw_questions_driver");
+
 /// The guide's driver.
 pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");
 

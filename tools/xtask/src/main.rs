@@ -29,6 +29,7 @@ mod packages;
 mod process;
 mod progress;
 mod publish;
+mod questions;
 mod reproducible;
 mod requirements;
 mod sample;
@@ -304,6 +305,18 @@ fn command_line() -> Command {
                 ),
         )
         .subcommand(
+            Command::new("questions")
+                .about("Ask the stand-in kernel what no document says about ETW, and write its answers")
+                .arg(
+                    Arg::new("out")
+                        .long("out")
+                        .help("The file to write the answers to")
+                        .value_name("FILE")
+                        .default_value("tests/kernel/answers/stand-in.json")
+                        .value_parser(value_parser!(PathBuf)),
+                ),
+        )
+        .subcommand(
             Command::new("test")
                 .about("Run every check that can run on this machine")
                 .arg(flag(
@@ -377,6 +390,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     host::check(chore)?;
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
+        "questions" => questions::run(&required::<PathBuf>(arguments, "out")?),
         "test" => test::run(arguments.get_flag("deep")),
         "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(

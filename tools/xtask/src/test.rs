@@ -27,7 +27,7 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 const SAMPLES: &str = "samples::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 11] = [
+const DRIVERS: [((&str, &str), Profile); 12] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -37,6 +37,7 @@ const DRIVERS: [((&str, &str), Profile); 11] = [
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
     (build::SEVERAL, Profile::Release),
+    (build::QUESTIONS, Profile::Release),
     (build::MINIMAL, Profile::Release),
     (build::FACADES, Profile::Release),
 ];
@@ -78,6 +79,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::FILTER,
             build::INTERRUPT,
             build::SEVERAL,
+            build::QUESTIONS,
             build::MINIMAL,
             build::FACADES,
         ] {

@@ -3,6 +3,7 @@
 mod control;
 mod events;
 mod install;
+mod questions;
 mod scenarios;
 mod send;
 mod status;
@@ -13,6 +14,7 @@ use crate::{arguments::Action, error::Failure};
 pub fn run(action: &Action) -> Result<(), Failure> {
     match action {
         Action::Scenarios(options) => scenarios::run(options),
+        Action::Questions(options) => questions::run(options),
         Action::Install(inf) => install::install(inf),
         Action::Uninstall(inf) => install::uninstall(inf),
         Action::Trace(options) => events::trace(options),

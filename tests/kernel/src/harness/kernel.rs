@@ -110,6 +110,7 @@ impl Kernel {
             },
             etw,
             exports::function_table(),
+            exports::kernel_routine,
         );
         Self {
             runner: Runner::start(system),

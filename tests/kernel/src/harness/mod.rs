@@ -1,6 +1,7 @@
 //! The objects that a test uses (the kernel, drivers, devices, files, requests, sessions,
 //! consumers), scripts, and the conformance check.
 
+pub mod answers;
 pub mod config;
 pub mod conformance;
 pub mod device;

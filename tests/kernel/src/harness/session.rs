@@ -16,7 +16,6 @@ use crate::{
             running::Session,
         },
         state::Target,
-        unspecified::GroupDenial,
     },
 };
 
@@ -255,14 +254,10 @@ impl Kernel {
             .passes_level_zero = passes;
     }
 
-    /// Denies drivers membership of a group from now on.
-    pub fn deny_group(&self, group: Guid, denial: GroupDenial) {
-        self.runner()
-            .system()
-            .etw
-            .etw()
-            .denied_groups
-            .insert(group, denial);
+    /// Denies drivers membership of a group from now on. `UnspecifiedBehaviour::denied_group` says
+    /// what happens to traits that name the group.
+    pub fn deny_group(&self, group: Guid) {
+        self.runner().system().etw.etw().denied_groups.insert(group);
     }
 
     fn with_session<R: Send + 'static>(

@@ -43,6 +43,11 @@ pub fn address_of(module: &str, name: &str) -> Option<u64> {
     gateways().find(module, name)
 }
 
+/// Returns the address of a routine of ntoskrnl.exe, if the stand-in kernel provides it.
+pub fn kernel_routine(name: &str) -> Option<u64> {
+    gateways().find(NTOSKRNL, name)
+}
+
 /// Returns the gateways that the framework gives to drivers.
 pub fn function_table() -> FunctionTable {
     FunctionTable {

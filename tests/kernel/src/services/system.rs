@@ -11,7 +11,7 @@ use super::{
         state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
         timer::run_dpcs,
     },
-    ntoskrnl::context::{Context as NtContext, Ntoskrnl},
+    ntoskrnl::context::{Context as NtContext, Ntoskrnl, SystemRoutines},
     pool::Pool,
     verifier::Verifier,
 };
@@ -65,7 +65,13 @@ impl System {
         checks: Checks,
         etw: EtwConfig,
         functions: FunctionTable,
+        find_routine: fn(&str) -> Option<u64>,
     ) -> Arc<Self> {
+        let hidden: &[&str] = if etw.unspecified_behaviour.activity_id_control_kernel {
+            &[]
+        } else {
+            &["EtwActivityIdControlKernel"]
+        };
         let environment = Arc::new(Environment::new(checks.time_limit));
         let clock = Arc::new(clock);
         let verifier = Arc::new(Verifier::new(Arc::clone(&clock), checks.notes));
@@ -87,6 +93,10 @@ impl System {
             Arc::clone(&faults),
             Arc::clone(&clock),
             Arc::clone(&kmdf),
+            SystemRoutines {
+                find: find_routine,
+                hidden,
+            },
         ));
         let uses = Uses {
             clock: Arc::clone(&clock),

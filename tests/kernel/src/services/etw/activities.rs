@@ -16,6 +16,8 @@ pub struct Activities {
     /// Set once any thread has had an activity id. Checked by every event written without one.
     any: AtomicBool,
     created: AtomicU64,
+    /// The pointers to activity ids that drivers have set for threads.
+    pointers: RwLock<HashMap<u32, u64>>,
 }
 
 impl Activities {
@@ -33,6 +35,17 @@ impl Activities {
         self.any.store(true, Ordering::Release);
         let mut threads = self.threads.write();
         threads.insert(thread, activity);
+    }
+
+    /// Sets a thread's activity id, which is at an address.
+    pub fn set_pointer(&self, thread: u32, address: u64, activity: Guid) {
+        self.pointers.write().insert(thread, address);
+        self.set(thread, activity);
+    }
+
+    /// Returns the address of a thread's activity id, or 0 if none was set.
+    pub fn pointer_of_thread(&self, thread: u32) -> u64 {
+        self.pointers.read().get(&thread).copied().unwrap_or(0)
     }
 
     /// Returns a new activity id. It is unique within the kernel's lifetime, and not a GUID

@@ -1,12 +1,18 @@
-//! `EtwActivityIdControl`.
+//! `EtwActivityIdControl` and `EtwActivityIdControlKernel`.
 
 use etl_file::Guid;
 
 use super::service::Context;
 use crate::{
-    execution::routine::low_half,
+    execution::{identity::Identity, routine::low_half},
     ground::{irql::Irql, rule::Rule, status::NtStatus},
 };
+
+const GET: u32 = 1;
+const SET: u32 = 2;
+const CREATE: u32 = 3;
+const GET_SET: u32 = 4;
+const CREATE_SET: u32 = 5;
 
 /// `EtwActivityIdControl`.
 pub fn etw_activity_id_control(context: &Context, code: u64, activity: u64) -> u64 {
@@ -19,11 +25,6 @@ pub fn etw_activity_id_control(context: &Context, code: u64, activity: u64) -> u
 /// Reads, sets or creates activity ids (ETW-6.5.3). All codes except creation access the thread's
 /// id, which is not allowed at `DISPATCH_LEVEL`.
 fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
-    const GET: u32 = 1;
-    const SET: u32 = 2;
-    const CREATE: u32 = 3;
-    const GET_SET: u32 = 4;
-    const CREATE_SET: u32 = 5;
     let call = context.call();
     if !(GET..=CREATE_SET).contains(&code) {
         context.warn(Rule::ActivityCode, || {
@@ -50,6 +51,13 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
         );
     }
     context.check_address("an activity id", address, 16);
+    // O11: the thread's id is in its TEB, which threads of the system process do not have.
+    if code != CREATE && !has_teb(context) {
+        let status = context.config().unspecified_behaviour.activity_without_teb;
+        if status != NtStatus::SUCCESS {
+            return status;
+        }
+    }
     let given = Guid::from_bytes(context.read(address));
     let this = context.identity().thread;
     let result = {
@@ -72,4 +80,55 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
         context.write(address, &result.to_bytes());
     }
     NtStatus::SUCCESS
+}
+
+/// Returns whether the current thread has a thread environment block: whether it is a program's.
+fn has_teb(context: &Context) -> bool {
+    ![Identity::SYSTEM.process, Identity::IDLE.process].contains(&context.identity().process)
+}
+
+/// `EtwActivityIdControlKernel`: reads or sets the pointer to the thread's activity id, on any thread
+/// (ETW-6.5.10).
+pub fn etw_activity_id_control_kernel(context: &Context, code: u64, pointer: u64) -> u64 {
+    let code = low_half(code);
+    if ![GET, SET].contains(&code) {
+        context.warn(Rule::ActivityCode, || {
+            format!("with the control code {code}, which EtwActivityIdControl alone supports")
+        });
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    if pointer == 0 {
+        context.warn(Rule::ActivityPointer, || {
+            "with a null pointer for the pointer to the activity id".to_owned()
+        });
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let call = context.call();
+    if call.irql > Irql::APC_LEVEL {
+        context.stop(
+            Rule::ActivityIrql,
+            format!(
+                "EtwActivityIdControlKernel was called with code {code} at {} from {}; the highest \
+                 IRQL is {}",
+                call.irql,
+                context.caller(),
+                Irql::APC_LEVEL
+            ),
+        );
+    }
+    context.check_address("a pointer to an activity id", pointer, 8);
+    let this = context.identity().thread;
+    if code == GET {
+        context.write(pointer, &context.activities().pointer_of_thread(this));
+        return NtStatus::SUCCESS.to_register();
+    }
+    let address: u64 = context.read(pointer);
+    let activity = if address == 0 {
+        Guid::NULL
+    } else {
+        context.check_address("an activity id", address, 16);
+        Guid::from_bytes(context.read(address))
+    };
+    context.activities().set_pointer(this, address, activity);
+    NtStatus::SUCCESS.to_register()
 }

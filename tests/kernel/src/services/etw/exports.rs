@@ -3,7 +3,7 @@
 use etl_file::Guid;
 
 use super::{
-    activity_routines::etw_activity_id_control,
+    activity_routines::{etw_activity_id_control, etw_activity_id_control_kernel},
     composite::EnableInfo,
     event::{Content, WriteCall},
     registration,
@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`
-/// depends on its control code, and the routine checks it.
+/// depends on its control code, and wdm.h does not have `EtwActivityIdControlKernel`; the routines
+/// check their limits.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -39,6 +40,11 @@ pub fn exports() -> Vec<Export<Context>> {
             "EtwActivityIdControl",
             HIGH,
             Routine::Two(etw_activity_id_control),
+        ),
+        (
+            "EtwActivityIdControlKernel",
+            HIGH,
+            Routine::Two(etw_activity_id_control_kernel),
         ),
         ("EtwWrite", HIGH, Routine::Five(etw_write)),
         ("EtwWriteTransfer", HIGH, Routine::Six(etw_write_transfer)),

@@ -158,7 +158,10 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
     }
     let joined = {
         let mut etw = context.etw();
-        let denial = group.and_then(|group| etw.denied_groups.get(&group).copied());
+        let denial = group
+            .filter(|group| etw.denied_groups.contains(group))
+            .map(|_| etw.unspecified.denied_group)
+            .filter(|denial| *denial != GroupDenial::DoesNotApply);
         let Ok(registration) = etw.registration(handle) else {
             return NtStatus::INVALID_HANDLE;
         };
@@ -178,8 +181,10 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
         registration.honours_types = true;
         let provider = registration.provider;
         etw.registered.insert(provider, name);
-        if denial.is_some() {
-            return NtStatus::ACCESS_DENIED;
+        match denial {
+            None => {}
+            Some(GroupDenial::SkipsGroupSilently) => return NtStatus::SUCCESS,
+            Some(_) => return NtStatus::ACCESS_DENIED,
         }
         let before = etw.enable_infos_of_handle(handle).len();
         if let Ok(registration) = etw.registration(handle) {

@@ -14,7 +14,7 @@ use super::{
     limits::MAX_PER_PROVIDER,
     routes::{Route, RouteTable, TargetSession},
     session::running::Session,
-    unspecified::{GroupDenial, UnspecifiedBehaviour},
+    unspecified::UnspecifiedBehaviour,
 };
 use crate::{
     execution::call::Call,
@@ -112,7 +112,7 @@ pub struct Etw {
     /// The providers that registered, and their names where traits have them.
     pub registered: BTreeMap<Guid, Option<String>>,
     /// The groups that no driver may join.
-    pub denied_groups: HashMap<Guid, GroupDenial>,
+    pub denied_groups: HashSet<Guid>,
 }
 
 /// The reason that a handle is not valid.

@@ -13,6 +13,10 @@ pub enum GroupDenial {
     SkipsAllTraits,
     /// All traits except the group are set; the call still fails.
     SkipsGroup,
+    /// All traits except the group are set, and the call succeeds.
+    SkipsGroupSilently,
+    /// The driver joins: what the group's permissions deny to programs, they do not deny to drivers.
+    DoesNotApply,
 }
 
 /// The activity id of an event that is written without one at `DISPATCH_LEVEL` or above
@@ -36,7 +40,7 @@ pub enum PagedSession {
     CannotEnable,
 }
 
-/// A choice for each unspecified behaviour, O1 to O10 of `docs/reference/etw-runtime.md`.
+/// A choice for each unspecified behaviour, O1 to O12 of `docs/reference/etw-runtime.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -50,6 +54,9 @@ pub struct UnspecifiedBehaviour {
     pub match_all_without_any: bool,
     /// O3 (ETW-4.3.2): the status of a second attempt to set traits.
     pub second_traits: NtStatus,
+    /// O3 (ETW-5.8): the outcome for traits that name a group which the driver may not join
+    /// (`Kernel::deny_group`).
+    pub denied_group: GroupDenial,
     /// O4 (ETW-2.7): passes filters to a provider that was enabled before its registration when
     /// it registers.
     pub filters_at_registration: bool,
@@ -73,6 +80,13 @@ pub struct UnspecifiedBehaviour {
     pub direct_replaces_group: bool,
     /// O10 (ETW-6.1.11): the rule that separates a session in paged memory from drivers.
     pub paged_session: PagedSession,
+    /// O11 (ETW-6.5.9): the status of `EtwActivityIdControl` on a system thread, which has no thread
+    /// environment block (TEB), with a code that reads or sets the thread's activity id. With
+    /// `STATUS_SUCCESS`, system threads have activity ids too.
+    pub activity_without_teb: NtStatus,
+    /// O12 (ETW-6.5.10): `MmGetSystemRoutineAddress` finds `EtwActivityIdControlKernel`. A driver
+    /// that imports the routine is bound to it in either case.
+    pub activity_id_control_kernel: bool,
 }
 
 impl Default for UnspecifiedBehaviour {
@@ -81,6 +95,7 @@ impl Default for UnspecifiedBehaviour {
             passes_level_zero: false,
             match_all_without_any: true,
             second_traits: NtStatus::INVALID_PARAMETER,
+            denied_group: GroupDenial::SkipsAllTraits,
             filters_at_registration: true,
             disabled_at_unregistration: false,
             independent_session_suffices: false,
@@ -90,6 +105,8 @@ impl Default for UnspecifiedBehaviour {
             group_counts_toward_limit: false,
             direct_replaces_group: false,
             paged_session: PagedSession::GetsNoEvents,
+            activity_without_teb: NtStatus::SUCCESS,
+            activity_id_control_kernel: true,
         }
     }
 }

@@ -14,6 +14,15 @@ use crate::{
     ground::{clock::Clock, flight},
 };
 
+/// The routines that `MmGetSystemRoutineAddress` finds.
+#[derive(Clone, Copy)]
+pub struct SystemRoutines {
+    /// Returns the address of a routine of ntoskrnl.exe, by its name.
+    pub find: fn(&str) -> Option<u64>,
+    /// The routines that this kernel does not have.
+    pub hidden: &'static [&'static str],
+}
+
 /// The state of ntoskrnl.exe's routines, except those of ETW.
 pub struct Ntoskrnl {
     pool: Arc<Pool>,
@@ -22,6 +31,7 @@ pub struct Ntoskrnl {
     /// The framework, whose timers come due during waits.
     kmdf: Arc<Kmdf>,
     printed: Mutex<Printed>,
+    routines: SystemRoutines,
 }
 
 /// What drivers printed.
@@ -35,8 +45,15 @@ struct Printed {
 
 impl Ntoskrnl {
     /// Creates the state from the services that the routines use.
-    pub fn new(pool: Arc<Pool>, faults: Arc<Faults>, clock: Arc<Clock>, kmdf: Arc<Kmdf>) -> Self {
+    pub fn new(
+        pool: Arc<Pool>,
+        faults: Arc<Faults>,
+        clock: Arc<Clock>,
+        kmdf: Arc<Kmdf>,
+        routines: SystemRoutines,
+    ) -> Self {
         Self {
+            routines,
             pool,
             faults,
             clock,
@@ -79,6 +96,12 @@ impl Context {
     /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
         &self.nt.faults
+    }
+
+    /// Returns the address of a routine of ntoskrnl.exe, if this kernel has it.
+    pub fn address_of(&self, routine: &str) -> Option<u64> {
+        let routines = self.nt.routines;
+        (routines.find)(routine).filter(|_| !routines.hidden.contains(&routine))
     }
 
     /// Returns the kernel's clock.

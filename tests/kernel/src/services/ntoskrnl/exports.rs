@@ -54,6 +54,11 @@ pub fn exports() -> Vec<Export<Context>> {
         ),
         ("KfRaiseIrql", HIGH, Routine::One(system::kf_raise_irql)),
         (
+            "MmGetSystemRoutineAddress",
+            PASSIVE,
+            Routine::One(system::mm_get_system_routine_address),
+        ),
+        (
             "PsGetCurrentProcessId",
             HIGH,
             Routine::Zero(system::ps_get_current_process_id),

@@ -81,6 +81,12 @@ pub fn ke_query_system_time_precise(context: &Context, time: u64) -> u64 {
     0
 }
 
+/// Returns the address of a routine that this kernel has, or null.
+pub fn mm_get_system_routine_address(context: &Context, name: u64) -> u64 {
+    let name = read_unicode_string(context, name);
+    context.address_of(&name).unwrap_or(0)
+}
+
 pub fn ps_get_current_process_id(context: &Context) -> u64 {
     u64::from(context.identity().process)
 }

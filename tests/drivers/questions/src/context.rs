@@ -1,0 +1,37 @@
+//! Attributes of framework objects, statuses and names.
+
+use wdk_sys::{NT_SUCCESS, NTSTATUS, WDF_OBJECT_ATTRIBUTES, WDFOBJECT};
+
+/// Returns default attributes with a parent, like `WDF_OBJECT_ATTRIBUTES_INIT`.
+pub fn attributes(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
+    WDF_OBJECT_ATTRIBUTES {
+        Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
+        ExecutionLevel: wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelInheritFromParent,
+        SynchronizationScope:
+            wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
+        ParentObject: parent,
+        ..WDF_OBJECT_ATTRIBUTES::default()
+    }
+}
+
+/// Converts a failure status to an error.
+pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
+    if NT_SUCCESS(status) {
+        Ok(())
+    } else {
+        Err(status)
+    }
+}
+
+/// Converts ASCII text to UTF-16 at compile time.
+pub const fn utf16<const N: usize>(text: &str) -> [u16; N] {
+    let bytes = text.as_bytes();
+    assert!(bytes.len() == N, "the array must be as long as the text");
+    let mut units = [0; N];
+    let mut at = 0;
+    while at < N {
+        units[at] = bytes[at] as u16;
+        at += 1;
+    }
+    units
+}

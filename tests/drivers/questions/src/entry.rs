@@ -1,0 +1,126 @@
+//! Loading and unloading of the driver.
+
+use core::ptr;
+
+use etw_questions_interface::{ASK_IN_DRIVER_ENTRY, Ask, place};
+use wdk_sys::{
+    DRIVER_OBJECT, KEY_READ, KEY_WRITE, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, UNICODE_STRING,
+    WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFKEY,
+    call_unsafe_wdf_function_binding,
+};
+
+use crate::{answers, context::utf16, device, registrations, stored, system};
+
+/// The name of the value that makes the driver ask in `DriverEntry`, in UTF-16.
+const VALUE: &[u16; ASK_IN_DRIVER_ENTRY.len()] = &utf16(ASK_IN_DRIVER_ENTRY);
+
+/// The driver's entry point. The framework calls it once, at `PASSIVE_LEVEL`.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call this function, with the arguments that it got from the
+/// system.
+// SAFETY: the framework's entry code finds the entry point by this name, and no
+// other symbol has the name.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverDeviceAdd: Some(device::add),
+        EvtDriverUnload: Some(unload),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    let object: *mut DRIVER_OBJECT = driver;
+    let mut handle: WDFDRIVER = ptr::null_mut();
+    // SAFETY: the driver object and the path are those of this driver, and the configuration
+    // outlives the call.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            object,
+            registry_path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            &raw mut handle,
+        )
+    };
+    if !NT_SUCCESS(status) || !is_to_ask(handle) {
+        return status;
+    }
+    stored::store(|operation| {
+        let ask = Ask {
+            operation,
+            place: place::DRIVER_ENTRY,
+            ..Ask::default()
+        };
+        answers::answer(&ask, &[])
+    });
+    status
+}
+
+/// Returns whether the service's parameters make the driver ask in `DriverEntry`, and sets them so
+/// that it does not ask the next time.
+fn is_to_ask(driver: WDFDRIVER) -> bool {
+    let mut key: WDFKEY = ptr::null_mut();
+    // SAFETY: the driver is live, and the out-parameter is a local.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverOpenParametersRegistryKey,
+            driver,
+            KEY_READ | KEY_WRITE,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut key,
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return false;
+    }
+    let length = size_of_val(VALUE) as u16;
+    let name = UNICODE_STRING {
+        Length: length,
+        MaximumLength: length,
+        Buffer: VALUE.as_ptr().cast_mut(),
+    };
+    let mut value = 0;
+    // SAFETY: the key is open, and the name and the out-parameter are locals.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfRegistryQueryULong,
+            key,
+            &raw const name,
+            &raw mut value
+        )
+    };
+    let is_set = NT_SUCCESS(status) && value != 0;
+    // The driver asks only if it cannot ask again after a bugcheck.
+    let is_cleared = is_set && {
+        // SAFETY: as above.
+        let status = unsafe {
+            call_unsafe_wdf_function_binding!(WdfRegistryAssignULong, key, &raw const name, 0)
+        };
+        NT_SUCCESS(status) && flush(key)
+    };
+    // SAFETY: the key is open, and nothing uses it afterwards.
+    unsafe { call_unsafe_wdf_function_binding!(WdfRegistryClose, key) };
+    is_cleared
+}
+
+/// Writes a key to the disk, if the kernel has the routine for it. Returns whether that succeeded.
+fn flush(key: WDFKEY) -> bool {
+    let Some(flush) = system::flush_key() else {
+        // The stand-in kernel, whose registry does not outlive it.
+        return true;
+    };
+    // SAFETY: the key is open.
+    let handle = unsafe { call_unsafe_wdf_function_binding!(WdfRegistryWdmGetHandle, key) };
+    // SAFETY: the handle is that of the open key.
+    NT_SUCCESS(unsafe { flush(handle) })
+}
+
+/// `EvtDriverUnload`, at `PASSIVE_LEVEL`.
+extern "C" fn unload(_driver: WDFDRIVER) {
+    registrations::end_all();
+}

@@ -1,0 +1,33 @@
+//! A driver that asks the kernel what no document says about ETW, as its client requests.
+//!
+//! It calls ETW directly, because wdk-etw refuses some of the questions. Its device serves one
+//! request at a time: a question and its answer (`etw-questions-interface`).
+
+#![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
+
+extern crate wdk_panic;
+
+mod activities;
+mod answers;
+mod callbacks;
+mod context;
+mod device;
+mod entry;
+mod phases;
+mod registrations;
+mod requests;
+mod stored;
+mod system;
+mod thread;
+mod timer;
+mod write;
+
+use wdk_alloc::WdkAllocator;
+
+// wdk-sys needs an allocator; this driver does not allocate.
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;

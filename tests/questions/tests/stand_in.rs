@@ -1,0 +1,303 @@
+//! The questions in the stand-in kernel: its answers, their files, and the settings that they imply.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
+
+use etw_questions::{Answer, Answers, StandIn, Value, ask, document, questions};
+use etw_testkernel::{
+    GroupDenial, ImplicitActivity, KernelConfig, NtStatus, PagedSession, UnspecifiedBehaviour,
+};
+
+/// `STATUS_UNSUCCESSFUL`.
+const UNSUCCESSFUL: NtStatus = NtStatus(0xC000_0001_u32.cast_signed());
+
+/// The questions that the stand-in kernel cannot be asked, and why.
+const NOT_ASKED: [(&str, &str); 1] = [(
+    "activity-system-thread",
+    "this kernel does not have what the driver needs to create a system thread",
+)];
+
+fn driver() -> PathBuf {
+    etw_test_support::drivers("release").join("etw_questions_driver.sys")
+}
+
+fn folder() -> PathBuf {
+    etw_test_support::root().join("tests/kernel/answers")
+}
+
+/// Returns the answers of the stand-in kernel with a configuration.
+fn answers_of(config: KernelConfig) -> Answers {
+    let mut host = StandIn::new(&driver(), config).unwrap();
+    let answers = ask(&mut host, &mut |_, _| {}).unwrap();
+    host.close().unwrap();
+    answers
+}
+
+/// Returns the answers files, by their names.
+fn files() -> BTreeMap<String, String> {
+    fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn the_stand_in_kernels_answers_are_those_of_its_file() {
+    let path = folder().join("stand-in.json");
+    let now = answers_of(KernelConfig::default()).write().unwrap();
+    if std::env::var_os("WDK_ETW_RENEW").is_some() {
+        fs::write(&path, &now).unwrap();
+    }
+    let then = fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        now,
+        then,
+        "{} is out of date: run `cargo xtask questions`",
+        path.display()
+    );
+}
+
+#[test]
+fn every_question_that_can_be_asked_here_was_asked() {
+    let answers = answers_of(KernelConfig::default());
+    let ids: BTreeSet<&str> = questions().map(|question| question.id).collect();
+    let answered: BTreeSet<&str> = answers.answers.keys().map(String::as_str).collect();
+    assert_eq!(ids, answered);
+    let not_asked: Vec<(&str, &str)> = answers
+        .answers
+        .iter()
+        .filter_map(|(id, answer)| match answer {
+            Answer::NotAsked(why) => Some((id.as_str(), why.as_str())),
+            Answer::Found(_) => None,
+        })
+        .collect();
+    assert_eq!(not_asked, NOT_ASKED);
+}
+
+#[test]
+fn the_stand_in_kernel_configured_like_a_file_answers_like_the_file() {
+    let files = files();
+    assert!(files.contains_key("stand-in"));
+    for (name, text) in files {
+        let then = Answers::read(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(then.system.build, name, "the file is named after its build");
+        let config = KernelConfig::like(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let now = answers_of(config);
+        for question in questions().filter(|question| !question.varies) {
+            let (now, then) = (&now.answers[question.id], then.answers.get(question.id));
+            let Some(then @ Answer::Found(_)) = then else {
+                continue;
+            };
+            if NOT_ASKED.iter().any(|(id, _)| *id == question.id) {
+                continue;
+            }
+            assert_eq!(now, then, "{name}: {}", question.id);
+        }
+    }
+}
+
+/// Returns a configuration for each setting, in which that one differs from the default, with a name
+/// for it.
+fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
+    let default = UnspecifiedBehaviour::default();
+    let mut all = Vec::new();
+    let mut add = |name, change: &dyn Fn(&mut UnspecifiedBehaviour)| {
+        let mut changed = default;
+        change(&mut changed);
+        all.push((name, changed));
+    };
+    add("passes_level_zero", &|one| one.passes_level_zero ^= true);
+    add("match_all_without_any", &|one| {
+        one.match_all_without_any ^= true;
+    });
+    for status in [NtStatus::ACCESS_DENIED, NtStatus::SUCCESS] {
+        add("second_traits", &|one| one.second_traits = status);
+    }
+    for denied in [
+        GroupDenial::SkipsGroup,
+        GroupDenial::SkipsGroupSilently,
+        GroupDenial::DoesNotApply,
+    ] {
+        add("denied_group", &|one| one.denied_group = denied);
+    }
+    add("filters_at_registration", &|one| {
+        one.filters_at_registration ^= true;
+    });
+    add("disabled_at_unregistration", &|one| {
+        one.disabled_at_unregistration ^= true;
+    });
+    add("independent_session_suffices", &|one| {
+        one.independent_session_suffices ^= true;
+    });
+    add("every_session_counts_loss", &|one| {
+        one.every_session_counts_loss ^= true;
+    });
+    for size in [40_000, 65_528] {
+        add("largest_event", &|one| one.largest_event = size);
+    }
+    add("activity_at_dispatch", &|one| {
+        one.activity_at_dispatch = ImplicitActivity::Null;
+    });
+    add("group_counts_toward_limit", &|one| {
+        one.group_counts_toward_limit ^= true;
+    });
+    add("direct_replaces_group", &|one| {
+        one.direct_replaces_group ^= true;
+    });
+    add("paged_session", &|one| {
+        one.paged_session = PagedSession::CannotEnable;
+    });
+    for status in [UNSUCCESSFUL, NtStatus::NOT_SUPPORTED] {
+        add("activity_without_teb", &|one| {
+            one.activity_without_teb = status;
+        });
+    }
+    add("activity_id_control_kernel", &|one| {
+        one.activity_id_control_kernel ^= true;
+    });
+    all
+}
+
+#[test]
+fn every_setting_is_found_from_the_answers_that_it_gives() {
+    // The source has a line for each setting, and the list above at least one case.
+    let source = etw_test_support::root().join("tests/kernel/src/services/etw/unspecified.rs");
+    let source = fs::read_to_string(source).unwrap();
+    let (_, fields) = source
+        .split_once("pub struct UnspecifiedBehaviour {")
+        .unwrap();
+    let (fields, _) = fields.split_once("\n}").unwrap();
+    let fields: BTreeSet<&str> = fields
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("pub ")?.split_once(':'))
+        .map(|(name, _)| name)
+        .collect();
+    let cases = changed();
+    let covered: BTreeSet<&str> = cases.iter().map(|(name, _)| *name).collect();
+    assert_eq!(fields, covered);
+    let default = answers_of(KernelConfig::default());
+    for (name, behaviour) in cases {
+        let answers = answers_of(KernelConfig {
+            unspecified_behaviour: behaviour,
+            ..KernelConfig::default()
+        });
+        assert_ne!(answers, default, "{name}: no question notices the setting");
+        let text = answers.write().unwrap();
+        let like = KernelConfig::like(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(like.unspecified_behaviour, behaviour, "{name}");
+        assert_eq!(Answers::read(&text).unwrap(), answers, "{name}");
+    }
+}
+
+#[test]
+fn a_thread_without_a_teb_is_refused_and_a_programs_thread_is_not() {
+    let answers = answers_of(KernelConfig {
+        unspecified_behaviour: UnspecifiedBehaviour {
+            activity_without_teb: UNSUCCESSFUL,
+            ..UnspecifiedBehaviour::default()
+        },
+        ..KernelConfig::default()
+    });
+    let value = |question: &str, key: &str| match &answers.answers[question] {
+        Answer::Found(values) => values.0[key].clone(),
+        Answer::NotAsked(why) => panic!("{question}: {why}"),
+    };
+    for question in ["activity-driver-entry", "activity-work-item"] {
+        for code in ["get", "set", "get_set", "create_set"] {
+            assert_eq!(
+                value(question, code),
+                Value::from("0xc0000001"),
+                "{question} {code}"
+            );
+        }
+        assert_eq!(value(question, "create"), Value::from("0x00000000"));
+    }
+    assert_eq!(
+        value("activity-user-thread", "set"),
+        Value::from("0x00000000")
+    );
+    assert_eq!(
+        value("activity-kernel-use", "work_item_reads_back"),
+        Value::from(true)
+    );
+    let implicit = "implicit-activity-of-system-threads";
+    assert_eq!(value(implicit, "set_by_plain"), Value::from("none"));
+    assert_eq!(value(implicit, "set_by_kernel"), Value::from("set"));
+}
+
+#[test]
+fn the_reference_lists_the_questions_and_answers() {
+    let path = etw_test_support::root().join("docs/reference/questions.md");
+    let systems: Vec<Answers> = files()
+        .values()
+        .map(|text| Answers::read(text).unwrap())
+        .collect();
+    let now = document(&systems);
+    if std::env::var_os("WDK_ETW_RENEW").is_some() {
+        fs::write(&path, &now).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        now,
+        "{} is out of date: run this test with WDK_ETW_RENEW=1",
+        path.display()
+    );
+}
+
+#[test]
+fn every_open_question_and_every_doubtful_statement_is_asked() {
+    /// The doubtful statements that no probe can ask, and why.
+    const NOT_ASKED: [(&str, &str); 2] = [
+        ("ETW-1.3.5", "a failure for lack of memory cannot be caused"),
+        (
+            "ETW-1.3.24",
+            "an invalid handle may be an address that the system reads",
+        ),
+    ];
+    let path = etw_test_support::root().join("docs/reference/etw-runtime.md");
+    let text = fs::read_to_string(path).unwrap();
+    let asked: BTreeSet<&str> = questions()
+        .flat_map(|question| question.about)
+        .copied()
+        .collect();
+    let mut defined = BTreeSet::new();
+    let mut missing = Vec::new();
+    // A statement goes from its anchor to the next one.
+    for statement in text.split("<a id=\"").skip(1) {
+        let Some((anchor, rest)) = statement.split_once('"') else {
+            continue;
+        };
+        let id = anchor.to_uppercase();
+        defined.insert(id.clone());
+        let is_open = anchor
+            .strip_prefix('o')
+            .is_some_and(|number| number.parse::<u32>().is_ok());
+        let is_doubtful = anchor.starts_with("etw-")
+            && rest
+                .rsplit_once("*(")
+                .and_then(|(_, sources)| sources.split_once(")*"))
+                .is_some_and(|(sources, _)| sources.contains("low"));
+        if (is_open || is_doubtful)
+            && !asked.contains(id.as_str())
+            && !NOT_ASKED.iter().any(|(known, _)| *known == id)
+        {
+            missing.push(id);
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+    let unknown: Vec<&&str> = asked.iter().filter(|id| !defined.contains(**id)).collect();
+    assert!(unknown.is_empty(), "{unknown:?} are not defined");
+}
