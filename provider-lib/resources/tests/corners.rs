@@ -169,6 +169,26 @@ fn names_that_rust_already_has_are_replaced() {
 }
 
 #[test]
+fn keywords_avoid_the_constants_of_a_declaration() {
+    let manifest = read(
+        "<keywords><keyword name='Provider' mask='0x1'/><keyword name='Id' mask='0x2'/>\
+         <keyword name='Group' mask='0x4'/></keywords>\
+         <events><event value='1' keywords='Provider Id Group' level='win:Error'/></events>",
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    for (name, constant) in [("Provider", "PROVIDER"), ("Id", "ID"), ("Group", "GROUP")] {
+        let own = format!("const {constant}: Keyword");
+        assert!(!source.contains(&own), "{source}");
+        assert!(
+            source.contains(&format!("#[name = \"{name}\"]")),
+            "{source}"
+        );
+    }
+    assert_eq!(notes, 0);
+}
+
+#[test]
 fn a_percent_sign_that_stands_for_nothing_is_left_out() {
     let manifest = read(
         "<templates><template tid='T'><data name='a' inType='win:UInt32'/></template></templates>\

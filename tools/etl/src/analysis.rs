@@ -10,7 +10,8 @@ use etw_wire::Guid;
 use crate::decode::Decoded;
 use crate::kernel::{self, hook::CSWITCH};
 use crate::names::{Names, Running};
-use crate::read::{OtherKind, ReadError, RecordRef, TraceFile};
+use crate::read::{EventRef, OtherKind, ReadError, RecordRef, TraceFile};
+use crate::record::ext_type;
 use crate::stacks::{Definitions, Joiner, StackCounts};
 use crate::symbols::Symbols;
 
@@ -39,11 +40,14 @@ impl FirstPass {
         let mut tables = Self::new();
         let mut records = file.records();
         while let Some(record) = records.next()? {
+            if record.event().is_some_and(|event| waits(&event)) {
+                tables.definitions.expect_stacks();
+            }
             if !Self::says_something(&record) {
                 continue;
             }
             let decoded = record.event().map_or_else(
-                || kernel::decode(record.bytes),
+                || kernel::decode_record(&record),
                 |event| kernel::decode_event(&event),
             );
             if let Some(decoded) = decoded {
@@ -82,8 +86,9 @@ impl FirstPass {
     }
 
     /// Returns true if an [`Enricher`] has something to do in a trace with this record: if the
-    /// record is of a process, a thread, an image or a stack, or a context switch. Every trace of
-    /// Windows has other kernel records, which describe the trace.
+    /// record is of a process, a thread, an image or a stack, or a context switch, or has a part of
+    /// its stack elsewhere. Every trace of Windows has other kernel records, which describe the
+    /// trace.
     #[must_use]
     pub fn matters(record: &RecordRef<'_>) -> bool {
         let switch = match record.kind() {
@@ -94,7 +99,7 @@ impl FirstPass {
             ) => hook == CSWITCH,
             _ => false,
         };
-        switch || Self::says_something(record)
+        switch || Self::says_something(record) || record.event().is_some_and(|event| waits(&event))
     }
 
     /// Returns true if events with a hook are those that the tables are made of: of processes,
@@ -114,6 +119,16 @@ impl FirstPass {
         self.names.observe(event);
         self.definitions.observe(event);
     }
+}
+
+/// Returns true if a part of an event's stack is elsewhere: its frames are given by a key, or its
+/// other half comes with another event.
+fn waits(event: &EventRef<'_>) -> bool {
+    event.items.iter().any(|(kind, item)| match kind {
+        ext_type::STACK_KEY32 | ext_type::STACK_KEY64 => true,
+        ext_type::STACK_TRACE32 | ext_type::STACK_TRACE64 => !item.starts_with(&[0; 8]),
+        _ => false,
+    })
 }
 
 /// Completes the events of a stream. `T` is what the caller keeps beside each event.

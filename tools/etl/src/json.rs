@@ -401,9 +401,17 @@ fn value(value: &Value, out: &mut Vec<u8>) -> io::Result<()> {
         }
         Value::Guid(guid) => quoted(out, |out| text::guid(*guid, out)),
         Value::Binary(bytes) => quoted(out, |out| text::hex(bytes, out)),
-        Value::Named { value, name } => {
+        Value::Named {
+            value,
+            signed,
+            name,
+        } => {
             out.extend_from_slice(b"{\"value\":");
-            text::decimal(*value, out);
+            if *signed {
+                text::decimal(value.cast_signed(), out);
+            } else {
+                text::decimal(*value, out);
+            }
             key("name", out);
             text::json_string(name, out);
             out.push(b'}');

@@ -52,6 +52,10 @@ pub const FILLER: u8 = 0xFF;
 pub const MARKER: u8 = 0xC0;
 /// The upper byte of the first dword of a WPP message.
 pub const MARKER_MESSAGE: u8 = 0x90;
+/// Low byte of a WPP message's flags: pointers among the arguments have 32 bits (ETL-14.3).
+pub const WPP_POINTER32: u8 = 0x40;
+/// Low byte of a WPP message's flags: pointers among the arguments have 64 bits (ETL-14.3).
+pub const WPP_POINTER64: u8 = 0x80;
 /// Header type of a system event with a 32-bit payload.
 pub const HEADER_SYSTEM32: u8 = 0x01;
 /// Header type of a system event with a 64-bit payload.

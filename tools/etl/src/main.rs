@@ -16,7 +16,7 @@ use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Additions, Contents, Events, Summary};
-use etl_file::symbols::{SymbolError, Symbols};
+use etl_file::symbols::{self, SymbolError, Symbols};
 use etl_file::{
     Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, table,
 };
@@ -32,6 +32,7 @@ fn command() -> Command {
         .subcommand(merge_command())
         .subcommand(report_command())
         .subcommand(stats_command())
+        .subcommand(Command::new(READ_SYMBOLS).hide(true))
 }
 
 /// Returns the argument for an input file.
@@ -142,9 +143,27 @@ fn functions() -> [Arg; 2] {
     ]
 }
 
+/// The command by which this program reads a PDB for itself.
+const READ_SYMBOLS: &str = "read-symbols";
+
+/// Reads the PDB on the standard input for another process of this program.
+fn read_symbols() -> Result<ExitCode, Failure> {
+    let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, io::stdout().lock());
+    symbols::answer(&mut io::stdin().lock(), &mut out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Loads the functions of stack frames.
 fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
     let mut symbols = Symbols::new();
+    if arguments.contains_id("pdb") || arguments.contains_id("symbols") {
+        // A damaged PDB ends only the process that reads it.
+        let program = std::env::current_exe().map_err(|source| SymbolError::Reader {
+            program: "etl".into(),
+            source,
+        })?;
+        symbols = symbols.read_by(program, [READ_SYMBOLS]);
+    }
     for pdb in arguments.get_many::<PathBuf>("pdb").unwrap_or_default() {
         symbols.load(pdb)?;
     }
@@ -380,6 +399,7 @@ fn main() -> ExitCode {
         Some(("merge", arguments)) => merge(arguments),
         Some(("report", arguments)) => report(arguments),
         Some(("stats", arguments)) => stats(arguments),
+        Some((READ_SYMBOLS, _)) => read_symbols(),
         _ => clap::Error::raw(ErrorKind::MissingSubcommand, "a command is missing\n").exit(),
     };
     match result {

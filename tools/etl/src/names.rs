@@ -435,11 +435,13 @@ impl Names {
     /// Fills in the places of the frames of an event's stack: image and offset, or image and
     /// function with the offset in it, such as `driver.sys!DriverEntry+0x10`.
     pub fn place_frames(&self, event: &mut Decoded, symbols: &Symbols) {
-        let process = self.owner(event);
+        let owner = self.owner(event);
         let time = event.timestamp;
         let Some(stack) = &mut event.stack else {
             return;
         };
+        // An event may be about another process than the one in which its thread runs.
+        let process = stack.process_id.unwrap_or(owner);
         for frame in &mut stack.frames {
             frame.place = self
                 .code(process, frame.address, time, symbols)

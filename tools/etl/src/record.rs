@@ -2,6 +2,7 @@
 
 use etw_wire::Guid;
 
+use crate::cursor::Cursor;
 use crate::layout;
 
 /// The descriptor of an event (`EVENT_DESCRIPTOR`).
@@ -22,6 +23,21 @@ pub struct EventDescriptor {
     pub task: u16,
     /// Keyword mask; the provider defines the low 48 bits.
     pub keyword: u64,
+}
+
+impl EventDescriptor {
+    /// Reads the 16 bytes of the structure, as event records and `TRACE_EVENT_INFO` have them.
+    pub(crate) fn read(c: &mut Cursor<'_>) -> Option<Self> {
+        Some(Self {
+            id: c.u16()?,
+            version: c.u8()?,
+            channel: c.u8()?,
+            level: c.u8()?,
+            opcode: c.u8()?,
+            task: c.u16()?,
+            keyword: c.u64()?,
+        })
+    }
 }
 
 /// Kinds of extended data items (`EVENT_HEADER_EXT_TYPE_*`).
@@ -54,6 +70,14 @@ pub mod ext_type {
     pub const PROCESS_START_KEY: u16 = 13;
     /// Control GUID of the provider.
     pub const CONTROL_GUID: u16 = 14;
+    /// Difference of the performance counter between the host and a container, 8 bytes.
+    pub const QPC_DELTA: u16 = 15;
+    /// Id of the container, a text.
+    pub const CONTAINER_ID: u16 = 16;
+    /// Key of a call stack, after a 64-bit match id: 4 bytes and 4 bytes of padding.
+    pub const STACK_KEY32: u16 = 17;
+    /// Key of a call stack, after a 64-bit match id: 8 bytes.
+    pub const STACK_KEY64: u16 = 18;
 }
 
 /// Data that ETW attaches to an event beside its user data

@@ -6,6 +6,10 @@
 //! comes after the references, keys are reused, and kernel and user stacks have keys of their own
 //! (ETL-15.2).
 //!
+//! An event of a provider has its stack in an extended item. The item may hold a key instead, or one
+//! half of the stack only: then another event has the other half, and both have the same match id
+//! (ETL-15.6).
+//!
 //! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
 //! window of events that wait for their stacks. Both are bounded; what does not fit, and what
 //! matches no event in the window, is counted.
@@ -13,20 +17,22 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
-use crate::decode::{Decoded, Frame, Kind, Stack, Value};
+use crate::decode::{Decoded, Frame, Kind, Problem, Stack, Value};
 use crate::kernel::hook;
 
 /// The stacks that keys stand for.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
-    by_key: HashMap<(Part, u64), Vec<Definition>>,
-    frames: usize,
-    stack_records: u64,
+    /// The definitions, sorted by part, key and time before they are looked up.
+    all: Vec<Definition>,
+    /// The frames of all definitions, one after another.
+    frames: Vec<u64>,
+    has_stacks: bool,
     dropped: u64,
 }
 
 /// The mode whose frames a stack has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Kernel,
     User,
@@ -48,15 +54,20 @@ impl Part {
     }
 }
 
-#[derive(Clone, Debug)]
+/// The stack of a key.
+#[derive(Clone, Copy, Debug)]
 struct Definition {
+    part: Part,
+    key: u64,
     time: i64,
-    frames: Box<[u64]>,
+    /// The place of the first frame among all frames.
+    start: u32,
+    count: u16,
 }
 
 impl Definitions {
-    /// The most frames that are stored, which take 8 bytes each.
-    pub const MAX_FRAMES: usize = 2 << 20;
+    /// The most bytes that definitions take: 8 for each frame, and 24 for each definition.
+    pub const MAX_BYTES: usize = 8 << 20;
 
     /// Returns a table without definitions.
     #[must_use]
@@ -71,7 +82,7 @@ impl Definitions {
             return;
         };
         if StackRecord::is_one(hook) {
-            self.stack_records += 1;
+            self.expect_stacks();
         }
         if !hook::STACK_DEFINITIONS.contains(&hook) {
             return;
@@ -83,24 +94,46 @@ impl Definitions {
         let Some(part) = Part::of(frames.iter().copied()) else {
             return;
         };
-        if self.frames + frames.len() > Self::MAX_FRAMES {
+        let bytes = (self.frames.len() + frames.len()) * size_of::<u64>()
+            + (self.all.len() + 1) * size_of::<Definition>();
+        let place = (
+            u32::try_from(self.frames.len()),
+            u16::try_from(frames.len()),
+        );
+        let (Ok(start), Ok(count)) = place else {
+            self.dropped += 1; // not reached: a record has 65535 bytes
+            return;
+        };
+        if bytes > Self::MAX_BYTES {
             self.dropped += 1;
             return;
         }
-        self.frames += frames.len();
-        self.by_key
-            .entry((part, key))
-            .or_default()
-            .push(Definition {
-                time: event.timestamp,
-                frames: frames.into(),
-            });
+        self.frames.extend(frames);
+        self.all.push(Definition {
+            part,
+            key,
+            time: event.timestamp,
+            start,
+            count,
+        });
     }
 
-    /// Returns true if the trace has stack records, so that events must wait for them.
+    /// Sorts the definitions, so that they can be looked up.
+    fn sort(&mut self) {
+        self.all
+            .sort_unstable_by_key(|definition| (definition.part, definition.key, definition.time));
+    }
+
+    /// Notes that events of the trace must wait for their stacks.
+    pub const fn expect_stacks(&mut self) {
+        self.has_stacks = true;
+    }
+
+    /// Returns true if the trace has stack records or halves of stacks, so that events must wait for
+    /// them.
     #[must_use]
     pub const fn has_stacks(&self) -> bool {
-        self.stack_records != 0
+        self.has_stacks
     }
 
     /// Returns the number of definitions that did not fit.
@@ -109,13 +142,34 @@ impl Definitions {
         self.dropped
     }
 
+    /// Returns the first definition of a key at or after a time.
+    fn find(&self, part: Part, key: u64, time: i64) -> Option<&Definition> {
+        let first = self.all.partition_point(|definition| {
+            (definition.part, definition.key, definition.time) < (part, key, time)
+        });
+        let found = self.all.get(first)?;
+        ((found.part, found.key) == (part, key)).then_some(found)
+    }
+
+    fn frames_of(&self, definition: &Definition) -> Option<&[u64]> {
+        let start = usize::try_from(definition.start).ok()?;
+        self.frames
+            .get(start..start + usize::from(definition.count))
+    }
+
+    /// Returns the frames of a key that does not say whose they are: those of the first definition
+    /// at or after a time, of the kernel if user mode has one at the same time.
+    fn frames_of_any(&self, key: u64, time: i64) -> Option<&[u64]> {
+        let parts = [Part::Kernel, Part::User].into_iter();
+        let first = parts
+            .filter_map(|part| self.find(part, key, time))
+            .min_by_key(|definition| definition.time)?;
+        self.frames_of(first)
+    }
+
     /// Returns the frames of a key: those of its first definition at or after a time.
     fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
-        let find = |part| {
-            let definitions = self.by_key.get(&(part, key))?;
-            let first = definitions.partition_point(|definition| definition.time < time);
-            Some(&*definitions.get(first)?.frames)
-        };
+        let find = |part| self.frames_of(self.find(part, key, time)?);
         let other = match part {
             Part::Kernel => Part::User,
             Part::User => Part::Kernel,
@@ -129,6 +183,7 @@ impl Definitions {
 /// A record with the stack of another event.
 struct StackRecord {
     time: i64,
+    process: Option<u32>,
     thread: u32,
     frames: Vec<u64>,
 }
@@ -165,8 +220,13 @@ impl StackRecord {
             Value::ThreadId(thread) => u32::try_from(*thread).ok()?,
             _ => return None,
         };
+        let process = match value(event, "StackProcess") {
+            Some(Value::ProcessId(process)) => u32::try_from(*process).ok(),
+            _ => None,
+        };
         Some(Self {
             time,
+            process,
             thread,
             frames,
         })
@@ -199,10 +259,10 @@ fn list(event: &Decoded, name: &str) -> Option<Vec<u64>> {
 /// Counts of stack records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounts {
-    /// The records that belong to an event, which has their frames now.
+    /// The records, keys and halves of stacks that belong to an event, which has their frames now.
     pub joined: u64,
-    /// The records without an event in the window, or whose key has no definition. They stay events
-    /// of their own.
+    /// The records without an event in the window, the keys without a definition, and the halves of
+    /// stacks without the other half in the window. The records stay events of their own.
     pub unmatched: u64,
 }
 
@@ -227,6 +287,8 @@ pub struct Joiner<T> {
     left: u64,
     /// The numbers of the events in the window by time.
     by_time: HashMap<i64, Vec<u64>>,
+    /// The numbers of the events in the window whose stacks miss their other half, by match id.
+    by_match: HashMap<u64, u64>,
     cost: usize,
     counts: StackCounts,
 }
@@ -244,16 +306,18 @@ impl<T> Joiner<T> {
     /// The most events in the window.
     pub const MAX_EVENTS: usize = 131_072;
     /// The most bytes of the events in the window, about.
-    pub const MAX_BYTES: usize = 32 << 20;
+    pub const MAX_BYTES: usize = 24 << 20;
 
     /// Returns a joiner with the definitions of the first pass.
     #[must_use]
-    pub fn new(definitions: Definitions) -> Self {
+    pub fn new(mut definitions: Definitions) -> Self {
+        definitions.sort();
         Self {
             definitions,
             window: VecDeque::new(),
             left: 0,
             by_time: HashMap::new(),
+            by_match: HashMap::new(),
             cost: 0,
             counts: StackCounts::default(),
         }
@@ -268,7 +332,11 @@ impl<T> Joiner<T> {
     /// Takes the next event in the order of time. A stack record that belongs to an event in the
     /// window is added to that event. [`pop`](Self::pop) then returns the events that need not wait.
     /// `size` is the number of bytes that `beside` takes in memory.
-    pub fn push(&mut self, event: Decoded, beside: T, size: usize) {
+    ///
+    /// The stack of an event that has a key instead gets the frames of its definition, and the first
+    /// of two events with the halves of a stack gets the frames of the second one, too.
+    pub fn push(&mut self, mut event: Decoded, beside: T, size: usize) {
+        self.resolve_keys(&mut event);
         if let Kind::Kernel { hook } = event.kind
             && StackRecord::is_one(hook)
         {
@@ -287,6 +355,7 @@ impl<T> Joiner<T> {
                 .or_default()
                 .push(number);
         }
+        self.join_half(&event, number);
         self.cost += cost(&event) + size;
         self.window.push_back(Waiting {
             event,
@@ -316,10 +385,59 @@ impl<T> Joiner<T> {
                 self.by_time.remove(&event.timestamp);
             }
         }
+        if let Some(id) = match_id(&event)
+            && self.by_match.get(&id) == Some(&self.left)
+        {
+            self.by_match.remove(&id);
+            self.counts.unmatched += 1;
+        }
         self.left += 1;
         // An event that has got a stack since costs more than it did.
         self.cost = self.cost.saturating_sub(cost(&event) + size);
         Some((event, beside))
+    }
+
+    /// Replaces the keys of an event's stack by the frames that they stand for.
+    fn resolve_keys(&mut self, event: &mut Decoded) {
+        let time = event.timestamp;
+        let Some(stack) = &mut event.stack else {
+            return;
+        };
+        let definitions = &self.definitions;
+        let mut unknown = Vec::new();
+        for key in std::mem::take(&mut stack.keys) {
+            if let Some(frames) = definitions.frames_of_any(key, time) {
+                add(stack, frames);
+                self.counts.joined += 1;
+            } else {
+                unknown.push(key);
+            }
+        }
+        let problems = unknown.iter().map(|&key| Problem::UnknownStack { key });
+        event.problems.extend(problems);
+        self.counts.unmatched += unknown.len() as u64;
+        stack.keys = unknown;
+    }
+
+    /// Adds the half of a stack that an event has to the event in the window with the other half,
+    /// or notes that the half waits for the other one.
+    fn join_half(&mut self, event: &Decoded, number: u64) {
+        let (Some(id), Some(half)) = (match_id(event), &event.stack) else {
+            return;
+        };
+        let Some(first) = self.by_match.remove(&id) else {
+            self.by_match.insert(id, number);
+            return;
+        };
+        let at = usize::try_from(first - self.left).ok();
+        let Some(Waiting { event, .. }) = at.and_then(|at| self.window.get_mut(at)) else {
+            return; // not reached: events that leave the window are removed
+        };
+        let before = cost(event);
+        let frames: Vec<u64> = half.frames.iter().map(|frame| frame.address).collect();
+        add(event.stack.get_or_insert_default(), &frames);
+        self.cost += cost(event) - before;
+        self.counts.joined += 1;
     }
 
     /// Adds a stack to its event.
@@ -362,10 +480,18 @@ impl<T> Joiner<T> {
             return false;
         };
         let before = cost(event);
-        add(event.stack.get_or_insert_default(), &stack.frames);
+        let joined = event.stack.get_or_insert_default();
+        add(joined, &stack.frames);
+        joined.process_id = stack.process.or(joined.process_id);
         self.cost += cost(event) - before;
         true
     }
+}
+
+/// Returns the number that the stack of an event shares with that of another one.
+fn match_id(event: &Decoded) -> Option<u64> {
+    let stack = event.stack.as_ref()?;
+    (stack.match_id != 0).then_some(stack.match_id)
 }
 
 /// Adds frames to a stack: those of the kernel come before those of user mode.
@@ -387,10 +513,15 @@ fn add(stack: &mut Stack, addresses: &[u64]) {
     }
 }
 
+/// The bytes that an event in the window takes besides itself: its places in the queue and in the
+/// index by time, and what the allocator adds.
+const WAITING: usize = 192;
+
 /// Returns about how many bytes an event takes.
 fn cost(event: &Decoded) -> usize {
     let frames = event.stack.as_ref().map_or(0, |stack| stack.frames.len());
-    size_of::<Decoded>()
+    WAITING
+        + size_of::<Decoded>()
         + event.leftover.len()
         + event
             .fields

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use comfy_table::{CellAlignment, Table, presets};
 
 use crate::catalog::Catalog;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::{Decoded, Decoder, Problem};
 use crate::kernel;
 use crate::read::{Damages, ReadError, RecordRef, TraceFile, TraceHeader};
 use crate::select::Selection;
@@ -38,6 +38,8 @@ pub struct Stats {
     last: Option<FileTime>,
     /// The events with user data that nothing describes.
     unknown: u64,
+    /// The events of all forms that cannot be decoded completely, with those that nothing describes.
+    with_problems: u64,
     skipped: RecordCounts,
     late: u64,
     damaged: u64,
@@ -49,10 +51,7 @@ pub struct Stats {
 }
 
 /// Returns the names of an event that is not an event record.
-fn names(decoded: Option<&Decoded>) -> Names {
-    let Some(event) = decoded else {
-        return Names::default();
-    };
+fn names(event: &Decoded) -> Names {
     let or = |name: &Option<Arc<str>>, other: String| name.as_deref().map_or(other, str::to_owned);
     let level = event.descriptor.level.to_string();
     [
@@ -137,7 +136,13 @@ impl Stats {
             } else {
                 None
             };
-            self.unknown += u64::from(kind.is_unknown(&event) && of_class.is_none());
+            let has_problems = if of_class.is_some() {
+                kernel::decode_event(&event).is_some_and(|event| !event.problems.is_empty())
+            } else {
+                self.unknown += u64::from(kind.is_unknown(&event));
+                kind.has_problems(&event)
+            };
+            self.with_problems += u64::from(has_problems);
             let (_, count) = self.recent.entry(number).or_insert_with(|| {
                 let descriptor = &event.descriptor;
                 let or = |name: &Option<Arc<str>>, other: String| {
@@ -159,18 +164,13 @@ impl Stats {
             });
             count.events += 1;
             count.bytes += size;
-        } else if let Some(header) = kernel::RecordHeader::parse(record.bytes) {
+        } else if let Some(found) = kernel::decode_record(record) {
+            self.unknown += u64::from(found.problems.contains(&Problem::NoSchema));
+            self.with_problems += u64::from(!found.problems.is_empty());
             // Kinds of events have the numbers of the decoder, which do not reach this far.
-            let number = match (header.hook, header.guid) {
-                (Some(hook), _) => Some(u64::MAX - u64::from(hook)),
-                _ => None,
-            };
-            let names = || {
-                let event = kernel::decode(record.bytes).map(|found| {
-                    found.into_decoded(record.clock(), record.processor, record.timestamp)
-                });
-                names(event.as_ref())
-            };
+            let number = found.header.hook.map(|hook| u64::MAX - u64::from(hook));
+            let names =
+                || names(&found.into_decoded(record.clock(), record.processor, record.timestamp));
             let count = match number {
                 Some(number) => {
                     let entry = self.recent.entry(number);
@@ -278,6 +278,13 @@ impl Stats {
                 text,
                 "Not decoded: {} events with data that no loaded manifest or image describes",
                 self.unknown
+            );
+        }
+        if self.with_problems != 0 {
+            let _infallible = writeln!(
+                text,
+                "Partly: {} events could not be decoded completely",
+                self.with_problems
             );
         }
         if self.stacks != StackCounts::default() {

@@ -29,7 +29,7 @@ pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Optio
         let own = decoder.decode(&event);
         Some(kernel::or_by_class(own, &event, record.clock()))
     } else {
-        let found = kernel::decode(record.bytes)?;
+        let found = kernel::decode_record(record)?;
         Some(found.into_decoded(record.clock(), record.processor, record.timestamp))
     }
 }
@@ -39,7 +39,7 @@ pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Optio
 #[must_use]
 pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
     record.event().or_else(|| {
-        let header = kernel::RecordHeader::parse(record.bytes)?;
+        let header = kernel::RecordHeader::of(record)?;
         Some(view_of(record, &header))
     })
 }

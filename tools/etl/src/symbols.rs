@@ -3,17 +3,27 @@
 //! A PDB belongs to an image if it has the GUID and the age that the image's debug directory states
 //! (`CodeView` record RSDS), which merged traces repeat in events. Traces without these events can
 //! still name functions of a PDB that the user gives for an image of its name.
+//!
+//! The parser of PDBs is another project's, and a damaged file can make it panic, use up the stack or
+//! all memory, or not end. A program can therefore have a process of its own read each PDB
+//! ([`Symbols::read_by`], [`answer`]), which nothing but that PDB depends on.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::{self, Cursor};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Write};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use etw_wire::Guid;
 use pdb_addr2line::pdb::PDB;
 use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
+use serde::{Deserialize, Serialize};
 
 /// The identity of the symbols of an image (`CodeView` record RSDS).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +47,14 @@ pub enum SymbolError {
         /// The cause.
         source: io::Error,
     },
+    /// The program that reads PDBs could not be started.
+    #[error("cannot start {} to read symbols: {source}", program.display())]
+    Reader {
+        /// The program.
+        program: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
     /// The file is not a well-formed PDB.
     #[error("cannot read the symbols of {}: {reason}", path.display())]
     Malformed {
@@ -52,10 +70,19 @@ pub enum SymbolError {
 pub struct Symbols {
     by_id: HashMap<Guid, Arc<Pdb>>,
     by_name: HashMap<String, Arc<Pdb>>,
+    reader: Option<Reader>,
 }
 
-#[derive(Debug)]
+/// The program that reads PDBs, and its arguments.
+#[derive(Clone, Debug)]
+struct Reader {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
 struct Pdb {
+    guid: [u8; 16],
     ages: [u32; 2],
     /// Start, end and name, by start.
     functions: Vec<(u32, u32, Box<str>)>,
@@ -66,6 +93,23 @@ impl Symbols {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Has a program read each PDB in a process of its own, which a damaged PDB may end. The program
+    /// gets the PDB as its standard input, and writes to its standard output what [`answer`] writes.
+    /// Without such a program, PDBs are read in this process: in a program that aborts when it panics,
+    /// a damaged PDB can end it.
+    #[must_use]
+    pub fn read_by(
+        mut self,
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Self {
+        self.reader = Some(Reader {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+        });
+        self
     }
 
     /// Returns true if there is no PDB.
@@ -118,16 +162,27 @@ impl Symbols {
     }
 
     fn add(&mut self, path: &Path) -> Result<Arc<Pdb>, SymbolError> {
-        let bytes = fs::read(path).map_err(|source| SymbolError::Io {
+        let failed = |source| SymbolError::Io {
             path: path.to_owned(),
             source,
-        })?;
-        let (guid, pdb) = parse(bytes).map_err(|reason| SymbolError::Malformed {
+        };
+        let malformed = |reason| SymbolError::Malformed {
             path: path.to_owned(),
             reason,
-        })?;
+        };
+        let pdb = if let Some(reader) = &self.reader {
+            let file = File::open(path).map_err(failed)?;
+            let answer = reader.read(file).map_err(|source| SymbolError::Reader {
+                program: reader.program.clone(),
+                source,
+            })?;
+            answer.map_err(malformed)?
+        } else {
+            parse(fs::read(path).map_err(failed)?).map_err(malformed)?
+        };
         let pdb = Arc::new(pdb);
-        self.by_id.insert(guid, Arc::clone(&pdb));
+        self.by_id
+            .insert(Guid::from_bytes(pdb.guid), Arc::clone(&pdb));
         Ok(pdb)
     }
 
@@ -158,18 +213,84 @@ fn stem(path: &str) -> String {
     stem.to_ascii_lowercase()
 }
 
-/// Reads the functions of a PDB. The parser is another project's, and a damaged file can make it
-/// panic.
-fn parse(bytes: Vec<u8>) -> Result<(Guid, Pdb), String> {
+/// The time that a process has for a PDB.
+const TIME_LIMIT: Duration = Duration::from_mins(2);
+/// The most bytes that a process may answer with.
+const MAX_ANSWER: u64 = 512 << 20;
+
+/// What a process answers: the functions, or why there are none.
+type Answer = Result<Pdb, String>;
+
+/// Reads a PDB, and writes its functions for the process that asked for them with
+/// [`Symbols::read_by`]. Panics if a damaged PDB makes the parser panic; that process then knows that
+/// the PDB is damaged.
+///
+/// # Errors
+/// Returns the error of the input or of the output.
+pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    pdb.read_to_end(&mut bytes)?;
+    let answer: Answer = functions(bytes).map_err(|error| error.to_string());
+    serde_json::to_writer(&mut *out, &answer)?;
+    out.flush()
+}
+
+impl Reader {
+    /// Has a process read a PDB. Whatever the process does, it ends before the time limit.
+    fn read(&self, pdb: File) -> io::Result<Answer> {
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(pdb)
+            .stdout(Stdio::piped())
+            // A panic's message is of no use to the user.
+            .stderr(Stdio::null())
+            .spawn()?;
+        let out = child.stdout.take();
+        let child = Arc::new(Mutex::new(child));
+        let (done, ended) = mpsc::channel::<()>();
+        let in_time = Arc::clone(&child);
+        let watcher = thread::spawn(move || {
+            let late = ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
+            if late {
+                // Fails if the process has just ended.
+                let _ended = lock(&in_time).kill();
+            }
+            late
+        });
+        let mut bytes = Vec::new();
+        let received = out.map_or(Ok(0), |out| out.take(MAX_ANSWER).read_to_end(&mut bytes));
+        drop(done);
+        let late = watcher.join().unwrap_or(false);
+        // A process that still writes has written too much.
+        let _ended = lock(&child).kill();
+        let status = lock(&child).wait()?;
+        received?;
+        Ok(if late {
+            let seconds = TIME_LIMIT.as_secs();
+            Err(format!("reading it took more than {seconds} seconds"))
+        } else {
+            serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| Err(format!("the file is damaged (its reader: {status})")))
+        })
+    }
+}
+
+/// Returns the process behind a lock, also after a thread that held it has panicked.
+fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads the functions of a PDB in this process.
+fn parse(bytes: Vec<u8>) -> Answer {
     catch_unwind(|| functions(bytes).map_err(|error| error.to_string()))
         .unwrap_or_else(|_| Err("the file is damaged".to_owned()))
 }
 
-fn functions(bytes: Vec<u8>) -> Result<(Guid, Pdb), pdb_addr2line::Error> {
+fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
     let mut pdb = PDB::open(Cursor::new(bytes))?;
     let information = pdb.pdb_information()?;
     let age = pdb.debug_information()?.age().unwrap_or(information.age);
-    let guid = Guid::from_bytes(information.guid.to_bytes_le());
+    let guid = information.guid.to_bytes_le();
     let ages = [information.age, age];
     let data = ContextPdbData::try_from_pdb(pdb)?;
     let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
@@ -184,5 +305,9 @@ fn functions(bytes: Vec<u8>) -> Result<(Guid, Pdb), pdb_addr2line::Error> {
         })
         .collect();
     functions.sort_by_key(|(start, ..)| *start);
-    Ok((guid, Pdb { ages, functions }))
+    Ok(Pdb {
+        guid,
+        ages,
+        functions,
+    })
 }

@@ -202,6 +202,36 @@ impl Clock {
         let elapsed = (delta * numerator).div_euclid(denominator);
         FileTime(saturate(i128::from(self.start_time.0) + elapsed))
     }
+
+    /// Returns the reading at an absolute time, rounded down to a tick. Returns `None` if time
+    /// stamps cannot be converted.
+    #[must_use]
+    pub fn from_file_time(&self, time: FileTime) -> Option<i64> {
+        let (numerator, denominator) = match self.kind {
+            ClockType::Qpc => (i128::from(self.perf_frequency), 10_000_000),
+            ClockType::SystemTime => (1, 1),
+            ClockType::CpuCycles => (i128::from(self.cpu_mhz), 10),
+            ClockType::Other(_) => return None,
+        };
+        if numerator <= 0 {
+            return None;
+        }
+        let elapsed = i128::from(time.0) - i128::from(self.start_time.0);
+        let ticks = (elapsed * numerator).div_euclid(denominator);
+        Some(saturate(i128::from(self.start_clock) + ticks))
+    }
+
+    /// Returns the reading of a buffer's `TimeStamp`, which is a FILETIME in merged files whatever
+    /// their clock is (ETL-12.7): of the two, it is what is nearer to the start of the session.
+    pub(crate) fn reading_of_buffer(&self, timestamp: i64) -> i64 {
+        let from_start = |time: FileTime| time.0.abs_diff(self.start_time.0);
+        let as_reading = from_start(self.to_file_time(timestamp));
+        let as_time = from_start(FileTime(timestamp));
+        match self.from_file_time(FileTime(timestamp)) {
+            Some(reading) if as_time < as_reading => reading,
+            _ => timestamp,
+        }
+    }
 }
 
 /// Clamps a value to the range of `i64`.
@@ -263,6 +293,40 @@ mod tests {
         broken.perf_frequency = 0;
         assert_eq!(broken.to_file_time(5_000), START);
         assert_eq!(clock(ClockType::Other(9)).to_file_time(5_000), START);
+    }
+
+    #[test]
+    fn a_time_has_a_reading() {
+        for kind in [ClockType::Qpc, ClockType::SystemTime, ClockType::CpuCycles] {
+            let clock = clock(kind);
+            for raw in [1_000, 7_000_000, -50_000_000] {
+                let time = clock.to_file_time(raw);
+                let back = clock.from_file_time(time).unwrap();
+                assert_eq!(
+                    clock.to_file_time(back).raw().abs_diff(time.raw()) <= 1,
+                    true
+                );
+                assert!(raw.abs_diff(back) <= 250, "{kind:?}: {raw} and {back}");
+            }
+        }
+        let mut broken = clock(ClockType::Qpc);
+        broken.perf_frequency = 0;
+        assert_eq!(broken.from_file_time(START), None);
+        assert_eq!(clock(ClockType::Other(9)).from_file_time(START), None);
+        assert_eq!(broken.reading_of_buffer(START.raw()), START.raw());
+    }
+
+    #[test]
+    fn the_time_of_a_buffer_is_a_reading_or_a_file_time() {
+        for kind in [ClockType::Qpc, ClockType::CpuCycles] {
+            let clock = clock(kind);
+            let later = 1_000 + 30_000_000;
+            assert_eq!(clock.reading_of_buffer(later), later, "{kind:?}");
+            let time = clock.to_file_time(later).raw();
+            assert_eq!(clock.reading_of_buffer(time), later, "{kind:?}");
+        }
+        let system = clock(ClockType::SystemTime);
+        assert_eq!(system.reading_of_buffer(START.raw()), 1_000);
     }
 
     #[test]

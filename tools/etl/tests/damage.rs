@@ -4,9 +4,10 @@ mod fixture;
 
 use std::io::Cursor;
 
+use etl_file::kernel;
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::stats::Stats;
-use etl_file::stream::Events;
+use etl_file::stream::{self, Events};
 use etl_file::write::{Buffer, LogFile, Losses};
 use etl_file::{Catalog, ClockType, EventRecord, Guid, Selection, Trace, TraceFile, json, table};
 
@@ -385,6 +386,27 @@ fn other_records_are_listed_with_kind_and_size() {
 }
 
 #[test]
+fn records_without_a_time_have_that_of_their_buffer_in_either_form() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let clock = header.session_clock();
+    let reading = header.start_clock + header.perf_frequency * 3;
+    let time = clock.to_file_time(reading);
+    let mut file = with_records(&[raw_record([12, 0, 1, 0x90, 0, 0, 0, 0], &[], 12)]);
+    for timestamp in [reading, time.raw()] {
+        put(&mut file, SIZE + 0x10, &timestamp.to_le_bytes());
+        let mut trace = TraceFile::new(Cursor::new(&file)).unwrap();
+        let mut records = trace.records();
+        let mut found = None;
+        while let Some(record) = records.next().unwrap() {
+            if record.kind() == Some(OtherKind::Wpp) {
+                found = Some((record.timestamp, record.time()));
+            }
+        }
+        assert_eq!(found, Some((reading, time)), "{timestamp}");
+    }
+}
+
+#[test]
 fn event_of_32_bit_code_has_pointers_of_four_bytes() {
     let mut file = sample();
     assert_eq!(file[SIZE + 74], 0x13);
@@ -407,6 +429,56 @@ fn header_of_a_32_bit_machine_is_read() {
     let expected = fixture::header(ClockType::Qpc, 0x1000, 2);
     assert_eq!(trace.header().session, expected);
     assert_eq!(trace.header().pointer_size, 4);
+}
+
+#[test]
+fn a_header_whose_type_contradicts_its_layout_is_read() {
+    let expected = fixture::header(ClockType::Qpc, 0x1000, 2);
+    // The record of a 64-bit machine, with the type of the 32-bit form.
+    let mut file = sample();
+    file[0x4A] = 1;
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.header().session, expected);
+    assert_eq!(trace.header().pointer_size, 8);
+    // The other way round.
+    let mut file = sample();
+    let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
+    file.copy_within(0xB0..used, 0xA8);
+    file[0x94] = 4;
+    let trace = Trace::parse(&file).unwrap();
+    assert_eq!(trace.header().session, expected);
+    assert_eq!(trace.header().pointer_size, 4);
+}
+
+#[test]
+fn records_that_state_no_pointer_size_have_that_of_the_trace() {
+    let time = [&[0; 8], &0x1122_3344_i64.to_le_bytes()[..]].concat();
+    let mut file = with_records(&[
+        // WPP messages without and with flags for the size.
+        raw_record([12, 0, 1, 0x90, 0, 0, 0, 0], &[], 12),
+        raw_record([12, 0, 1, 0x90, 0, 0, 0x40, 0], &[], 12),
+        raw_record([12, 0, 1, 0x90, 0, 0, 0x80, 0], &[], 12),
+        // Kernel records whose types state it.
+        raw_record([2, 0, 1, 0xC0, 36, 0, 0x0b, 0x03], &time, 36),
+        raw_record([2, 0, 2, 0xC0, 36, 0, 0x0b, 0x03], &time, 36),
+    ]);
+    let sizes = |file: &[u8]| -> Vec<PointerSize> {
+        let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+        let buffer = trace.buffer(1).unwrap().unwrap();
+        let sizes = buffer.records().map(|record| {
+            let decoded = kernel::decode_record(&record).unwrap();
+            let size = record.pointer_size();
+            assert_eq!(decoded.header.pointer_size, size);
+            assert_eq!(stream::view(&record).unwrap().pointer_size, size);
+            size
+        });
+        sizes.collect()
+    };
+    use PointerSize::{Eight, Four};
+    assert_eq!(sizes(&file), [Eight, Four, Eight, Four, Eight]);
+    // The field lies before those whose places depend on the size.
+    file[0x94] = 4;
+    assert_eq!(sizes(&file), [Four, Four, Eight, Four, Eight]);
 }
 
 #[test]

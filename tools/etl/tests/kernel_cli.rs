@@ -5,9 +5,14 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::process::Command;
 
-use etl_file::stream::Contents;
-use etl_file::write::{AppendError, Buffer, Finish, KernelForm, KernelRecord, LogFile, WppRecord};
-use etl_file::{EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, TraceFile};
+use etl_file::stats::Stats;
+use etl_file::stream::{Contents, Events};
+use etl_file::write::{
+    AppendError, Buffer, ClassicRecord, Finish, KernelForm, KernelRecord, LogFile, WppRecord,
+};
+use etl_file::{
+    Catalog, EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, Selection, TraceFile,
+};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
@@ -387,4 +392,159 @@ fn a_file_without_symbols_is_named_in_the_error() {
         .unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(message.contains("cannot read the symbols of"), "{message}");
+}
+
+/// An event of a provider with an extended item about its stack.
+fn with_item(timestamp: i64, ext_type: u16, words: &[u64]) -> (i64, EncodedRecord) {
+    let event = EventRecord {
+        thread_id: 9,
+        process_id: 7,
+        timestamp,
+        extended: vec![ExtendedItem {
+            ext_type,
+            data: words.iter().flat_map(|word| word.to_le_bytes()).collect(),
+        }],
+        ..EventRecord::default()
+    };
+    (timestamp, EncodedRecord::new(&event).unwrap())
+}
+
+/// Returns the stacks of the events of providers in a file.
+fn stacks_in(records: Vec<(i64, EncodedRecord)>) -> (Vec<Json>, Json) {
+    let bytes = bytes_of(records);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stacks.etl");
+    fs::write(&path, bytes).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg("dump")
+        .arg(&path)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Json> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let events = lines.iter().filter(|line| line["kind"] == "event");
+    (events.cloned().collect(), lines.last().unwrap().clone())
+}
+
+#[test]
+fn an_event_with_the_key_of_its_stack_has_the_frames_of_the_definition() {
+    let definition = |at, key: u64, frame: u64| {
+        let words = [key, frame];
+        let payload = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        (at, kernel(0x1822, 2, at, payload))
+    };
+    let (events, end) = stacks_in(vec![
+        (50, image(50, 7, APP, "app.exe")),
+        with_item(100, 18, &[0, 5]),
+        with_item(110, 17, &[0, 0xFFFF_FFFF_0000_0006]),
+        definition(200, 5, APP + 0x30),
+        definition(210, 6, APP + 0x31),
+        with_item(300, 18, &[0, 5]),
+    ]);
+    assert_eq!(events[0]["stack"][0], "0x7ff600000030 app.exe+0x30");
+    assert_eq!(events[1]["stack"][0], "0x7ff600000031 app.exe+0x31");
+    assert_eq!(
+        events[2]["problems"][0],
+        "no record of the trace defines the stack with the key 0x5"
+    );
+    assert_eq!(
+        (&end["stacks_joined"], &end["stacks_unmatched"]),
+        (&2.into(), &1.into())
+    );
+}
+
+#[test]
+fn the_halves_of_a_stack_in_two_events_come_together() {
+    let (events, end) = stacks_in(vec![
+        with_item(100, 6, &[0x77, NTOSKRNL]),
+        with_item(110, 6, &[0x77, APP]),
+        with_item(120, 6, &[0x78, NTOSKRNL]),
+    ]);
+    assert_eq!(
+        events[0]["stack"],
+        serde_json::json!(["0xfffff80100000000", "0x7ff600000000"])
+    );
+    assert_eq!(
+        events[2]["stack"],
+        serde_json::json!(["0xfffff80100000000"])
+    );
+    assert_eq!(
+        (&end["stacks_joined"], &end["stacks_unmatched"]),
+        (&1.into(), &1.into())
+    );
+}
+
+/// A `TraceLogging` event with a number and, if wanted, a text.
+fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecord) {
+    let mut metadata = b"\0\0\0E\0number\0\x08".to_vec();
+    if with_text {
+        metadata.extend(b"text\0\x02");
+    }
+    metadata[0] = u8::try_from(metadata.len()).unwrap();
+    let event = EventRecord {
+        timestamp,
+        extended: vec![ExtendedItem {
+            ext_type: 11,
+            data: metadata,
+        }],
+        user_data: data.to_vec(),
+        ..EventRecord::default()
+    };
+    (timestamp, EncodedRecord::new(&event).unwrap())
+}
+
+#[test]
+fn stats_count_the_same_problems_as_the_events_have() {
+    let wpp = WppRecord {
+        message: 12,
+        ..WppRecord::default()
+    };
+    let unknown = EventRecord {
+        timestamp: 70,
+        user_data: vec![1],
+        ..EventRecord::default()
+    };
+    let class = ClassicRecord {
+        class: etl_file::Guid::from_u128(7),
+        timestamp: 71,
+        payload: vec![1],
+        ..ClassicRecord::default()
+    };
+    let records = [
+        described(10, false, &[1, 0, 0, 0]),
+        described(20, false, &[1, 0, 0, 0, 9]),
+        described(30, false, &[1, 0, 0]),
+        described(40, true, b"\x01\0\0\0text\0"),
+        described(50, true, b"\x01\0\0\0text\0\0"),
+        described(60, true, b"\x01\0"),
+        (70, EncodedRecord::new(&unknown).unwrap()),
+        (71, EncodedRecord::try_from(&class).unwrap()),
+        // Kernel events: sound, of an unknown version, with too many and too few bytes, and without a
+        // known layout.
+        (80, kernel(0x030b, 2, 80, vec![7, 0, 0, 0])),
+        (90, kernel(0x0301, 99, 90, vec![0xAB; 3])),
+        (100, kernel(0x030b, 2, 100, vec![7, 0, 0, 0, 1])),
+        (110, kernel(0x030b, 2, 110, vec![7])),
+        (120, kernel(0xFE01, 2, 120, vec![7])),
+        (130, EncodedRecord::try_from(&wpp).unwrap()),
+    ];
+    let mut file = TraceFile::new(Cursor::new(bytes_of(records.into()))).unwrap();
+    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let mut events = Events::new(&mut file, &catalog, &selection);
+    while events.next().unwrap().is_some() {}
+    assert_eq!(events.summary().with_problems, 10);
+    let (stats, _) = Stats::of(&mut file, &catalog).unwrap();
+    let text = stats.render();
+    assert!(
+        text.contains("Partly: 10 events could not be decoded completely\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Not decoded: 2 events with data"),
+        "of no provider or class: {text}"
+    );
 }

@@ -6,7 +6,7 @@ use etl_file::decode::{Problem, Value};
 use etl_file::kernel::{self, Form};
 use etl_file::read::PointerSize;
 use etl_file::write::{AppendError, Buffer, ClassicRecord, KernelForm, KernelRecord, WppRecord};
-use etl_file::{EncodedRecord, Guid};
+use etl_file::{EncodedRecord, FileTime, Guid};
 use kernel_fixture::{generated, hook_of, payload};
 
 fn decode_kernel(record: &KernelRecord) -> kernel::Record {
@@ -591,4 +591,54 @@ fn records_are_appended_with_another_timestamp() {
     buffer.reset();
     buffer.try_append_record(&full, 1).unwrap();
     assert_eq!(buffer.try_append_record(&full, 1), Err(AppendError::Full));
+}
+
+#[test]
+fn the_configuration_that_merging_adds_is_decoded() {
+    let class = Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0);
+    let of = |opcode, payload: Vec<u8>| {
+        let record = ClassicRecord {
+            class,
+            opcode,
+            payload,
+            ..ClassicRecord::default()
+        };
+        kernel::decode(&record.encode().unwrap()).unwrap()
+    };
+    let text = |text: &str| -> Vec<u8> {
+        let units = text.encode_utf16().chain([0]);
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    let mapping = [text(r"\Device\HarddiskVolume3\"), text(r"C:\")].concat();
+    let decoded = of(35, mapping);
+    assert_eq!(decoded.class_name.as_deref(), Some("SystemConfigEx"));
+    assert_eq!(decoded.event_name.as_deref(), Some("VolumeMapping"));
+    assert_eq!(
+        decoded.field("NtPath"),
+        Some(&Value::Text(r"\Device\HarddiskVolume3\".to_owned()))
+    );
+    assert_eq!(
+        decoded.field("DosPath"),
+        Some(&Value::Text(r"C:\".to_owned()))
+    );
+    assert_eq!(decoded.problems, []);
+    let install = 132_000_000_000_000_000_i64;
+    let build = [
+        install.to_le_bytes().to_vec(),
+        text("19041.1.amd64fre"),
+        text("Windows 10"),
+    ];
+    let decoded = of(32, build.concat());
+    assert_eq!(
+        decoded.field("InstallDate"),
+        Some(&Value::FileTime(FileTime::from_raw(install)))
+    );
+    assert_eq!(
+        decoded.field("ProductName"),
+        Some(&Value::Text("Windows 10".to_owned()))
+    );
+    let unknown = of(99, vec![1, 2]);
+    assert_eq!(unknown.class_name.as_deref(), Some("SystemConfigEx"));
+    assert_eq!(unknown.leftover, [1, 2]);
+    assert_eq!(unknown.problems, [Problem::NoSchema]);
 }

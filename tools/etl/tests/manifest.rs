@@ -48,6 +48,7 @@ fn manifest_gives_an_event_its_names_and_fields() {
     assert_eq!(event.related_activity, Some(Guid::from_bytes([0xA1; 16])));
     let kind = Value::Named {
         value: 1,
+        signed: false,
         name: "Write".into(),
     };
     assert_eq!(
@@ -138,7 +139,7 @@ fn every_form_of_a_template_field_is_decoded() {
         ]
     );
     assert_eq!(event.leftover, [0x99]);
-    assert_eq!(event.problems, []);
+    assert_eq!(event.problems, [Problem::Surplus { bytes: 1 }]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Names of processes, threads and images, from generated kernel events.
 
+use etl_file::decode::{Frame, Problem, Stack, Value};
 use etl_file::kernel;
 use etl_file::names::{Names, Running};
 use etl_file::stacks::{Definitions, Joiner, StackCounts};
@@ -493,4 +494,118 @@ fn frames_get_their_images() {
         places,
         [Some("ntoskrnl.exe+0x10"), Some("app.exe+0x20"), None]
     );
+}
+
+#[test]
+fn the_frames_of_a_stack_are_those_of_the_process_that_its_record_names() {
+    let names = observed(&[
+        image(0x1403, 10, 7, APP, r"\Device\HarddiskVolume3\other.exe"),
+        image(0x1403, 11, 50, APP, r"\Device\HarddiskVolume3\app.exe"),
+    ]);
+    let mut of_50 = stack(110, 100, 9, &[APP + 0x10]);
+    for (name, value) in &mut of_50.fields {
+        if &**name == "StackProcess" {
+            *value = Value::ProcessId(50);
+        }
+    }
+    // The event's header names process 7.
+    let (mut out, _) = joined(&[plain(100), of_50]);
+    names.place_frames(&mut out[0], &Symbols::new());
+    let found = out[0].stack.as_ref().unwrap();
+    assert_eq!(found.process_id, Some(50));
+    assert_eq!(found.frames[0].place.as_deref(), Some("app.exe+0x10"));
+}
+
+/// An event whose stack is given by keys.
+fn with_keys(time: i64, keys: &[u64]) -> Decoded {
+    Decoded {
+        stack: Some(Stack {
+            keys: keys.to_vec(),
+            ..Stack::default()
+        }),
+        ..plain(time)
+    }
+}
+
+#[test]
+fn the_keys_of_an_events_own_stack_stand_for_the_next_definitions() {
+    let (out, counts) = joined(&[
+        definition(0x1822, 50, 5, &[NTOSKRNL + 1]),
+        // The user half has another key than that of the kernel.
+        with_keys(100, &[6, 5]),
+        definition(0x1822, 110, 5, &[NTOSKRNL + 2]),
+        definition(0x1822, 111, 6, &[APP + 3]),
+        definition(0x1822, 112, 5, &[APP + 4]),
+        with_keys(200, &[5]),
+    ]);
+    assert_eq!((counts.joined, counts.unmatched), (2, 1));
+    let events: Vec<&Decoded> = out.iter().filter(|event| event.stack.is_some()).collect();
+    assert_eq!(frames(events[0]), [NTOSKRNL + 2, APP + 3]);
+    assert_eq!(events[0].problems, []);
+    assert_eq!(frames(events[1]), [0; 0], "no definition comes after it");
+    assert_eq!(events[1].problems, [Problem::UnknownStack { key: 5 }]);
+}
+
+/// An event that has a half of a stack.
+fn half(time: i64, match_id: u64, frames: &[u64]) -> Decoded {
+    let frames = frames.iter().map(|&address| Frame {
+        address,
+        place: None,
+    });
+    Decoded {
+        stack: Some(Stack {
+            frames: frames.collect(),
+            match_id,
+            ..Stack::default()
+        }),
+        ..plain(time)
+    }
+}
+
+#[test]
+fn the_halves_of_a_stack_come_together_at_the_first_event() {
+    let events = [
+        half(100, 0x77, &[NTOSKRNL + 1]),
+        half(101, 0x78, &[APP + 9]),
+        half(102, 0x77, &[APP + 2]),
+        half(103, 0x78, &[NTOSKRNL + 8]),
+        // The id is used again, and its other half is lost.
+        half(104, 0x77, &[NTOSKRNL + 3]),
+        half(105, 0, &[APP]),
+    ];
+    let mut definitions = Definitions::new();
+    definitions.expect_stacks();
+    let mut joiner = Joiner::new(definitions);
+    for event in events {
+        joiner.push(event, (), 0);
+        assert!(joiner.pop().is_none(), "the other half may come");
+    }
+    let mut out = Vec::new();
+    while let Some((event, ())) = joiner.drain() {
+        out.push(frames(&event));
+    }
+    let expected: [&[u64]; 6] = [
+        &[NTOSKRNL + 1, APP + 2],
+        &[NTOSKRNL + 8, APP + 9],
+        &[APP + 2],
+        &[NTOSKRNL + 8],
+        &[NTOSKRNL + 3],
+        &[APP],
+    ];
+    assert_eq!(out, expected);
+    let counts = joiner.counts();
+    assert_eq!((counts.joined, counts.unmatched), (2, 1));
+}
+
+#[test]
+fn definitions_that_take_too_much_memory_are_counted() {
+    let mut definitions = Definitions::new();
+    let one = 8 + 24;
+    let fit = Definitions::MAX_BYTES / one;
+    let mut event = definition(0x1824, 100, 0, &[APP]);
+    for key in 0..fit + 3 {
+        event.fields[0].1 = Value::Pointer(key as u64);
+        definitions.observe(&event);
+    }
+    assert_eq!(definitions.dropped(), 3);
 }

@@ -8,13 +8,14 @@ use std::process::Command;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use etl_file::decode::Value;
+use etl_file::decode::{Problem, Value};
 use etl_file::read::{Event, PointerSize};
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
+use etl_file::stream::Events;
 use etl_file::write::{Buffer, Finish, LogFile};
 use etl_file::{
-    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, FileTime, Guid, LogFileHeader,
-    decode,
+    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
+    LogFileHeader, Selection, TraceFile, decode,
 };
 use schema_fixture::{EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample};
 
@@ -104,6 +105,70 @@ fn an_event_is_decoded_by_the_schema_in_its_trace() {
         (vec!["Read", "Write"], 0)
     );
     assert_eq!(event.message.as_deref(), Some("4096 bytes by Network"));
+}
+
+/// Returns the event record that a relogged trace has instead of a classic record.
+fn relogged(opcode: u8, payload: &[u8]) -> EventRecord {
+    EventRecord {
+        provider: schema_fixture::METADATA,
+        descriptor: EventDescriptor {
+            opcode,
+            ..EventDescriptor::default()
+        },
+        extended: vec![ExtendedItem::related_activity(Guid::from_bytes([7; 16]))],
+        user_data: payload.to_vec(),
+        ..EventRecord::default()
+    }
+}
+
+#[test]
+fn schemas_in_event_records_are_those_of_classic_records() {
+    let [kinds, flags] = schema_fixture::sample_maps();
+    let records = [
+        relogged(33, &kinds),
+        relogged(32, &sample().encode()),
+        relogged(33, &flags),
+    ];
+    let encoded = records.clone().map(|record| record.encode().unwrap());
+    let (catalog, counts, defects) = collect(&encoded, Catalog::new());
+    assert_eq!(defects, []);
+    assert_eq!((counts.events, counts.maps), (1, 2));
+    let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
+    assert_eq!(fields(&event), DECODED);
+
+    // The events themselves are shown as those in classic records.
+    let mut buffer = Buffer::new(0x1_0000, 0);
+    for record in &records {
+        buffer.try_append(record).unwrap();
+    }
+    let mut log = LogFile::create(Cursor::new(Vec::new()), LogFileHeader::default()).unwrap();
+    log.append(&buffer, 1).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let mut events = Events::new(&mut trace, &catalog, &selection);
+    let mut found = Vec::new();
+    while let Some((_, event)) = events.next().unwrap() {
+        assert_eq!(event.provider_name.as_deref(), Some("EventMetadata"));
+        assert_eq!(event.problems, []);
+        assert!(event.leftover.is_empty());
+        found.push(event.event_name.unwrap().to_string());
+    }
+    assert_eq!(found, ["MapInfo", "EventInfo", "MapInfo"]);
+}
+
+#[test]
+fn bytes_after_the_last_field_of_a_description_are_a_problem() {
+    let (catalog, ..) = collect(&[info(&sample())], Catalog::new());
+    let mut data = schema_fixture::sample_data();
+    data.extend([1, 2, 3]);
+    let event = decoded(&sample(), &data, &catalog);
+    assert_eq!(event.leftover, [1, 2, 3]);
+    assert_eq!(event.problems, [Problem::Surplus { bytes: 3 }]);
+    assert_eq!(
+        event.problems[0].to_string(),
+        "3 bytes follow the last known field"
+    );
 }
 
 #[test]

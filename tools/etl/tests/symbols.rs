@@ -21,7 +21,38 @@ fn a_file_that_is_no_pdb_is_skipped_in_a_folder_and_refused_alone() {
     assert_eq!(symbols.function("damaged.sys", None, 0), None);
 }
 
+/// Returns symbols that a process of `etl` reads.
+fn read_by_etl() -> Symbols {
+    Symbols::new().read_by(env!("CARGO_BIN_EXE_etl"), ["read-symbols"])
+}
+
+#[test]
+fn a_process_that_reads_a_pdb_says_why_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.pdb");
+    fs::write(&path, b"Microsoft C/C++ MSF 7.00, but no more").unwrap();
+    let here = Symbols::new().load(&path).unwrap_err().to_string();
+    let there = read_by_etl().load(&path).unwrap_err().to_string();
+    assert_eq!(here, there);
+    let missing = read_by_etl().load(&folder.path().join("missing.pdb"));
+    assert!(
+        matches!(missing, Err(SymbolError::Io { .. })),
+        "{missing:?}"
+    );
+    let program = folder.path().join("no program");
+    let mut nobody = Symbols::new().read_by(program, ["x"]);
+    let error = nobody.load(&path).unwrap_err();
+    assert!(matches!(error, SymbolError::Reader { .. }), "{error}");
+    // A process that ends without an answer, whatever the reason.
+    let mut wrong = Symbols::new().read_by(env!("CARGO_BIN_EXE_etl"), ["no such command"]);
+    let error = wrong.load(&path).unwrap_err();
+    assert!(matches!(error, SymbolError::Malformed { .. }), "{error}");
+    assert!(error.to_string().contains("the file is damaged"), "{error}");
+}
+
 mod built_drivers {
+    use std::panic::catch_unwind;
+
     use etl_file::Guid;
     use etl_file::symbols::SymbolId;
     use object::read::pe::PeFile64;
@@ -71,5 +102,65 @@ mod built_drivers {
         let named = symbols.function(r"ETW_Sample_Driver.SYS", None, entry);
         assert_eq!(named, Some(function));
         assert_eq!(symbols.function("other.sys", None, entry), None);
+    }
+    /// Changes some bytes of a PDB, mostly those that say where its parts are.
+    fn damaged(pdb: &[u8], seed: u64) -> Vec<u8> {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut random = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            usize::try_from(state >> 16).unwrap() % below
+        };
+        let mut bytes = pdb.to_vec();
+        if random(20) == 0 {
+            bytes.truncate(random(pdb.len()));
+            return bytes;
+        }
+        for _ in 0..=random(12) {
+            // Pages with few zeros are full of structures.
+            let at = match random(3) {
+                0 => random(0x1000),
+                _ => random(bytes.len()),
+            };
+            let value = [0x00, 0x01, 0x7F, 0x80, 0xFF, 0xFE][random(6)];
+            let length = [1, 2, 4][random(3)];
+            for byte in bytes.iter_mut().skip(at).take(length) {
+                *byte = value;
+            }
+        }
+        bytes
+    }
+
+    #[test]
+    #[ignore = "needs built drivers"]
+    fn damaged_pdbs_end_no_process_but_that_which_reads_them() {
+        const COUNT: u64 = 2000;
+        let drivers = etw_test_support::drivers("release");
+        let whole = fs::read(drivers.join("etw_minimal_driver.pdb")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut panics = 0;
+        let mut refused = 0;
+        for seed in 0..COUNT {
+            let bytes = damaged(&whole, seed);
+            let path = folder.path().join("damaged.pdb");
+            fs::write(&path, &bytes).unwrap();
+            let read = catch_unwind(|| {
+                let mut answer = Vec::new();
+                etl_file::symbols::answer(&mut bytes.as_slice(), &mut answer).unwrap();
+                answer.starts_with(b"{\"Err\"")
+            });
+            panics += u64::from(read.is_err());
+            refused += u64::from(matches!(read, Ok(true)));
+            // A process for each is slow.
+            if read.is_err() || seed.is_multiple_of(50) {
+                let found = read_by_etl().load(&path);
+                let is_sound = matches!(read, Ok(false));
+                assert_eq!(found.is_ok(), is_sound, "{seed}: {found:?}");
+                let is_typed = matches!(found, Ok(()) | Err(SymbolError::Malformed { .. }));
+                assert!(is_typed, "{seed}: {found:?}");
+            }
+        }
+        println!("{panics} of {COUNT} damaged PDBs made the parser panic, {refused} were refused");
     }
 }

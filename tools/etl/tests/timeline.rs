@@ -275,6 +275,7 @@ fn fields_keep_their_types() {
         (
             "named",
             Field::Named {
+                signed: false,
                 value: 2,
                 name: "Two".into(),
             },
@@ -894,6 +895,7 @@ fn stack(frames: &[(u64, Option<&str>)]) -> Stack {
     });
     Stack {
         frames: frames.collect(),
+        ..Stack::default()
     }
 }
 

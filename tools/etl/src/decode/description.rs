@@ -11,7 +11,7 @@ use super::payload::{Fields, Payload};
 use super::schema::Schema;
 use super::schemas;
 use super::traits::ProviderTraits;
-use crate::read::EventRef;
+use crate::read::{EventRef, PointerSize};
 use crate::record::{EventDescriptor, ext_type};
 
 /// What all events with the same provider, descriptor, metadata and traits have in common.
@@ -28,6 +28,8 @@ pub struct Description {
     opcode_name: Option<Arc<str>>,
     task_name: Option<Arc<str>>,
     schema: Option<Schema>,
+    /// The size of the events' data with pointers of 4 and of 8 bytes, if it is the same for all.
+    sizes: [Option<usize>; 2],
     message: Option<String>,
     problems: Vec<Problem>,
     /// True if nothing describes the events, which is a problem for events with user data.
@@ -61,6 +63,8 @@ impl Description {
         let is_chunk = own_schema.is_none()
             && definition.is_none()
             && schemas::chunk_fields(&descriptor, event.user_data).is_some();
+        let schema = own_schema.or_else(|| definition.map(|definition| definition.schema.clone()));
+        let size = |pointers| schema.as_ref().and_then(|schema| schema.size(pointers));
         let names = Names {
             provider,
             definition,
@@ -73,8 +77,8 @@ impl Description {
                 .filter(|name| !name.is_empty())
                 .map(Arc::from)
                 .or_else(|| provider.map(|p| p.name.as_str().into())),
-            event_name: own_schema
-                .as_ref()
+            event_name: own_metadata
+                .and(schema.as_ref())
                 .map(|schema| schema.event_name.clone())
                 .or_else(|| definition.and_then(EventDefinition::name))
                 .or_else(|| is_chunk.then(|| schemas::CHUNK_NAME.to_owned()))
@@ -85,7 +89,8 @@ impl Description {
             opcode_name: names.opcode(),
             task_name: names.task(),
             unknown: own_metadata.is_none() && definition.is_none(),
-            schema: own_schema.or_else(|| definition.map(|definition| definition.schema.clone())),
+            sizes: [PointerSize::Four, PointerSize::Eight].map(size),
+            schema,
             message: definition.and_then(|definition| definition.message.clone()),
             problems,
         }
@@ -97,6 +102,28 @@ impl Description {
         self.schema.is_none()
             && !event.user_data.is_empty()
             && schemas::chunk_fields(&event.descriptor, event.user_data).is_none()
+    }
+
+    /// Returns true if an event of this kind cannot be decoded completely. A cheaper answer than the
+    /// decoded event for those who only count.
+    #[must_use]
+    pub fn has_problems(&self, event: &EventRef<'_>) -> bool {
+        let Some(schema) = &self.schema else {
+            return !self.problems.is_empty() || self.is_unknown(event);
+        };
+        let [of_four, of_eight] = self.sizes;
+        let size = match event.pointer_size {
+            PointerSize::Four => of_four,
+            PointerSize::Eight => of_eight,
+        };
+        !self.problems.is_empty()
+            || size.map_or_else(
+                || {
+                    let payload = schema.decode(event.user_data, event.pointer_size);
+                    payload.error.is_some() || !payload.leftover.is_empty()
+                },
+                |size| size != event.user_data.len(),
+            )
     }
 
     /// Decodes an event of this kind.
@@ -123,7 +150,13 @@ impl Description {
         if self.unknown && !is_chunk && !event.user_data.is_empty() {
             problems.push(Problem::NoSchema);
         }
-        problems.extend(payload.error.map(Problem::Payload));
+        let surplus = self.schema.is_some() && !payload.leftover.is_empty();
+        problems.extend(match payload.error {
+            Some(error) => Some(Problem::Payload(error)),
+            None => surplus.then_some(Problem::Surplus {
+                bytes: payload.leftover.len(),
+            }),
+        });
         Decoded {
             kind: Kind::Event,
             time: event.time,
@@ -156,27 +189,39 @@ impl Description {
     }
 }
 
-/// Returns the call stack that an extended item holds.
+/// Returns the call stack that the extended items hold, or for which they hold keys (ETL-15.1).
 fn stack(event: &EventRef<'_>) -> Option<Stack> {
-    let (item, width) = event.items.iter().find_map(|(found, item)| match found {
-        ext_type::STACK_TRACE64 => Some((item, 8)),
-        ext_type::STACK_TRACE32 => Some((item, 4)),
-        _ => None,
-    })?;
-    // A match id precedes the addresses.
-    let frames = item.get(8..)?.chunks_exact(width).map(|address| {
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(address) {
-            *to = *from;
+    let mut stack: Option<Stack> = None;
+    for (kind, item) in event.items.iter() {
+        let width = match kind {
+            ext_type::STACK_TRACE64 | ext_type::STACK_KEY64 => 8,
+            ext_type::STACK_TRACE32 | ext_type::STACK_KEY32 => 4,
+            _ => continue,
+        };
+        let Some((match_id, rest)) = item.split_first_chunk() else {
+            continue;
+        };
+        let stack = stack.get_or_insert_default();
+        if stack.match_id == 0 {
+            stack.match_id = u64::from_le_bytes(*match_id);
         }
-        Frame {
-            address: u64::from_le_bytes(bytes),
-            place: None,
+        let mut addresses = rest.chunks_exact(width).map(|address| {
+            let mut bytes = [0; 8];
+            for (to, from) in bytes.iter_mut().zip(address) {
+                *to = *from;
+            }
+            u64::from_le_bytes(bytes)
+        });
+        if matches!(kind, ext_type::STACK_KEY32 | ext_type::STACK_KEY64) {
+            stack.keys.extend(addresses.next());
+        } else {
+            stack.frames.extend(addresses.map(|address| Frame {
+                address,
+                place: None,
+            }));
         }
-    });
-    Some(Stack {
-        frames: frames.collect(),
-    })
+    }
+    stack
 }
 
 /// Looks up the names of a descriptor's numbers, first among the provider's own and then among

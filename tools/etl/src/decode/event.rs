@@ -90,6 +90,15 @@ pub enum Kind {
 pub struct Stack {
     /// The frames, the innermost first.
     pub frames: Vec<Frame>,
+    /// The process whose code the frames are, if the record of the stack names it. Otherwise it is
+    /// the process of the event.
+    pub process_id: Option<u32>,
+    /// The number that this stack shares with that of another event, whose frames belong to the
+    /// same call: the one has the frames of the kernel, the other those of user mode. 0 if there
+    /// is no such event.
+    pub match_id: u64,
+    /// The keys of stacks whose frames other records define and are not known yet.
+    pub keys: Vec<u64>,
 }
 
 /// A frame of a call stack.
@@ -135,7 +144,8 @@ pub enum Problem {
     /// The user data does not match its schema.
     #[error(transparent)]
     Payload(PayloadError),
-    /// Bytes follow the last field of a kernel event.
+    /// Bytes follow the last field: the event has fields that its schema does not have, or the schema
+    /// ends before a field whose size nothing tells. TDH ignores such bytes.
     #[error("{bytes} bytes follow the last known field")]
     Surplus {
         /// The number of bytes.
@@ -152,4 +162,10 @@ pub enum Problem {
     /// The layout of a kernel event is unknown.
     #[error("the layout of this kernel event is unknown")]
     UnknownKernelEvent,
+    /// The event's stack is given by a key that no record of the trace defines.
+    #[error("no record of the trace defines the stack with the key {key:#x}")]
+    UnknownStack {
+        /// The key.
+        key: u64,
+    },
 }

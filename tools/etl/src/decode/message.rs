@@ -200,6 +200,11 @@ impl Format {
 fn integer(value: &Value) -> Option<i128> {
     Some(match value {
         Value::Int(number) => i128::from(*number),
+        Value::Named {
+            value: number,
+            signed: true,
+            ..
+        } => i128::from(number.cast_signed()),
         Value::UInt(number)
         | Value::Hex(number)
         | Value::Pointer(number)
@@ -221,11 +226,19 @@ fn integer(value: &Value) -> Option<i128> {
 /// Returns a value as an unsigned number. Like printf, takes the low 32 bits of a negative number
 /// that fits in 32 bits.
 fn unsigned(value: &Value) -> Option<u64> {
-    match value {
-        Value::Int(number) => Some(i32::try_from(*number).map_or_else(
+    let low = |number: i64| {
+        i32::try_from(number).map_or_else(
             |_| number.cast_unsigned(),
             |narrow| u64::from(narrow.cast_unsigned()),
-        )),
+        )
+    };
+    match value {
+        Value::Int(number) => Some(low(*number)),
+        Value::Named {
+            value,
+            signed: true,
+            ..
+        } => Some(low(value.cast_signed())),
         other => u64::try_from(integer(other)?).ok(),
     }
 }
@@ -279,6 +292,7 @@ mod tests {
             "u",
             Value::Named {
                 value: 7,
+                signed: false,
                 name: "x".into(),
             },
             "7",

@@ -40,6 +40,13 @@ pub struct Payload {
 }
 
 impl Schema {
+    /// Returns the size of an event's user data, if all events have the same.
+    pub(super) fn size(&self, pointer_size: PointerSize) -> Option<usize> {
+        self.fields.iter().try_fold(0_usize, |sum, field| {
+            sum.checked_add(size_of_field(field, pointer_size)?)
+        })
+    }
+
     /// Decodes an event's user data.
     #[must_use]
     pub fn decode(&self, user_data: &[u8], pointer_size: PointerSize) -> Payload {
@@ -317,6 +324,32 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// Returns the size of a field's values, if all events have the same.
+fn size_of_field(field: &Field, pointer_size: PointerSize) -> Option<usize> {
+    let Encoding::Known(in_type) = field.in_type else {
+        return None;
+    };
+    let size = match in_type {
+        InType::Int8 | InType::UInt8 => 1,
+        InType::Int16 | InType::UInt16 => 2,
+        InType::Int32 | InType::UInt32 | InType::HexInt32 | InType::Boolean | InType::Float => 4,
+        InType::Int64 | InType::UInt64 | InType::HexInt64 | InType::Double | InType::FileTime => 8,
+        InType::Pointer => pointer_size.bytes(),
+        InType::Guid | InType::SystemTime => 16,
+        InType::Struct => field.fields.iter().try_fold(0_usize, |sum, member| {
+            sum.checked_add(size_of_field(member, pointer_size)?)
+        })?,
+        _ => return None,
+    };
+    match field.count {
+        Count::Scalar => Some(size),
+        Count::Fixed(count) => size.checked_mul(count.into()),
+        Count::Variable | Count::Field(_) | Count::Custom(_) => None,
+    }
+    // Values without data are limited in number.
+    .filter(|_| size != 0)
+}
+
 /// Returns true if the count or the length of a field, or of one of its members, is the value of
 /// another field.
 fn refers(field: &Field) -> bool {
@@ -403,11 +436,24 @@ impl Number {
 
     /// Returns the value by the field's map and presentation or, without these, by its encoding.
     fn value(&self, field: &Field, kind: Integer) -> Value {
-        if let Some(name) = field.map.as_ref().and_then(|map| map.name(self.raw)) {
-            return Value::Named {
-                value: self.raw,
-                name,
-            };
+        if let Some(map) = &field.map {
+            let signed = !map.bits && Self::is_signed(field.out_type, kind);
+            let name = map.name(self.raw).or_else(|| {
+                let negative = signed && self.signed < 0;
+                negative.then(|| map.name_of_negative(self.signed))?
+            });
+            if let Some(name) = name {
+                let value = if signed {
+                    self.signed.cast_unsigned()
+                } else {
+                    self.raw
+                };
+                return Value::Named {
+                    value,
+                    signed,
+                    name,
+                };
+            }
         }
         self.presented(field.out_type).unwrap_or(match kind {
             Integer::Signed => Value::Int(self.signed),
@@ -416,6 +462,15 @@ impl Number {
             Integer::Boolean => Value::Bool(self.raw != 0),
             Integer::Pointer => Value::Pointer(self.raw),
         })
+    }
+
+    /// Returns true if the number is shown with a sign.
+    const fn is_signed(presentation: Presentation, kind: Integer) -> bool {
+        match presentation {
+            Presentation::Signed => true,
+            Presentation::Unsigned => false,
+            _ => matches!(kind, Integer::Signed),
+        }
     }
 
     /// Returns the value in a presentation, if it fits the size.

@@ -240,10 +240,11 @@ pub struct ValueMap {
 
 impl ValueMap {
     /// Returns the name of a value. For a bit map, returns the names of its bits joined by `|`,
-    /// with the remaining bits in hexadecimal. Returns `None` if no name fits.
+    /// with the remaining bits in hexadecimal; 0 has the name of the mask 0. Returns `None` if no
+    /// name fits.
     #[must_use]
     pub fn name(&self, value: u64) -> Option<Arc<str>> {
-        if !self.bits {
+        if !self.bits || value == 0 {
             return self
                 .entries
                 .iter()
@@ -251,7 +252,7 @@ impl ValueMap {
                 .map(|(_, name)| Arc::clone(name));
         }
         let mut rest = value;
-        let mut names = Vec::new();
+        let mut names: Vec<Arc<str>> = Vec::new();
         for (mask, name) in &self.entries {
             let mask = u64::from(*mask);
             if mask != 0 && value & mask == mask {
@@ -269,6 +270,16 @@ impl ValueMap {
             return Some(Arc::clone(name));
         }
         Some(names.join("|").into())
+    }
+
+    /// Returns the name of a negative number of any size, which a map has as 32 bits.
+    #[must_use]
+    pub fn name_of_negative(&self, value: i64) -> Option<Arc<str>> {
+        let entry = self
+            .entries
+            .iter()
+            .find(|(known, _)| i64::from(known.cast_signed()) == value);
+        entry.map(|(_, name)| Arc::clone(name))
     }
 }
 
@@ -297,5 +308,13 @@ mod tests {
         assert_eq!(map(true).name(0x12).as_deref(), Some("Write|0x10"));
         assert_eq!(map(true).name(0), None);
         assert_eq!(map(true).name(8), None);
+    }
+
+    #[test]
+    fn bit_map_can_name_zero() {
+        let mut named = map(true);
+        named.entries.push((0, "None".into()));
+        assert_eq!(named.name(0).as_deref(), Some("None"));
+        assert_eq!(named.name(1).as_deref(), Some("Read"));
     }
 }

@@ -73,8 +73,10 @@ pub enum Value {
     },
     /// Number with a name from a manifest's map.
     Named {
-        /// The number.
+        /// The number, or the bits of a signed number of 64 bits.
         value: u64,
+        /// True if the number is signed.
+        signed: bool,
         /// The number's name.
         name: Arc<str>,
     },
@@ -160,7 +162,18 @@ impl fmt::Display for Value {
             Self::SocketAddress(address) => write!(f, "{address}"),
             Self::NtStatus(code) | Self::HResult(code) => write!(f, "{code:#010x}"),
             Self::Win32Error(code) => write!(f, "{code}"),
-            Self::Named { value, name } => write!(f, "{}({value})", Escaped(name)),
+            Self::Named {
+                value,
+                signed,
+                name,
+            } => {
+                let name = Escaped(name);
+                if *signed {
+                    write!(f, "{name}({})", value.cast_signed())
+                } else {
+                    write!(f, "{name}({value})")
+                }
+            }
             Self::Array(values) => {
                 f.write_str("[")?;
                 for (i, value) in values.iter().enumerate() {
@@ -196,9 +209,17 @@ impl Serialize for Value {
             Self::Binary(bytes) => serializer.collect_str(&Hex(bytes)),
             Self::Port(port) => serializer.serialize_u16(*port),
             Self::Win32Error(code) => serializer.serialize_u32(*code),
-            Self::Named { value, name } => {
+            Self::Named {
+                value,
+                signed,
+                name,
+            } => {
                 let mut map = serializer.serialize_map(Some(2))?;
-                map.serialize_entry("value", value)?;
+                if *signed {
+                    map.serialize_entry("value", &value.cast_signed())?;
+                } else {
+                    map.serialize_entry("value", value)?;
+                }
                 map.serialize_entry("name", name.as_ref())?;
                 map.end()
             }

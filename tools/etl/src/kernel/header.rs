@@ -4,7 +4,7 @@ use etw_wire::Guid;
 
 use crate::cursor::Cursor;
 use crate::layout;
-use crate::read::{EventRef, PointerSize};
+use crate::read::{EventRef, PointerSize, RecordRef};
 
 /// The form of a record, which its first four bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,6 +134,17 @@ impl RecordHeader {
             0x0B | 0x15 => Self::classic(c, Form::ClassicInstance, size),
             _ => None,
         }
+    }
+
+    /// Reads the header of a record of a trace. Where the record does not state the size of its
+    /// pointers, it is that of the trace.
+    #[must_use]
+    pub fn of(record: &RecordRef<'_>) -> Option<Self> {
+        let header = Self::parse(record.bytes)?;
+        Some(Self {
+            pointer_size: record.pointer_size(),
+            ..header
+        })
     }
 
     const fn new(form: Form, pointer_size: PointerSize) -> Self {

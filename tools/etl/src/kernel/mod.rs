@@ -137,13 +137,23 @@ impl Record {
 /// has another form, or is shorter than its header.
 #[must_use]
 pub fn decode(record: &[u8]) -> Option<Record> {
-    let header = RecordHeader::parse(record)?;
+    decode_with(RecordHeader::parse(record)?, record)
+}
+
+fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
     let payload = record.get(header.payload..)?;
     Some(if header.form == Form::Wpp {
         wpp(header, payload)
     } else {
         classified(header, payload)
     })
+}
+
+/// Decodes a record of a trace, of the kernel, of a classic provider or of WPP. Where the record does
+/// not state the size of its pointers, it is that of the trace. Otherwise as [`decode()`].
+#[must_use]
+pub fn decode_record(record: &RecordRef<'_>) -> Option<Record> {
+    decode_with(RecordHeader::of(record)?, record.bytes)
 }
 
 /// Returns the classes with the layouts that are known.
@@ -252,7 +262,7 @@ pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
         Some((RecordHeader::of_event(&event), start))
     });
     let header = of_event.or_else(|| {
-        let header = RecordHeader::parse(record.bytes)?;
+        let header = RecordHeader::of(record)?;
         Some((header, header.payload))
     });
     let Some((header, start)) = header else {

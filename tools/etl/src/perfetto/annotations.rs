@@ -132,10 +132,18 @@ fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
                 });
             }
         }
-        Value::Named { value, name } => {
+        Value::Named {
+            value,
+            signed,
+            name,
+        } => {
             to.message(annotation::DICT_ENTRIES, |entry| {
                 entry.text(annotation::NAME, "value");
-                entry.uint(annotation::UINT_VALUE, *value);
+                if *signed {
+                    entry.int(annotation::INT_VALUE, value.cast_signed());
+                } else {
+                    entry.uint(annotation::UINT_VALUE, *value);
+                }
             });
             to.message(annotation::DICT_ENTRIES, |entry| {
                 entry.text(annotation::NAME, "name");

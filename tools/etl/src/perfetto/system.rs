@@ -143,6 +143,7 @@ impl<W: Write> Core<W> {
         });
         let alone = Stack {
             frames: vec![Frame { address, place }],
+            ..Stack::default()
         };
         let stack = event.stack.as_ref().unwrap_or(&alone);
         let stack = self.interned.stack(stack);

@@ -16,7 +16,7 @@ pub struct BufferInfo {
     pub current_offset: u32,
     /// `ReferenceCount`.
     pub reference_count: i32,
-    /// `TimeStamp`: the clock's reading at the flush.
+    /// `TimeStamp`: the clock's reading at the flush or, in merged files, the time as a FILETIME.
     pub timestamp: i64,
     /// `SequenceNumber`: the order in which buffers were handed out.
     pub sequence: i64,

@@ -18,6 +18,12 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
+    /// Returns the size of a machine's pointers, as `PointerSize` of a trace's header states it. That
+    /// is 8 on all machines but 32-bit ones.
+    pub(crate) const fn of_trace(bytes: u32) -> Self {
+        if bytes == 4 { Self::Four } else { Self::Eight }
+    }
+
     /// Returns the size in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
@@ -240,15 +246,7 @@ pub(super) fn view(bytes: &[u8], user_data: usize, place: Place) -> Option<Event
         process_id: c.u32()?,
         timestamp: c.i64()?,
         provider: Guid::from_bytes(c.array()?),
-        descriptor: EventDescriptor {
-            id: c.u16()?,
-            version: c.u8()?,
-            channel: c.u8()?,
-            level: c.u8()?,
-            opcode: c.u8()?,
-            task: c.u16()?,
-            keyword: c.u64()?,
-        },
+        descriptor: EventDescriptor::read(&mut c)?,
         kernel_time: c.u32()?,
         user_time: c.u32()?,
         activity_id: Guid::from_bytes(c.array()?),

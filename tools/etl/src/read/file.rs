@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::buffer::BufferInfo;
 use super::error::{Damage, DamageKind, Damages, ReadError};
+use super::event::PointerSize;
 use super::header::TraceHeader;
 use super::loaded::{LoadedBuffer, Part, Reused};
 use super::other::Form;
@@ -214,6 +215,7 @@ impl<R: Read + Seek> TraceFile<R> {
             cut: bytes.len() < used,
             info,
             number,
+            pointer_size: PointerSize::of_trace(self.header.pointer_size),
             bytes,
             damages,
         };
@@ -414,7 +416,7 @@ impl<R: Read + Seek> TraceFile<R> {
             let is_damaged = loaded.is_some_and(|loaded| !loaded.damages().is_empty());
             match timestamp {
                 Some(first) => first,
-                None if is_damaged => info.timestamp,
+                None if is_damaged => self.clock.reading_of_buffer(info.timestamp),
                 None => return Ok(()), // no record
             }
         };

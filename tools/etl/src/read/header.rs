@@ -50,8 +50,29 @@ impl TraceHeader {
             return Err(ReadError::NoHeaderEvent { offset });
         }
         let record = bytes.get(..usize::from(size)).ok_or_else(too_short)?;
-        parse_fields(record, width, logger_id).ok_or_else(too_short)
+        let other = match width {
+            PointerSize::Four => PointerSize::Eight,
+            PointerSize::Eight => PointerSize::Four,
+        };
+        let parsed = parse_fields(record, width, logger_id);
+        // The type can contradict the layout of the fields behind the names' pointers, which are
+        // then read as other fields.
+        if !parsed.as_ref().is_some_and(is_plausible)
+            && let Some(found) = parse_fields(record, other, logger_id).filter(is_plausible)
+        {
+            return Ok(found);
+        }
+        parsed.ok_or_else(too_short)
     }
+}
+
+/// Returns true if the fields whose places depend on the pointer size have values as Windows writes
+/// them.
+const fn is_plausible(header: &TraceHeader) -> bool {
+    let session = &header.session;
+    !matches!(session.clock, ClockType::Other(_))
+        && session.perf_frequency > 0
+        && session.start_time.raw() > 0
 }
 
 /// Reads the fields after the first eight bytes, which are already checked.

@@ -2,7 +2,7 @@
 
 use super::buffer::BufferInfo;
 use super::error::{Damage, DamageKind};
-use super::event::items_end;
+use super::event::{PointerSize, items_end};
 use super::other::Form;
 use super::record::RecordRef;
 use super::to_u64;
@@ -15,6 +15,8 @@ pub struct LoadedBuffer {
     info: BufferInfo,
     number: u32,
     clock: Clock,
+    /// The size of the pointers on the machine that recorded the trace.
+    pointer_size: PointerSize,
     /// The used part, uncompressed, as far as the file contains it.
     bytes: Vec<u8>,
     entries: Vec<Entry>,
@@ -42,6 +44,7 @@ impl LoadedBuffer {
             info: part.info,
             number: part.number,
             clock,
+            pointer_size: part.pointer_size,
             bytes: part.bytes,
             entries,
             damages: part.damages,
@@ -93,6 +96,7 @@ impl LoadedBuffer {
             timestamp: entry.timestamp,
             clock: &self.clock,
             form: entry.form,
+            of_trace: self.pointer_size,
             user_data: entry.user_data.into(),
         })
     }
@@ -147,6 +151,7 @@ impl LoadedBuffer {
             });
         };
         let mut timestamp = None;
+        let of_buffer = self.clock.reading_of_buffer(self.info.timestamp);
         // Records without a time stamp that no record with one precedes.
         let mut undated = 0;
         let mut at = layout::BUFFER_HEADER;
@@ -204,7 +209,7 @@ impl LoadedBuffer {
                 break; // not reached: a buffer and a record have these sizes
             };
             self.entries.push(Entry {
-                timestamp: timestamp.unwrap_or(self.info.timestamp),
+                timestamp: timestamp.unwrap_or(of_buffer),
                 at: position,
                 size,
                 user_data,
@@ -225,6 +230,8 @@ impl LoadedBuffer {
 pub(super) struct Part {
     pub info: BufferInfo,
     pub number: u32,
+    /// The size of the pointers on the machine that recorded the trace.
+    pub pointer_size: PointerSize,
     pub bytes: Vec<u8>,
     /// True if the file ends within the used part.
     pub cut: bool,

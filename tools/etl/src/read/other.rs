@@ -126,11 +126,19 @@ impl Form {
         matches!(self, Self::Event32 | Self::Event64)
     }
 
-    /// Returns the size of the pointers in a record, as its header type gives it.
-    pub(super) fn pointer_size(self, record: &[u8]) -> PointerSize {
+    /// Returns the size of the pointers in a record, as its header type or its flags give it; if they
+    /// do not, that of the trace.
+    pub(super) fn pointer_size(self, record: &[u8], of_trace: PointerSize) -> PointerSize {
         let header_type = record.get(2).copied().unwrap_or_default();
         match self {
             Self::Event32 => PointerSize::Four,
+            // The low byte of the flags of a WPP message.
+            Self::Wpp => match record.get(6).copied().unwrap_or_default() {
+                flags if flags & layout::WPP_POINTER32 != 0 => PointerSize::Four,
+                flags if flags & layout::WPP_POINTER64 != 0 => PointerSize::Eight,
+                _ => of_trace,
+            },
+            Self::Unknown(_) => of_trace,
             Self::System | Self::CompactSystem | Self::PerfInfo
                 if matches!(header_type, 0x01 | 0x03 | 0x10) =>
             {

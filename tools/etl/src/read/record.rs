@@ -21,6 +21,8 @@ pub struct RecordRef<'a> {
     pub timestamp: i64,
     pub(super) clock: &'a Clock,
     pub(super) form: Form,
+    /// The size of the pointers on the machine that recorded the trace.
+    pub(super) of_trace: PointerSize,
     /// Offset of the user data in an event record.
     pub(super) user_data: usize,
 }
@@ -39,10 +41,11 @@ impl<'a> RecordRef<'a> {
     }
 
     /// Returns the size of the pointers on the machine or in the process that wrote the record, as
-    /// the record's header type gives it.
+    /// the record's header type or flags give it. Records that do not state it have the size of the
+    /// machine that recorded the trace.
     #[must_use]
     pub fn pointer_size(&self) -> PointerSize {
-        self.form.pointer_size(self.bytes)
+        self.form.pointer_size(self.bytes, self.of_trace)
     }
 
     /// Returns the kind of the record, or `None` if it is an event record.
@@ -93,6 +96,7 @@ pub struct RecordBuf {
     timestamp: i64,
     clock: Clock,
     form: Form,
+    of_trace: PointerSize,
     user_data: usize,
 }
 
@@ -108,6 +112,7 @@ impl RecordBuf {
             timestamp: self.timestamp,
             clock: &self.clock,
             form: self.form,
+            of_trace: self.of_trace,
             user_data: self.user_data,
         }
     }
@@ -123,6 +128,7 @@ impl From<&RecordRef<'_>> for RecordBuf {
             timestamp: record.timestamp,
             clock: *record.clock,
             form: record.form,
+            of_trace: record.of_trace,
             user_data: record.user_data,
         }
     }

@@ -46,10 +46,19 @@ impl Serialize for Plain<'_> {
             Value::Double(value) if value.is_finite() => serializer.serialize_f64(*value),
             Value::Text(text) => serializer.collect_str(&format_args!("'{text}")),
             Value::Binary(bytes) => serializer.collect_str(&format_args!("#{}", Hex(bytes))),
-            Value::Named { value, name } => {
+            Value::Named {
+                value,
+                signed,
+                name,
+            } => {
+                let number = if *signed {
+                    Value::Int(value.cast_signed())
+                } else {
+                    Value::UInt(*value)
+                };
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("n", name.as_ref())?;
-                map.serialize_entry("v", &Plain(&Value::UInt(*value)))?;
+                map.serialize_entry("v", &Plain(&number))?;
                 map.end()
             }
             Value::Array(values) => serializer.collect_seq(values.iter().map(Plain)),
@@ -199,6 +208,7 @@ mod tests {
         assert_eq!(plain(&Value::Binary(vec![1, 0xAB])), "\"#01ab\"");
         let named = Value::Named {
             value: 2,
+            signed: false,
             name: "Read".into(),
         };
         assert_eq!(plain(&named), r#"{"n":"Read","v":2}"#);

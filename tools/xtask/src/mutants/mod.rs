@@ -12,6 +12,7 @@ mod shard;
 
 use std::{
     collections::BTreeSet,
+    fmt::Write as _,
     fs,
     path::Path,
     process::Command,
@@ -294,6 +295,12 @@ fn run_group(group: &Group, selection: &Selection, entries: &Entries) -> Result<
         } else if missed.is_empty() {
             break;
         } else {
+            // Patterns of names do not select among the mutants that delete a field; a diff selects
+            // among all, by line.
+            let diff = target().join("mutants").join("missed.diff");
+            fs::write(&diff, diff_of_lines(&missed, read_source)?)
+                .with_context(|| format!("cannot write {}", diff.display()))?;
+            command.arg("--in-diff").arg(&diff);
             for mutant in missed {
                 command.args(["--re", &exactly(&mutant.name())]);
             }
@@ -305,6 +312,28 @@ fn run_group(group: &Group, selection: &Selection, entries: &Entries) -> Result<
         outcomes = merge(outcomes, found);
     }
     Ok(outcomes)
+}
+
+/// Returns a diff that adds the lines in which mutants begin, and nothing else.
+fn diff_of_lines(mutants: &[&Mutant], read: impl Fn(&str) -> Result<String>) -> Result<String> {
+    let mut lines = BTreeSet::new();
+    for mutant in mutants {
+        lines.insert((mutant.file.as_str(), mutant.line()?));
+    }
+    let mut diff = String::new();
+    let mut last = "";
+    for (file, line) in lines {
+        if file != last {
+            writeln!(diff, "--- a/{file}\n+++ b/{file}")?;
+            last = file;
+        }
+        let source = read(file)?;
+        let before = line - 1;
+        let text = source.lines().nth(before);
+        let text = text.with_context(|| format!("{file} has no line {line}"))?;
+        writeln!(diff, "@@ -{before},0 +{line},1 @@\n+{text}")?;
+    }
+    Ok(diff)
 }
 
 /// Returns a regular expression that only this text matches.
@@ -530,6 +559,32 @@ mod tests {
             exactly("src/a.rs:2:7: replace f -> Option<u8> with Some(1)"),
             r"^src/a\.rs\:2\:7\: replace f \-\> Option\<u8\> with Some\(1\)$"
         );
+    }
+
+    #[test]
+    fn a_diff_has_the_lines_of_mutants_only() {
+        let mutant = |file: &str, line: usize| Mutant {
+            file: file.to_owned(),
+            function: String::new(),
+            change: "delete field a".to_owned(),
+            code: String::new(),
+            place: format!("{file}:{line}:5"),
+        };
+        let mutants = [
+            mutant("src/b.rs", 1),
+            mutant("src/a.rs", 3),
+            mutant("src/a.rs", 2),
+            mutant("src/a.rs", 3),
+        ];
+        let all: Vec<&Mutant> = mutants.iter().collect();
+        let read = |file: &str| Ok(format!("one {file}\n  two\nthree\n"));
+        assert_eq!(
+            diff_of_lines(&all, read).unwrap(),
+            "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1,0 +2,1 @@\n+  two\n@@ -2,0 +3,1 @@\n+three\n\
+             --- a/src/b.rs\n+++ b/src/b.rs\n@@ -0,0 +1,1 @@\n+one src/b.rs\n"
+        );
+        let beyond = mutant("src/a.rs", 4);
+        assert!(diff_of_lines(&[&beyond], read).is_err());
     }
 
     #[test]

@@ -25,6 +25,18 @@ impl Mutant {
     pub fn name(&self) -> String {
         format!("{}: {}", self.place, self.change)
     }
+
+    /// Returns the line in which the change begins, counted from 1.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the place has no line.
+    pub fn line(&self) -> Result<usize> {
+        let mut parts = self.place.rsplit(':').skip(1);
+        let line = parts.next().and_then(|line| line.parse().ok());
+        line.filter(|line| *line > 0)
+            .with_context(|| format!("cargo-mutants gives a place without a line: {}", self.place))
+    }
 }
 
 impl fmt::Display for Mutant {

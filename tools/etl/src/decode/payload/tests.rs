@@ -391,6 +391,70 @@ fn a_map_names_a_number() {
     assert_eq!(payload.fields[1].1, Value::UInt(4));
 }
 
+/// Decodes a field with a map, and shows its value as text and as JSON.
+fn mapped(in_type: InType, bits: bool, entries: &[(u32, &str)], data: &[u8]) -> (String, String) {
+    let entries = entries.iter().map(|(value, name)| (*value, (*name).into()));
+    let field = Field {
+        map: Some(Arc::new(ValueMap {
+            bits,
+            entries: entries.collect(),
+        })),
+        ..field("f", in_type, Presentation::Default)
+    };
+    let payload = decode(vec![field], data);
+    let (_, value) = &payload.fields[0];
+    (value.to_string(), serde_json::to_string(value).unwrap())
+}
+
+#[test]
+fn a_map_names_negative_numbers_of_every_size() {
+    let states = &[(0xFFFF_FFFF, "Unset"), (0x8000_0000, "Lowest"), (5, "Five")];
+    let shown = |in_type, data: &[u8]| mapped(in_type, false, states, data);
+    let unset = (
+        "Unset(-1)".to_owned(),
+        r#"{"value":-1,"name":"Unset"}"#.to_owned(),
+    );
+    assert_eq!(shown(InType::Int8, &[0xFF]), unset);
+    assert_eq!(shown(InType::Int16, &[0xFF; 2]), unset);
+    assert_eq!(shown(InType::Int32, &[0xFF; 4]), unset);
+    assert_eq!(shown(InType::Int64, &[0xFF; 8]), unset);
+    assert_eq!(
+        shown(InType::Int32, &[0, 0, 0, 0x80]).0,
+        "Lowest(-2147483648)"
+    );
+    assert_eq!(shown(InType::UInt32, &[0xFF; 4]).0, "Unset(4294967295)");
+    assert_eq!(
+        shown(InType::UInt32, &[0, 0, 0, 0x80]).0,
+        "Lowest(2147483648)"
+    );
+    assert_eq!(shown(InType::Int8, &[5]).0, "Five(5)");
+    assert_eq!(shown(InType::Int16, &[0xFE, 0xFF]).0, "-2");
+    assert_eq!(shown(InType::UInt8, &[0xFF]).0, "255");
+    let bytes = &[(0x80, "High")];
+    assert_eq!(mapped(InType::Int8, false, bytes, &[0x80]).0, "High(-128)");
+    assert_eq!(mapped(InType::UInt8, false, bytes, &[0x80]).0, "High(128)");
+}
+
+#[test]
+fn a_bit_map_names_the_highest_bit_and_zero() {
+    let flags = &[(0x8000_0000, "Top"), (1, "Low")];
+    let shown = |in_type, data: &[u8]| mapped(in_type, true, flags, data).0;
+    for in_type in [InType::UInt32, InType::Int32, InType::HexInt32] {
+        assert_eq!(shown(in_type, &[1, 0, 0, 0x80]), "Top|Low(2147483649)");
+    }
+    assert_eq!(
+        shown(InType::UInt64, &[1, 0, 0, 0, 0, 0, 0, 0x80]),
+        "Low|0x8000000000000000(9223372036854775809)"
+    );
+    assert_eq!(shown(InType::UInt32, &[0; 4]), "0");
+    assert_eq!(shown(InType::HexInt32, &[0; 4]), "0x0");
+    let with_zero = &[(0, "None"), (1, "Low")];
+    assert_eq!(
+        mapped(InType::UInt32, true, with_zero, &[0; 4]).0,
+        "None(0)"
+    );
+}
+
 #[test]
 fn decoding_keeps_what_came_before_an_error() {
     let payload = decode(

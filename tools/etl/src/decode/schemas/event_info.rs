@@ -295,15 +295,7 @@ struct Fixed {
 fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
     let provider = Guid::from_bytes(c.array()?);
     c.take(16)?; // EventGuid, of events without a manifest
-    let descriptor = EventDescriptor {
-        id: c.u16()?,
-        version: c.u8()?,
-        channel: c.u8()?,
-        level: c.u8()?,
-        opcode: c.u8()?,
-        task: c.u16()?,
-        keyword: c.u64()?,
-    };
+    let descriptor = EventDescriptor::read(c)?;
     let source = c.u32()?;
     let provider_name = c.u32()?;
     let level = c.u32()?;

@@ -228,13 +228,14 @@ impl Collector {
         let at = |c: &mut Cursor<'_>| {
             c.take(24)?;
             let provider = Guid::from_bytes(c.array()?);
-            let id = c.u16()?;
-            c.take(3)?; // version, channel, level
-            Some((provider, id, c.u8()?, c.u16()?))
+            Some((provider, EventDescriptor::read(c)?))
         };
-        let Some((provider, id, opcode, task)) = at(&mut c) else {
+        let Some((provider, descriptor)) = at(&mut c) else {
             return;
         };
+        let EventDescriptor {
+            id, opcode, task, ..
+        } = descriptor;
         let is_metadata = provider == METADATA_CLASS;
         if !is_metadata && !is_chunk(id, opcode, task) {
             return;
@@ -326,7 +327,7 @@ impl Collector {
 
     /// Reads the schemas that were gathered.
     #[must_use]
-    pub fn finish(self) -> Schemas {
+    pub fn finish(mut self) -> Schemas {
         let mut schemas = Schemas {
             counts: Counts {
                 dropped: self.dropped,
@@ -336,17 +337,18 @@ impl Collector {
             ..Schemas::default()
         };
         let mut maps = Maps::default();
-        let mut payloads: Vec<_> = self.maps.iter().collect();
-        payloads.sort_unstable_by_key(|(_, number)| **number);
+        // What was gathered is freed as it is read, so that it does not lie beside what is made of it.
+        let mut payloads: Vec<_> = std::mem::take(&mut self.maps).into_iter().collect();
+        payloads.sort_unstable_by_key(|(_, number)| *number);
         for (payload, _) in payloads {
-            match maps.add(payload) {
+            match maps.add(&payload) {
                 Ok(added) => schemas.counts.maps += usize::from(added),
                 Err(why) => schemas.defect(Defect::Map(why)),
             }
         }
         let mut providers: BTreeMap<Guid, Provider> = BTreeMap::new();
-        for (key, payload) in &self.events {
-            match event_info::event_info(payload, &|guid, name| maps.get(guid, name)) {
+        while let Some((key, payload)) = self.events.pop_first() {
+            match event_info::event_info(&payload, &|guid, name| maps.get(guid, name)) {
                 Ok(info) => {
                     schemas.counts.events += 1;
                     add_event(providers.entry(info.provider).or_default(), info);

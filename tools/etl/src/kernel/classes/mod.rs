@@ -17,7 +17,7 @@ use etw_wire::Guid;
 use super::descriptor::{Class, Event, Layout, Type};
 
 /// All classes.
-static CLASSES: [&Class; 32] = [
+static CLASSES: [&Class; 33] = [
     &session::EVENT_TRACE,
     &session::EVENT_METADATA,
     &storage::DISK_IO,
@@ -31,6 +31,7 @@ static CLASSES: [&Class; 32] = [
     &storage::REGISTRY,
     &session::DEBUG_PRINT,
     &session::SYSTEM_CONFIG,
+    &session::SYSTEM_CONFIG_EX,
     &session::WNF,
     &session::POOL,
     &performance::PERF_INFO,

@@ -198,6 +198,55 @@ pub const EVENT_TRACE: Class = Class {
     ],
 };
 
+/// The configuration of the machine, as xperf and `PerfView` add it when they merge a trace
+/// (ETL-14.10). Their decoders read all versions alike.
+pub const SYSTEM_CONFIG_EX: Class = Class {
+    guid: GuidOf::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0),
+    name: "SystemConfigEx",
+    group: None,
+    events: &[
+        e(
+            32,
+            "BuildInfo",
+            &[versions(
+                0,
+                u8::MAX,
+                &[
+                    f("InstallDate", FileTime),
+                    f("BuildLab", Utf16),
+                    f("ProductName", Utf16),
+                ],
+            )],
+        ),
+        e(
+            33,
+            "SystemPaths",
+            &[versions(
+                0,
+                u8::MAX,
+                &[
+                    f("SystemDirectory", Utf16),
+                    f("SystemWindowsDirectory", Utf16),
+                ],
+            )],
+        ),
+        e(
+            34,
+            "UnknownVolume",
+            &[versions(0, u8::MAX, &[f("VolumeName", Utf16)])],
+        ),
+        e(
+            35,
+            "VolumeMapping",
+            &[versions(
+                0,
+                u8::MAX,
+                &[f("NtPath", Utf16), f("DosPath", Utf16)],
+            )],
+        ),
+    ],
+};
+
 /// The configuration of the machine.
 pub const SYSTEM_CONFIG: Class = Class {
     guid: GuidOf::from_u128(0x0185_3a65_418f_4f36_aefc_dc0f_1d2f_d235),
