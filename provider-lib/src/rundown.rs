@@ -347,15 +347,17 @@ mod tests {
             assert!(rundown.enter().is_none());
             rundown.open();
             let pauses = Cell::new(0);
-            let pass = RefCell::new(rundown.enter_fast());
-            assert!(pass.borrow().is_some());
+            let entered = RefCell::new([rundown.enter_fast(), rundown.enter_fast()]);
+            assert!(entered.borrow().iter().all(Option::is_some));
             rundown.close(|| {
                 pauses.set(pauses.get() + 1);
-                if pauses.get() == 3 {
-                    *pass.borrow_mut() = None;
+                match pauses.get() {
+                    3 => entered.borrow_mut()[0] = None,
+                    5 => entered.borrow_mut()[1] = None,
+                    _ => {}
                 }
             });
-            assert_eq!(pauses.get(), 3, "{N} stripes");
+            assert_eq!(pauses.get(), 5, "{N} stripes");
             assert!(rundown.enter_fast().is_none());
         }
         check::<1>();

@@ -430,6 +430,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_type_with_a_reference_or_a_lifetime_borrows() {
+        for scalar in Scalar::ALL {
+            let rust = scalar.row().rust;
+            let is_borrowed = rust.starts_with('&') || rust.ends_with("<'_>");
+            assert_eq!(scalar.borrows(), is_borrowed, "{rust}");
+        }
+    }
+
+    #[test]
     fn every_row_is_complete() {
         for scalar in Scalar::ALL {
             let row = scalar.row();
