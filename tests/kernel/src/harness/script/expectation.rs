@@ -103,8 +103,18 @@ impl Expectation {
 fn is_equal(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Text(text) => text == wanted,
-        Value::Named { value, name } => {
-            **name == *wanted || number(wanted) == Some((*value).into())
+        Value::Named {
+            value,
+            name,
+            signed,
+        } => {
+            let is_number = number(wanted)
+                == Some(if *signed {
+                    value.cast_signed().into()
+                } else {
+                    (*value).into()
+                });
+            **name == *wanted || is_number
         }
         Value::Int(value) => number(wanted) == Some((*value).into()),
         Value::UInt(value)
@@ -132,4 +142,22 @@ fn number(text: &str) -> Option<i128> {
         |digits| i128::from_str_radix(digits, 16).ok(),
     );
     digits.and_then(|number: i128| number.checked_mul(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_with_a_name_is_equal_to_either_and_may_be_negative() {
+        let named = |signed| Value::Named {
+            value: u64::MAX,
+            name: "None".into(),
+            signed,
+        };
+        assert!(is_equal(&named(true), "None") && is_equal(&named(true), "-1"));
+        assert!(!is_equal(&named(true), "18446744073709551615"));
+        assert!(is_equal(&named(false), "18446744073709551615"));
+        assert!(!is_equal(&named(false), "-1"));
+    }
 }
