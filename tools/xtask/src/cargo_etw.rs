@@ -28,9 +28,14 @@ pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
 
 /// Returns a `cargo etw` command about the sample driver.
 pub fn for_sample<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+    for_package(DRIVER.0, words)
+}
+
+/// Returns a `cargo etw` command about a driver of this workspace.
+pub fn for_package<S: AsRef<OsStr>>(package: &str, words: impl IntoIterator<Item = S>) -> Command {
     let mut command = command(words);
     command
-        .args(["--package", DRIVER.0, "--manifest-path"])
+        .args(["--package", package, "--manifest-path"])
         .arg(root().join("Cargo.toml"));
     command
 }

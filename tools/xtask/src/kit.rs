@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use zip::ZipArchive;
 
 use crate::{
-    cargo_etw, client, package,
+    build::QUESTIONS,
+    cargo_etw, client,
+    package::{self, QUESTIONS_HARDWARE_ID},
     process::{root, target},
     progress::step,
     sample::{DRIVER, HARDWARE_ID, PROVIDER},
@@ -52,6 +54,8 @@ pub struct Contents {
     pub catalog_2: Option<PathBuf>,
     /// The same driver as the WDK packages it.
     pub wdk: Option<PathBuf>,
+    /// The package of the driver that asks Windows questions.
+    pub probe: Option<PathBuf>,
     /// The user-mode client.
     pub client: Option<PathBuf>,
 }
@@ -96,6 +100,19 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             put_package(from, &out.join(to))?;
         }
     }
+    // A package of one's own may be for another processor than that of `cargo xtask package`.
+    let probe = contents.probe.clone().or_else(|| {
+        let made = package::archive_of_questions();
+        (contents.package.is_none() && made.exists()).then_some(made)
+    });
+    let probe = match probe {
+        Some(from) => {
+            let folder = out.join("probe");
+            put_package(&from, &folder)?;
+            driver(QUESTIONS.1, QUESTIONS_HARDWARE_ID, &folder)?
+        }
+        None => Value::Null,
+    };
     let client = put_client(contents, &folder)?;
     let scripts = root().join("tests/windows");
     for (_, stage, ..) in STAGES.into_iter().chain([("", "common", 0, false)]) {
@@ -109,20 +126,12 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     let traffic: Value = parse(&read(&scripts.join("traffic.json"))?, "traffic.json")?;
     let recipes = expected(&parse(recipes, "the recipes")?, &traffic)?;
     write(&out.join("recipes.json"), text(&recipes).as_bytes())?;
-    let certificate = find(&folder, "cer")?;
     let plan = json!({
         "version": 1,
-        "driver": {
-            "name": name,
-            "service": name,
-            "hardware_id": HARDWARE_ID,
-            "inf": format!("{name}.inf"),
-            "sys": format!("{name}.sys"),
-            "certificate": certificate,
-        },
+        "driver": driver(name, HARDWARE_ID, &folder)?,
         "provider": { "name": PROVIDER.0, "guid": PROVIDER.1 },
         "client": client,
-        "probe": Value::Null,
+        "probe": probe,
         "stages": STAGES.map(|(leg, stage, minutes, is_risky)| json!({
             "leg": leg,
             "name": stage,
@@ -132,6 +141,18 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         })),
     });
     write(&out.join(PLAN), text(&plan).as_bytes())
+}
+
+/// Returns what the plan says of a driver, whose package is in a folder.
+fn driver(name: &str, hardware_id: &str, package: &Path) -> Result<Value> {
+    Ok(json!({
+        "name": name,
+        "service": name,
+        "hardware_id": hardware_id,
+        "inf": format!("{name}.inf"),
+        "sys": format!("{name}.sys"),
+        "certificate": find(package, "cer")?,
+    }))
 }
 
 /// Puts the client into the kit: the named one, or that of the package. Returns its place.
@@ -277,6 +298,7 @@ mod tests {
             package: Some(package.clone()),
             catalog_2: Some(package),
             wdk: None,
+            probe: None,
             client: None,
         }
     }
@@ -321,6 +343,24 @@ mod tests {
         // A second kit does not mix with the first.
         let error = make(&contents, RECIPES.as_bytes()).unwrap_err();
         assert!(error.to_string().contains("is not empty"), "{error}");
+    }
+
+    #[test]
+    fn a_kit_with_a_probe_names_its_driver() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut contents = contents(folder.path());
+        let probe = folder.path().join("probe");
+        for name in ["etw_questions_driver.inf", "etw_questions_driver.cer"] {
+            write(&probe.join(name), b"").unwrap();
+        }
+        contents.probe = Some(probe);
+        make(&contents, RECIPES.as_bytes()).unwrap();
+        let plan = parse(&read(&contents.out.join(PLAN)).unwrap(), PLAN).unwrap();
+        assert_eq!(plan["probe"]["service"], "etw_questions_driver");
+        assert_eq!(plan["probe"]["hardware_id"], r"Root\EtwQuestionsDriver");
+        assert_eq!(plan["probe"]["certificate"], "etw_questions_driver.cer");
+        let inf = contents.out.join("probe/etw_questions_driver.inf");
+        assert!(inf.is_file(), "{}", inf.display());
     }
 
     #[test]

@@ -92,6 +92,11 @@ fn kit_chore() -> Command {
              package`, if `--package` is not given]",
         ))
         .arg(package("wdk", "The same driver as the WDK packages it"))
+        .arg(package(
+            "probe",
+            "The package of the driver that asks questions [default: that of `cargo xtask package`, \
+             if `--package` is not given]",
+        ))
         .arg(
             Arg::new("client")
                 .long("client")
@@ -439,6 +444,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 package: path("package"),
                 catalog_2: path("catalog-2"),
                 wdk: path("wdk"),
+                probe: path("probe"),
                 client: path("client"),
             })
         }

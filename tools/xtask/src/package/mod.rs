@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use driver_build::toolchain::{Machine, Toolchain};
 
 use crate::{
-    build::{self, Profile},
+    build::{self, Profile, QUESTIONS},
     cargo_etw, client,
     packages::{self, Program},
     process::{output_of, root, target},
@@ -40,7 +40,11 @@ pub fn missing_packages() -> Vec<&'static str> {
     TOOLS.iter().filter_map(Program::missing).collect()
 }
 
-/// Runs `cargo xtask package`: builds the package, and a second one whose catalog has version 2.
+/// The hardware id of the device whose driver asks questions.
+pub const QUESTIONS_HARDWARE_ID: &str = r"Root\EtwQuestionsDriver";
+
+/// Runs `cargo xtask package`: builds the package, a second one whose catalog has version 2, and that
+/// of the driver that asks Windows questions.
 pub fn run() -> Result<()> {
     let toolchain = step("Finding the cross toolchain", || {
         Toolchain::find_or_install(Machine::X64)
@@ -55,9 +59,19 @@ pub fn run() -> Result<()> {
     let image = step("Building the driver", || {
         build::build(&toolchain, DRIVER, Profile::Release)
     })?;
+    let questions = step("Building the driver that asks questions", || {
+        build::build(&toolchain, QUESTIONS, Profile::Release)
+    })?;
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let (package, _) = QUESTIONS;
+    let mut command = cargo_etw::for_package(package, ["package"]);
+    command.args(["--hardware-id", QUESTIONS_HARDWARE_ID]);
+    command.args(["--description", "wdk-etw questions device"]);
+    command.arg("--image").arg(&questions);
+    command.arg("--out").arg(archive_of_questions());
+    cargo_etw::run(command.arg("--certificate").arg(&folder))?;
     // The first one is printed last: it is the one to use.
     for (catalog, archive) in [("2", archive_with_catalog_2()), ("1", archive())] {
         let texts = root().join(PACKAGE_FILES);
@@ -84,8 +98,16 @@ pub fn archive_with_catalog_2() -> PathBuf {
     archive_named("x64-catalog-2")
 }
 
+/// Returns the path of the package of the driver that asks questions.
+pub fn archive_of_questions() -> PathBuf {
+    archive_of(QUESTIONS.1, "x64")
+}
+
 fn archive_named(suffix: &str) -> PathBuf {
-    let (_, service) = DRIVER;
+    archive_of(DRIVER.1, suffix)
+}
+
+fn archive_of(service: &str, suffix: &str) -> PathBuf {
     let version = env!("CARGO_PKG_VERSION");
     target()
         .join("package")
