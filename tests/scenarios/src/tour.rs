@@ -6,8 +6,8 @@ use std::{
 };
 
 use etw_sample_interface::{
-    IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, Statistics, TimerControl,
-    keyword,
+    IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, MAX_RECORDED,
+    NotificationRecord, Registration, Statistics, TimerControl, keyword, outcome,
 };
 use etw_testkernel::{
     Completion, EnableParameters, File, Guid, Identity, Kernel, KernelError, NtStatus,
@@ -240,17 +240,34 @@ fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
     let answer = handle.device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())?;
     expect("IOCTL_GET_STATISTICS", &NtStatus::SUCCESS, &answer.status)?;
     let counted = Statistics::read_from_bytes(&answer.output).unwrap_or_default();
+    // Two sessions have enabled the provider, the first before it was registered.
+    let notified = |during_registration| NotificationRecord {
+        recorded: 1,
+        during_registration,
+        control_code: 1,
+        level: u32::from(VERBOSE),
+        match_any: u64::MAX,
+        ..NotificationRecord::default()
+    };
+    let mut first_notifications = [NotificationRecord::default(); MAX_RECORDED];
+    for (record, during_registration) in first_notifications.iter_mut().zip([1, 0]) {
+        *record = notified(during_registration);
+    }
     expect(
         "the device's counters",
         &Statistics {
             bytes_read: 11,
             bytes_written: 15,
             timer_ticks: 3,
-            // Two sessions have enabled the provider, the first before it was registered.
             notifications: 2,
             enabled: 1,
             level: u32::from(VERBOSE),
             match_any: u64::MAX,
+            registration: Registration {
+                outcome: outcome::COMPLETE,
+                ..Registration::default()
+            },
+            first_notifications,
             ..Statistics::default()
         },
         &counted,

@@ -60,8 +60,8 @@ pub fn write_manifest(only_check: bool) -> Result<()> {
 /// `manifest check`: compares a declaration or manifest, or that of the sample driver, with an
 /// older one.
 pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
-    let mut command = for_sample(["manifest", "check", "--base"]);
-    run(command.arg(base).args(now))
+    let mut command = for_sample(["manifest", "check"]);
+    run(command.arg("--base").arg(base).args(now))
 }
 
 /// `manifest compile`: compiles a manifest or a declaration to resources.
@@ -94,8 +94,8 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
     // The instructions and the profile are written, too, and not used.
     let folder = out.with_extension("");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut command = for_sample(["recipes", "--session", SESSION, "--data"]);
-    command.arg(out);
+    let mut command = for_sample(["recipes", "--session", SESSION]);
+    command.arg("--data").arg(out);
     command.arg("--text").arg(folder.join("tracing.md"));
     let profile = format!("{}.wprp", DRIVER.1);
     command.arg("--profile").arg(folder.join(profile));

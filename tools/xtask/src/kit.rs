@@ -69,6 +69,21 @@ pub fn run(contents: &Contents) -> Result<()> {
     Ok(())
 }
 
+/// Makes a kit of the packages that were built last, for `cargo xtask test`.
+pub fn check() -> Result<()> {
+    let out = target().join("kit-test");
+    if out.exists() {
+        fs::remove_dir_all(&out).with_context(|| format!("cannot remove {}", out.display()))?;
+    }
+    run(&Contents {
+        out,
+        package: None,
+        catalog_2: None,
+        wdk: None,
+        client: None,
+    })
+}
+
 /// Makes the kit; `recipes` is what `cargo etw recipes --data` wrote.
 fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     let out = &contents.out;

@@ -12,7 +12,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, lint, lock_files, modules, oldest_rust,
+    fuzz, goldens, kit, lint, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{step, step_with_output},
@@ -251,7 +251,8 @@ pub fn run(deep: bool) -> Result<()> {
             check_sources(tools.client, &mut not_run)?;
             step("Building the driver package", || {
                 run_quietly(&mut cargo(&["make", "package"]))
-            })
+            })?;
+            kit::check()
         },
         || check_drivers(&tools),
     )?;
