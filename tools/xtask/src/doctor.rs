@@ -6,7 +6,9 @@ use anyhow::{Result, bail, ensure};
 
 use driver_build::toolchain::{self, Machine, Rust, Toolchain};
 
-use crate::{client, environment::ORACLES, package, packages, process::output_of, progress::step};
+use crate::{
+    client, environment::ORACLES, guest, package, packages, process::output_of, progress::step,
+};
 
 /// A tool that the commands need.
 struct Finding {
@@ -56,6 +58,11 @@ fn examine() -> Vec<Finding> {
             what: "Wine",
             needed_by: "test",
             found: client::wine(),
+        },
+        Finding {
+            what: "QEMU and stand-in guest",
+            needed_by: "vm, test",
+            found: guest::version(),
         },
         Finding {
             what: "signing tools",
@@ -108,6 +115,7 @@ pub fn install() -> Result<Tools> {
     missing.extend(client::missing_packages(client.unwrap_or(Rust::Current)));
     missing.extend(ORACLES.missing_packages());
     missing.extend(packages::BROWSER.missing());
+    missing.extend(guest::missing_packages());
     failures.keep(packages::may_install(&missing));
     // Packages are installed only when all of them can be.
     failures.check()?;
@@ -118,6 +126,7 @@ pub fn install() -> Result<Tools> {
     failures.keep(step("Installing the third-party decoders", || {
         ORACLES.install()
     }));
+    failures.keep(step("Fetching the stand-in guest", guest::fetch));
     failures.keep(step("Installing cargo-make", packages::install_cargo_make));
     failures.check()?;
     let (Some(x64), Some(arm64), Some(client)) = (x64, arm64, client) else {

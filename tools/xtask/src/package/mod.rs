@@ -66,13 +66,17 @@ pub fn run() -> Result<()> {
     command.arg("--text").arg(texts.join("install.cmd"));
     command.arg("--notes").arg(texts.join("notes.txt"));
     command.arg("--file").arg(client);
-    let (_, service) = DRIVER;
-    let archive = archive(service, env!("CARGO_PKG_VERSION"));
-    command.arg("--out").arg(archive);
+    command.arg("--out").arg(path());
     cargo_etw::run(command.arg("--certificate").arg(folder))
 }
 
-/// Returns the path of the package.
+/// Returns the path of the sample driver's package.
+pub fn path() -> PathBuf {
+    let (_, service) = DRIVER;
+    archive(service, env!("CARGO_PKG_VERSION"))
+}
+
+/// Returns the path of a package.
 fn archive(service: &str, version: &str) -> PathBuf {
     target()
         .join("package")
