@@ -1,6 +1,6 @@
 //! The answer file of Windows Setup, and the CD that has it.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 use sha2::{Digest as _, Sha256};
 
@@ -10,7 +10,7 @@ use crate::{
     kit::windows_lines,
 };
 
-/// The answer file, with a word in braces for what differs.
+/// The answer file, with a word between at signs for what differs.
 const TEMPLATE: &str = include_str!("../../../tests/windows/unattended/autounattend.xml");
 /// The disk's partitions for UEFI.
 const DISK_UEFI: &str = include_str!("../../../tests/windows/unattended/disk-uefi.xml");
@@ -169,9 +169,9 @@ impl Answer {
         let is_11 = self.windows == Windows::Windows11;
         let only = |text: &'static str, is_wanted: bool| if is_wanted { text } else { "" };
         let blocks = [
-            ("{disk}", disk),
-            ("{lab}", only(LAB, is_11)),
-            ("{no-network}", only(NO_NETWORK, is_11)),
+            ("@disk@", disk),
+            ("@lab@", only(LAB, is_11)),
+            ("@no-network@", only(NO_NETWORK, is_11)),
         ];
         let mut text = TEMPLATE.to_owned();
         for (word, block) in blocks {
@@ -179,9 +179,9 @@ impl Answer {
             text = text.replace(&format!("{word}\n"), block);
         }
         Ok(text
-            .replace("{partition}", partition)
-            .replace("{index}", &self.index.to_string())
-            .replace("{language}", &self.language))
+            .replace("@partition@", partition)
+            .replace("@index@", &self.index.to_string())
+            .replace("@language@", &self.language))
     }
 
     /// Returns the files of the answer CD.
@@ -219,5 +219,9 @@ impl Answer {
 /// Returns bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut text = String::new();
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }

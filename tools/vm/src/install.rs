@@ -327,7 +327,7 @@ fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
 
 /// Locks a base image's folder against other processes.
 fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
-    const PATIENCE: Duration = Duration::from_secs(3 * 3600);
+    const PATIENCE: Duration = Duration::from_hours(3);
     let lock = OpenOptions::new()
         .write(true)
         .create(true)

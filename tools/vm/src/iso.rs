@@ -212,7 +212,7 @@ fn join(folder: &str, name: &str) -> String {
     }
 }
 
-fn sectors(bytes: usize) -> usize {
+const fn sectors(bytes: usize) -> usize {
     bytes.div_ceil(SECTOR)
 }
 

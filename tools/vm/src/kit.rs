@@ -1,6 +1,7 @@
 //! The kit: what a machine gets on a CD to run its stages.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -79,18 +80,17 @@ pub fn stage_names() -> Vec<&'static str> {
 pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
     let is_named = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let needs_driver = only.iter().any(|one| NEED_DRIVER.contains(&one.as_str()));
+    let has_any_leg = only.is_empty() || leg.is_some();
     let chosen: Vec<Stage> = STAGES
         .iter()
         .filter(|(of, ..)| leg.is_none_or(|leg| leg == *of))
         .filter(|(_, name, ..)| {
             is_named(name)
-                || *name == "install" && needs_driver
-                || *name == VERIFIER && leg.is_some()
+                || (*name == "install" && needs_driver)
+                || (*name == VERIFIER && leg.is_some())
         })
         // A named stage runs in the plain leg if no leg is named.
-        .filter(|(of, name, ..)| {
-            only.is_empty() || leg.is_some() || *of == PLAIN || *name == VERIFIER
-        })
+        .filter(|(of, name, ..)| has_any_leg || *of == PLAIN || *name == VERIFIER)
         .map(|(leg, stage, minutes, is_risky)| Stage {
             id: StageId {
                 leg: (*leg).to_owned(),
@@ -187,12 +187,13 @@ impl Contents {
                 "risky": stage.is_risky,
             }));
             // The agent is a batch file and cannot read JSON.
-            lines.push_str(&format!(
+            let _ = write!(
+                lines,
                 "{:02} {} {name} {minutes} {} stages\\{script}\r\n",
                 number + 1,
                 stage.id.leg,
                 u8::from(stage.is_risky),
-            ));
+            );
         }
         for (name, contents) in scripts {
             files.insert(format!("stages/{name}"), contents);
@@ -292,7 +293,11 @@ fn script<'a>(scripts: &'a [(String, Vec<u8>)], stage: &str) -> Option<&'a str> 
     };
     let mut names: Vec<&str> = scripts.iter().map(|(name, _)| name.as_str()).collect();
     names.retain(|name| of_stage(name));
-    names.sort_by_key(|name| !name.ends_with(".ps1"));
+    names.sort_by_key(|name| {
+        Path::new(name)
+            .extension()
+            .is_none_or(|extension| extension != "ps1")
+    });
     names.first().copied()
 }
 

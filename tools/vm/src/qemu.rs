@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     fs::{self, File},
-    io::{Read as _, Seek as _, SeekFrom},
+    io::Read as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
@@ -313,7 +313,7 @@ pub struct Running {
 /// Starts QEMU with a QMP socket, and connects to it.
 fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
     /// QEMU loads from a slow disk, and the host has other work.
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_mins(1);
     interrupt::catch();
     let folder = TempDir::with_prefix("etw-vm-")
         .map_err(file("create a folder in", &std::env::temp_dir()))?;
@@ -341,10 +341,9 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
         command: format!("{command:?}"),
     };
     let qmp = loop {
-        match Qmp::connect(&socket) {
-            Ok(Some(qmp)) => break qmp,
-            // An answer that fails is followed by the process's end.
-            Ok(None) | Err(_) => {}
+        // An answer that fails is followed by the process's end.
+        if let Ok(Some(qmp)) = Qmp::connect(&socket) {
+            break qmp;
         }
         if let Ok(Some(status)) = child.try_wait() {
             return Err(failed(status.to_string()));
@@ -404,8 +403,7 @@ impl Running {
         };
         let mut bytes = Vec::new();
         serial
-            .seek(SeekFrom::Current(0))
-            .and_then(|_| serial.read_to_end(&mut bytes))
+            .read_to_end(&mut bytes)
             .map_err(file("read", Path::new("the serial log")))?;
         Ok(self.lines.push(&bytes))
     }
@@ -473,7 +471,7 @@ impl Running {
     ///
     /// [`Error::Control`] if QEMU is still there; dropping it ends it by force.
     pub fn quit(mut self) -> Result<()> {
-        const PATIENCE: Duration = Duration::from_secs(60);
+        const PATIENCE: Duration = Duration::from_mins(1);
         // QEMU may close the connection before it answers.
         let _ = self.execute("quit", &json!({}));
         let until = Instant::now() + PATIENCE;

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An event that QEMU reported.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The event's name, such as `RESET`.
     pub name: String,

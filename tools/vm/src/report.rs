@@ -1,6 +1,6 @@
 //! The result of a run: a table for people, JSON for programs.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use comfy_table::{Table, presets};
 use serde_json::{Value, json};
@@ -109,15 +109,15 @@ impl Report {
                 &reason,
             ]);
         }
-        let mut text: String = table
-            .lines()
-            .map(|line| format!("{}\n", line.trim_end()))
-            .collect();
+        let mut text = String::new();
+        for line in table.lines() {
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
         for note in &self.notes {
-            text.push_str(&format!("note: {note}\n"));
+            let _ = writeln!(text, "note: {note}");
         }
         if let Some(reason) = &self.ended_early {
-            text.push_str(&format!("the run ended early: {reason}\n"));
+            let _ = writeln!(text, "the run ended early: {reason}");
         }
         text
     }

@@ -248,7 +248,7 @@ struct Progress<'a> {
 impl<'a> Progress<'a> {
     fn new(plan: &[Stage], slow: u32, tell: &'a dyn Fn(&str)) -> Self {
         /// After a stage's time, the agent ends it, and says so.
-        const GRACE: Duration = Duration::from_secs(120);
+        const GRACE: Duration = Duration::from_mins(2);
         let stages = plan
             .iter()
             .map(|stage| State {
@@ -372,11 +372,9 @@ impl<'a> Progress<'a> {
             let (outcome, dump) = with_dump(outcome, &folder, &mut notes);
             if let Some(dump) = dump {
                 reason = Some(match (outcome, reason) {
-                    // QEMU and the dump tell the same bugcheck.
-                    (Outcome::Bugcheck, Some(reason)) if reason == dump => reason,
-                    (Outcome::Bugcheck, _) => dump,
+                    // QEMU and the dump tell the same bugcheck, or only the dump does.
+                    (Outcome::Bugcheck, _) | (_, None) => dump,
                     (_, Some(reason)) => format!("{reason}; its dump: {dump}"),
-                    (_, None) => dump,
                 });
             }
             rows.push(Row {

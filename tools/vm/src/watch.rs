@@ -92,7 +92,7 @@ impl std::fmt::Display for Ending {
 }
 
 /// Something that happened in a machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The guest said something.
     Message(Message),
