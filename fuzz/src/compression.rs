@@ -7,9 +7,10 @@ use crate::text::sentence;
 /// The size of the longest result in bytes; a larger one would find nothing new.
 const MAX_SIZE: usize = 0x2_0000;
 
-/// Checks that a block yields at most the expected size, that what it yields can be compressed and
-/// decompressed again, and that the input itself can be. The first three bytes are the expected
-/// size. Returns the number of bytes that the block yields.
+/// Checks what a block yields, and that it survives a round trip.
+///
+/// The block yields at most the expected size, which the first three bytes are. What it yields, and
+/// the input itself, can be compressed and decompressed again. Returns the number of bytes that the block yields.
 ///
 /// # Errors
 /// Fails with the text of the error if the block is rejected.

@@ -241,10 +241,10 @@ fn check_stream(data: &[u8], trace: &Trace) {
         let mut events: Vec<_> = trace.events().collect();
         events.sort_by_key(|event| event.record.timestamp);
         let events: Vec<_> = events.iter().map(|event| event.offset).collect();
-        let all: Vec<_> = found.iter().map(|(_, offset)| *offset).collect();
+        let all = found.iter().map(|(_, offset)| *offset);
         let among = |offset: &u64| trace.events().any(|event| event.offset == *offset);
         if events.len() <= PRINTED {
-            let all: Vec<_> = all.into_iter().filter(among).collect();
+            let all: Vec<_> = all.filter(among).collect();
             assert_eq!(all, events);
         }
     }

@@ -16,9 +16,10 @@ const CLOCK: Clock = Clock {
     start_time: FileTime::from_raw(134_117_966_450_000_000),
 };
 
-/// Checks that the bytes that no field has are the end of the record, that values can be shown, that
-/// a second decoding yields the same, and that names and stacks can be made of it. Returns the number
-/// of fields.
+/// Checks that a record is decoded without a loss, and returns the number of fields.
+///
+/// The bytes that no field has are the end of the record, values can be shown, a second decoding yields
+/// the same, and names and stacks can be made of it.
 ///
 /// # Errors
 /// Fails with the text of the first problem, or if the bytes are not a record.

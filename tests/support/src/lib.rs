@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `WDK_ETW_PYTHON` | the Python interpreter that has the third-party readers | `cargo xtask test` |
 //! | `WDK_ETW_DRIVERS` | the drivers that were built | `cargo xtask test` |
+//! | `WDK_ETW_GUEST` | the guest that stands in for Windows in virtual machines | `cargo xtask test` |
 //! | `WDK_ETW_BROWSER` | the browser that pages are tested in | `cargo xtask test` |
 //! | `WDK_ETW_WINE` | the program that runs Windows programs | `cargo xtask test` |
 //! | `WDK_ETW_GOLDENS` | files of published packages, from mc.exe | `cargo xtask test` |

@@ -29,6 +29,7 @@ pub fn command() -> Command {
                 .subcommand(inf::command())
                 .subcommand(recipes::command())
                 .subcommand(package::command())
+                .subcommand(vm())
                 .subcommand(doctor::command())
                 .subcommand(completions::command()),
         )
@@ -118,6 +119,18 @@ fn run() -> Command {
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run() -> Command {
     Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
+}
+
+/// Returns the command line of `cargo etw vm`.
+#[cfg(unix)]
+fn vm() -> Command {
+    crate::vm::command()
+}
+
+/// Returns the command line of `cargo etw vm` where it cannot run anything.
+#[cfg(not(unix))]
+fn vm() -> Command {
+    Command::new("vm").about("Run a driver's test stages on Windows in QEMU; needs Linux")
 }
 
 /// The names of the arguments that say what to build and how.

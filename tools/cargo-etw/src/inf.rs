@@ -460,6 +460,47 @@ pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> 
     Ok(inf)
 }
 
+/// Returns the hardware ids that a file lists.
+pub fn hardware_ids(inf: &Inf) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    let manufacturers = inf
+        .section("Manufacturer")
+        .into_iter()
+        .flat_map(|one| &one.entries);
+    for manufacturer in manufacturers {
+        for decoration in manufacturer.values.iter().skip(1) {
+            let models = inf.section(&format!("{}.{decoration}", manufacturer.value(0)));
+            for id in models
+                .into_iter()
+                .flat_map(|one| &one.entries)
+                .flat_map(|model| model.values.iter().skip(1))
+            {
+                if !id.is_empty() && !ids.iter().any(|known| known.eq_ignore_ascii_case(id)) {
+                    ids.push(id.clone());
+                }
+            }
+        }
+    }
+    ids
+}
+
+/// Returns the services that an INF file adds.
+#[cfg(unix)]
+pub fn services(inf: &Inf) -> Vec<String> {
+    let entries = inf.sections().iter().flat_map(|section| &section.entries);
+    let is_service = |entry: &&inf::Entry| {
+        let key = entry.key.as_deref();
+        key.is_some_and(|key| key.eq_ignore_ascii_case("AddService"))
+    };
+    let mut names: Vec<String> = entries
+        .filter(is_service)
+        .map(|entry| entry.value(0).to_owned())
+        .filter(|name| !name.is_empty())
+        .collect();
+    names.dedup();
+    names
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

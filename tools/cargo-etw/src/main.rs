@@ -17,6 +17,8 @@ mod recipes;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod run;
 mod source;
+#[cfg(unix)]
+mod vm;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -44,8 +46,9 @@ fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
-        // The one command that succeeds or fails by what it finds.
+        // The commands that succeed or fail by what they find.
         ("run", matches) => run_driver(matches),
+        ("vm", matches) => run_vm(matches),
         (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -58,6 +61,16 @@ fn run_driver(matches: &ArgMatches) -> Result<ExitCode> {
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run_driver(_: &ArgMatches) -> Result<ExitCode> {
     bail!("cannot run a driver on this system: the stand-in kernel requires x86-64 Linux")
+}
+
+#[cfg(unix)]
+fn run_vm(matches: &ArgMatches) -> Result<ExitCode> {
+    vm::run(matches)
+}
+
+#[cfg(not(unix))]
+fn run_vm(_: &ArgMatches) -> Result<ExitCode> {
+    bail!("cannot run a virtual machine on this system: QEMU is controlled through Unix sockets")
 }
 
 fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {

@@ -26,7 +26,7 @@ use driver_build::progress::step;
 use crate::{
     at_hand::{self, AtHand, Declaration},
     build,
-    inf::{check_text, description, driver_version, expected, framework, stamped},
+    inf::{check_text, description, driver_version, expected, framework, hardware_ids, stamped},
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},
     recipes::{Traced, profile_of},
@@ -321,30 +321,6 @@ fn check_imports(image: &[u8], path: &Path) {
             libraries.join(" and ")
         );
     }
-}
-
-/// Returns the hardware ids that a file lists.
-fn hardware_ids(inf: &Inf) -> Vec<String> {
-    let mut ids: Vec<String> = Vec::new();
-    let manufacturers = inf
-        .section("Manufacturer")
-        .into_iter()
-        .flat_map(|one| &one.entries);
-    for manufacturer in manufacturers {
-        for decoration in manufacturer.values.iter().skip(1) {
-            let models = inf.section(&format!("{}.{decoration}", manufacturer.value(0)));
-            for id in models
-                .into_iter()
-                .flat_map(|one| &one.entries)
-                .flat_map(|model| model.values.iter().skip(1))
-            {
-                if !id.is_empty() && !ids.iter().any(|known| known.eq_ignore_ascii_case(id)) {
-                    ids.push(id.clone());
-                }
-            }
-        }
-    }
-    ids
 }
 
 /// A stamped INF file.

@@ -7,7 +7,8 @@ use anyhow::{Result, bail, ensure};
 use driver_build::toolchain::{self, Machine, Rust, Toolchain};
 
 use crate::{
-    client, environment::ORACLES, lint, package, packages, process::output_of, progress::step,
+    client, environment::ORACLES, guest, lint, package, packages, process::output_of,
+    progress::step,
 };
 
 /// A tool that the commands need.
@@ -65,6 +66,11 @@ fn examine() -> Vec<Finding> {
             found: client::wine(),
         },
         Finding {
+            what: "QEMU and stand-in guest",
+            needed_by: "vm, test",
+            found: guest::version(),
+        },
+        Finding {
             what: "signing tools",
             needed_by: "package, test",
             found: package::signer(),
@@ -115,6 +121,7 @@ pub fn install() -> Result<Tools> {
     missing.extend(client::missing_packages(client.unwrap_or(Rust::Current)));
     missing.extend(ORACLES.missing_packages());
     missing.extend(packages::BROWSER.missing());
+    missing.extend(guest::missing_packages());
     failures.keep(packages::may_install(&missing));
     // Packages are installed only when all of them can be.
     failures.check()?;
@@ -126,6 +133,7 @@ pub fn install() -> Result<Tools> {
         ORACLES.install()
     }));
     failures.keep(step("Installing the linters", lint::install));
+    failures.keep(step("Fetching the stand-in guest", guest::fetch));
     failures.keep(step("Installing cargo-make", packages::install_cargo_make));
     failures.check()?;
     let (Some(x64), Some(arm64), Some(client)) = (x64, arm64, client) else {

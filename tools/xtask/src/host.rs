@@ -18,7 +18,7 @@ enum Need {
 }
 
 /// Every command and its requirement.
-const CHORES: [(&str, Need); 19] = [
+const CHORES: [(&str, Need); 20] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
@@ -40,6 +40,7 @@ const CHORES: [(&str, Need); 19] = [
     ("recipes", Need::Nothing),
     ("reproducible", Need::Programs("symbolic links")),
     ("test", Need::StandInKernel),
+    ("vm", Need::StandInKernel),
     ("help", Need::Nothing),
 ];
 

@@ -80,8 +80,27 @@ pub fn check() -> Result<()> {
         package: None,
         catalog_2: None,
         wdk: None,
+        probe: None,
         client: None,
     })
+}
+
+/// Writes the guides' recipes with the number of events that each must record, and returns their
+/// file.
+pub fn write_recipes() -> Result<PathBuf> {
+    let data = target().join("kit-recipes.json");
+    cargo_etw::write_recipe_data(&data)?;
+    let out = target().join("recipes.json");
+    write(&out, text(&with_counts(&read(&data)?)?).as_bytes())?;
+    Ok(out)
+}
+
+/// Returns the recipes that `cargo etw recipes --data` wrote with the number of events that each must
+/// record.
+fn with_counts(recipes: &[u8]) -> Result<Value> {
+    let traffic = read(&root().join("tests/windows/traffic.json"))?;
+    let traffic: Value = parse(&traffic, "traffic.json")?;
+    expected(&parse(recipes, "the recipes")?, &traffic)
 }
 
 /// Makes the kit; `recipes` is what `cargo etw recipes --data` wrote.
@@ -138,8 +157,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
         write(&out.join("stages").join(script), text.as_bytes())?;
     }
-    let traffic: Value = parse(&read(&scripts.join("traffic.json"))?, "traffic.json")?;
-    let recipes = expected(&parse(recipes, "the recipes")?, &traffic)?;
+    let recipes = with_counts(recipes)?;
     write(&out.join("recipes.json"), text(&recipes).as_bytes())?;
     let plan = json!({
         "version": 1,

@@ -17,6 +17,7 @@ mod environment;
 mod fresh_machine;
 mod fuzz;
 mod goldens;
+mod guest;
 mod host;
 mod kit;
 mod lint;
@@ -36,9 +37,10 @@ mod sample;
 mod standin;
 mod test;
 mod tree;
+mod vm;
 mod windows;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
@@ -235,6 +237,20 @@ fn package_chores(command: Command) -> Command {
         .subcommand(kit_chore())
         .subcommand(
             Command::new("client").about("Build the sample driver's client, a Windows program"),
+        )
+        .subcommand(
+            Command::new("vm")
+                .about("Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")
+                .arg(
+                    Arg::new("arguments")
+                        .help("The arguments of `cargo etw vm`; --iso is required")
+                        .value_name("ARGUMENTS")
+                        .num_args(1..)
+                        .required(true)
+                        .trailing_var_arg(true)
+                        .allow_hyphen_values(true)
+                        .value_parser(value_parser!(OsString)),
+                ),
         )
 }
 
@@ -449,6 +465,10 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             })
         }
         "package" => package::run(),
+        "vm" => {
+            let words = arguments.get_many::<OsString>("arguments");
+            vm::run(&words.into_iter().flatten().cloned().collect::<Vec<_>>())
+        }
         "manifest" => run_manifest(arguments),
         "inf" => {
             let inf: PathBuf = required(arguments, "inf")?;

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result};
-pub use driver_build::packages::{Program, install, may_install};
+pub use driver_build::packages::{Program, candidate, install, may_install};
 
 use crate::process::{output_of, run_quietly};
 

@@ -12,7 +12,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, kit, lint, lock_files, modules, oldest_rust,
+    fuzz, goldens, guest, kit, lint, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target},
     progress::{step, step_with_output},
@@ -25,6 +25,9 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 
 /// The module that tests of unpublished samples are in.
 const SAMPLES: &str = "samples::";
+
+/// The module that tests which start the stand-in guest often are in. They run with `--deep`.
+const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
 const DRIVERS: [((&str, &str), Profile); 12] = [
@@ -143,6 +146,7 @@ fn host_test(arguments: &[&str]) -> Command {
         .args(arguments)
         .env("WDK_ETW_PYTHON", ORACLES.python())
         .env("WDK_ETW_DRIVERS", target().join("drivers"))
+        .env("WDK_ETW_GUEST", guest::folder())
         .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
         .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default());
     command
@@ -164,6 +168,8 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
             "--include-ignored",
             "--skip",
             BUILT_DRIVERS,
+            "--skip",
+            WHOLE,
         ]);
         if !has_samples {
             all.args(["--skip", SAMPLES]);
@@ -265,6 +271,10 @@ pub fn run(deep: bool) -> Result<()> {
         || test_beside(&tools),
     )?;
     if deep {
+        step_with_output("Testing cargo etw vm with the stand-in guest", || {
+            let arguments = ["--package", "cargo-etw", "--test", "vm", "--", "--ignored"];
+            process::run(host_test(&arguments).arg(WHOLE))
+        })?;
         deep::run()?;
     }
     for one in &not_run {

@@ -1,0 +1,479 @@
+//! `cargo etw vm`: installs Windows in QEMU without questions, and runs a driver's stages there.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command as Process, ExitCode},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use driver_package::inf::Inf;
+use etw_vm::{
+    accelerator,
+    answer::Windows,
+    install::{self, Installation},
+    kit::{self, Contents, Package},
+    qemu::{self, Accelerator, Settings},
+    run::{self, Run},
+};
+
+use crate::{
+    at_hand,
+    inf::{hardware_ids, services},
+    options::{flag, optional, path, required, several, text},
+};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Returns an argument with a number.
+fn number(name: &'static str, unit: &'static str, help: &'static str) -> Arg {
+    text(name, unit, help).value_parser(value_parser!(u32).range(1..))
+}
+
+/// Returns the command line.
+pub fn command() -> Command {
+    let command = Command::new("vm")
+        .about("Install Windows in QEMU without questions, and run a driver's test stages there")
+        .long_about(
+            "Install Windows in QEMU without questions, and run a driver's test stages there.\n\n\
+             The first run with an installation image installs it, and keeps the disk as a base \
+             image. Each run works on an overlay of it, and brings everything out that the stages \
+             leave. The exit code is 0 if every stage passed or was skipped, 1 if one did not, and 3 \
+             if the machine hung, was ended, or ended before its plan.",
+        )
+        .arg(
+            path(
+                "iso",
+                "FILE",
+                "The installation image: Windows 10 22H2, Windows 11 24H2, Windows Server 2022 or \
+                 2025, x64, evaluation images too",
+            )
+            .required(true),
+        )
+        .arg(
+            text(
+                "windows",
+                "NAME",
+                "The Windows that the image installs [default: told from the file's name]",
+            )
+            .value_parser(Windows::ALL.map(Windows::name)),
+        )
+        .arg(number(
+            "image",
+            "INDEX",
+            "The edition's index in the image [default: 1; for servers 2, the one with a desktop]",
+        ))
+        .arg(
+            text("language", "NAME", "The image's language").default_value("en-US"),
+        );
+    at_hand::arguments(machine(limits(stages(command))))
+}
+
+/// Adds the arguments about what runs.
+fn stages(command: Command) -> Command {
+    command
+        .arg(path(
+            "driver",
+            "PACKAGE",
+            "The driver's package: a folder or a .zip file with .sys, .inf, .cat and .cer [default: \
+             it is made, as by `cargo etw package`]",
+        ))
+        .arg(path(
+            "package-wdk",
+            "FOLDER",
+            "The same driver as the WDK packages it",
+        ))
+        .arg(path(
+            "probe",
+            "PACKAGE",
+            "The package of a driver that asks Windows questions",
+        ))
+        .arg(path("client", "FILE", "A program that uses the driver's device"))
+        .arg(path("recipes", "FILE", "The recipes of a guide, as data"))
+        .arg(path(
+            "stages",
+            "FOLDER",
+            "Other scripts for the stages: install.ps1 for the stage install",
+        ))
+        .arg(
+            text(
+                "only",
+                "STAGE",
+                "Only this stage, with `install` before it where it needs the driver; may be given \
+                 several times",
+            )
+            .action(ArgAction::Append)
+            .value_parser(kit::stage_names()),
+        )
+        .arg(
+            text(
+                "leg",
+                "LEG",
+                "Only the stages without, or only those with Driver Verifier [default: both]",
+            )
+            .value_parser([kit::PLAIN, kit::VERIFIER]),
+        )
+}
+
+/// Adds the arguments about the results and the times.
+fn limits(command: Command) -> Command {
+    command
+        .arg(
+            path(
+                "out",
+                "FOLDER",
+                "The folder for the results; those of a former run are replaced",
+            )
+            .default_value("vm-results"),
+        )
+        .arg(flag(
+            "keep",
+            "Keep the disks of the run",
+        ))
+        .arg(flag(
+            "connect",
+            "Show the machine and run no stages: to work with it by hand",
+        ))
+        .arg(flag("install-only", "Make the base image, and run nothing").conflicts_with("connect"))
+        .arg(number(
+            "timeout",
+            "MINUTES",
+            "How long the installation and the run may each take [default: from the plan]",
+        ))
+        .arg(number(
+            "silence",
+            "SECONDS",
+            "How long the machine may say nothing before it counts as hung [default: 360 in a run; six \
+             times as long without virtualization]",
+        ))
+}
+
+/// Adds the arguments about QEMU and its machine.
+fn machine(command: Command) -> Command {
+    command
+        .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))
+        .arg(
+            text(
+                "qemu-arg",
+                "ARGUMENT",
+                "An additional argument of QEMU; may be given several times",
+            )
+            .action(ArgAction::Append)
+            .allow_hyphen_values(true)
+            .value_parser(value_parser!(OsString)),
+        )
+        .arg(
+            text(
+                "accelerator",
+                "NAME",
+                "How processors run; auto is the first that runs a guest here",
+            )
+            .default_value("auto")
+            .value_parser(["auto", "kvm-hyperv", "kvm", "tcg"]),
+        )
+        .arg(
+            text("firmware", "NAME", "The machine's firmware")
+                .default_value("uefi")
+                .value_parser(["uefi", "bios"]),
+        )
+        .arg(number("processors", "N", "The number of processors").default_value("2"))
+        .arg(
+            number(
+                "memory",
+                "MIB",
+                "The memory; with 8192 and more, Windows may turn memory integrity on",
+            )
+            .default_value("4096"),
+        )
+        .arg(
+            number(
+                "disk",
+                "GIB",
+                "The size of the system disk, which grows as it is written",
+            )
+            .default_value("64"),
+        )
+        .arg(
+            number(
+                "results",
+                "MIB",
+                "The size of the disk for results, which grows as it is written",
+            )
+            .default_value("8192"),
+        )
+        .arg(path(
+            "images",
+            "FOLDER",
+            "The folder of base images [default: wdk-etw/vm in the user's cache folder]",
+        ))
+}
+
+/// Says a line of progress.
+fn tell(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Runs the command.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let is_connect = matches.get_flag("connect");
+    let is_install = matches.get_flag("install-only");
+    let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let only: Vec<String> = several(matches, "only");
+    let leg: Option<String> = optional(matches, "leg")?;
+    let plan = kit::plan(&only, leg.as_deref())?;
+    let program = qemu::find(&required::<PathBuf>(matches, "qemu")?)?;
+    let contents = if is_install {
+        None
+    } else {
+        Some(contents(matches, temporary.path())?)
+    };
+    if let Some(contents) = contents.as_ref().filter(|_| !is_connect) {
+        // A stage without a script is told now, not after an hour of installation.
+        contents.files(&plan, 1)?;
+    }
+    let accelerator = match required::<String>(matches, "accelerator")?.as_str() {
+        "auto" => accelerator::find(&program)?,
+        name => Accelerator::ALL
+            .into_iter()
+            .find(|one| one.name() == name)
+            .with_context(|| format!("no accelerator is called {name}"))?,
+    };
+    tell(&format!(
+        "Using {} ({})",
+        program.display(),
+        accelerator.name()
+    ));
+    let settings = Settings {
+        program,
+        accelerator,
+        processors: required(matches, "processors")?,
+        memory: required(matches, "memory")?,
+        extra: several(matches, "qemu-arg"),
+    };
+    let minutes: Option<u32> = optional(matches, "timeout")?;
+    let total = minutes.map(|count| Duration::from_secs(u64::from(count) * 60));
+    let seconds: Option<u32> = optional(matches, "silence")?;
+    let silence = seconds.map(|count| Duration::from_secs(count.into()));
+    let iso: PathBuf = required(matches, "iso")?;
+    let windows: Option<String> = optional(matches, "windows")?;
+    let answer = install::answer(
+        &iso,
+        windows.as_deref().and_then(Windows::named),
+        optional(matches, "image")?,
+        &required::<String>(matches, "language")?,
+        required::<String>(matches, "firmware")? == "uefi",
+    )?;
+    let installation = Installation {
+        iso,
+        answer,
+        images: match optional(matches, "images")? {
+            Some(images) => images,
+            None => images()?,
+        },
+        disk: u64::from(required::<u32>(matches, "disk")?) * GIB,
+        settings: settings.clone(),
+        silence,
+        total,
+    };
+    let base = installation.base(&tell)?;
+    tell(&format!(
+        "Base image: {} ({})",
+        base.image.display(),
+        base.system
+    ));
+    let keep = matches.get_flag("keep");
+    if is_connect {
+        run::connect(&base, &settings, contents.as_ref(), keep, &tell)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(contents) = contents else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let out: PathBuf = required(matches, "out")?;
+    let run = Run {
+        settings,
+        plan,
+        contents,
+        out: out.clone(),
+        results: u64::from(required::<u32>(matches, "results")?) * MIB,
+        keep,
+        silence,
+        total,
+    };
+    let report = run.run(&base, &tell)?;
+    print!("{}", report.table());
+    println!("results: {}", out.display());
+    Ok(ExitCode::from(report.exit_code()))
+}
+
+/// Returns the folder of base images in the user's cache.
+fn images() -> Result<PathBuf> {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    let cache = set("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
+    let cache = cache.context(
+        "cannot find the user's cache folder: neither XDG_CACHE_HOME nor HOME is set; name a folder \
+         with `--images`",
+    )?;
+    Ok(cache.join("wdk-etw/vm"))
+}
+
+/// Returns what the kit is made of.
+fn contents(matches: &ArgMatches, temporary: &Path) -> Result<Contents> {
+    let given: Option<PathBuf> = optional(matches, "driver")?;
+    let archive = match given {
+        Some(path) => path,
+        None => packaged(matches, temporary)?,
+    };
+    let driver = package(&archive, &temporary.join("package"))?;
+    let provider = provider(&driver.folder)?;
+    let probe: Option<PathBuf> = optional(matches, "probe")?;
+    let probe = probe.map(|path| package(&path, &temporary.join("probe")));
+    Ok(Contents {
+        driver,
+        provider,
+        package_wdk: optional(matches, "package-wdk")?,
+        probe: probe.transpose()?,
+        client: optional(matches, "client")?,
+        recipes: optional(matches, "recipes")?,
+        stages: optional(matches, "stages")?,
+    })
+}
+
+/// Makes the package of the driver at hand.
+fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
+    let archive = temporary.join("package.zip");
+    let program = env::current_exe().context("cannot find this program's path")?;
+    let mut command = Process::new(program);
+    command.args(["etw", "package", "--out"]).arg(&archive);
+    for option in ["package", "manifest-path"] {
+        // The values are strings and paths; both were words of this command line.
+        if let Some(values) = matches.get_raw(option) {
+            command.arg(format!("--{option}")).args(values);
+        }
+    }
+    let status = command.status().context("cannot run `cargo etw package`")?;
+    ensure!(
+        status.success(),
+        "the driver's package was not made; name one with `--driver`"
+    );
+    Ok(archive)
+}
+
+/// Reads a package: a folder, or an archive that is unpacked into one.
+fn package(path: &Path, unpacked: &Path) -> Result<Package> {
+    let folder = if path.is_dir() {
+        path.to_owned()
+    } else {
+        unpack(path, unpacked)?
+    };
+    let inf = only(&folder, "inf")?;
+    let bytes = fs::read(&inf).with_context(|| format!("cannot read {}", inf.display()))?;
+    let text = etw_manifest::text(&bytes)
+        .with_context(|| format!("cannot read {} as text", inf.display()))?;
+    let parsed = Inf::read(&text).with_context(|| format!("cannot read {}", inf.display()))?;
+    let sys = only(&folder, "sys")?;
+    let service = services(&parsed).into_iter().next();
+    let hardware_id = hardware_ids(&parsed).into_iter().next();
+    let certificates = with_extension(&folder, "cer")?;
+    Ok(Package {
+        name: name(&sys.with_extension("")),
+        service: service
+            .with_context(|| format!("{} adds no service (AddService)", inf.display()))?,
+        hardware_id: hardware_id
+            .with_context(|| format!("{} lists no hardware id", inf.display()))?,
+        inf: name(&inf),
+        sys: name(&sys),
+        certificate: certificates.first().map(|path| name(path)),
+        folder,
+    })
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Returns the files of a folder that have an extension.
+fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry
+            .with_context(|| format!("cannot read {}", folder.display()))?
+            .path();
+        if path
+            .extension()
+            .is_some_and(|one| one.eq_ignore_ascii_case(extension))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns the one file of a package that has an extension.
+fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
+    let mut found = with_extension(folder, extension)?;
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        (None, _) => bail!(
+            "{} is not a driver package: it has no .{extension} file",
+            folder.display()
+        ),
+        (Some(_), more) => bail!(
+            "{} has {} .{extension} files; a driver package has one",
+            folder.display(),
+            more + 1
+        ),
+    }
+}
+
+/// Unpacks an archive, and returns the folder of its INF file.
+fn unpack(path: &Path, to: &Path) -> Result<PathBuf> {
+    let fail = || format!("cannot unpack {}", path.display());
+    let file = fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let mut archive = zip::ZipArchive::new(file).with_context(fail)?;
+    archive.extract(to).with_context(fail)?;
+    let mut folders = vec![to.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if !with_extension(&folder, "inf")?.is_empty() {
+            return Ok(folder);
+        }
+        let entries = fs::read_dir(&folder).with_context(fail)?;
+        folders.extend(
+            entries
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .filter(|path| path.is_dir()),
+        );
+    }
+    bail!(
+        "{} is not a driver package: it has no .inf file",
+        path.display()
+    )
+}
+
+/// Returns the name and GUID of the provider that the package's manifest describes.
+fn provider(folder: &Path) -> Result<Option<(String, String)>> {
+    let manifests = with_extension(folder, "man")?;
+    let Some(path) = manifests.first() else {
+        return Ok(None);
+    };
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = etw_manifest::text(&bytes)
+        .with_context(|| format!("cannot read {} as text", path.display()))?;
+    let read = etw_manifest::read_lenient(&text)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let first = read.manifest.providers.first();
+    Ok(first.map(|provider| (provider.name.clone(), provider.guid.to_string())))
+}

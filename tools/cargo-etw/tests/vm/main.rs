@@ -1,0 +1,671 @@
+//! Runs the whole of `cargo etw vm` with a guest that stands in for Windows.
+//!
+//! The guest is a Linux kernel with [a script](init.sh) that follows the same protocol as Setup and
+//! the agent in Windows. It proves the host's side: images, QEMU, limits, results, exit codes. It
+//! proves nothing of Windows.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+mod guest;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+use etw_vm::{bugcheck::Bugcheck, iso};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A stage that passes.
+const PASS: &str = "result passed null\nexit 0\n";
+
+/// A folder with all that a run needs.
+struct Bench {
+    folder: TempDir,
+    /// More of the kernel's command line.
+    words: String,
+}
+
+/// What a run ended with.
+struct Ended {
+    code: Option<i32>,
+    shown: String,
+    errors: String,
+    report: Value,
+}
+
+impl Bench {
+    /// Makes a bench without a base image.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        guest::write_initramfs(&path.join("initramfs"));
+        let editions = b"Stand-in Core\nStand-in Desktop\n".to_vec();
+        let files = iso::Files::from([("sources/editions.txt".to_owned(), editions)]);
+        iso::write(&path.join("windows-server-2022.iso"), "STAND_IN", &files).unwrap();
+        let package = path.join("package");
+        fs::create_dir(&package).unwrap();
+        fs::write(
+            package.join("contoso.inf"),
+            "[Version]\nSignature=\"$WINDOWS NT$\"\n[Manufacturer]\n%M%=Models,NTamd64\n\
+             [Models.NTamd64]\n%D%=Install,Root\\Contoso\n[Install.NT.Services]\n\
+             AddService=contoso_service,2,Service\n[Service]\nServiceType=1\n\
+             [Strings]\nM=\"Contoso\"\nD=\"Sensor\"\n",
+        )
+        .unwrap();
+        for name in ["contoso.sys", "contoso.cat", "contoso.cer"] {
+            fs::write(package.join(name), name).unwrap();
+        }
+        fs::create_dir(path.join("stages")).unwrap();
+        Self {
+            folder,
+            words: String::new(),
+        }
+    }
+
+    /// Makes a bench with a base image, which is installed once and copied.
+    fn installed() -> Self {
+        let base = &base().0;
+        let bench = Self::new();
+        // The image's time is part of what its hash is remembered by, and is not copied.
+        let copy = Command::new("cp")
+            .args(["-a"])
+            .arg(base.path("images"))
+            .arg(bench.path("images"))
+            .status();
+        assert!(copy.unwrap().success());
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Gives a stage a script. It has `$out`, the folder for results, and `result STATUS REASON`.
+    fn stage(&self, name: &str, script: &str) {
+        let text = format!(
+            "out=$4\nresult() {{\n    printf '{{\"stage\": \"{name}\", \"status\": \"%s\", \"reason\": %s, \
+             \"reboot\": false, \"checks\": [], \"seconds\": 1}}' \"$1\" \"$2\" >$out/{name}/result.json\n}}\n\
+             {script}"
+        );
+        fs::write(self.path("stages").join(format!("{name}.sh")), text).unwrap();
+    }
+
+    /// Returns how long a guest may be silent that does not hang: on a machine with other work, it
+    /// starts slowly.
+    fn silence() -> String {
+        let start = base().1 / 3;
+        (start * 2).as_secs().max(15).to_string()
+    }
+
+    /// Returns the command, with these arguments after those that every run has.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
+        command
+            .current_dir(self.folder.path())
+            .args(["etw", "vm", "--iso", "windows-server-2022.iso"])
+            .args(["--driver", "package", "--stages", "stages", "--out", "out"])
+            .args(["--images", "images", "--firmware", "bios", "--disk", "1"])
+            .args([
+                "--memory",
+                "192",
+                "--processors",
+                "1",
+                "--accelerator",
+                "tcg",
+            ])
+            .args(["--qemu-arg", "-kernel", "--qemu-arg"])
+            .arg(guest::kernel())
+            .args(["--qemu-arg", "-initrd", "--qemu-arg", "initramfs"])
+            .args(["--qemu-arg", "-append", "--qemu-arg"])
+            .arg(format!(
+                "quiet loglevel=0 panic=1 unknown_nmi_panic=1 no_timer_check {}",
+                self.words
+            ))
+            .args(["--qemu-arg", "-device", "--qemu-arg", "pvpanic-pci"])
+            .args(arguments);
+        command
+    }
+
+    /// Runs the command to its end.
+    fn run(&self, arguments: &[&str]) -> Ended {
+        let output = self.command(arguments).output().unwrap();
+        self.ended(output.status.code(), &output.stdout, &output.stderr)
+    }
+
+    fn ended(&self, code: Option<i32>, shown: &[u8], errors: &[u8]) -> Ended {
+        self.check_nothing_is_left();
+        let report = fs::read(self.path("out/report.json")).unwrap_or_default();
+        Ended {
+            code,
+            shown: String::from_utf8_lossy(shown).into_owned(),
+            errors: String::from_utf8_lossy(errors).into_owned(),
+            report: serde_json::from_slice(&report).unwrap_or_default(),
+        }
+    }
+
+    /// Starts the command, and waits until the guest has said something.
+    fn start_until(&self, arguments: &[&str], said: &str) -> Child {
+        let child = self
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let until = Instant::now() + Duration::from_mins(5);
+        while !fs::read_to_string(self.path("out/serial.log")).is_ok_and(|log| log.contains(said)) {
+            assert!(Instant::now() < until, "the guest did not say {said:?}");
+            thread::sleep(Duration::from_millis(50));
+        }
+        child
+    }
+
+    fn end(&self, child: Child) -> Ended {
+        let output = child.wait_with_output().unwrap();
+        self.ended(output.status.code(), &output.stdout, &output.stderr)
+    }
+
+    /// Returns the QEMU processes of this bench: their command lines name its folder.
+    fn machines(&self) -> Vec<u32> {
+        let folder = self.folder.path().to_str().unwrap();
+        let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let id: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let line = fs::read(format!("/proc/{id}/cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).into_owned();
+            (line.starts_with("qemu") || line.contains("/qemu"))
+                .then_some(())
+                .filter(|()| line.contains(folder))
+                .map(|()| id)
+        });
+        ids.collect()
+    }
+
+    /// Fails if a process or a run's disks are left.
+    fn check_nothing_is_left(&self) {
+        assert_eq!(self.machines(), Vec::<u32>::new());
+        assert_eq!(self.runs(), Vec::<PathBuf>::new());
+    }
+
+    /// Returns the folders of runs beside base images.
+    fn runs(&self) -> Vec<PathBuf> {
+        let images = fs::read_dir(self.path("images")).into_iter().flatten();
+        images
+            .filter_map(|image| fs::read_dir(image.ok()?.path()).ok())
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                path.file_name()
+                    .unwrap()
+                    .to_string_lossy()
+                    .starts_with("run-")
+            })
+            .collect()
+    }
+}
+
+/// Returns the bench whose base image others copy, and how long its installation took: three starts.
+fn base() -> &'static (Bench, Duration) {
+    static BASE: OnceLock<(Bench, Duration)> = OnceLock::new();
+    BASE.get_or_init(|| {
+        let bench = Bench::new();
+        let start = Instant::now();
+        let ended = bench.run(&["--install-only"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        (bench, start.elapsed())
+    })
+}
+
+impl Ended {
+    /// Returns the results of the report: stage, leg, result.
+    fn results(&self) -> Vec<(&str, &str, &str)> {
+        let rows = self.report["stages"].as_array().unwrap();
+        let text = |row: &'_ Value, name: &str| -> &'static str {
+            Box::leak(row[name].as_str().unwrap().to_owned().into_boxed_str())
+        };
+        rows.iter()
+            .map(|row| (text(row, "stage"), text(row, "leg"), text(row, "result")))
+            .collect()
+    }
+
+    /// Returns the reason of a stage of the plain leg.
+    fn reason(&self, stage: &str) -> &str {
+        let rows = self.report["stages"].as_array().unwrap();
+        let row = rows
+            .iter()
+            .find(|row| row["stage"] == stage && row["leg"] == "plain");
+        row.unwrap()["reason"].as_str().unwrap_or_default()
+    }
+
+    fn assert(&self, code: i32, results: &[(&str, &str)]) {
+        let wanted: Vec<_> = results
+            .iter()
+            .map(|(stage, result)| (*stage, "plain", *result))
+            .collect();
+        assert_eq!(self.results(), wanted, "{}{}", self.shown, self.errors);
+        assert_eq!(self.code, Some(code), "{}{}", self.shown, self.errors);
+        // The table shows what the report says.
+        for (stage, result) in results {
+            let line = self
+                .shown
+                .lines()
+                .find(|line| line.trim_start().starts_with(stage));
+            assert!(line.unwrap().contains(result), "{}", self.shown);
+        }
+    }
+}
+
+/// The form of the whole that `cargo xtask test` runs.
+mod short {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test` runs it"]
+    fn windows_is_installed_and_the_stages_run_over_a_restart() {
+        let bench = Bench::new();
+        bench.stage(
+            "machine",
+            "echo 26100 >$out/machine/build.txt\nresult passed null\n",
+        );
+        // The kit has what the plan says, and files keep their contents and long names.
+        bench.stage(
+            "install",
+            "set -e\ngrep -q '\"service\": \"contoso_service\"' /kit/wdk-etw-kit.json\n\
+             grep -q '\"hardware_id\": \"Root.*Contoso\"' /kit/wdk-etw-kit.json\n\
+             [ \"$(cat /kit/package/contoso.sys)\" = contoso.sys ]\n\
+             echo kept >/system/kept\nresult passed null\nexit 194\n",
+        );
+        bench.stage("uninstall", "[ \"$(cat /system/kept)\" = kept ] || exit 1\nresult skipped '\"nothing is installed\"'\n");
+        let only = ["machine", "install", "uninstall"]
+            .map(|stage| ["--only", stage])
+            .concat();
+        let ended = bench.run(&only);
+        ended.assert(
+            0,
+            &[
+                ("machine", "passed"),
+                ("install", "passed"),
+                ("uninstall", "skipped"),
+            ],
+        );
+        assert_eq!(ended.reason("uninstall"), "nothing is installed");
+        for step in ["setup", "Stand-in Desktop", "restarting, as a stage asked"] {
+            let told = ended.errors.contains(step) || step == "setup";
+            assert!(told, "{step}: {}", ended.errors);
+        }
+        let build = fs::read_to_string(bench.path("out/plain/machine/build.txt")).unwrap();
+        assert_eq!(build, "26100\n");
+        let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
+        assert_eq!(log.matches("wdk-etw: boot").count(), 2, "{log}");
+        assert_eq!(ended.report["ended_early"], Value::Null);
+    }
+}
+
+/// The tests that `cargo xtask test --deep` runs.
+mod whole {
+    use super::*;
+
+    const NEEDS: [&str; 2] = ["--only", "install"];
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_base_image_is_used_again_and_stays_as_it_was() {
+        let bench = Bench::installed();
+        bench.stage(
+            "install",
+            "[ -e /system/kept ] && exit 1\ntouch /system/kept\nresult passed null\n",
+        );
+        let base = || {
+            let image = fs::read_dir(bench.path("images")).unwrap();
+            let image = image.map(|entry| entry.unwrap().path().join("base.qcow2"));
+            fs::read(image.into_iter().find(|path| path.exists()).unwrap()).unwrap()
+        };
+        let before = base();
+        for _ in 0..2 {
+            let ended = bench.run(&NEEDS);
+            ended.assert(0, &[("install", "passed")]);
+            assert!(!ended.errors.contains("Installing"), "{}", ended.errors);
+        }
+        assert!(before == base(), "a run changed the base image");
+        // Another edition is another base image.
+        let ended = bench.run(&["--image", "1", "--install-only"]);
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        assert!(
+            ended.errors.contains("installed Stand-in Core"),
+            "{}",
+            ended.errors
+        );
+        // A kept run keeps its disks.
+        let output = bench
+            .command(&[&NEEDS[..], &["--keep"]].concat())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let [run] = &bench.runs()[..] else { panic!() };
+        assert!(run.join("overlay.qcow2").exists() && run.join("results.img").exists());
+        fs::remove_dir_all(run).unwrap();
+        bench.check_nothing_is_left();
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_stage_that_fails_does_not_stop_the_next() {
+        let bench = Bench::installed();
+        bench.stage(
+            "machine",
+            "result failed '\"test signing is off\"'\nexit 1\n",
+        );
+        bench.stage("install", "exit 7\n");
+        bench.stage("probe", "result passed null\nexit 1\n");
+        bench.stage("scenarios", "echo '{' >$out/scenarios/result.json\n");
+        bench.stage(
+            "recipes",
+            "echo '{\"status\": \"failed\", \"reason\": null, \"checks\": [{\"name\": \"logman\", \
+             \"expected\": 3, \"got\": 2, \"passed\": false}]}' >$out/recipes/result.json\nexit 1\n",
+        );
+        // Longer than it may take.
+        bench.stage("decode", "sleep 1000\n");
+        bench.stage("uninstall", PASS);
+        let bench = Bench {
+            words: "etw.seconds=30".to_owned(),
+            ..bench
+        };
+        let ended = bench.run(&["--leg", "plain"]);
+        ended.assert(
+            1,
+            &[
+                ("machine", "failed"),
+                ("install", "failed"),
+                ("probe", "failed"),
+                ("scenarios", "failed"),
+                ("recipes", "failed"),
+                ("decode", "timed out"),
+                ("uninstall", "passed"),
+            ],
+        );
+        assert_eq!(ended.reason("machine"), "test signing is off");
+        assert_eq!(
+            ended.reason("install"),
+            "it left no result.json (exit code 7)"
+        );
+        assert_eq!(
+            ended.reason("probe"),
+            "its exit code is 1, its result.json says passed"
+        );
+        assert!(
+            ended
+                .reason("scenarios")
+                .starts_with("its result.json cannot be read: ")
+        );
+        assert_eq!(ended.reason("recipes"), "logman: expected 3, got 2");
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_hang_is_interrupted_and_the_next_stage_runs() {
+        let bench = Bench::installed();
+        bench.stage("machine", "kill -STOP -1\nwhile :; do sleep 60; done\n");
+        bench.stage("uninstall", PASS);
+        let silence = Bench::silence();
+        let only = [
+            "--only",
+            "machine",
+            "--only",
+            "uninstall",
+            "--silence",
+            &silence,
+        ];
+        let ended = bench.run(&only);
+        ended.assert(1, &[("machine", "hung"), ("uninstall", "passed")]);
+        assert!(
+            ended.reason("machine").contains("the machine hung"),
+            "{}",
+            ended.reason("machine")
+        );
+        let picture = fs::read(bench.path("out/hang-1.png")).unwrap();
+        assert!(picture.starts_with(b"\x89PNG"));
+        assert_eq!(ended.report["ended_early"], Value::Null);
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_hang_that_no_interrupt_ends_ends_the_run() {
+        let bench = Bench::installed();
+        // The guest only notes the interrupt.
+        bench.stage(
+            "machine",
+            "echo 0 >/proc/sys/kernel/unknown_nmi_panic\nkill -STOP -1\nwhile :; do sleep 60; done\n",
+        );
+        bench.stage("uninstall", PASS);
+        let silence = Bench::silence();
+        let only = [
+            "--only",
+            "machine",
+            "--only",
+            "uninstall",
+            "--silence",
+            &silence,
+        ];
+        let ended = bench.run(&only);
+        ended.assert(3, &[("machine", "hung"), ("uninstall", "not run")]);
+        let early = ended.report["ended_early"].as_str().unwrap();
+        assert!(
+            early.starts_with("the machine hung: it said nothing for "),
+            "{early}"
+        );
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_bugcheck_is_named_and_its_dump_is_brought_out() {
+        let bench = Bench::installed();
+        let mut dump = b"PAGEDU64".to_vec();
+        dump.resize(0x4000, 0);
+        dump[0x38..0x3a].copy_from_slice(&[0xD1, 0]);
+        dump[0x40] = 0x10;
+        dump[0x48] = 2;
+        fs::write(bench.path("package/crash.dmp"), &dump).unwrap();
+        bench.stage(
+            "install",
+            "cp /kit/package/crash.dmp /system/MEMORY.DMP\nsync\necho c >/proc/sysrq-trigger\n",
+        );
+        bench.stage("uninstall", PASS);
+        let ended = bench.run(&["--only", "install", "--only", "uninstall"]);
+        ended.assert(1, &[("install", "bugcheck"), ("uninstall", "passed")]);
+        assert_eq!(
+            ended.reason("install"),
+            "bugcheck 0xD1 DRIVER_IRQL_NOT_LESS_OR_EQUAL (0x10, 0x2, 0x0, 0x0)"
+        );
+        assert!(
+            ended.errors.contains("the guest crashed"),
+            "{}",
+            ended.errors
+        );
+        let copy = bench.path("out/plain/install/MEMORY.DMP");
+        assert!(fs::read(&copy).unwrap() == dump);
+        assert!(Bugcheck::of_dump(&copy).unwrap().is_some());
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_full_results_disk_is_named() {
+        let bench = Bench::installed();
+        bench.stage(
+            "machine",
+            "mount -o remount,async /results\ndd if=/dev/zero of=$out/machine/trace.etl bs=64k 2>/dev/null\nresult passed null || exit 1\n",
+        );
+        let ended = bench.run(&["--only", "machine", "--results", "48"]);
+        ended.assert(1, &[("machine", "failed")]);
+        let reason = ended.reason("machine");
+        assert!(reason.starts_with("the results disk is full; "), "{reason}");
+        assert!(
+            bench
+                .path("out/plain/machine/trace.etl")
+                .metadata()
+                .unwrap()
+                .len()
+                > 40 << 20
+        );
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_loop_of_restarts_ends_the_run() {
+        let bench = Bench::installed();
+        // The agent's place is lost at each restart.
+        bench.stage("machine", "rm -r /system/place\nsync\nreboot -f\n");
+        let ended = bench.run(&["--only", "machine"]);
+        ended.assert(3, &[("machine", "unfinished")]);
+        let early = ended.report["ended_early"].as_str().unwrap();
+        assert_eq!(
+            early,
+            "the machine restarted more than 5 times, as in a loop"
+        );
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_killed_qemu_ends_the_run_and_its_results_are_brought_out() {
+        let bench = Bench::installed();
+        bench.stage(
+            "machine",
+            "echo 1 >$out/machine/first.txt\nresult passed null\n",
+        );
+        bench.stage("install", "sync\nsleep 1000\n");
+        let child = bench.start_until(
+            &["--only", "machine", "--only", "install"],
+            "begin plain install",
+        );
+        thread::sleep(Duration::from_secs(3));
+        let [machine] = bench.machines()[..] else {
+            panic!()
+        };
+        kill("-KILL", machine);
+        let ended = bench.end(child);
+        ended.assert(3, &[("machine", "passed"), ("install", "unfinished")]);
+        let early = ended.report["ended_early"].as_str().unwrap();
+        assert!(
+            early.starts_with("QEMU ended unexpectedly (signal: 9"),
+            "{early}"
+        );
+        assert_eq!(
+            fs::read_to_string(bench.path("out/plain/machine/first.txt")).unwrap(),
+            "1\n"
+        );
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn no_machine_outlives_the_command() {
+        let bench = Bench::installed();
+        bench.stage("machine", "sleep 1000\n");
+        for (signal, is_told) in [("-TERM", true), ("-INT", true), ("-KILL", false)] {
+            let _ = fs::remove_dir_all(bench.path("out"));
+            let child = bench.start_until(&["--only", "machine"], "begin plain machine");
+            assert_eq!(bench.machines().len(), 1);
+            kill(signal, child.id());
+            let output = child.wait_with_output().unwrap();
+            let errors = String::from_utf8_lossy(&output.stderr);
+            if is_told {
+                assert_eq!(output.status.code(), Some(1), "{signal}: {errors}");
+                assert!(errors.contains("error: interrupted"), "{signal}: {errors}");
+                bench.check_nothing_is_left();
+            } else {
+                // The kernel ends the machine a moment after the command.
+                let until = Instant::now() + Duration::from_secs(10);
+                while !bench.machines().is_empty() {
+                    assert!(Instant::now() < until, "the machine is still running");
+                    thread::sleep(Duration::from_millis(50));
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn an_installation_that_fails_leaves_no_base_image() {
+        let cases = BTreeMap::from([
+            (
+                "etw.install=error",
+                "Windows reported: Setup could not read the answer file",
+            ),
+            ("etw.install=hang", "the machine hung: it said nothing for "),
+            (
+                "etw.install=loop",
+                "the machine restarted more than 10 times, as in a loop",
+            ),
+        ]);
+        let mut bench = Bench::new();
+        bench.stage("install", PASS);
+        for (word, reason) in cases {
+            bench.words = word.to_owned();
+            let silence = Bench::silence();
+            let ended = bench.run(&[&NEEDS[..], &["--silence", &silence]].concat());
+            assert_eq!(ended.code, Some(1), "{}", ended.errors);
+            let sentence = format!("error: the installation did not finish: {reason}");
+            assert!(ended.errors.contains(&sentence), "{}", ended.errors);
+            assert!(
+                ended.errors.contains("has the serial log"),
+                "{}",
+                ended.errors
+            );
+        }
+        // The same folder is used after that.
+        bench.words = String::new();
+        let ended = bench.run(&NEEDS);
+        ended.assert(0, &[("install", "passed")]);
+    }
+
+    /// Sends a signal to one process.
+    fn kill(signal: &str, id: u32) {
+        let status = Command::new("kill")
+            .args([signal, &id.to_string()])
+            .status();
+        assert!(status.unwrap().success());
+    }
+}
+
+#[test]
+fn what_cannot_be_run_is_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::create_dir(path("empty")).unwrap();
+    fs::write(path("notes.iso"), "no image").unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+            .current_dir(Path::new(&path("")))
+            .args(["etw", "vm"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), errors)
+    };
+    let (code, errors) = run(&[]);
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("--iso <FILE>"), "{errors}");
+    let (code, errors) = run(&["--iso", "notes.iso", "--qemu", "/nowhere/qemu"]);
+    assert_eq!(code, Some(1), "{errors}");
+    let sentence = "error: cannot find /nowhere/qemu; install the Debian package qemu-system-x86, or \
+                    name the program's path with --qemu";
+    assert!(errors.contains(sentence), "{errors}");
+    // Any program will do: the package is looked at before it is started.
+    let (code, errors) = run(&[
+        "--iso",
+        "notes.iso",
+        "--qemu",
+        "/bin/sh",
+        "--driver",
+        "empty",
+    ]);
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(
+        errors.contains("is not a driver package: it has no .inf file"),
+        "{errors}"
+    );
+}

@@ -1,0 +1,41 @@
+//! Lists the scripts that run inside Windows, to contain them in the library.
+
+use std::{
+    env,
+    error::Error,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let root = here.ancestors().nth(2).unwrap_or(&here);
+    let folder = root.join("tests/windows");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut found: Vec<PathBuf> = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        found.push(entry?.path());
+    }
+    found.retain(|path| is_script(path));
+    found.sort();
+    let mut table = String::from("&[\n");
+    for path in &found {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        writeln!(
+            table,
+            "    ({name:?}, include_bytes!({:?})),",
+            path.display().to_string()
+        )?;
+    }
+    table.push_str("]\n");
+    let out = PathBuf::from(env::var("OUT_DIR")?).join("scripts.rs");
+    fs::write(out, table)?;
+    Ok(())
+}
+
+/// Returns whether a file is a script of PowerShell or data of one.
+fn is_script(path: &Path) -> bool {
+    let extension = path.extension().unwrap_or_default();
+    ["json", "ps1", "psm1"].iter().any(|one| extension == *one)
+}

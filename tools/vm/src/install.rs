@@ -1,0 +1,379 @@
+//! Installs Windows without questions, and keeps the result as a base image.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::{Read as _, Seek as _, SeekFrom},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    answer::{Answer, Windows, hex},
+    error::{Error, Result, file},
+    interrupt, iso,
+    protocol::Message,
+    qemu::{self, Display, Drive, Firmware, Machine, Settings},
+    watch::{self, Ending, Limits, Observer, Seen},
+};
+
+/// The restarts of an installation, as the CI of other projects allows them.
+const RESTARTS: u32 = 10;
+
+/// How to install Windows.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    /// The installation image, as Microsoft publishes it.
+    pub iso: PathBuf,
+    /// What the answer file says.
+    pub answer: Answer,
+    /// The folder of base images.
+    pub images: PathBuf,
+    /// The size of the system disk in bytes. It takes as much of the host's as is written.
+    pub disk: u64,
+    /// QEMU.
+    pub settings: Settings,
+    /// How long the machine may be silent; the default depends on the accelerator.
+    pub silence: Option<Duration>,
+    /// How long the installation may take; the default depends on the accelerator.
+    pub total: Option<Duration>,
+}
+
+/// An installed Windows, which is only read: runs write to overlays.
+#[derive(Clone, Debug)]
+pub struct Base {
+    /// The folder that has it.
+    pub folder: PathBuf,
+    /// The system disk.
+    pub image: PathBuf,
+    /// The variables of UEFI firmware, with the firmware's code.
+    pub uefi: Option<(PathBuf, PathBuf)>,
+    /// What the installed system called itself.
+    pub system: String,
+}
+
+impl Base {
+    /// Returns the firmware of a machine that runs an overlay: its variables are a copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] if they cannot be copied.
+    pub fn firmware(&self, folder: &Path) -> Result<Firmware> {
+        let Some((code, variables)) = &self.uefi else {
+            return Ok(Firmware::Bios);
+        };
+        let own = folder.join("variables.fd");
+        fs::copy(variables, &own).map_err(file("copy", variables))?;
+        Ok(Firmware::Uefi {
+            code: code.clone(),
+            variables: own,
+        })
+    }
+}
+
+impl Installation {
+    /// Returns the base image, and installs it first if there is none of this image and answer
+    /// file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Installation`] if Windows did not come to its end; the folder that it names has the
+    /// serial log and screenshots.
+    pub fn base(&self, tell: &dyn Fn(&str)) -> Result<Base> {
+        check_iso(&self.iso)?;
+        fs::create_dir_all(&self.images).map_err(file("create", &self.images))?;
+        let images = self
+            .images
+            .canonicalize()
+            .map_err(file("find", &self.images))?;
+        let hash = hash(&self.iso, &images, tell)?;
+        let version = self.answer.version()?;
+        let name = format!("{}-{}", short(&hash), short(&version));
+        let folder = images.join(name);
+        fs::create_dir_all(&folder).map_err(file("create", &folder))?;
+        let _lock = lock(&folder.join("lock"), tell)?;
+        if let Some(base) = self.installed(&folder)? {
+            return Ok(base);
+        }
+        tell(&format!(
+            "Installing {} ({}) into {}",
+            self.answer.windows.title(),
+            self.settings.accelerator.name(),
+            folder.display()
+        ));
+        let system = self.install(&folder, tell)?;
+        let about = json!({
+            "version": 1,
+            "image": self.iso.display().to_string(),
+            "sha256": hash,
+            "answer": version,
+            "windows": self.answer.windows.name(),
+            "index": self.answer.index,
+            "system": system,
+        });
+        let path = folder.join("base.json");
+        fs::write(&path, format!("{about:#}\n")).map_err(file("write", &path))?;
+        self.installed(&folder)?.ok_or_else(|| Error::Installation {
+            reason: "the base image is gone".to_owned(),
+            folder,
+        })
+    }
+
+    /// Returns the base image in a folder, if its installation came to its end.
+    fn installed(&self, folder: &Path) -> Result<Option<Base>> {
+        let image = folder.join("base.qcow2");
+        let Ok(about) = fs::read(folder.join("base.json")) else {
+            return Ok(None);
+        };
+        let about: Value = serde_json::from_slice(&about).unwrap_or_default();
+        if !image.exists() {
+            return Ok(None);
+        }
+        let uefi = if self.answer.is_uefi {
+            let (code, _) = qemu::find_uefi()?;
+            Some((code, folder.join("variables.fd")))
+        } else {
+            None
+        };
+        Ok(Some(Base {
+            folder: folder.to_owned(),
+            image,
+            uefi,
+            system: about["system"].as_str().unwrap_or_default().to_owned(),
+        }))
+    }
+
+    /// Installs, and returns what the system called itself.
+    fn install(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
+        let path = |name: &str| folder.join(name);
+        let (image, cd) = (path("installing.qcow2"), path("answer.iso"));
+        for left in ["installing.qcow2", "base.json", "base.qcow2"] {
+            // Of an installation that was interrupted.
+            let _ = fs::remove_file(path(left));
+        }
+        qemu::create_image(&self.settings.program, &image, self.disk)?;
+        iso::write(&cd, "ANSWER", &self.answer.files()?)?;
+        let firmware = if self.answer.is_uefi {
+            let (code, variables) = qemu::find_uefi()?;
+            let own = path("variables.fd");
+            fs::copy(&variables, &own).map_err(file("copy", &variables))?;
+            make_writable(&own)?;
+            Firmware::Uefi {
+                code,
+                variables: own,
+            }
+        } else {
+            Firmware::Bios
+        };
+        let source = self.iso.canonicalize().map_err(file("find", &self.iso))?;
+        let machine = Machine {
+            settings: self.settings.clone(),
+            firmware,
+            // The firmware tries the empty disk first, then the CD; Setup calls the disk 0.
+            drives: vec![
+                Drive::System(image.clone()),
+                Drive::Cd(source),
+                Drive::Cd(cd.clone()),
+            ],
+            display: Display::None,
+        };
+        let slow = self.settings.accelerator.slowness();
+        let minutes = |count: u64| Duration::from_secs(count * 60);
+        let limits = Limits {
+            silence: self.silence.unwrap_or_else(|| minutes(15) * slow),
+            total: self.total.unwrap_or_else(|| minutes(150) * slow),
+            after_interrupt: self.silence.unwrap_or_else(|| minutes(3)),
+            restarts: RESTARTS,
+            do_writes_count: true,
+            // UEFI firmware of a CD asks for a key before it starts Setup.
+            press_keys: if self.answer.is_uefi {
+                Duration::from_secs(30) * slow.min(3)
+            } else {
+                Duration::ZERO
+            },
+        };
+        let mut steps = Steps {
+            tell,
+            start: Instant::now(),
+            system: None,
+            errors: Vec::new(),
+        };
+        let running = machine.start(&path("serial.log"))?;
+        let ending = watch::watch(running, &limits, folder, &mut steps)?;
+        let failed = |reason: String| Error::Installation {
+            reason,
+            folder: folder.to_owned(),
+        };
+        if let Some(error) = steps.errors.first() {
+            return Err(failed(format!("Windows reported: {error}")));
+        }
+        let Some(system) = steps.system else {
+            return Err(failed(ending.to_string()));
+        };
+        if ending != Ending::PoweredOff {
+            return Err(failed(ending.to_string()));
+        }
+        let base = path("base.qcow2");
+        fs::rename(&image, &base).map_err(file("rename", &image))?;
+        let _ = fs::remove_file(&cd);
+        Ok(system)
+    }
+}
+
+/// Tells the steps of an installation.
+struct Steps<'a> {
+    tell: &'a dyn Fn(&str),
+    start: Instant,
+    system: Option<String>,
+    errors: Vec<String>,
+}
+
+impl Observer for Steps<'_> {
+    fn see(&mut self, seen: &Seen) {
+        let text = match seen {
+            Seen::Message(Message::Setup(step)) => step.clone(),
+            Seen::Message(Message::Installed(system)) => {
+                self.system = Some(system.clone());
+                format!("installed {system}")
+            }
+            Seen::Message(Message::Error(error)) => {
+                self.errors.push(error.clone());
+                format!("error: {error}")
+            }
+            Seen::Message(_) => return,
+            Seen::Restart => "the machine restarts".to_owned(),
+            Seen::Crash(_) => "Windows crashed".to_owned(),
+            Seen::Hang(silent) => format!("nothing has moved for {} s", silent.as_secs()),
+        };
+        let time = self.start.elapsed().as_secs();
+        (self.tell)(&format!("{:>3}:{:02} {text}", time / 60, time % 60));
+    }
+}
+
+/// Fails unless a file is a CD image.
+fn check_iso(path: &Path) -> Result<()> {
+    /// The first volume descriptor's identifier.
+    const PLACE: u64 = 0x8001;
+    let mut image = File::open(path).map_err(file("open", path))?;
+    let mut identifier = [0; 5];
+    let found = image
+        .seek(SeekFrom::Start(PLACE))
+        .and_then(|_| image.read_exact(&mut identifier));
+    // Images with UDF alone have BEA01 there.
+    if found.is_err() || !(&identifier == b"CD001" || &identifier == b"BEA01") {
+        return Err(Error::Plan(format!(
+            "{} is not a CD image; `--iso` needs an installation image of Windows, such as those of \
+             Microsoft's Evaluation Center",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+fn make_writable(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).map_err(file("change", path))
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..16).unwrap_or(hash)
+}
+
+/// Returns the SHA-256 of an image of gigabytes. It is kept for the next time, for a file of this
+/// place, size and time.
+fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
+    let known = folder.join("hashes.json");
+    let place = image.canonicalize().map_err(file("find", image))?;
+    let data = fs::metadata(image).map_err(file("read", image))?;
+    let time = data
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let key = format!(
+        "{} {} {}",
+        place.display(),
+        data.len(),
+        time.unwrap_or_default().as_nanos()
+    );
+    let read = fs::read(&known).ok();
+    let mut hashes: Value = read
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_else(|| json!({}));
+    if let Some(hash) = hashes[&key].as_str() {
+        return Ok(hash.to_owned());
+    }
+    tell(&format!("Hashing {}", image.display()));
+    let mut input = File::open(image).map_err(file("open", image))?;
+    let mut hash = Sha256::new();
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        interrupt::check()?;
+        let count = input.read(&mut bytes).map_err(file("read", image))?;
+        if count == 0 {
+            break;
+        }
+        hash.update(bytes.get(..count).unwrap_or_default());
+    }
+    let hash = hex(&hash.finalize());
+    hashes[&key] = json!(hash);
+    // Without it, the next run only hashes again.
+    let _ = fs::write(&known, format!("{hashes:#}\n"));
+    Ok(hash)
+}
+
+/// Locks a base image's folder against other processes.
+fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
+    const PATIENCE: Duration = Duration::from_hours(3);
+    let lock = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(file("open", path))?;
+    let start = Instant::now();
+    let mut is_told = false;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::Error(error)) => return Err(file("lock", path)(error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        interrupt::check()?;
+        if !is_told {
+            tell("Waiting for another process that installs the same image");
+            is_told = true;
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(Error::Busy {
+                path: path.to_owned(),
+                waited: PATIENCE,
+            });
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Returns the answer for an image, with defaults for what is not named.
+///
+/// # Errors
+///
+/// [`Error::UnknownWindows`] if neither the name nor the caller tells the system.
+pub fn answer(
+    iso: &Path,
+    windows: Option<Windows>,
+    index: Option<u32>,
+    language: &str,
+    is_uefi: bool,
+) -> Result<Answer> {
+    let windows = crate::answer::windows_of(iso, windows)?;
+    Ok(Answer {
+        windows,
+        index: index.unwrap_or_else(|| windows.default_index()),
+        language: language.to_owned(),
+        is_uefi,
+    })
+}

@@ -1,0 +1,477 @@
+//! Writes CD images: ISO 9660 with Joliet names.
+//!
+//! Windows and Linux read the Joliet names, which keep case and length. The names of the primary
+//! directory tree are short substitutes. Sources: ECMA-119 (the file system), and Microsoft's
+//! Joliet specification of 1995 (the supplementary descriptor and its names).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, BufWriter, Write as _},
+    path::Path,
+};
+
+use crate::error::{Error, Result, file};
+
+/// The size of a sector and of a logical block, in bytes.
+const SECTOR: usize = 2048;
+/// The sectors before the first volume descriptor.
+const SYSTEM_AREA: usize = 16;
+/// The longest Joliet name, in UTF-16 units.
+const MAX_NAME: usize = 64;
+/// The deepest path, with the root: ECMA-119, 6.8.2.1.
+const MAX_DEPTH: usize = 8;
+
+/// The files of an image: paths with `/` between folders, and contents.
+pub type Files = BTreeMap<String, Vec<u8>>;
+
+/// Which of the two directory trees is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tree {
+    Primary,
+    Joliet,
+}
+
+/// A folder of one tree. Its number is its place in the path table.
+struct Folder {
+    /// The path, without a `/` at the end; empty for the root.
+    path: String,
+    /// The identifier in the directory of the parent.
+    name: Vec<u8>,
+    parent: usize,
+    /// The identifiers and paths of folders, sorted.
+    folders: Vec<(Vec<u8>, String)>,
+    /// The identifiers and paths of files, sorted.
+    files: Vec<(Vec<u8>, String)>,
+}
+
+/// Where something is on the image.
+#[derive(Clone, Copy, Default)]
+struct Extent {
+    sector: usize,
+    bytes: usize,
+}
+
+/// Writes an image with these files and this label.
+///
+/// # Errors
+///
+/// [`Error::Iso`] names a file whose path does not fit the format, [`Error::File`] the image if it
+/// cannot be written.
+pub fn write(image: &Path, label: &str, files: &Files) -> Result<()> {
+    check(files)?;
+    let bytes = encode(label, files);
+    let write = |bytes: &[u8]| -> io::Result<()> {
+        let mut output = BufWriter::new(File::create(image)?);
+        output.write_all(bytes)?;
+        output.into_inner()?.sync_all()
+    };
+    write(&bytes).map_err(file("write", image))
+}
+
+/// Fails if a path cannot be written.
+fn check(files: &Files) -> Result<()> {
+    let refuse = |name: &str, reason: String| Error::Iso {
+        name: name.to_owned(),
+        reason,
+    };
+    for (path, contents) in files {
+        let parts: Vec<&str> = path.split('/').collect();
+        if parts.len() > MAX_DEPTH {
+            let reason = format!(
+                "it is {} folders deep; at most {MAX_DEPTH} fit",
+                parts.len()
+            );
+            return Err(refuse(path, reason));
+        }
+        for part in parts {
+            let length = part.encode_utf16().count();
+            if part.is_empty() || part == "." || part == ".." {
+                return Err(refuse(path, "a part of its path is empty".to_owned()));
+            }
+            if length > MAX_NAME {
+                let reason = format!("{part} has {length} characters; at most {MAX_NAME} fit");
+                return Err(refuse(path, reason));
+            }
+            if let Some(bad) = part
+                .chars()
+                .find(|one| "*/:;?\\".contains(*one) || one.is_control())
+            {
+                return Err(refuse(
+                    path,
+                    format!("the character {bad:?} cannot be in a name"),
+                ));
+            }
+        }
+        if u32::try_from(contents.len()).is_err() {
+            return Err(refuse(path, "it has 4 GiB or more".to_owned()));
+        }
+        if files.contains_key(path.rsplit_once('/').map_or("", |(folder, _)| folder)) {
+            return Err(refuse(path, "its folder has the name of a file".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a short name that no name of the folder has yet.
+fn short(name: &str, taken: &mut BTreeSet<Vec<u8>>, is_file: bool) -> Vec<u8> {
+    let clean = |text: &str, most: usize| -> String {
+        let upper = text.chars().map(|one| match one.to_ascii_uppercase() {
+            kept @ ('A'..='Z' | '0'..='9' | '_') => kept,
+            _ => '_',
+        });
+        upper.take(most).collect()
+    };
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) if is_file => (clean(stem, 8), clean(extension, 3)),
+        _ => (clean(name, 8), String::new()),
+    };
+    let mut number = 0_usize;
+    loop {
+        let suffix = if number == 0 {
+            String::new()
+        } else {
+            number.to_string()
+        };
+        let kept: String = stem
+            .chars()
+            .take(8_usize.saturating_sub(suffix.len()))
+            .collect();
+        let made = if is_file {
+            format!("{kept}{suffix}.{extension};1")
+        } else {
+            format!("{kept}{suffix}")
+        };
+        if taken.insert(made.clone().into_bytes()) {
+            return made.into_bytes();
+        }
+        number = number.saturating_add(1);
+    }
+}
+
+/// Returns text in UTF-16, most significant byte first.
+fn wide(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_be_bytes).collect()
+}
+
+/// Returns the folders of a tree in the order of the path table: by depth, then by the number of
+/// the parent, then by name.
+fn folders(files: &Files, tree: Tree) -> Vec<Folder> {
+    let mut children: BTreeMap<String, (BTreeSet<&str>, Vec<&str>)> = BTreeMap::new();
+    children.entry(String::new()).or_default();
+    for path in files.keys() {
+        let mut above = String::new();
+        let mut rest = path.as_str();
+        while let Some((folder, below)) = rest.split_once('/') {
+            children.entry(above.clone()).or_default().0.insert(folder);
+            above = join(&above, folder);
+            rest = below;
+        }
+        children.entry(above).or_default().1.push(rest);
+    }
+    let mut all = vec![(String::new(), vec![0], 0)];
+    let mut done = Vec::new();
+    while done.len() < all.len() {
+        let (path, name, parent) = all[done.len()].clone();
+        let mut taken = BTreeSet::new();
+        let (inner, own) = children.remove(&path).unwrap_or_default();
+        let mut named = |name: &str, is_file: bool| match tree {
+            Tree::Primary => short(name, &mut taken, is_file),
+            Tree::Joliet if is_file => wide(&format!("{name};1")),
+            Tree::Joliet => wide(name),
+        };
+        let mut folders: Vec<_> = inner
+            .iter()
+            .map(|name| (named(name, false), join(&path, name)))
+            .collect();
+        let mut files: Vec<_> = own
+            .iter()
+            .map(|name| (named(name, true), join(&path, name)))
+            .collect();
+        folders.sort();
+        files.sort();
+        for (name, path) in &folders {
+            all.push((path.clone(), name.clone(), done.len()));
+        }
+        done.push(Folder {
+            path,
+            name,
+            parent,
+            folders,
+            files,
+        });
+    }
+    done
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{folder}/{name}")
+    }
+}
+
+const fn sectors(bytes: usize) -> usize {
+    bytes.div_ceil(SECTOR)
+}
+
+fn narrow(number: usize) -> u32 {
+    // `check` refuses files of 4 GiB, and an image is made in memory.
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Appends a number in both byte orders.
+fn both32(out: &mut Vec<u8>, number: usize) {
+    out.extend(narrow(number).to_le_bytes());
+    out.extend(narrow(number).to_be_bytes());
+}
+
+fn both16(out: &mut Vec<u8>, number: u16) {
+    out.extend(number.to_le_bytes());
+    out.extend(number.to_be_bytes());
+}
+
+/// Returns a directory record: ECMA-119, 9.1.
+fn record(name: &[u8], extent: Extent, is_folder: bool) -> Vec<u8> {
+    let mut out = vec![0, 0];
+    both32(&mut out, extent.sector);
+    both32(&mut out, extent.bytes);
+    // 1 January 2024, 00:00:00 UTC: equal files make equal images.
+    out.extend([124, 1, 1, 0, 0, 0, 0]);
+    out.push(if is_folder { 2 } else { 0 });
+    out.extend([0, 0]);
+    both16(&mut out, 1);
+    out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+    out.extend(name);
+    if out.len() % 2 == 1 {
+        out.push(0);
+    }
+    out[0] = u8::try_from(out.len()).unwrap_or(u8::MAX);
+    out
+}
+
+/// Returns the contents of a directory: records that do not cross sectors.
+fn directory(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for record in records {
+        let room = SECTOR - out.len() % SECTOR;
+        if record.len() > room {
+            out.resize(out.len() + room, 0);
+        }
+        out.extend(record);
+    }
+    out.resize(sectors(out.len()) * SECTOR, 0);
+    out
+}
+
+/// Returns the records of a folder, with extents that the function tells.
+fn records(
+    folder: &Folder,
+    number: usize,
+    of_folder: impl Fn(&str) -> Extent,
+    of_number: impl Fn(usize) -> Extent,
+    of_file: impl Fn(&str) -> Extent,
+) -> Vec<Vec<u8>> {
+    let mut all = vec![
+        record(&[0], of_number(number), true),
+        record(&[1], of_number(folder.parent), true),
+    ];
+    let folders = folder.folders.iter().map(|one| (one, true));
+    let mut entries: Vec<_> = folders
+        .chain(folder.files.iter().map(|one| (one, false)))
+        .collect();
+    entries.sort();
+    for ((name, path), is_folder) in entries {
+        let extent = if is_folder {
+            of_folder(path)
+        } else {
+            of_file(path)
+        };
+        all.push(record(name, extent, is_folder));
+    }
+    all
+}
+
+/// Returns a path table: ECMA-119, 9.4.
+fn path_table(folders: &[Folder], extents: &[Extent], is_little: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (folder, extent) in folders.iter().zip(extents) {
+        out.push(u8::try_from(folder.name.len()).unwrap_or(u8::MAX));
+        out.push(0);
+        let sector = narrow(extent.sector);
+        let parent = u16::try_from(folder.parent + 1).unwrap_or(u16::MAX);
+        if is_little {
+            out.extend(sector.to_le_bytes());
+            out.extend(parent.to_le_bytes());
+        } else {
+            out.extend(sector.to_be_bytes());
+            out.extend(parent.to_be_bytes());
+        }
+        out.extend(&folder.name);
+        if folder.name.len() % 2 == 1 {
+            out.push(0);
+        }
+    }
+    out
+}
+
+/// What a volume descriptor says.
+struct Volume<'a> {
+    tree: Tree,
+    label: &'a str,
+    sectors: usize,
+    table_bytes: usize,
+    little_table: usize,
+    big_table: usize,
+    root: Extent,
+}
+
+/// Returns a volume descriptor: ECMA-119, 8.4 and 8.5.
+fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
+    let is_joliet = volume.tree == Tree::Joliet;
+    let text = |text: &str, length: usize| -> Vec<u8> {
+        let mut bytes = if is_joliet {
+            wide(text)
+        } else {
+            text.as_bytes().to_vec()
+        };
+        bytes.truncate(length);
+        while bytes.len() < length {
+            // A field of an odd length ends with half a character.
+            bytes.extend(if is_joliet { &[0, b' '][..] } else { &b" "[..] });
+        }
+        bytes.truncate(length);
+        bytes
+    };
+    let mut out = vec![if is_joliet { 2 } else { 1 }];
+    out.extend(b"CD001\x01\0");
+    out.extend(text("", 32));
+    out.extend(text(volume.label, 32));
+    out.extend([0; 8]);
+    both32(&mut out, volume.sectors);
+    // UCS-2, level 3.
+    let mut escapes = if is_joliet {
+        b"%/E".to_vec()
+    } else {
+        Vec::new()
+    };
+    escapes.resize(32, 0);
+    out.extend(escapes);
+    both16(&mut out, 1);
+    both16(&mut out, 1);
+    both16(&mut out, 2048);
+    both32(&mut out, volume.table_bytes);
+    out.extend(narrow(volume.little_table).to_le_bytes());
+    out.extend([0; 4]);
+    out.extend(narrow(volume.big_table).to_be_bytes());
+    out.extend([0; 4]);
+    out.extend(record(&[0], volume.root, true));
+    for length in [128, 128, 128, 128, 37, 37, 37] {
+        out.extend(text("", length));
+    }
+    for _ in 0..2 {
+        out.extend(b"2024010100000000\0");
+    }
+    for _ in 0..2 {
+        out.extend(b"0000000000000000\0");
+    }
+    out.extend([1, 0]);
+    out.resize(SECTOR, 0);
+    out
+}
+
+/// One tree with its place on the image.
+struct Placed {
+    folders: Vec<Folder>,
+    extents: Vec<Extent>,
+    table_bytes: usize,
+    little_table: usize,
+    big_table: usize,
+}
+
+/// Gives each directory of a tree its sectors, from `next` on.
+fn place(tree: Tree, files: &Files, next: &mut usize) -> Placed {
+    let folders = folders(files, tree);
+    let blank = vec![Extent::default(); folders.len()];
+    let table_bytes = path_table(&folders, &blank, true).len();
+    let mut take = |bytes: usize| {
+        let sector = *next;
+        *next += sectors(bytes);
+        Extent { sector, bytes }
+    };
+    let little_table = take(table_bytes).sector;
+    let big_table = take(table_bytes).sector;
+    let none = Extent::default();
+    let extents = folders
+        .iter()
+        .enumerate()
+        .map(|(number, folder)| {
+            let records = records(folder, number, |_| none, |_| none, |_| none);
+            take(directory(&records).len())
+        })
+        .collect();
+    Placed {
+        folders,
+        extents,
+        table_bytes,
+        little_table,
+        big_table,
+    }
+}
+
+/// Returns an image.
+fn encode(label: &str, files: &Files) -> Vec<u8> {
+    let mut next = SYSTEM_AREA + 3;
+    let trees = [Tree::Primary, Tree::Joliet].map(|tree| (tree, place(tree, files, &mut next)));
+    let mut places: BTreeMap<&str, Extent> = BTreeMap::new();
+    for (path, contents) in files {
+        let bytes = contents.len();
+        let sector = next;
+        places.insert(path, Extent { sector, bytes });
+        next += sectors(bytes);
+    }
+    let mut out = vec![0; SYSTEM_AREA * SECTOR];
+    for (tree, placed) in &trees {
+        out.extend(descriptor(&Volume {
+            tree: *tree,
+            label,
+            sectors: next,
+            table_bytes: placed.table_bytes,
+            little_table: placed.little_table,
+            big_table: placed.big_table,
+            root: placed.extents.first().copied().unwrap_or_default(),
+        }));
+    }
+    let mut last = b"\xffCD001\x01".to_vec();
+    last.resize(SECTOR, 0);
+    out.extend(last);
+    let pad = |out: &mut Vec<u8>| out.resize(sectors(out.len()) * SECTOR, 0);
+    for (_, placed) in &trees {
+        for is_little in [true, false] {
+            out.extend(path_table(&placed.folders, &placed.extents, is_little));
+            pad(&mut out);
+        }
+        let numbers: BTreeMap<&str, Extent> = placed
+            .folders
+            .iter()
+            .zip(&placed.extents)
+            .map(|(folder, extent)| (folder.path.as_str(), *extent))
+            .collect();
+        for (number, folder) in placed.folders.iter().enumerate() {
+            let records = records(
+                folder,
+                number,
+                |path| numbers.get(path).copied().unwrap_or_default(),
+                |number| placed.extents.get(number).copied().unwrap_or_default(),
+                |path| places.get(path).copied().unwrap_or_default(),
+            );
+            out.extend(directory(&records));
+        }
+    }
+    for contents in files.values() {
+        out.extend(contents);
+        pad(&mut out);
+    }
+    out
+}

@@ -1,0 +1,344 @@
+//! The kit: what a machine gets on a CD to run its stages.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    error::{Error, Result, file},
+    iso::Files,
+    protocol::StageId,
+};
+
+/// The file by which the guest finds the CD, with the plan.
+pub const TAG: &str = "wdk-etw-kit.json";
+
+/// The agent, which runs the plan inside Windows.
+const AGENT: &[u8] = include_bytes!("../../../tests/windows/agent.cmd");
+
+/// The stages' scripts: names and contents.
+const SCRIPTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
+
+/// A stage as planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// Its leg and name.
+    pub id: StageId,
+    /// How long it may take with virtualization, in minutes.
+    pub minutes: u32,
+    /// Whether it may crash Windows: everything is written to disk before.
+    pub is_risky: bool,
+}
+
+/// The leg without Driver Verifier.
+pub const PLAIN: &str = "plain";
+/// The leg under Driver Verifier.
+pub const VERIFIER: &str = "verifier";
+
+/// The stages of both legs, their minutes, and whether they are risky.
+const STAGES: [(&str, &str, u32, bool); 13] = [
+    (PLAIN, "machine", 10, false),
+    (PLAIN, "install", 15, true),
+    (PLAIN, "probe", 20, true),
+    (PLAIN, "scenarios", 30, true),
+    (PLAIN, "recipes", 60, true),
+    (PLAIN, "decode", 20, false),
+    (PLAIN, "uninstall", 15, true),
+    (VERIFIER, "verifier", 10, false),
+    (VERIFIER, "install", 15, true),
+    (VERIFIER, "probe", 20, true),
+    (VERIFIER, "scenarios", 45, true),
+    (VERIFIER, "recipes", 90, true),
+    (VERIFIER, "uninstall", 15, true),
+];
+
+/// The stages that need the driver, which the stage `install` installs.
+const NEED_DRIVER: [&str; 4] = ["probe", "scenarios", "recipes", "decode"];
+
+/// Returns the names of all stages.
+#[must_use]
+pub fn stage_names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, name, ..) in STAGES {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Returns the plan: all stages, or the ones named and, where one of these needs the driver,
+/// `install` before it. With a leg, only the stages of that leg, and `verifier` before them.
+///
+/// # Errors
+///
+/// [`Error::Plan`] if a leg has none of the stages.
+pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
+    let is_named = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
+    let needs_driver = only.iter().any(|one| NEED_DRIVER.contains(&one.as_str()));
+    let has_any_leg = only.is_empty() || leg.is_some();
+    let chosen: Vec<Stage> = STAGES
+        .iter()
+        .filter(|(of, ..)| leg.is_none_or(|leg| leg == *of))
+        .filter(|(_, name, ..)| {
+            is_named(name)
+                || (*name == "install" && needs_driver)
+                || (*name == VERIFIER && leg.is_some())
+        })
+        // A named stage runs in the plain leg if no leg is named.
+        .filter(|(of, name, ..)| has_any_leg || *of == PLAIN || *name == VERIFIER)
+        .map(|(leg, stage, minutes, is_risky)| Stage {
+            id: StageId {
+                leg: (*leg).to_owned(),
+                stage: (*stage).to_owned(),
+            },
+            minutes: *minutes,
+            is_risky: *is_risky,
+        })
+        .collect();
+    if let Some(missing) = only
+        .iter()
+        .find(|one| chosen.iter().all(|stage| stage.id.stage != **one))
+    {
+        return Err(Error::Plan(format!(
+            "the leg {} has no stage {missing}; the stages are: {}",
+            leg.unwrap_or(PLAIN),
+            stage_names().join(", ")
+        )));
+    }
+    Ok(chosen)
+}
+
+/// A driver's package.
+#[derive(Clone, Debug, Default)]
+pub struct Package {
+    /// The folder of its files.
+    pub folder: PathBuf,
+    /// The driver's name.
+    pub name: String,
+    /// The name of its service.
+    pub service: String,
+    /// The hardware id of its device.
+    pub hardware_id: String,
+    /// The INF's file name.
+    pub inf: String,
+    /// The image's file name.
+    pub sys: String,
+    /// The certificate's file name, if the package has one.
+    pub certificate: Option<String>,
+}
+
+impl Package {
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "service": self.service,
+            "hardware_id": self.hardware_id,
+            "inf": self.inf,
+            "sys": self.sys,
+            "certificate": self.certificate,
+        })
+    }
+}
+
+/// What a kit is made of.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// The driver under test.
+    pub driver: Package,
+    /// The provider's name and GUID, if the package tells them.
+    pub provider: Option<(String, String)>,
+    /// The folder of the same driver as the WDK packages it.
+    pub package_wdk: Option<PathBuf>,
+    /// The driver that asks Windows questions.
+    pub probe: Option<Package>,
+    /// The client's program.
+    pub client: Option<PathBuf>,
+    /// The guides' recipes as data.
+    pub recipes: Option<PathBuf>,
+    /// A folder with other scripts for the stages.
+    pub stages: Option<PathBuf>,
+}
+
+impl Contents {
+    /// Returns the kit's files. The agent's times are longer by a factor than the plan's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plan`] if a stage has no script, [`Error::File`] if a file cannot be read.
+    pub fn files(&self, plan: &[Stage], factor: u32) -> Result<Files> {
+        let mut files = self.packages()?;
+        let scripts = self.scripts()?;
+        let mut stages = Vec::new();
+        let mut lines = String::new();
+        for (number, stage) in plan.iter().enumerate() {
+            let name = &stage.id.stage;
+            let script = script(&scripts, name).ok_or_else(|| self.no_script(name))?;
+            let minutes = stage.minutes.saturating_mul(factor);
+            stages.push(json!({
+                "name": name,
+                "leg": stage.id.leg,
+                "script": format!("stages/{script}"),
+                "timeout_minutes": minutes,
+                "risky": stage.is_risky,
+            }));
+            // The agent is a batch file and cannot read JSON.
+            let _ = write!(
+                lines,
+                "{:02} {} {name} {minutes} {} stages\\{script}\r\n",
+                number + 1,
+                stage.id.leg,
+                u8::from(stage.is_risky),
+            );
+        }
+        for (name, contents) in scripts {
+            files.insert(format!("stages/{name}"), contents);
+        }
+        let client = self.client.as_deref().and_then(Path::file_name);
+        let plan = json!({
+            "version": 1,
+            "driver": self.driver.to_json(),
+            "provider": self.provider.as_ref().map(|(name, guid)| json!({ "name": name, "guid": guid })),
+            "client": client.map(|name| format!("client/{}", name.to_string_lossy())),
+            "probe": self.probe.as_ref().map(Package::to_json),
+            "stages": stages,
+        });
+        files.insert(TAG.to_owned(), format!("{plan:#}\n").into_bytes());
+        files.insert("agent/plan.txt".to_owned(), lines.into_bytes());
+        files.insert("agent/agent.cmd".to_owned(), windows_lines(AGENT));
+        Ok(files)
+    }
+
+    /// Returns the files of a kit without a plan and without the agent, for work by hand.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::File`] if a file cannot be read.
+    pub fn files_by_hand(&self) -> Result<Files> {
+        let mut files = self.packages()?;
+        for (name, contents) in self.scripts()? {
+            files.insert(format!("stages/{name}"), contents);
+        }
+        Ok(files)
+    }
+
+    /// Returns the files of the packages, the client and the recipes.
+    fn packages(&self) -> Result<Files> {
+        let mut files = Files::new();
+        add_folder(&mut files, "package", &self.driver.folder)?;
+        if let Some(folder) = &self.package_wdk {
+            add_folder(&mut files, "package-wdk", folder)?;
+        }
+        if let Some(probe) = &self.probe {
+            add_folder(&mut files, "probe", &probe.folder)?;
+        }
+        if let Some(client) = &self.client {
+            let name = client.file_name().unwrap_or_default().to_string_lossy();
+            files.insert(format!("client/{name}"), read(client)?);
+        }
+        if let Some(recipes) = &self.recipes {
+            files.insert("recipes.json".to_owned(), read(recipes)?);
+        }
+        Ok(files)
+    }
+
+    /// Returns the names and contents of the scripts.
+    fn scripts(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let Some(folder) = &self.stages else {
+            let contained = SCRIPTS.iter();
+            return Ok(contained
+                .map(|(name, contents)| ((*name).to_owned(), windows_lines(contents)))
+                .collect());
+        };
+        let mut files = Files::new();
+        add_folder(&mut files, "", folder)?;
+        Ok(files
+            .into_iter()
+            .map(|(name, contents)| {
+                let is_powershell = Path::new(&name)
+                    .extension()
+                    .is_some_and(|extension| extension == "ps1" || extension == "psm1");
+                let contents = if is_powershell {
+                    windows_lines(&contents)
+                } else {
+                    contents
+                };
+                (name, contents)
+            })
+            .collect())
+    }
+
+    fn no_script(&self, stage: &str) -> Error {
+        let place = self.stages.as_ref().map_or_else(
+            || "this program contains none".to_owned(),
+            |folder| format!("{} has no {stage}.ps1", folder.display()),
+        );
+        Error::Plan(format!(
+            "the stage {stage} has no script: {place}; leave the stage out with `--only`, or name a \
+             folder that has one with `--stages`"
+        ))
+    }
+}
+
+/// Returns the name of a stage's script.
+fn script<'a>(scripts: &'a [(String, Vec<u8>)], stage: &str) -> Option<&'a str> {
+    let of_stage = |name: &&str| {
+        Path::new(name)
+            .file_stem()
+            .is_some_and(|stem| stem == stage)
+    };
+    let mut names: Vec<&str> = scripts.iter().map(|(name, _)| name.as_str()).collect();
+    names.retain(|name| of_stage(name));
+    names.sort_by_key(|name| {
+        Path::new(name)
+            .extension()
+            .is_none_or(|extension| extension != "ps1")
+    });
+    names.first().copied()
+}
+
+/// Returns text with the line ends that batch files need: cmd loses labels without.
+#[must_use]
+pub fn windows_lines(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text.iter().filter(|byte| **byte != b'\r') {
+        if *byte == b'\n' {
+            out.push(b'\r');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(file("read", path))
+}
+
+/// Adds the files of a folder and of the folders in it.
+fn add_folder(files: &mut Files, to: &str, folder: &Path) -> Result<()> {
+    let entries = fs::read_dir(folder).map_err(file("read", folder))?;
+    for entry in entries {
+        let path = entry.map_err(file("read", folder))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            return Err(Error::Iso {
+                name: path.display().to_string(),
+                reason: "its name is not UTF-8".to_owned(),
+            });
+        };
+        let to = if to.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{to}/{name}")
+        };
+        if path.is_dir() {
+            add_folder(files, &to, &path)?;
+        } else {
+            files.insert(to, read(&path)?);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! The result of a run: a table for people, JSON for programs.
+
+use std::{fmt::Write as _, time::Duration};
+
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+
+use crate::protocol::StageId;
+
+/// How a stage ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All its checks passed.
+    Passed,
+    /// It ended, and a check failed.
+    Failed,
+    /// It had nothing to do.
+    Skipped,
+    /// Windows stopped with a bugcheck.
+    Bugcheck,
+    /// The machine said nothing any more.
+    Hung,
+    /// It took longer than its time, and was ended.
+    TimedOut,
+    /// The machine restarted, for an unknown reason.
+    Restarted,
+    /// The run ended in it.
+    Unfinished,
+    /// The run ended before it.
+    NotRun,
+}
+
+impl Outcome {
+    /// Returns the word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Bugcheck => "bugcheck",
+            Self::Hung => "hung",
+            Self::TimedOut => "timed out",
+            Self::Restarted => "restarted",
+            Self::Unfinished => "unfinished",
+            Self::NotRun => "not run",
+        }
+    }
+
+    /// Returns whether a run with it is a success.
+    #[must_use]
+    pub const fn is_good(self) -> bool {
+        matches!(self, Self::Passed | Self::Skipped)
+    }
+}
+
+/// A stage's result.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The stage.
+    pub id: StageId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took, as the host saw it.
+    pub time: Option<Duration>,
+    /// Why it did not pass.
+    pub reason: Option<String>,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// A row for each stage of the plan, in order.
+    pub rows: Vec<Row>,
+    /// Why the run ended before its plan, if it did.
+    pub ended_early: Option<String>,
+    /// What else is to be known: files that could not be copied, and messages of the agent.
+    pub notes: Vec<String>,
+}
+
+impl Report {
+    /// Returns the exit code: 0 if every stage passed or was skipped, 1 if one did not, 3 if the run
+    /// ended before its plan.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        if self.ended_early.is_some() {
+            3
+        } else {
+            u8::from(!self.rows.iter().all(|row| row.outcome.is_good()))
+        }
+    }
+
+    /// Returns the table, and the notes below it.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        table.set_header(["Stage", "Leg", "Result", "Time", "Reason"]);
+        for row in &self.rows {
+            let time = row
+                .time
+                .map_or_else(String::new, |time| format!("{} s", time.as_secs()));
+            let reason = row.reason.clone().unwrap_or_default();
+            table.add_row([
+                &row.id.stage,
+                &row.id.leg,
+                row.outcome.word(),
+                &time,
+                &reason,
+            ]);
+        }
+        let mut text = String::new();
+        for line in table.lines() {
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        if let Some(reason) = &self.ended_early {
+            let _ = writeln!(text, "the run ended early: {reason}");
+        }
+        text
+    }
+
+    /// Returns the report for programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "stage": row.id.stage,
+                    "leg": row.id.leg,
+                    "result": row.outcome.word(),
+                    "seconds": row.time.map(|time| time.as_secs_f64()),
+                    "reason": row.reason,
+                })
+            })
+            .collect();
+        json!({
+            "version": 1,
+            "stages": rows,
+            "ended_early": self.ended_early,
+            "notes": self.notes,
+            "exit_code": self.exit_code(),
+        })
+    }
+}

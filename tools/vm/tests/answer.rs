@@ -1,0 +1,461 @@
+//! Checks the answer file against the rules of Windows Setup, as far as they are documented, for each
+//! image that `cargo etw vm` names.
+//!
+//! Sources: Microsoft Learn, "Unattended Windows Setup Reference" (components, their settings and
+//! passes), "Hard Drives and Partitions" and "UEFI/GPT-based hard drive partitions" (the partitions),
+//! "Add a Custom Command to an Answer File" (order and length of commands). No Windows Setup has read
+//! the files yet.
+
+#![cfg(unix)]
+
+use std::collections::BTreeSet;
+
+use etw_vm::{
+    answer::{Answer, Windows, windows_of},
+    install::answer,
+};
+use roxmltree::{Document, Node};
+
+const NAMESPACE: &str = "urn:schemas-microsoft-com:unattend";
+const WCM: &str = "http://schemas.microsoft.com/WMIConfig/2002/State";
+
+/// The components that the file may use: pass, name, and the settings directly in it. Each has a page
+/// of its own in the reference, which lists the passes and the child elements.
+const COMPONENTS: [(&str, &str, &[&str]); 7] = [
+    (
+        "windowsPE",
+        "Microsoft-Windows-International-Core-WinPE",
+        &[
+            "InputLocale",
+            "LayeredDriver",
+            "SetupUILanguage",
+            "SystemLocale",
+            "UILanguage",
+            "UILanguageFallback",
+            "UserLocale",
+        ],
+    ),
+    (
+        "windowsPE",
+        "Microsoft-Windows-Setup",
+        &[
+            "ComplianceCheck",
+            "Diagnostics",
+            "DiskConfiguration",
+            "Display",
+            "DynamicUpdate",
+            "EnableFirewall",
+            "EnableNetwork",
+            "ImageInstall",
+            "LogPath",
+            "PageFile",
+            "Restart",
+            "RunAsynchronous",
+            "RunSynchronous",
+            "UpgradeData",
+            "UseConfigurationSet",
+            "UserData",
+            "WindowsDeploymentServices",
+        ],
+    ),
+    (
+        "offlineServicing",
+        "Microsoft-Windows-LUA-Settings",
+        &["EnableLUA"],
+    ),
+    (
+        "specialize",
+        "Microsoft-Windows-Deployment",
+        &["ExtendOSPartition", "RunAsynchronous", "RunSynchronous"],
+    ),
+    (
+        "specialize",
+        "Microsoft-Windows-Shell-Setup",
+        &["ComputerName", "ProductKey", "RegisteredOwner", "TimeZone"],
+    ),
+    (
+        "oobeSystem",
+        "Microsoft-Windows-International-Core",
+        &[
+            "InputLocale",
+            "SystemLocale",
+            "UILanguage",
+            "UILanguageFallback",
+            "UserLocale",
+        ],
+    ),
+    (
+        "oobeSystem",
+        "Microsoft-Windows-Shell-Setup",
+        &[
+            "AutoLogon",
+            "FirstLogonCommands",
+            "OOBE",
+            "TimeZone",
+            "UserAccounts",
+        ],
+    ),
+];
+
+/// The elements that are items of lists. Each has `wcm:action="add"`.
+const ITEMS: [&str; 8] = [
+    "CreatePartition",
+    "Disk",
+    "LocalAccount",
+    "MetaData",
+    "ModifyPartition",
+    "RunAsynchronousCommand",
+    "RunSynchronousCommand",
+    "SynchronousCommand",
+];
+
+/// The elements that items of these lists may have.
+const OF_ITEMS: [(&str, &[&str]); 7] = [
+    ("CreatePartition", &["Extend", "Order", "Size", "Type"]),
+    (
+        "Disk",
+        &[
+            "CreatePartitions",
+            "DiskID",
+            "ModifyPartitions",
+            "WillWipeDisk",
+        ],
+    ),
+    (
+        "LocalAccount",
+        &["Description", "DisplayName", "Group", "Name", "Password"],
+    ),
+    ("MetaData", &["Key", "Value"]),
+    (
+        "ModifyPartition",
+        &[
+            "Active",
+            "Extend",
+            "Format",
+            "Label",
+            "Letter",
+            "Order",
+            "PartitionID",
+            "TypeID",
+        ],
+    ),
+    (
+        "RunSynchronousCommand",
+        &["Credentials", "Description", "Order", "Path", "WillReboot"],
+    ),
+    (
+        "SynchronousCommand",
+        &["CommandLine", "Description", "Order", "RequiresUserInput"],
+    ),
+];
+
+/// Every image that the guide names, with both firmwares: system, index, edition.
+fn images() -> Vec<(Answer, &'static str)> {
+    let named = [
+        (
+            "19045.2006.220908-0225.22h2_release_svc_refresh_CLIENTENTERPRISEEVAL_OEMRET_x64FRE_en-us.iso",
+            Windows::Windows10,
+            1,
+        ),
+        ("Win10_22H2_English_x64v1.iso", Windows::Windows10, 6),
+        (
+            "26100.1742.240906-0331.ge_release_svc_refresh_CLIENT_LTSC_EVAL_x64FRE_en-us.iso",
+            Windows::Windows11,
+            1,
+        ),
+        ("Win11_24H2_English_x64.iso", Windows::Windows11, 6),
+        (
+            "20348.169.210806-2348.fe_release_svc_refresh_SERVER_EVAL_x64FRE_en-us.iso",
+            Windows::Server2022,
+            2,
+        ),
+        (
+            "26100.1742.240906-0331.ge_release_svc_refresh_SERVER_EVAL_x64FRE_en-us.iso",
+            Windows::Server2025,
+            2,
+        ),
+    ];
+    let mut all = Vec::new();
+    for (name, windows, index) in named {
+        for is_uefi in [true, false] {
+            let made = answer(name.as_ref(), None, Some(index), "en-US", is_uefi).unwrap();
+            assert_eq!(made.windows, windows, "{name}");
+            all.push((made, name));
+        }
+    }
+    all
+}
+
+fn children<'a>(node: Node<'a, 'a>) -> impl Iterator<Item = Node<'a, 'a>> {
+    node.children().filter(Node::is_element)
+}
+
+fn named<'a>(node: Node<'a, 'a>, name: &str) -> Vec<Node<'a, 'a>> {
+    let found = node
+        .descendants()
+        .filter(|one| one.tag_name().name() == name);
+    found.collect()
+}
+
+fn text(node: Node<'_, '_>, name: &str) -> String {
+    let child = children(node).find(|one| one.tag_name().name() == name);
+    child
+        .and_then(|child| child.text())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn components_are_in_passes_that_have_them_and_have_their_settings() {
+    for (answer, image) in images() {
+        let xml = answer.to_xml().unwrap();
+        let document = Document::parse(&xml).unwrap();
+        let root = document.root_element();
+        assert_eq!(root.tag_name().name(), "unattend");
+        let mut passes = BTreeSet::new();
+        for settings in children(root) {
+            assert_eq!(settings.tag_name().name(), "settings");
+            let pass = settings.attribute("pass").unwrap();
+            assert!(
+                passes.insert(pass),
+                "{image}: the pass {pass} is there twice"
+            );
+            let mut names = BTreeSet::new();
+            for component in children(settings) {
+                let name = component.attribute("name").unwrap();
+                assert!(names.insert(name), "{image}: {name} is in {pass} twice");
+                // Setup ignores a component whose identity is not exactly this.
+                for (attribute, value) in [
+                    ("processorArchitecture", "amd64"),
+                    ("publicKeyToken", "31bf3856ad364e35"),
+                    ("language", "neutral"),
+                    ("versionScope", "nonSxS"),
+                ] {
+                    assert_eq!(
+                        component.attribute(attribute),
+                        Some(value),
+                        "{image}: {name}"
+                    );
+                }
+                let known = COMPONENTS
+                    .iter()
+                    .find(|(of, known, _)| *of == pass && *known == name);
+                let (_, _, known) = known.unwrap_or_else(|| panic!("{image}: {name} in {pass}"));
+                let mut seen = BTreeSet::new();
+                for setting in children(component) {
+                    let setting = setting.tag_name().name();
+                    assert!(known.contains(&setting), "{image}: {setting} in {name}");
+                    assert!(
+                        seen.insert(setting),
+                        "{image}: {setting} is in {name} twice"
+                    );
+                }
+            }
+        }
+        for node in root.descendants().filter(Node::is_element) {
+            assert_eq!(node.tag_name().namespace(), Some(NAMESPACE));
+            assert!(!node.text().unwrap_or_default().contains('@'), "{xml}");
+        }
+    }
+}
+
+#[test]
+fn items_of_lists_are_added_in_order() {
+    for (answer, image) in images() {
+        let xml = answer.to_xml().unwrap();
+        let document = Document::parse(&xml).unwrap();
+        for node in document.descendants().filter(Node::is_element) {
+            let name = node.tag_name().name();
+            let action = node.attribute((WCM, "action"));
+            assert_eq!(action.is_some(), ITEMS.contains(&name), "{image}: {name}");
+            assert!(action.is_none_or(|action| action == "add"));
+            if let Some((_, known)) = OF_ITEMS.iter().find(|(item, _)| *item == name) {
+                for child in children(node) {
+                    let child = child.tag_name().name();
+                    assert!(known.contains(&child), "{image}: {child} in {name}");
+                }
+            }
+            // Orders begin with 1, and none is missing or there twice.
+            let orders: Vec<usize> = children(node)
+                .filter_map(|child| text(child, "Order").parse().ok())
+                .collect();
+            let wanted: Vec<usize> = (1..=orders.len()).collect();
+            assert_eq!(orders, wanted, "{image}: {name}");
+        }
+        // The longest command that Setup runs.
+        for (element, most) in [("Path", 259), ("CommandLine", 1024)] {
+            for command in named(document.root(), element) {
+                let length = command.text().unwrap().chars().count();
+                assert!(length <= most, "{image}: {:?}", command.text());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_partitions_are_those_of_the_firmware() {
+    for (answer, image) in images() {
+        let xml = answer.to_xml().unwrap();
+        let document = Document::parse(&xml).unwrap();
+        let [disk] = named(document.root(), "Disk")[..] else {
+            panic!()
+        };
+        assert_eq!(
+            (
+                text(disk, "DiskID").as_str(),
+                text(disk, "WillWipeDisk").as_str()
+            ),
+            ("0", "true")
+        );
+        let made: Vec<(String, String)> = named(disk, "CreatePartition")
+            .iter()
+            .map(|one| (text(*one, "Type"), text(*one, "Size")))
+            .collect();
+        let made: Vec<(&str, &str)> = made
+            .iter()
+            .map(|(kind, size)| (kind.as_str(), size.as_str()))
+            .collect();
+        let wanted: &[(&str, &str)] = if answer.is_uefi {
+            &[("EFI", "260"), ("MSR", "16"), ("Primary", "")]
+        } else {
+            &[("Primary", "500"), ("Primary", "")]
+        };
+        assert_eq!(made, wanted, "{image}");
+        // Only the last one takes the rest, and Windows goes there, to C.
+        let extended: Vec<bool> = named(disk, "CreatePartition")
+            .iter()
+            .map(|one| text(*one, "Extend") == "true")
+            .collect();
+        assert_eq!(
+            extended.iter().position(|is_extended| *is_extended),
+            Some(made.len() - 1)
+        );
+        let [to] = named(document.root(), "InstallTo")[..] else {
+            panic!()
+        };
+        assert_eq!(text(to, "PartitionID"), made.len().to_string());
+        let of_windows = named(disk, "ModifyPartition")
+            .into_iter()
+            .find(|one| text(*one, "PartitionID") == made.len().to_string())
+            .unwrap();
+        assert_eq!(
+            (
+                text(of_windows, "Format").as_str(),
+                text(of_windows, "Letter").as_str()
+            ),
+            ("NTFS", "C")
+        );
+        let is_active = named(disk, "Active")
+            .iter()
+            .any(|one| one.text() == Some("true"));
+        assert_eq!(
+            is_active, !answer.is_uefi,
+            "a BIOS starts the active partition"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_asked() {
+    for (answer, image) in images() {
+        let xml = answer.to_xml().unwrap();
+        let document = Document::parse(&xml).unwrap();
+        let one = |name: &str| {
+            let found = named(document.root(), name);
+            assert_eq!(found.len(), 1, "{image}: {name}");
+            found[0].text().unwrap_or_default().to_owned()
+        };
+        assert_eq!(one("AcceptEula"), "true");
+        assert_eq!(one("HideEULAPage"), "true");
+        assert_eq!(one("HideOnlineAccountScreens"), "true");
+        assert_eq!(one("ProtectYourPC"), "3");
+        assert_eq!(one("EnableLUA"), "false");
+        let [source] = named(document.root(), "MetaData")[..] else {
+            panic!()
+        };
+        assert_eq!(text(source, "Key"), "/IMAGE/INDEX");
+        assert_eq!(text(source, "Value"), answer.index.to_string());
+        // Evaluation images have no product key, and an empty one is refused.
+        let [key] = named(document.root(), "ProductKey")[..] else {
+            panic!()
+        };
+        assert_eq!(children(key).count(), 1, "{image}");
+        assert_eq!(text(key, "WillShowUI"), "OnError");
+        // Windows 11 checks the machine, and wants a network.
+        let is_11 = answer.windows == Windows::Windows11;
+        for word in [
+            "BypassTPMCheck",
+            "BypassSecureBootCheck",
+            "BypassRAMCheck",
+            "BypassCPUCheck",
+            "BypassNRO",
+        ] {
+            assert_eq!(xml.contains(word), is_11, "{image}: {word}");
+        }
+        // The one who logs on exists, is an administrator, and has the password.
+        let [logon] = named(document.root(), "AutoLogon")[..] else {
+            panic!()
+        };
+        let [account] = named(document.root(), "LocalAccount")[..] else {
+            panic!()
+        };
+        assert_eq!(text(logon, "Username"), text(account, "Name"));
+        assert_eq!(text(account, "Group"), "Administrators");
+        let passwords: BTreeSet<String> = named(document.root(), "Password")
+            .iter()
+            .map(|one| text(*one, "Value"))
+            .collect();
+        assert_eq!(passwords.len(), 1);
+    }
+}
+
+#[test]
+fn a_change_of_the_answer_is_another_version() {
+    let versions: BTreeSet<String> = images()
+        .iter()
+        .map(|(answer, _)| answer.version().unwrap())
+        .collect();
+    // Windows Server 2022 and 2025 have the same answers for each firmware.
+    assert_eq!(versions.len(), 10);
+    let (mut answer, _) = images().remove(0);
+    let before = answer.version().unwrap();
+    answer.language = "de-DE".to_owned();
+    assert_ne!(answer.version().unwrap(), before);
+    assert!(
+        answer
+            .to_xml()
+            .unwrap()
+            .contains("<UILanguage>de-DE</UILanguage>")
+    );
+    answer.language = "</UILanguage>".to_owned();
+    let error = answer.to_xml().unwrap_err().to_string();
+    assert!(error.contains("is not a language's name"), "{error}");
+}
+
+#[test]
+fn an_image_of_an_unknown_name_is_asked_about() {
+    let error = windows_of("SERVER_EVAL_x64FRE_en-us.iso".as_ref(), None)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "cannot tell which Windows SERVER_EVAL_x64FRE_en-us.iso installs; name it with `--windows`: 10 \
+         (Windows 10), 11 (Windows 11), 2022 (Windows Server 2022), 2025 (Windows Server 2025)"
+    );
+    let named = windows_of("x.iso".as_ref(), Some(Windows::Server2025)).unwrap();
+    assert_eq!((named, named.default_index()), (Windows::Server2025, 2));
+}
+
+#[test]
+fn batch_files_have_the_line_ends_that_cmd_needs() {
+    for (answer, _) in images() {
+        for (name, contents) in answer.files().unwrap() {
+            let text = String::from_utf8(contents).unwrap();
+            assert_eq!(
+                text.matches('\n').count(),
+                text.matches("\r\n").count(),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Runs the batch files of the guest under Wine: the agent, and what prepares Windows.
+//!
+//! Wine's cmd is another implementation, and what it lacks is replaced by batch files that write down
+//! how they were called. No Windows has run these files yet.
+
+#![cfg(unix)]
+
+use std::{
+    env, fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::OnceLock,
+    thread,
+};
+
+use etw_test_support::root;
+use tempfile::TempDir;
+
+/// A stage: `exit` ends the process, so that its code is the process's, as PowerShell's is.
+const STAGES: &str = "@echo off\ngoto %~n1\n:machine\nexit 0\n:install\nexit 3010\n:uninstall\nexit 1\n\
+                      :late\nping -n 60 127.0.0.1 >nul\nexit 0\n";
+
+/// Programs of Windows that Wine does not have or must not run.
+const PROGRAMS: [&str; 6] = [
+    "shutdown",
+    "bcdedit",
+    "powercfg",
+    "schtasks",
+    "powershell",
+    "taskkill",
+];
+
+/// A folder that has a Windows of Wine, a kit and a results disk.
+struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Self { folder };
+        for name in [
+            "bin",
+            "kit/agent",
+            "kit/stages",
+            "results",
+            "place",
+            "system/Minidump",
+            "home",
+        ] {
+            fs::create_dir_all(bench.path(name)).unwrap();
+        }
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(installed())
+            .arg(bench.path("wine"))
+            .status();
+        assert!(copied.unwrap().success());
+        bench.write("bin/stage.cmd", STAGES);
+        for program in PROGRAMS {
+            let text = format!(
+                "@echo off\necho {program} %*>>Z:{}\nexit /b 0\n",
+                bench.windows("calls")
+            );
+            bench.write(&format!("bin/{program}.cmd"), &text);
+        }
+        let script =
+            |name: &str| fs::read_to_string(root().join("tests/windows").join(name)).unwrap();
+        bench.write("kit/agent/agent.cmd", &script("agent.cmd"));
+        bench.write("kit/wdk-etw-kit.json", "{}");
+        bench.write("results/wdk-etw-results.tag", "");
+        bench.write("setup.cmd", &script("unattended/setup.cmd"));
+        bench.write("start.cmd", &script("unattended/start.cmd"));
+        bench
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns a path on the drive Z, with backslashes.
+    fn windows(&self, name: &str) -> String {
+        self.path(name).display().to_string().replace('/', "\\")
+    }
+
+    /// Writes a text with Windows' line ends.
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text.replace('\n', "\r\n")).unwrap();
+    }
+
+    fn plan(&self, lines: &str) {
+        self.write("kit/agent/plan.txt", lines);
+    }
+
+    /// Runs a batch file, and returns what it wrote to the serial port and how it called programs.
+    fn run(&self, script: &str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
+        let _ = fs::remove_file(self.path("calls"));
+        let _ = fs::remove_file(self.path("serial"));
+        let serial = self.path("serial");
+        let made = Command::new("mkfifo").arg(&serial).status().unwrap();
+        assert!(made.success());
+        // Opening a pipe waits for the other side. This side keeps it open for all messages.
+        let holder = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&serial)
+            .unwrap();
+        let reader = thread::spawn(move || fs::read_to_string(serial).unwrap());
+        let status = wine(&self.path("wine"))
+            .args(["cmd", "/c", &format!("Z:{}", self.windows(script))])
+            .args(arguments)
+            .env("WINEPATH", format!("Z:{}", self.windows("bin")))
+            .env("ETW_PORT", format!("Z:{}", self.windows("serial")))
+            .env("ETW_PLACE", format!("Z:{}", self.windows("place")))
+            .env("ETW_SYSTEM", format!("Z:{}", self.windows("system")))
+            .env("ETW_HOME", format!("Z:{}", self.windows("home")))
+            .env(
+                "ETW_POWERSHELL",
+                format!("cmd /c Z:{}", self.windows("bin/stage.cmd")),
+            )
+            .env("ETW_PAUSE", "ping -n 2 127.0.0.1 >nul")
+            .env("ETW_TICKS", "20")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        // Batch files have no exit code that says something.
+        assert!(status.code().is_some(), "{status}");
+        drop(holder);
+        let said = reader.join().unwrap();
+        let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        let lines = |text: &str| {
+            text.lines()
+                .map(|line| line.trim_end().to_owned())
+                .collect()
+        };
+        let mut said: Vec<String> = lines(&said);
+        said.retain(|line| !line.contains("alive"));
+        (said, lines(&calls))
+    }
+
+    /// Gives a folder a drive's letter.
+    fn drive(&self, letter: &str, folder: &str) {
+        let link = self.path("wine/dosdevices").join(format!("{letter}:"));
+        let _ = fs::remove_file(&link);
+        symlink(self.path(folder), link).unwrap();
+    }
+}
+
+/// Returns a command of Wine.
+fn wine(prefix: &Path) -> Command {
+    let program = env::var_os("WDK_ETW_WINE").filter(|path| !path.is_empty());
+    let program = program.expect("WDK_ETW_WINE does not name Wine; `cargo xtask test` sets it");
+    let mut command = Command::new(program);
+    command
+        .env("WINEPREFIX", prefix)
+        .env("WINEDEBUG", "-all")
+        .env("WINEDLLOVERRIDES", "mscoree,mshtml=");
+    command
+}
+
+/// Returns a fresh Windows of Wine, to copy.
+fn installed() -> PathBuf {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let status = wine(&folder.path().join("wine"))
+            .args(["wineboot", "--init"])
+            .stderr(Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+        // The servers of this Windows write it out when they end.
+        let _ = wine(&folder.path().join("wine"))
+            .args(["wineboot", "--kill"])
+            .status();
+        folder
+    });
+    folder.path().join("wine")
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn the_agent_runs_a_plan_over_restarts_and_crashes() {
+    let bench = Bench::new();
+    bench.drive("d", "kit");
+    bench.drive("e", "results");
+    bench.plan(
+        "01 plain machine 1 0 stages\\machine.ps1\n02 plain install 1 1 stages\\install.ps1\n\
+         03 plain uninstall 1 0 stages\\uninstall.ps1\n04 verifier machine 1 0 stages\\machine.ps1\n",
+    );
+    // As Windows starts it: start.cmd finds the kit, the agent the results disk, both by their tags.
+    let (said, calls) = bench.run("start.cmd", &[]);
+    assert_eq!(
+        said,
+        [
+            "wdk-etw: boot",
+            "wdk-etw: begin plain machine",
+            "wdk-etw: end plain machine 0",
+            "wdk-etw: begin plain install",
+            "wdk-etw: end plain install 3010",
+            "wdk-etw: reboot",
+        ]
+    );
+    assert_eq!(calls.last().unwrap().trim(), "shutdown /r /f /t 0");
+    let flush = calls
+        .iter()
+        .filter(|call| call.contains("Write-VolumeCache E; Write-VolumeCache C"));
+    assert_eq!(flush.count(), 2, "{calls:?}");
+    assert!(bench.path("results/plain/install/output.txt").exists());
+
+    // A crash in the third stage, whose dump Windows has saved.
+    fs::write(bench.path("place/03.begun"), "begun").unwrap();
+    fs::write(bench.path("system/MEMORY.DMP"), "dump").unwrap();
+    fs::write(bench.path("system/Minidump/1.dmp"), "small").unwrap();
+    let (said, calls) = bench.run("start.cmd", &[]);
+    assert_eq!(
+        said,
+        [
+            "wdk-etw: boot",
+            "wdk-etw: lost plain uninstall",
+            "wdk-etw: dump plain uninstall MEMORY.DMP",
+            "wdk-etw: begin verifier machine",
+            "wdk-etw: end verifier machine 0",
+            "wdk-etw: finished",
+        ]
+    );
+    assert_eq!(calls.last().unwrap().trim(), "shutdown /s /f /t 0");
+    let of_stage = bench.path("results/plain/uninstall");
+    assert_eq!(
+        fs::read_to_string(of_stage.join("MEMORY.DMP")).unwrap(),
+        "dump"
+    );
+    assert_eq!(fs::read_to_string(of_stage.join("1.dmp")).unwrap(), "small");
+    // The next crash has a dump of its own.
+    assert!(!bench.path("system/MEMORY.DMP").exists());
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn the_agent_ends_a_stage_that_takes_too_long() {
+    let bench = Bench::new();
+    bench.drive("d", "kit");
+    bench.drive("e", "results");
+    bench.plan("01 plain late 0 0 stages\\late.ps1\n02 plain machine 1 0 stages\\machine.ps1\n");
+    let (said, calls) = bench.run("kit/agent/agent.cmd", &["D:"]);
+    assert_eq!(
+        said,
+        [
+            "wdk-etw: boot",
+            "wdk-etw: begin plain late",
+            "wdk-etw: timeout plain late",
+            "wdk-etw: begin plain machine",
+            "wdk-etw: end plain machine 0",
+            "wdk-etw: finished",
+        ]
+    );
+    assert!(
+        calls
+            .iter()
+            .any(|call| call.trim() == "taskkill /f /t /im powershell.exe"),
+        "{calls:?}"
+    );
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn without_a_results_disk_the_agent_says_so_and_turns_windows_off() {
+    let bench = Bench::new();
+    bench.drive("d", "kit");
+    bench.plan("01 plain machine 1 0 stages\\machine.ps1\n");
+    let (said, calls) = bench.run("kit/agent/agent.cmd", &["D:"]);
+    assert_eq!(
+        said,
+        [
+            "wdk-etw: boot",
+            "wdk-etw: error no disk has the tag wdk-etw-results.tag",
+        ]
+    );
+    assert_eq!(calls, ["shutdown /s /f /t 0"]);
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn setup_prepares_windows_and_tells_what_it_could_not() {
+    let bench = Bench::new();
+    let (said, calls) = bench.run("setup.cmd", &[]);
+    assert_eq!(said.first().unwrap(), "wdk-etw: setup first-logon");
+    assert!(
+        said.last()
+            .unwrap()
+            .starts_with("wdk-etw: installed Microsoft Windows"),
+        "{said:?}"
+    );
+    for call in [
+        "bcdedit /set testsigning on",
+        "bcdedit /set {current} recoveryenabled no",
+        "powercfg /hibernate off",
+        "shutdown /s /f /t 0",
+    ] {
+        assert!(
+            calls.iter().any(|one| one.trim() == call),
+            "{call}: {calls:?}"
+        );
+    }
+    let task = calls
+        .iter()
+        .find(|call| call.starts_with("schtasks /create /tn wdk-etw /sc onstart /ru SYSTEM"));
+    assert!(task.unwrap().contains("start.cmd"), "{calls:?}");
+    assert!(bench.path("home/start.cmd").exists());
+    // The registry of Wine has what the command line says.
+    let output = wine(&bench.path("wine"))
+        .args([
+            "reg",
+            "query",
+            r"HKLM\SYSTEM\CurrentControlSet\Control\CrashControl",
+            "/v",
+            "NMICrashDump",
+        ])
+        .stderr(Stdio::null())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("0x1"), "{shown}");
+
+    // What no run can do without is an error; the rest is only noted.
+    bench.write("bin/bcdedit.cmd", "@exit /b 1\n");
+    let (said, calls) = bench.run("setup.cmd", &[]);
+    let noted = "wdk-etw: setup bcdedit /set {current} could not be run";
+    assert!(said.iter().any(|line| line == noted), "{said:?}");
+    let error = "wdk-etw: error the preparation of Windows failed:  bcdedit /set testsigning on;";
+    assert_eq!(said.last().unwrap(), error);
+    assert_eq!(calls.last().unwrap().trim(), "shutdown /s /f /t 0");
+}

@@ -1,0 +1,232 @@
+//! The guest that stands in for Windows in the tests of `cargo etw vm`: QEMU, and a Linux kernel and
+//! busybox of Debian's packages, which are unpacked and not installed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{
+    packages::{self, Program},
+    process::{output_of, run_quietly, target},
+};
+
+/// QEMU for PCs.
+const QEMU: Program = Program {
+    names: &["qemu-system-x86_64"],
+    package: "qemu-system-x86",
+};
+
+/// The package that depends on the current kernel; the one for clouds has no SATA.
+const KERNEL: &str = "linux-image-amd64";
+/// The package of a busybox that needs no library.
+const BUSYBOX: &str = "busybox-static";
+
+/// The kernel's modules that the guest loads, and what these need.
+const MODULES: [&str; 22] = [
+    "ahci",
+    "cdrom",
+    "crc-t10dif",
+    "crc64",
+    "crc64-rocksoft",
+    "crct10dif_common",
+    "crct10dif_generic",
+    "fat",
+    "isofs",
+    "libahci",
+    "libata",
+    "nls_ascii",
+    "nls_cp437",
+    "nls_iso8859-1",
+    "pvpanic",
+    "pvpanic-pci",
+    "scsi_common",
+    "scsi_mod",
+    "sd_mod",
+    "sr_mod",
+    "t10-pi",
+    "vfat",
+];
+
+/// Returns the folder of the kernel, its modules and busybox.
+pub fn folder() -> PathBuf {
+    target().join("guest")
+}
+
+/// Returns the packages that are not installed and that running the guest needs.
+pub fn missing_packages() -> Option<&'static str> {
+    QEMU.missing()
+}
+
+/// Returns QEMU's version and the kernel's, if both are there.
+pub fn version() -> Option<String> {
+    let said = output_of(Command::new(QEMU.path()?).arg("--version"))?;
+    let qemu = said.lines().next()?.to_owned();
+    let kernel = fs::read_to_string(stamp()).ok()?;
+    Some(format!("{qemu}, {}", kernel.trim()))
+}
+
+/// The file with the names of the unpacked packages, which is written last.
+fn stamp() -> PathBuf {
+    folder().join("packages.txt")
+}
+
+/// Downloads and unpacks the kernel and busybox, unless they are there.
+pub fn fetch() -> Result<()> {
+    if stamp().exists() {
+        return Ok(());
+    }
+    let kernel = kernel_package()?;
+    let folder = folder();
+    let unpacked = folder.join("unpacked");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&unpacked)
+        .with_context(|| format!("cannot create {}", unpacked.display()))?;
+    run_quietly(
+        Command::new("apt-get")
+            .current_dir(&folder)
+            .args(["download", &kernel, BUSYBOX]),
+    )
+    .with_context(|| format!("cannot download {kernel} and {BUSYBOX}"))?;
+    let mut wanted = vec!["*/boot/vmlinuz-*".to_owned()];
+    wanted.extend(MODULES.map(|name| format!("*/{name}.ko*")));
+    let found = unpack(&folder, &kernel, &unpacked, &wanted)?;
+    let modules = folder.join("modules");
+    fs::create_dir_all(&modules).with_context(|| format!("cannot create {}", modules.display()))?;
+    let mut has_kernel = false;
+    for path in found {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if name.starts_with("vmlinuz") {
+            rename(&path, &folder.join("vmlinuz"))?;
+            has_kernel = true;
+            continue;
+        }
+        // Later kernels have compressed modules.
+        let plain = name.strip_suffix(".xz");
+        if plain.is_some() {
+            run_quietly(Command::new("xz").arg("--decompress").arg(&path))?;
+        }
+        let plain = plain.unwrap_or(&name);
+        rename(&path.with_file_name(plain), &modules.join(plain))?;
+    }
+    ensure!(has_kernel, "the package {kernel} has no kernel");
+    let found = unpack(&folder, BUSYBOX, &unpacked, &["*/bin/busybox".to_owned()])?;
+    let busybox = found
+        .first()
+        .with_context(|| format!("the package {BUSYBOX} has no busybox"))?;
+    rename(busybox, &folder.join("busybox"))?;
+    fs::remove_dir_all(&unpacked)
+        .with_context(|| format!("cannot remove {}", unpacked.display()))?;
+    fs::write(stamp(), format!("{kernel}, {BUSYBOX}\n"))
+        .with_context(|| format!("cannot write {}", stamp().display()))
+}
+
+/// Returns the package of the current kernel.
+fn kernel_package() -> Result<String> {
+    // This updates the lists, which may name packages that the archive has removed.
+    packages::candidate(KERNEL)?;
+    let said = output_of(
+        Command::new("apt-cache")
+            .args(["depends", KERNEL])
+            .env("LC_ALL", "C"),
+    );
+    kernel_of(&said.unwrap_or_default())
+        .with_context(|| format!("the package {KERNEL} depends on no kernel"))
+}
+
+/// Returns the kernel in the output of `apt-cache depends`.
+fn kernel_of(depends: &str) -> Option<String> {
+    depends
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Depends: "))
+        .find(|name| name.starts_with("linux-image-"))
+        .map(str::to_owned)
+}
+
+/// Unpacks files of a downloaded package, and removes the package. Returns the files' paths.
+fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<Vec<PathBuf>> {
+    let start = format!("{package}_");
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let deb = entries
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .find(|path| {
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            name.starts_with(&start) && path.extension().is_some_and(|own| own == "deb")
+        })
+        .with_context(|| format!("apt-get did not download {package}"))?;
+    let mut archive = Command::new("dpkg-deb")
+        .arg("--fsys-tarfile")
+        .arg(&deb)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run dpkg-deb")?;
+    let input = archive.stdout.take().context("dpkg-deb has no output")?;
+    // Patterns that match nothing fail: kernels differ in their modules. The files tell.
+    let unpacked = Command::new("tar")
+        .args(["--extract", "--wildcards", "--directory"])
+        .arg(to)
+        .args(wanted)
+        .stdin(input)
+        .stderr(Stdio::null())
+        .status()
+        .context("cannot run tar")?;
+    let status = archive.wait().context("cannot run dpkg-deb")?;
+    let mut found = Vec::new();
+    files(to, &mut found)?;
+    if found.is_empty() {
+        bail!(
+            "cannot unpack {} (dpkg-deb: {status}, tar: {unpacked})",
+            deb.display()
+        );
+    }
+    fs::remove_file(&deb).with_context(|| format!("cannot remove {}", deb.display()))?;
+    Ok(found)
+}
+
+/// Lists the files of a folder and of the folders in it.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_symlink() {
+            continue;
+        }
+        if path.is_dir() {
+            files(&path, found)?;
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(())
+}
+
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to)
+        .with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_what_the_package_depends_on() {
+        let said = "linux-image-amd64\n  Depends: linux-image-6.1.0-56-amd64\n  Suggests: grub\n";
+        assert_eq!(kernel_of(said).unwrap(), "linux-image-6.1.0-56-amd64");
+        assert_eq!(kernel_of("linux-image-amd64\n"), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! `cargo xtask vm`: runs the sample driver's stages on Windows with `cargo etw vm`.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use anyhow::Result;
+
+use crate::{cargo_etw, client, kit, package, packages, process::target, progress::step};
+
+/// Makes what a kit of the sample driver has, and passes the other arguments on.
+pub fn run(arguments: &[OsString]) -> Result<()> {
+    if let Some(package) = crate::guest::missing_packages() {
+        step("Installing QEMU", || packages::install(&[package]))?;
+    }
+    package::run()?;
+    let client: PathBuf = target()
+        .join("client")
+        .join(format!("{}.exe", client::PACKAGE));
+    let mut command = cargo_etw::command(["vm", "--driver"]);
+    command.arg(package::archive()).arg("--client").arg(client);
+    command.arg("--probe").arg(package::archive_of_questions());
+    command.arg("--recipes").arg(kit::write_recipes()?);
+    cargo_etw::run(command.args(arguments))
+}
