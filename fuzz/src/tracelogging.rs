@@ -52,7 +52,8 @@ pub fn check(data: &[u8]) -> Result<Described, String> {
     let alone = schema.decode(user_data, event.pointer_size);
     assert_eq!(decoded.leftover, alone.leftover);
     assert_eq!(decoded.fields.len(), alone.fields.len());
-    assert_eq!(decoded.problems.is_empty(), alone.error.is_none());
+    let is_whole = alone.error.is_none() && alone.leftover.is_empty();
+    assert_eq!(decoded.problems.is_empty(), is_whole);
     Ok(Described {
         fields: schema.fields.len(),
         decoded: alone.fields.len(),

@@ -10,8 +10,9 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     thread,
+    time::{Duration, Instant},
 };
 
 use etw_test_support::root;
@@ -34,12 +35,17 @@ const PROGRAMS: [&str; 6] = [
 /// A folder that has a Windows of Wine, a kit and a results disk.
 struct Bench {
     folder: TempDir,
+    /// The batch files tell a stage that takes too long by the clock, so one test runs at a time.
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Bench {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let bench = Self { folder };
+        static ALONE: Mutex<()> = Mutex::new(());
+        let bench = Self {
+            folder: tempfile::tempdir().unwrap(),
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
+        };
         for name in [
             "bin",
             "kit/agent",
@@ -170,10 +176,22 @@ fn installed() -> PathBuf {
             .stderr(Stdio::null())
             .status();
         assert!(status.unwrap().success());
-        // The servers of this Windows write it out when they end.
+        // The server of this Windows writes the registry when it ends. Until then, a copy has no path
+        // for programs.
         let _ = wine(&folder.path().join("wine"))
             .args(["wineboot", "--kill"])
             .status();
+        let registry = folder.path().join("wine/system.reg");
+        let until = Instant::now() + Duration::from_mins(1);
+        let is_written = || {
+            let text = fs::read(&registry).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).to_lowercase();
+            text.contains("\"path\"=") && folder.path().join("wine/user.reg").exists()
+        };
+        while !is_written() {
+            assert!(Instant::now() < until, "Wine did not write its registry");
+            thread::sleep(Duration::from_millis(100));
+        }
         folder
     });
     folder.path().join("wine")
