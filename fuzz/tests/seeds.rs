@@ -161,6 +161,11 @@ fn etl_read_seeds() {
         damages,
         ..sound(events, events, spans)
     };
+    // The bytes of a damaged item count as user data, after the last field.
+    let with_item = Contents {
+        decoded: 1,
+        ..damaged(2, 1, 3)
+    };
     let others = Contents {
         others: 11,
         ..Contents::default()
@@ -191,7 +196,7 @@ fn etl_read_seeds() {
             ("odd_times.etl", Ok(sound(22, 0, 0))),
             ("unknown_clock.etl", Ok(sound(2, 2, 0))),
             ("damaged_buffers.etl", Ok(damaged(2, 1, 3))),
-            ("damaged_records.etl", Ok(damaged(2, 1, 3))),
+            ("damaged_records.etl", Ok(with_item)),
             ("never_written.etl", Ok(damaged(4, 2, 1))),
             ("too_few_buffers.etl", Ok(damaged(4, 2, 1))),
             ("compressed_buffers.etl", Ok(sound(20, 20, 5))),

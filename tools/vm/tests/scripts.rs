@@ -10,7 +10,7 @@ use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -35,17 +35,12 @@ const PROGRAMS: [&str; 6] = [
 /// A folder that has a Windows of Wine, a kit and a results disk.
 struct Bench {
     folder: TempDir,
-    /// The batch files tell a stage that takes too long by the clock, so one test runs at a time.
-    _alone: MutexGuard<'static, ()>,
 }
 
 impl Bench {
     fn new() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        let bench = Self {
-            folder: tempfile::tempdir().unwrap(),
-            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
-        };
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Self { folder };
         for name in [
             "bin",
             "kit/agent",
@@ -101,6 +96,9 @@ impl Bench {
 
     /// Runs a batch file, and returns what it wrote to the serial port and how it called programs.
     fn run(&self, script: &str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
+        // The batch files tell a stage that takes too long by the clock, so one runs at a time.
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = fs::remove_file(self.path("calls"));
         let _ = fs::remove_file(self.path("serial"));
         let serial = self.path("serial");
@@ -131,6 +129,7 @@ impl Bench {
             .stderr(Stdio::null())
             .status()
             .unwrap();
+        drop(alone);
         // Batch files have no exit code that says something.
         assert!(status.code().is_some(), "{status}");
         drop(holder);
