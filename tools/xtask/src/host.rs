@@ -18,7 +18,7 @@ enum Need {
 }
 
 /// Every command and its requirement.
-const CHORES: [(&str, Need); 20] = [
+const CHORES: [(&str, Need); 22] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
@@ -29,6 +29,7 @@ const CHORES: [(&str, Need); 20] = [
     ("fuzz", Need::StandInKernel),
     ("goldens", Need::Programs("a Python environment of Linux")),
     ("inf", Need::StandInKernel),
+    ("kit", Need::Nothing),
     ("lock", Need::Nothing),
     ("manifest", Need::Nothing),
     ("modules", Need::Nothing),
@@ -37,6 +38,7 @@ const CHORES: [(&str, Need); 20] = [
         Need::Programs("a library with the kernel's routines"),
     ),
     ("package", Need::StandInKernel),
+    ("questions", Need::StandInKernel),
     ("recipes", Need::Nothing),
     ("reproducible", Need::Programs("symbolic links")),
     ("test", Need::StandInKernel),
