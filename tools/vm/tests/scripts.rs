@@ -124,7 +124,8 @@ impl Bench {
                 format!("cmd /c Z:{}", self.windows("bin/stage.cmd")),
             )
             .env("ETW_PAUSE", "ping -n 2 127.0.0.1 >nul")
-            .env("ETW_TICKS", "20")
+            // Under load, Wine may take long to start a stage.
+            .env("ETW_TICKS", "300")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
