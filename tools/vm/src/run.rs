@@ -78,6 +78,7 @@ impl Run {
         let limits = Limits {
             // Windows takes minutes to start, and says nothing before its agent runs.
             silence: self.silence.unwrap_or_else(|| minutes(6) * slow),
+            first_message: None,
             total: self
                 .total
                 .unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
