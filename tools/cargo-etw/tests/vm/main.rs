@@ -11,6 +11,8 @@ mod guest;
 use std::{
     collections::BTreeMap,
     fs,
+    io::{BufRead as _, BufReader, Read as _},
+    net::TcpStream,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -117,8 +119,13 @@ impl Bench {
             .current_dir(self.folder.path())
             .args(["etw", "vm", "--iso", "windows-server-2022.iso"])
             .args(["--driver", "package", "--stages", "stages", "--out", "out"])
-            .args(["--images", "images", "--firmware", "bios", "--disk", "1"])
+            .args(["--images", "images", "--disk", "1"])
             .args(["--memory", "192", "--processors", "1"])
+            .args(
+                ["--firmware", "bios"]
+                    .iter()
+                    .filter(|_| !arguments.contains(&"--firmware")),
+            )
             .args(accelerators.iter().flat_map(|one| ["--accelerator", one]))
             .args(["--qemu-arg", "-kernel", "--qemu-arg"])
             .arg(guest::kernel())
@@ -644,6 +651,51 @@ exec qemu-system-x86_64 "${all[@]}"
                 }
             }
         }
+    }
+
+    #[test]
+    #[ignore = "needs QEMU, OVMF and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_machine_with_uefi_firmware_runs_the_stages() {
+        let bench = Bench::new();
+        bench.stage(
+            "machine",
+            "[ -d /sys/firmware/efi ] || exit 1\nresult passed null\n",
+        );
+        let arguments = ["--firmware", "uefi", "--only", "machine"];
+        let ended = bench.run(&arguments);
+        ended.assert(0, &[("machine", "passed")]);
+        // Each run has variables of its own; those of the installation stay.
+        let ended = bench.run(&arguments);
+        ended.assert(0, &[("machine", "passed")]);
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_machine_to_work_with_by_hand_is_shown_by_vnc_until_it_turns_itself_off() {
+        let bench = Bench::installed();
+        bench.stage("machine", PASS);
+        let mut child = bench
+            .command(&["--connect"])
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let place = lines.find_map(|line| {
+            let line = line.unwrap();
+            let (_, place) = line.split_once("VNC on ")?;
+            Some(place.split_once(';')?.0.to_owned())
+        });
+        let mut version = [0; 4];
+        TcpStream::connect(place.unwrap())
+            .unwrap()
+            .read_exact(&mut version)
+            .unwrap();
+        assert_eq!(&version, b"RFB ");
+        // The guest finds no plan, and turns itself off.
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        bench.check_nothing_is_left();
     }
 
     #[test]
