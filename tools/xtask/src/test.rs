@@ -272,6 +272,10 @@ pub fn run(deep: bool) -> Result<()> {
         || test_beside(&tools),
     )?;
     if deep {
+        step(
+            "Finding UEFI firmware for virtual machines",
+            guest::find_firmware,
+        )?;
         step_with_output("Testing cargo etw vm with the stand-in guest", || {
             let arguments = ["--package", "cargo-etw", "--test", "vm", "--", "--ignored"];
             process::run(host_test(&arguments).arg(WHOLE))

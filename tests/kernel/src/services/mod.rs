@@ -8,6 +8,8 @@
 mod abi_table;
 pub mod addresses;
 pub mod borrowed;
+#[cfg(test)]
+mod coverage;
 pub mod etw;
 pub mod exports;
 pub mod faults;
