@@ -18,5 +18,6 @@ pub mod ntoskrnl;
 pub mod pool;
 pub mod strings;
 pub mod system;
+pub mod thread_objects;
 pub mod verifier;
 pub mod wdfldr;
