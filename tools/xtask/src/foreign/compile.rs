@@ -57,6 +57,16 @@ pub struct Compiler {
     /// The minor version of KMDF that the headers have.
     kmdf: u32,
     functions: Value,
+    /// The kernel routines that samples use. Some are not in the headers any more.
+    used: BTreeSet<String>,
+}
+
+/// Reads a file of the data on the headers.
+fn data(name: &str) -> Result<Value> {
+    let path = root().join("tools/wdk-standin/data").join(name);
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{name} is not JSON"))
 }
 
 impl Compiler {
@@ -90,15 +100,15 @@ impl Compiler {
         headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
         headers.push(newest(&all, "shared", "ntdef.h")?);
         let clang = c_drivers::compiler_or_install()?;
-        let functions = root().join("tools/wdk-standin/data/functions.json");
-        let functions = fs::read_to_string(&functions)
-            .with_context(|| format!("cannot read {}", functions.display()))?;
+        let samples = data("samples.json")?;
+        let used = samples["by_nt"].as_object().into_iter().flatten();
         Ok(Self {
             clang,
             toolchain: Toolchain::find_or_install(Machine::X64)?,
             headers,
             kmdf: kmdf.0,
-            functions: serde_json::from_str(&functions).context("functions.json is not JSON")?,
+            functions: data("functions.json")?,
+            used: used.map(|(name, _)| name.clone()).collect(),
         })
     }
 
@@ -262,6 +272,7 @@ impl Compiler {
                 .flatten()
                 .map(|(name, _)| name.as_str()),
         );
+        kernel.extend(self.used.iter().map(String::as_str));
         let framework = BTreeSet::from([
             "WdfVersionBind",
             "WdfVersionBindClass",
