@@ -286,7 +286,10 @@ fn each_violation_bugchecks_with_its_rule() {
 #[test]
 fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
     for (service, rule, part) in WARNINGS {
-        let found = run(service, KernelConfig::default());
+        let mut config = KernelConfig::default();
+        // The probe is called on a thread of the system.
+        config.unspecified_behaviour.activity_without_teb = NtStatus::SUCCESS;
+        let found = run(service, config);
         assert_eq!(found.bugcheck, None, "{service}");
         let [warning] = found.warnings.as_slice() else {
             panic!("{service} has not one warning: {:#?}", found.warnings);

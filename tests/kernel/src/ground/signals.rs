@@ -214,8 +214,9 @@ pub fn resume(trap: Trap) -> ! {
     unsafe {
         asm!(
             "mov rsp, {top}",
-            "call {resume}",
-            "ud2",
+            // As the caller, null: a walk of the stack, such as that of a panic, ends there.
+            "push 0",
+            "jmp {resume}",
             top = in(reg) top,
             resume = in(reg) resume,
             options(noreturn),
