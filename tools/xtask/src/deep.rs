@@ -29,7 +29,7 @@ const PROVIDER_TESTS: &[&str] = &[
     "writing",
 ];
 
-/// A test of how threads' stacks are told apart. ThreadSanitizer places them at multiples of several
+/// A test of how threads' stacks are told apart. `ThreadSanitizer` places them at multiples of several
 /// pages, as no kernel does.
 const SPACED_STACKS: &str = "the_stacks_of_threads_use_most_stripes";
 
