@@ -277,7 +277,6 @@ fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
 }
 
 /// Clears the flag that makes unaligned accesses fault, which the system leaves as the driver had it.
-#[inline(always)]
 fn allow_unaligned() {
     // SAFETY: the flag is clear in all code but a driver's.
     unsafe {
