@@ -40,6 +40,11 @@ pub fn several() -> PathBuf {
     driver("release", "etw_several_driver.sys")
 }
 
+/// Returns the path of the driver that traces by WPP.
+pub fn wpp() -> PathBuf {
+    driver("release", "etw_wpp_driver.sys")
+}
+
 /// Returns the path of the driver whose service name selects its behaviour.
 pub fn probe() -> PathBuf {
     driver("release", "etw_probe_driver.sys")
