@@ -8,6 +8,8 @@
 mod abi_table;
 pub mod addresses;
 pub mod borrowed;
+#[cfg(test)]
+mod coverage;
 pub mod etw;
 pub mod exports;
 pub mod faults;
@@ -16,5 +18,6 @@ pub mod ntoskrnl;
 pub mod pool;
 pub mod strings;
 pub mod system;
+pub mod thread_objects;
 pub mod verifier;
 pub mod wdfldr;
