@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use etw_testkernel::{
     BugCheck, EnableParameters, Fault, FilterData, Guid, Kernel, KernelConfig, KernelError,
-    NtStatus, Rule, SessionConfig, Severity, Target, Violation,
+    NtStatus, Rule, SessionConfig, Severity, Target, UnspecifiedBehaviour, Violation,
 };
 
 /// The bugcheck and the warnings of a run.
@@ -38,6 +38,17 @@ fn run(service: &str, config: KernelConfig) -> Found {
     Found {
         bugcheck,
         warnings: [kernel.warnings(), kernel.notes()].concat(),
+    }
+}
+
+/// A kernel whose threads have activity ids although they have no TEB.
+fn with_activities() -> KernelConfig {
+    KernelConfig {
+        unspecified_behaviour: UnspecifiedBehaviour {
+            activity_without_teb: NtStatus::SUCCESS,
+            ..UnspecifiedBehaviour::default()
+        },
+        ..KernelConfig::default()
     }
 }
 
@@ -286,7 +297,7 @@ fn each_violation_bugchecks_with_its_rule() {
 #[test]
 fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
     for (service, rule, part) in WARNINGS {
-        let found = run(service, KernelConfig::default());
+        let found = run(service, with_activities());
         assert_eq!(found.bugcheck, None, "{service}");
         let [warning] = found.warnings.as_slice() else {
             panic!("{service} has not one warning: {:#?}", found.warnings);

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use etl_file::{Catalog, Decoded, EventRecord, Trace, kernel, read::OtherKind, stream};
+use etl_file::{Catalog, Decoded, EventRecord, Trace, kernel, read::OtherKind, stream, symbols};
 use etw_testkernel::{
     BugCheck, EnableParameters, Fault, Guid, Identity, Kernel, KernelError, NtStatus, Recording,
     Rule, Sequence, SessionConfig, SessionHandle, Target, Violation,
@@ -165,6 +165,87 @@ fn messages_reach_the_session_in_both_ways_of_registration() {
         assert_eq!(levels[..4], [4, 5, 2, 4]);
         // The times do not decrease.
         assert!(events.is_sorted_by_key(|event| event.timestamp));
+    }
+}
+
+/// The symbol that clang writes for the annotation in `messages.c`. LLVM's linker keeps its room in
+/// the PDB, but not what it says, unlike Microsoft's.
+fn annotation() -> Vec<u8> {
+    let strings = [
+        "TMF:",
+        "b7d01c5e-6a2f-3e94-9c08-44f1d3a85b60 etw_c_driver // SRC=messages.c MJ= MN=",
+        "#typev messages_c80 10 \"%0request %10!#x! at %11!u!: %12!s! in %!FUNC!\" //   \
+         LEVEL=TRACE_LEVEL_INFORMATION FLAGS=FLAG_REQUEST FUNC=MessageRequest",
+        "{",
+        "code, ItemLong -- 10",
+        "irql, ItemLong -- 11",
+        "name, ItemString -- 12",
+        "}",
+    ];
+    let mut symbol = vec![0, 0, 0x19, 0x10, 0, 0, 0, 0, 0, 0];
+    symbol.extend(u16::try_from(strings.len()).unwrap().to_le_bytes());
+    for string in strings {
+        symbol.extend(string.bytes());
+        symbol.push(0);
+    }
+    symbol.resize(symbol.len().next_multiple_of(4), 0);
+    let length = u16::try_from(symbol.len() - 2).unwrap();
+    symbol[..2].copy_from_slice(&length.to_le_bytes());
+    symbol
+}
+
+/// Writes a driver's PDB with the annotation in its room, as Microsoft's linker does.
+fn annotated(pdb: &Path, to: &Path) {
+    let annotation = annotation();
+    let mut bytes = fs::read(pdb).unwrap();
+    let mut room = vec![0; annotation.len()];
+    room[..2].copy_from_slice(&annotation[..2]);
+    room[2] = 7; // S_SKIP
+    let at = bytes.windows(room.len()).position(|part| part == room);
+    let at = at.expect("the room of an annotation");
+    bytes[at..at + annotation.len()].copy_from_slice(&annotation);
+    fs::write(to, bytes).unwrap();
+}
+
+// The formats are annotations of the PDB, as WPP makes them.
+#[test]
+fn a_driver_in_c_is_traced_by_its_pdb() {
+    let control: Guid = "5e0c7a91-3d44-4b1e-8f62-0a9be5d27c14".parse().unwrap();
+    for variant in ["od", "o2", "guard", "kernel"] {
+        let image = common::c_driver(variant);
+        let kernel = Kernel::new();
+        let folder = tempfile::tempdir().unwrap();
+        let config = SessionConfig::to_file("C", folder.path().join("c.etl"));
+        let mut catalog = Catalog::new();
+        let pdb = folder.path().join("c.pdb");
+        annotated(&image.with_extension("pdb"), &pdb);
+        let formats = symbols::formats_of(&pdb).unwrap();
+        assert_eq!(formats.len(), 1, "{variant}");
+        catalog.add_formats(&formats);
+        let recording = Recording::start(&kernel, config, catalog).unwrap();
+        kernel
+            .enable(
+                recording.session(),
+                Target::Provider(control),
+                parameters(4, 1),
+            )
+            .unwrap();
+        let driver = kernel.load(&image).unwrap();
+        let device = driver.add_device().unwrap();
+        let file = device.open(CLIENT).unwrap();
+        file.device_control(0x22_2004, &[], 0).unwrap();
+        file.close().unwrap();
+        let events = recording.take().unwrap();
+        let texts: Vec<_> = events
+            .iter()
+            .map(|event| event.decoded.message.as_deref())
+            .collect();
+        let expected = "request 0x222004 at 0: control in MessageRequest";
+        assert_eq!(texts, [Some(expected)], "{variant}");
+        device.remove().unwrap();
+        driver.unload().unwrap();
+        recording.stop().unwrap();
+        assert_eq!(kernel.warnings(), [], "{variant}");
     }
 }
 

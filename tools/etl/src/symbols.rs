@@ -226,6 +226,35 @@ impl Symbols {
     }
 }
 
+/// Returns the formats of WPP messages that a PDB has as annotations. The PDB is read in this process,
+/// which a damaged one can end if panics abort it.
+///
+/// # Errors
+/// Returns [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
+    let bytes = fs::read(path).map_err(|source| SymbolError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let read = || {
+        let mut pdb = PDB::open(Cursor::new(bytes))?;
+        messages(&mut pdb)
+    };
+    let malformed = |reason| SymbolError::Malformed {
+        path: path.to_owned(),
+        reason,
+    };
+    let messages = catch_unwind(read)
+        .map_err(|_| malformed("the file is damaged".to_owned()))?
+        .map_err(|error| malformed(error.to_string()))?;
+    let mut formats = Formats::new();
+    for message in &messages {
+        // A message without a format is shown as its bytes.
+        let _malformed = formats.add_annotation(message);
+    }
+    Ok(formats)
+}
+
 /// Returns the name of a file without folders and extension, in lower case.
 fn stem(path: &str) -> String {
     let name = path.rsplit(['\\', '/']).next().unwrap_or(path);
