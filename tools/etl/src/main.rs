@@ -9,6 +9,7 @@ use clap::builder::EnumValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::catalog::LoadError;
+use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
 use etl_file::merge::{self, MergeError};
 use etl_file::read::{Damages, EventRef, ReadError};
@@ -29,6 +30,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(compare_command())
         .subcommand(dump_command())
         .subcommand(merge_command())
         .subcommand(report_command())
@@ -255,6 +257,53 @@ fn stats_command() -> Command {
         .args(functions())
 }
 
+fn compare_command() -> Command {
+    Command::new("compare")
+        .about("Compare the decoded events of a file with what other decoders say about it")
+        .long_about(
+            "Compare the decoded events of a file with what other decoders say about it: the XML of \
+             tracerpt, the events of Get-WinEvent in JSON with the XML of each, or the JSON lines of \
+             TDH that the sample driver's client writes.\n\n\
+             Kernel events, classic events and WPP messages are not compared. The exit code is 0 if \
+             all properties and fields of all events are equal, 1 if not, if nothing was compared or \
+             if the file is damaged, and 2 if a file cannot be read.",
+        )
+        .arg(file())
+        .arg(
+            Arg::new("others")
+                .value_name("OTHER")
+                .help("The files of other decoders")
+                .required(true)
+                .num_args(1..)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .help("Print the result as JSON")
+                .action(ArgAction::SetTrue),
+        )
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("DIFFERENCES")
+                .help("List at most this many differences of each file")
+                .default_value("100")
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(man())
+        .arg(image())
+        .arg(names())
+        .args(functions())
+        .arg(
+            Arg::new("provider")
+                .long("provider")
+                .value_name("NAME|GUID")
+                .help("Compare only events of this provider; can be repeated")
+                .action(ArgAction::Append),
+        )
+}
+
 fn dump_command() -> Command {
     let several = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name)
@@ -405,6 +454,10 @@ enum Failure {
     Write { file: PathBuf, source: io::Error },
     #[error(transparent)]
     Report(#[from] report::SourceError),
+    #[error(transparent)]
+    Other(#[from] OtherError),
+    #[error("cannot compare {}: {source}", file.display())]
+    Compare { file: PathBuf, source: OursError },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error(
@@ -417,6 +470,11 @@ enum Failure {
 fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
+        // Like other commands that compare: 1 is a difference, 2 is trouble.
+        Some(("compare", arguments)) => compare(arguments).or_else(|failure| {
+            complain(&failure);
+            Ok(ExitCode::from(2))
+        }),
         Some(("dump", arguments)) => dump(arguments),
         Some(("merge", arguments)) => merge(arguments),
         Some(("report", arguments)) => report(arguments),
@@ -514,6 +572,46 @@ fn selection(arguments: &ArgMatches) -> Selection {
         keyword: arguments.get_one("keyword").copied(),
         activity: arguments.get_one("activity").copied(),
     }
+}
+
+/// Compares the events of a trace with the files of other decoders.
+fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
+    let mut input = Input::open(arguments)?;
+    let providers = arguments.get_many("provider").unwrap_or_default();
+    let selection = Selection {
+        providers: providers.cloned().collect(),
+        ..Selection::default()
+    };
+    let limit = *required::<usize>(arguments, "limit")?;
+    let mut ours = Ours::default();
+    let path = input.path.clone();
+    let summary = input.events(&selection, |_, decoded| {
+        ours.add(decoded).map_err(|source| Failure::Compare {
+            file: path.clone(),
+            source,
+        })
+    })?;
+    let mut results = Vec::new();
+    for path in arguments.get_many::<PathBuf>("others").unwrap_or_default() {
+        let mut other = Other::open(path)?;
+        other.select(&selection.providers, &ours);
+        let result = Comparison::new(&ours, &other, limit);
+        results.push((path.display().to_string(), other, result));
+    }
+    let name = input.path.display().to_string();
+    let mut out = io::stdout().lock();
+    if arguments.get_flag("json") {
+        writeln!(out, "{:#}", compare::to_json(&name, &ours, &results))?;
+    } else {
+        write!(out, "{}", compare::render(&name, &ours, &results))?;
+    }
+    out.flush()?;
+    let code = input.finish(&summary.damages);
+    Ok(if results.iter().all(|(.., result)| result.agrees()) {
+        code
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {

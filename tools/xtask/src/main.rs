@@ -108,6 +108,16 @@ fn kit_chore() -> Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf)),
         )
+        .arg(
+            Arg::new("etl")
+                .long("etl")
+                .help(
+                    "The program `etl` for Windows [default: that of `cargo xtask package`, if \
+                     `--package` is not given]",
+                )
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf)),
+        )
 }
 
 /// Returns the command line of `cargo xtask manifest`.
@@ -509,6 +519,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 wdk: path("wdk"),
                 probe: path("probe"),
                 client: path("client"),
+                reader: path("etl"),
             })
         }
         "package" => package::run(),

@@ -13,11 +13,8 @@ use anyhow::{Context, Result, bail, ensure};
 use driver_build::toolchain::{Machine, Toolchain};
 use serde_json::{Value, json};
 
-use super::project::Project;
-use crate::{
-    c_drivers,
-    process::{root, run_quietly},
-};
+use super::{mof, project::Project};
+use crate::{c_drivers, process::root};
 
 /// The newest minor version of KMDF whose function table the stand-in kernel has.
 const NEWEST_KMDF: u32 = 33;
@@ -31,6 +28,7 @@ const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      #define POOL_FLAG_NON_PAGED 0x40ULL\n\
      #define POOL_FLAG_PAGED 0x100ULL\n\
      __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
+     #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
      #endif\n";
 
 /// The variables of the framework's entry code that its headers declare beside those of
@@ -59,6 +57,16 @@ pub struct Compiler {
     /// The minor version of KMDF that the headers have.
     kmdf: u32,
     functions: Value,
+    /// The kernel routines that samples use. Some are not in the headers any more.
+    used: BTreeSet<String>,
+}
+
+/// Reads a file of the data on the headers.
+fn data(name: &str) -> Result<Value> {
+    let path = root().join("tools/wdk-standin/data").join(name);
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{name} is not JSON"))
 }
 
 impl Compiler {
@@ -92,15 +100,15 @@ impl Compiler {
         headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
         headers.push(newest(&all, "shared", "ntdef.h")?);
         let clang = c_drivers::compiler_or_install()?;
-        let functions = root().join("tools/wdk-standin/data/functions.json");
-        let functions = fs::read_to_string(&functions)
-            .with_context(|| format!("cannot read {}", functions.display()))?;
+        let samples = data("samples.json")?;
+        let used = samples["by_nt"].as_object().into_iter().flatten();
         Ok(Self {
             clang,
             toolchain: Toolchain::find_or_install(Machine::X64)?,
             headers,
             kmdf: kmdf.0,
-            functions: serde_json::from_str(&functions).context("functions.json is not JSON")?,
+            functions: data("functions.json")?,
+            used: used.map(|(name, _)| name.clone()).collect(),
         })
     }
 
@@ -115,6 +123,9 @@ impl Compiler {
             folder.canonicalize().ok()
         };
         let mut headers = vec![Self::write_trace_headers(project, out)?];
+        if let Some(name) = &project.class_header {
+            write(&out.join("tmh").join(name), &class_header(project)?)?;
+        }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
         headers.extend(self.headers.iter().cloned());
@@ -138,7 +149,7 @@ impl Compiler {
             command
                 .arg(join("/Fo", &object))
                 .arg("--")
-                .arg(project.folder.join(source));
+                .arg(on_disk(&project.folder.join(source)));
             run(&mut command)?;
             objects.push(object);
         }
@@ -181,6 +192,11 @@ impl Compiler {
             .current_dir(out)
             .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
             .args(["/nologo", "/c", "/X", "/Zl", "/O2", "/GS", "/Z7", "-w"])
+            // Microsoft's compiler only warns of these.
+            .args([
+                "-Wno-error=incompatible-function-pointer-types",
+                "-Wno-error=int-conversion",
+            ])
             .args(["/Zc:wchar_t-", "-fms-compatibility-version=19.14"])
             .args([
                 "/D_AMD64_",
@@ -256,6 +272,7 @@ impl Compiler {
                 .flatten()
                 .map(|(name, _)| name.as_str()),
         );
+        kernel.extend(self.used.iter().map(String::as_str));
         let framework = BTreeSet::from([
             "WdfVersionBind",
             "WdfVersionBindClass",
@@ -288,17 +305,33 @@ impl Compiler {
     }
 }
 
+/// Returns the header of a project's WMI classes.
+fn class_header(project: &Project) -> Result<String> {
+    let mut text = String::new();
+    for file in &project.classes {
+        let file = on_disk(&project.folder.join(file));
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        // Some are UTF-16.
+        let mof: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0).collect();
+        let header = mof::header(String::from_utf8_lossy(&mof).trim_start_matches('\u{fffd}'))
+            .with_context(|| format!("cannot make a header of {}", file.display()))?;
+        text.push_str(&header);
+    }
+    Ok(text)
+}
+
 /// Runs a compiler or linker, and fails with the first of its errors.
 fn run(command: &mut Command) -> Result<()> {
-    let Err(error) = run_quietly(command) else {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    if output.status.success() {
         return Ok(());
-    };
-    let text = format!("{error:#}");
-    let first = text.lines().find(|line| line.contains("error:"));
-    match first {
-        Some(line) => bail!("{}", line.trim()),
-        None => Err(error),
     }
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let first = text.lines().find(|line| line.contains("error:"));
+    bail!("{}", first.unwrap_or(&text).trim())
 }
 
 /// Adds a folder and the folders below it.
@@ -347,6 +380,23 @@ fn minor(folder: &Path) -> Option<u32> {
     name.strip_prefix("1.")?.parse().ok()
 }
 
+/// Returns the path of a file whose name may be of another case on the disk.
+fn on_disk(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default();
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|one| {
+            !path.exists()
+                && one
+                    .file_name()
+                    .is_some_and(|one| one.eq_ignore_ascii_case(name))
+        })
+        .unwrap_or_else(|| path.to_owned())
+}
+
 /// Returns the name of a source file's object; two folders may have files of one name.
 fn object_name(source: &Path) -> String {
     let name = source.to_string_lossy().replace(['/', '\\', '.'], "_");
@@ -366,7 +416,10 @@ fn texts(project: &Project) -> Vec<String> {
             path.extension()
                 .is_some_and(|one| one.eq_ignore_ascii_case("h"))
         });
-    let sources = project.sources.iter().map(|one| project.folder.join(one));
+    let sources = project
+        .sources
+        .iter()
+        .map(|one| on_disk(&project.folder.join(one)));
     sources
         .chain(headers)
         .filter_map(|path| Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned()))
@@ -402,7 +455,7 @@ fn overlay_of(headers: &[PathBuf], system: &[PathBuf], repository: &Path) -> Res
     for folder in headers {
         // Headers include others by relative paths.
         let depth = if system.contains(folder) { 3 } else { 1 };
-        if system.contains(folder) || folder.starts_with(&repository) {
+        if system.contains(folder) || folder.starts_with(&repository) || folder.ends_with("tmh") {
             roots.push(json!({
                 "name": folder,
                 "type": "directory",

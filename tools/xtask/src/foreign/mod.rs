@@ -5,10 +5,10 @@
 //! none of their text: `samples.json` names the projects, the steps to play and the expected result.
 //! C drivers are compiled with clang against the headers of a WDK, or of packages with them; the
 //! entry code is that of this project's own driver in C. Tools of the WDK that only run on Windows
-//! are left out: WPP's macros become empty, and a project that needs a MOF or message compiler
-//! does not build here.
+//! are left out: WPP's macros become empty. The headers of WMI classes are written from MOF files.
 
 mod compile;
+mod mof;
 mod project;
 
 use std::{

@@ -21,6 +21,10 @@ pub struct Project {
     pub includes: Vec<PathBuf>,
     /// The macros, as `NAME` or `NAME=VALUE`.
     pub definitions: Vec<String>,
+    /// The MOF files, relative to the folder, and the header that is made of them.
+    pub classes: Vec<PathBuf>,
+    /// The name of that header.
+    pub class_header: Option<String>,
     /// The functions that WPP's preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
 }
@@ -72,6 +76,18 @@ fn parse(text: &str) -> Result<Project> {
                 for one in list(element.text().unwrap_or_default()) {
                     add(&mut project.definitions, one.to_owned());
                 }
+            }
+            "MofComp" => {
+                let listed = element.attribute("Include").unwrap_or_default();
+                project.classes.extend(list(listed).map(path));
+            }
+            // Its folder is one that only `MSBuild` knows.
+            "HeaderOutputFile" => {
+                let file = path(element.text().unwrap_or_default().trim());
+                let name = file
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
+                project.class_header = name.or(project.class_header);
             }
             "WppTraceFunction" => {
                 for one in list(element.text().unwrap_or_default()) {
@@ -138,6 +154,8 @@ mod tests {
               <ClCompile><PreprocessorDefinitions>DBG</PreprocessorDefinitions></ClCompile>
             </ItemDefinitionGroup>
             <ItemGroup Condition="exists('x')">
+              <MofComp Include="a.mof" />
+              <Wmimofck><HeaderOutputFile>.\$(IntDir)\aMof.h</HeaderOutputFile></Wmimofck>
               <ClCompile Include="a.c; ..\b\c.c" />
               <ClCompile Include="d.c" Condition="'$(Platform)'=='ARM64'" />
             </ItemGroup></Project>"#,
@@ -146,6 +164,8 @@ mod tests {
         assert_eq!(project.sources, [Path::new("a.c"), Path::new("../b/c.c")]);
         assert_eq!(project.includes, [Path::new("../inc"), Path::new(".")]);
         assert_eq!(project.definitions, ["A=1", "B"]);
+        assert_eq!(project.classes, [Path::new("a.mof")]);
+        assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
         assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
         assert!(parse("<Project>").is_err());
     }
