@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use etw_wire::Guid;
 
-use super::other::{Other, OtherEvent};
+use super::event::OtherEvent;
+use super::other::Other;
 use super::ours::Ours;
 use super::pair::pair;
 use super::property::Property;

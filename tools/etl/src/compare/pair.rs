@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use etw_wire::Guid;
 
-use super::other::OtherEvent;
+use super::event::OtherEvent;
 use super::property::Property;
 use super::time::OtherTime;
 use super::value::unsigned;

@@ -4,11 +4,8 @@
 
 use roxmltree::{Document, Node};
 
-use super::other::{Content, OtherEvent};
+use super::event::{Content, MAX_DEPTH, OtherEvent};
 use super::property::Property;
-
-/// The deepest nesting of structures.
-pub(super) const MAX_DEPTH: usize = 16;
 
 /// Reads all events of a document.
 pub(super) fn events(text: &str) -> Result<Vec<OtherEvent>, Content> {
