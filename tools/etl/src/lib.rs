@@ -58,6 +58,7 @@ pub mod write;
 
 pub use decode::catalog::{self, Catalog};
 pub use decode::schemas;
+pub use decode::wpp;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;

@@ -18,6 +18,7 @@ use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Additions, Contents, Events, Summary};
 use etl_file::symbols::{self, SymbolError, Symbols};
+use etl_file::wpp::FormatsError;
 use etl_file::{
     Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, table,
 };
@@ -77,7 +78,22 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
     }
+    for formats in arguments.get_many::<PathBuf>("tmf").unwrap_or_default() {
+        for skipped in catalog.load_formats(formats)? {
+            warn(&skipped);
+        }
+    }
     Ok(catalog)
+}
+
+/// Returns the option for the formats of WPP messages.
+fn tmf() -> Arg {
+    Arg::new("tmf")
+        .long("tmf")
+        .value_name("FOLDER|FILE")
+        .help("Show WPP messages by this TMF file, or by those in this folder; can be repeated")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
 }
 
 /// Opens a file, and completes a catalog with the schemas that it contains; what was loaded is
@@ -135,12 +151,13 @@ fn functions() -> [Arg; 2] {
         file(
             "pdb",
             "FILE",
-            "Show the functions of stack frames from this PDB; can be repeated",
+            "Show the functions of stack frames, and WPP messages, from this PDB; can be repeated",
         ),
         file(
             "symbols",
             "FOLDER",
-            "Show the functions of stack frames from the PDBs in this folder; can be repeated",
+            "Show the functions of stack frames, and WPP messages, from the PDBs in this folder; can be \
+             repeated",
         ),
     ]
 }
@@ -213,6 +230,7 @@ fn report_command() -> Command {
         .arg(files())
         .arg(man())
         .arg(image())
+        .arg(tmf())
         .args(functions())
         .arg(
             Arg::new("limit")
@@ -234,6 +252,7 @@ fn stats_command() -> Command {
         .arg(file())
         .arg(man())
         .arg(image())
+        .arg(tmf())
         .arg(names())
         .args(functions())
 }
@@ -318,6 +337,7 @@ fn dump_command() -> Command {
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
+        .arg(tmf())
         .arg(names())
         .args(functions())
         .arg(several(
@@ -420,6 +440,8 @@ enum Failure {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error(transparent)]
+    Formats(#[from] FormatsError),
+    #[error(transparent)]
     Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]
     Columns {
@@ -490,6 +512,7 @@ impl Input {
             names: arguments.get_flag("names"),
             symbols: symbols(arguments)?,
         };
+        catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
         Ok(Self {
@@ -711,7 +734,9 @@ fn timeline(
     ] {
         writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
     }
+    tell_without_format(&input.path, &summary);
     for (what, count) in [
+        ("without_format", summary.without_format),
         ("stacks_joined", summary.stacks.joined),
         ("stacks_unmatched", summary.stacks.unmatched),
         ("unnamed", summary.dropped),
@@ -744,6 +769,17 @@ fn tell_stacks(file: &Path, summary: &Summary) {
     }
 }
 
+/// Prints the number of WPP messages that no format describes.
+fn tell_without_format(file: &Path, summary: &Summary) {
+    if summary.without_format != 0 {
+        complain(&format_args!(
+            "{}: no loaded TMF file or PDB describes {} WPP messages; name one with --tmf or --pdb",
+            file.display(),
+            summary.without_format
+        ));
+    }
+}
+
 /// Prints what an output does not contain, if the output itself has no place for it.
 fn tell_skipped(file: &Path, summary: &Summary) {
     for (kind, count) in summary.skipped.iter() {
@@ -756,6 +792,7 @@ fn tell_skipped(file: &Path, summary: &Summary) {
         ));
     }
     tell_stacks(file, summary);
+    tell_without_format(file, summary);
     if summary.late != 0 {
         complain(&format_args!(
             "{}: {} records are out of order",
@@ -890,8 +927,9 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let loaded = catalog(arguments)?;
+    let mut loaded = catalog(arguments)?;
     let symbols = symbols(arguments)?;
+    loaded.add_formats(symbols.formats());
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {

@@ -28,8 +28,8 @@ pub const PACKAGE: &str = "etw-c-driver";
 /// The folder of the source, in the repository.
 const SOURCE: &str = "tests/drivers/c";
 
-/// The source files. Another file of the driver, such as one with WPP messages, is added here.
-const FILES: [&str; 3] = ["entry", "driver", "provider"];
+/// The source files.
+const FILES: [&str; 4] = ["entry", "driver", "provider", "messages"];
 
 /// The modules that the driver imports from. Their routines are in `NAME.def`.
 const IMPORTS: [&str; 2] = ["ntoskrnl", "wdfldr"];

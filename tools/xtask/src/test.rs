@@ -30,7 +30,7 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 12] = [
+const DRIVERS: [((&str, &str), Profile); 13] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -40,6 +40,7 @@ const DRIVERS: [((&str, &str), Profile); 12] = [
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
     (build::SEVERAL, Profile::Release),
+    (build::WPP, Profile::Release),
     (build::QUESTIONS, Profile::Release),
     (build::MINIMAL, Profile::Release),
     (build::FACADES, Profile::Release),
@@ -82,6 +83,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::FILTER,
             build::INTERRUPT,
             build::SEVERAL,
+            build::WPP,
             build::QUESTIONS,
             build::MINIMAL,
             build::FACADES,
