@@ -30,12 +30,13 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 12] = [
+const DRIVERS: [((&str, &str), Profile); 13] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
     (build::PROBE, Profile::Release),
     (build::KMDF, Profile::Release),
+    (build::KERNEL, Profile::Release),
     (build::USB, Profile::Release),
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
@@ -78,6 +79,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             sample::DRIVER,
             build::PROBE,
             build::KMDF,
+            build::KERNEL,
             build::USB,
             build::FILTER,
             build::INTERRUPT,

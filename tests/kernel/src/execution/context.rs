@@ -41,6 +41,11 @@ impl Context {
         Self::new(Rc::clone(thread), thread.last_call())
     }
 
+    /// Returns the thread.
+    pub const fn thread(&self) -> &Rc<Thread> {
+        &self.thread
+    }
+
     /// Returns the current call.
     pub const fn call(&self) -> Call {
         self.call
@@ -65,6 +70,12 @@ impl Context {
             }
             if self.environment().has_crashed() {
                 park();
+            }
+            if self.irql() < Irql::DISPATCH_LEVEL
+                && self.coroutine().is_none()
+                && self.host().run_work(&self.thread, self.call)
+            {
+                continue;
             }
             if !self.give_way(looks) {
                 self.stop(

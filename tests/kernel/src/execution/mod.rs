@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod context;
+pub mod coroutine;
 pub mod environment;
 pub mod gateway;
 pub mod identity;

@@ -201,6 +201,12 @@ rules! {
     /// A routine that lowers the IRQL was called to raise it, or a lock was released that was
     /// not held.
     IrqlNotLowered BugCheck;
+    /// An object of the kernel, such as an event or a lock, was used before it was initialized, or in a
+    /// way that its state does not allow.
+    ObjectMisused BugCheck;
+    /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory is
+    /// freed that contains a queued timer or DPC.
+    LeftQueued BugCheck;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock BugCheck;
     /// A routine that the stand-in kernel does not provide.

@@ -22,6 +22,7 @@ use crate::{
             device::pnp,
             driver::{framework_unload, unload_routine, version_of},
         },
+        ntoskrnl::left,
         system::System,
     },
 };
@@ -172,8 +173,10 @@ impl Driver {
             let system = System::of(context);
             let name = image.name();
             let belongs = |call: &Call| image.contains(call.return_address);
+            let nt = System::ntoskrnl_context(context.clone());
+            let mut violations = left::take_left(&nt, &name, |address| image.contains(address));
             let leaks = system.pool.take_leaks(belongs);
-            let mut violations: Vec<Violation> = leaks
+            let of_pool: Vec<Violation> = leaks
                 .into_iter()
                 .map(|leak| {
                     let Explained { place, lines, .. } = context.explain(&leak.backtrace);
@@ -189,6 +192,7 @@ impl Driver {
                     Violation::new(Rule::PoolLeak, message, lines)
                 })
                 .collect();
+            violations.extend(of_pool);
             violations.extend(report_left_registered(
                 &System::etw_context(context.clone()),
                 belongs,
