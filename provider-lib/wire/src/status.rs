@@ -41,6 +41,8 @@ named! {
     BUFFER_OVERFLOW = 0x8000_0005;
     /// There are no more entries. A warning, so `NT_SUCCESS` is false.
     NO_MORE_ENTRIES = 0x8000_001A;
+    /// The operation failed, and nothing says why.
+    UNSUCCESSFUL = 0xC000_0001;
     /// A size field does not hold the size of its structure.
     INFO_LENGTH_MISMATCH = 0xC000_0004;
     /// The handle is not valid.

@@ -153,9 +153,9 @@ fn errors_are_sentences() {
             "line 2: the device is not open",
         ),
         (
-            "add-device\nopen\nread 1\nexpect 0xC0000001",
+            "add-device\nopen\nread 1\nexpect 0xC0001234",
             &enable,
-            "line 4: expected 0xC0000001",
+            "line 4: expected 0xC0001234",
         ),
         ("", &["--only"], "no provider is enabled"),
         (

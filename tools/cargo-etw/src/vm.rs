@@ -171,8 +171,10 @@ fn machine(command: Command) -> Command {
             text(
                 "accelerator",
                 "NAME",
-                "How processors run; auto is the first that runs a guest here",
+                "How processors run; auto is the first that runs a guest here. May be given several \
+                 times: the next one is used if no installation starts with the one before",
             )
+            .action(ArgAction::Append)
             .default_value("auto")
             .value_parser(["auto", "kvm-hyperv", "kvm", "tcg"]),
         )
@@ -236,19 +238,13 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         // A stage without a script is told now, not after an hour of installation.
         contents.files(&plan, 1)?;
     }
-    let accelerator = match required::<String>(matches, "accelerator")?.as_str() {
-        "auto" => accelerator::find(&program)?,
-        name => Accelerator::ALL
-            .into_iter()
-            .find(|one| one.name() == name)
-            .with_context(|| format!("no accelerator is called {name}"))?,
-    };
+    let (accelerator, alternatives) = accelerators(matches, &program)?;
     tell(&format!(
         "Using {} ({})",
         program.display(),
         accelerator.name()
     ));
-    let settings = Settings {
+    let mut settings = Settings {
         program,
         accelerator,
         processors: required(matches, "processors")?,
@@ -277,10 +273,19 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         },
         disk: u64::from(required::<u32>(matches, "disk")?) * GIB,
         settings: settings.clone(),
+        alternatives: alternatives.clone(),
         silence,
         total,
     };
     let base = installation.base(&tell)?;
+    if let Some(installed) = base.accelerator.filter(|one| alternatives.contains(one)) {
+        // Those before it started nothing.
+        tell(&format!(
+            "Using {}, as the installation did",
+            installed.name()
+        ));
+        settings.accelerator = installed;
+    }
     tell(&format!(
         "Base image: {} ({})",
         base.image.display(),
@@ -309,6 +314,22 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     print!("{}", report.table());
     println!("results: {}", out.display());
     Ok(ExitCode::from(report.exit_code()))
+}
+
+/// Returns the accelerator to use, and those to try if nothing starts with it.
+fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Vec<Accelerator>)> {
+    let names: Vec<String> = several(matches, "accelerator");
+    if names.is_empty() || names.iter().any(|name| name == "auto") {
+        let found = accelerator::find(program)?;
+        let after = Accelerator::ALL.into_iter().skip_while(|one| *one != found);
+        return Ok((found, after.skip(1).collect()));
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        let one = Accelerator::ALL.into_iter().find(|one| one.name() == name);
+        chosen.push(one.with_context(|| format!("no accelerator is called {name}"))?);
+    }
+    Ok((chosen.remove(0), chosen))
 }
 
 /// Returns the folder of base images in the user's cache.

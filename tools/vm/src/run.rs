@@ -78,6 +78,7 @@ impl Run {
         let limits = Limits {
             // Windows takes minutes to start, and says nothing before its agent runs.
             silence: self.silence.unwrap_or_else(|| minutes(6) * slow),
+            first_message: None,
             total: self
                 .total
                 .unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
@@ -462,6 +463,10 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
     };
     let reason = result["reason"].as_str().map(str::to_owned);
     match (result["status"].as_str(), code) {
+        (Some("passed" | "skipped"), 0 | RESTART) if stage.is_full => failed(
+            "what the stage left may be incomplete, though it passed; `--results` makes the disk larger"
+                .to_owned(),
+        ),
         (Some("passed"), 0 | RESTART) => (Outcome::Passed, reason),
         (Some("skipped"), 0 | RESTART) => (Outcome::Skipped, reason),
         (Some("failed"), _) => failed(reason.unwrap_or_else(|| failed_checks(&result))),

@@ -7,6 +7,7 @@
 mod api;
 mod bench;
 mod build;
+mod c_drivers;
 mod cargo_etw;
 mod citations;
 mod client;
@@ -371,7 +372,7 @@ fn command_line() -> Command {
                 .arg(
                     Arg::new("package")
                         .long("package")
-                        .help("The driver's crate in this workspace")
+                        .help("The driver's crate in this workspace, or etw-c-driver")
                         .value_name("PACKAGE")
                         .default_value(sample::DRIVER.0),
                 )
@@ -441,6 +442,9 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 .with_context(|| {
                     format!("cannot build a driver for {machine}; supported: x64, arm64")
                 })?;
+            if package == c_drivers::PACKAGE {
+                return c_drivers::run();
+            }
             build::run(&package, profile, machine)
         }
         "api" => api::run(arguments.get_flag("check")),

@@ -6,6 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     call::Call,
+    stack::Returned,
     thread::{Raise, Thread, park},
 };
 use crate::ground::{
@@ -151,6 +152,17 @@ impl Context {
         address: u64,
         arguments: [u64; N],
     ) -> u64 {
+        self.call_driver_lowering(self.irql(), what, address, arguments)
+    }
+
+    /// Calls a driver routine as [`Self::call_driver`] does, which must return at the IRQL `to`.
+    pub fn call_driver_lowering<const N: usize>(
+        &self,
+        to: Irql,
+        what: &str,
+        address: u64,
+        arguments: [u64; N],
+    ) -> u64 {
         const { assert!(N <= 8, "no driver routine has more parameters") };
         let mut all = [0; 8];
         for (slot, argument) in all.iter_mut().zip(arguments) {
@@ -177,7 +189,7 @@ impl Context {
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The
         // driver's compiler makes the routine follow the Windows calling convention. Only this call
         // runs driver code on this thread's stack.
-        let result = unsafe { self.stack().call(address, &all) };
+        let returned = unsafe { self.stack().call(address, &all) };
         drop(depth);
         if outermost {
             self.watch.set_inside(false);
@@ -185,7 +197,7 @@ impl Context {
             self.watch.note_step();
         }
         let after = self.irql();
-        if before != after {
+        if to != after {
             self.stop_for_irql(what, before, after);
         }
         self.raises.replace(raises);
@@ -195,7 +207,27 @@ impl Context {
             self.inside.take();
             self.host().driver_left(self, what, state);
         }
-        result
+        self.check_state(what, returned);
+        returned.result
+    }
+
+    /// Warns if a driver routine left the processor in another state than the calling convention
+    /// requires. The state has been put back.
+    fn check_state(&self, what: &str, returned: Returned) {
+        if returned.has_direction_flag() {
+            let sentence = format!(
+                "{what} returned with the direction flag set, which the calling convention has clear; \
+                 the kernel has cleared it"
+            );
+            self.host().warn_once(Rule::DirectionFlag, &sentence);
+        }
+        if let Some(register) = returned.changed_control() {
+            let sentence = format!(
+                "{what} returned with {register} changed, which the calling convention preserves; the \
+                 kernel has put it back"
+            );
+            self.host().warn_once(Rule::FloatControl, &sentence);
+        }
     }
 
     /// Bugchecks because a driver routine returned at another IRQL.

@@ -5,45 +5,22 @@
 //! next pause: two of them never run at the same time because of a resumption, and equal runs
 //! interleave equally.
 
-use std::{cell::Cell, io, rc::Rc, sync::Arc};
+use std::{io, rc::Rc, sync::Arc};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::{
     context::Context,
     identity::Identity,
-    thread::{Thread, park},
+    inside::{Inside, Pause},
+    thread::Thread,
     traps,
 };
-use crate::ground::bugcheck::BugCheck;
-
-/// The reason that a coroutine gave its processor back.
-pub enum Pause {
-    /// It waits, at most until the counter reads the deadline.
-    Waits {
-        /// The counter's reading at which the wait ends.
-        deadline: Option<i64>,
-        /// Set if the coroutine ran driver code since it was resumed.
-        has_run: bool,
-    },
-    /// Its body returned.
-    Ended,
-    /// Its kernel bugchecked.
-    BugCheck(Box<BugCheck>),
-}
 
 /// A coroutine, seen from the threads that resume it.
 pub struct Coroutine {
     resume: Sender<()>,
     pauses: Receiver<Pause>,
-}
-
-/// A coroutine, seen from inside.
-pub struct Inside {
-    resumed: Receiver<()>,
-    pauses: Sender<Pause>,
-    /// Set if the coroutine waits and has looked in vain since it ran.
-    is_polling: Cell<bool>,
 }
 
 impl Coroutine {
@@ -73,11 +50,7 @@ impl Coroutine {
                 traps::watch_this_thread(&thread);
                 let crashed = pause.clone();
                 let ended = pause.clone();
-                thread.enter_coroutine(Inside {
-                    resumed,
-                    pauses: pause,
-                    is_polling: Cell::new(false),
-                });
+                thread.enter_coroutine(Inside::new(resumed, pause));
                 let on_bugcheck = Box::new(move |bugcheck| {
                     drop(crashed.send(Pause::BugCheck(Box::new(bugcheck))));
                 });
@@ -98,49 +71,6 @@ impl Coroutine {
             Ok(Pause::BugCheck(bugcheck)) => by.end_with(*bugcheck),
             Ok(pause) => pause,
             Err(_) => Pause::Ended,
-        }
-    }
-}
-
-impl Inside {
-    /// Gives the processor back until the coroutine is resumed. Never returns if that cannot happen any
-    /// more.
-    fn pause(&self, deadline: Option<i64>) {
-        let pause = Pause::Waits {
-            deadline,
-            has_run: !self.is_polling.replace(true),
-        };
-        if self.pauses.send(pause).is_err() || self.resumed.recv().is_err() {
-            park();
-        }
-    }
-
-    /// Notes that the wait is over.
-    fn go_on(&self) {
-        self.is_polling.set(false);
-    }
-}
-
-impl Thread {
-    /// Lets the resuming thread continue, at most until the counter reads `deadline`. Returns `false`
-    /// if this thread is not a coroutine.
-    pub fn pause(&self, deadline: Option<i64>) -> bool {
-        let Some(inside) = self.coroutine() else {
-            return false;
-        };
-        self.watch.set_inside(false);
-        inside.pause(deadline);
-        self.watch.set_inside(true);
-        if self.environment().has_crashed() {
-            park();
-        }
-        true
-    }
-
-    /// Notes that the wait in which this thread paused is over.
-    pub fn wait_is_over(&self) {
-        if let Some(inside) = self.coroutine() {
-            inside.go_on();
         }
     }
 }

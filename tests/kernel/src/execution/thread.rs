@@ -11,9 +11,9 @@ use std::{
 
 use super::{
     call::{Call, Preserved},
-    coroutine::Inside,
     environment::Environment,
     identity::Identity,
+    inside::Inside,
     schedule::{self, Baton},
     stack::Stack,
     watchdog::Watch,
@@ -27,6 +27,7 @@ use crate::ground::{
     memory,
     restored::Restored,
     rule::Rule,
+    shared_data::SharedData,
     unwind::{MAX_FRAMES, Registers},
 };
 
@@ -63,6 +64,18 @@ pub trait Host: Any + Send + Sync {
 
     /// Fires the timers that are due up to `until`, earliest first, and advances the clock to it.
     fn fire_timers(&self, thread: &Rc<Thread>, call: Call, until: i64);
+
+    /// Returns what the shared user data page shows now. The clock advances as by a reading of it.
+    fn shared_data(&self) -> SharedData;
+
+    /// Returns the address of the object of a thread, which drivers only pass on.
+    fn thread_object(&self, thread: &Thread) -> u64;
+
+    /// Keeps a warning about a call by a driver. `sentence` completes the sentence that names the call.
+    fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str);
+
+    /// Keeps a warning that does not concern a call.
+    fn warn_once(&self, rule: Rule, sentence: &str);
 
     /// Runs the work that waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call);
@@ -380,6 +393,30 @@ impl Thread {
     /// Returns the coroutine that this thread is, if it is one.
     pub fn coroutine(&self) -> Option<&Inside> {
         self.coroutine.get()
+    }
+
+    /// Lets the resuming thread continue, at most until the counter reads `deadline`. Returns `false`
+    /// if this thread is not a coroutine.
+    pub fn pause(&self, deadline: Option<i64>) -> bool {
+        let Some(inside) = self.coroutine() else {
+            return false;
+        };
+        self.watch.set_inside(false);
+        if !inside.pause(deadline) {
+            park();
+        }
+        self.watch.set_inside(true);
+        if self.environment.has_crashed() {
+            park();
+        }
+        true
+    }
+
+    /// Notes that the wait in which this thread paused is over.
+    pub fn wait_is_over(&self) {
+        if let Some(inside) = self.coroutine() {
+            inside.go_on();
+        }
     }
 
     /// Returns the number of nested calls to driver code.

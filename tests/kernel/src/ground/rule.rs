@@ -207,9 +207,15 @@ rules! {
     /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory is
     /// freed that contains a queued timer or DPC.
     LeftQueued BugCheck;
+    /// The direction flag is set at a call of the kernel, or when a driver routine returns.
+    DirectionFlag Warning;
+    /// A driver routine changes the control bits of MXCSR, or the x87 control word, and does not
+    /// restore them.
+    FloatControl Warning;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock BugCheck;
-    /// A routine that the stand-in kernel does not provide.
+    /// A routine, or a field of the processor's block or of the shared user data page, that the stand-in
+    /// kernel does not provide.
     NotProvided BugCheck;
     /// A fault of the stand-in kernel.
     Internal BugCheck;

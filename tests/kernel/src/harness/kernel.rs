@@ -25,7 +25,7 @@ use crate::{
             registry::{Parameters, RegistryValue},
             state::device::{Unreachable, find_device},
         },
-        ntoskrnl::files,
+        ntoskrnl::{files, io},
         system::{Checks, System},
     },
 };
@@ -162,6 +162,19 @@ impl Kernel {
     ///
     /// Returns an error if no device has this name, or if the driver fails the open.
     pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
+        let wanted = path.to_owned();
+        let opened = self.runner.run(identity, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            let (device, name) = io::devices::find(&context, &wanted)?;
+            Some(io::send::open(&context, device, &name))
+        })?;
+        if let Some(opened) = opened {
+            let file = opened.map_err(|status| KernelError::Status {
+                routine: "opening the device",
+                status,
+            })?;
+            return Ok(File::of_device_object(&self.runner, identity, file));
+        }
         let what = format!("`{path}`");
         let path = path.to_owned();
         File::open(&self.runner, &what, identity, move |context| {

@@ -17,6 +17,7 @@ use super::{
         dpc, threads, timer as nt_timer,
     },
     pool::Pool,
+    thread_objects::ThreadObjects,
     verifier::Verifier,
 };
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
         environment::Environment,
         thread::{Host, Thread},
     },
-    ground::{access::Finding, clock::Clock, rule::Rule},
+    ground::{access::Finding, clock::Clock, rule::Rule, shared_data::SharedData},
 };
 
 /// The services of a kernel. This structure creates the services, which do not depend on it; each
@@ -49,6 +50,8 @@ pub struct System {
     /// The ETW runtime.
     pub etw: Arc<EtwRuntime>,
     addresses: Arc<Addresses>,
+    thread_objects: Arc<ThreadObjects>,
+    processors: u16,
 }
 
 /// The checks that a kernel makes.
@@ -92,6 +95,7 @@ impl System {
             Arc::clone(&verifier),
             functions,
         ));
+        let thread_objects = Arc::new(ThreadObjects::default());
         let ntoskrnl = Arc::new(Ntoskrnl::new(
             Arc::clone(&pool),
             Arc::clone(&faults),
@@ -101,6 +105,7 @@ impl System {
                 hidden,
             },
             etw.processors,
+            Arc::clone(&thread_objects),
         ));
         let uses = Uses {
             clock: Arc::clone(&clock),
@@ -109,7 +114,9 @@ impl System {
             addresses: Arc::clone(&addresses),
             borrowed,
         };
+        let processors = etw.processors;
         Arc::new(Self {
+            processors,
             environment,
             clock,
             verifier,
@@ -119,6 +126,7 @@ impl System {
             ntoskrnl,
             etw: Arc::new(EtwRuntime::new(etw, uses)),
             addresses,
+            thread_objects,
         })
     }
 
@@ -164,7 +172,29 @@ impl Host for System {
     }
 
     fn finding(&self, address: u64) -> Option<Finding> {
-        self.addresses.finding(address)
+        let of_thread = || self.thread_objects.finding(address);
+        self.addresses.finding(address).or_else(of_thread)
+    }
+
+    fn shared_data(&self) -> SharedData {
+        SharedData {
+            uptime: self.clock.counter(),
+            boot_time: self.clock.boot_time(),
+            processors: self.processors,
+        }
+    }
+
+    fn thread_object(&self, thread: &Thread) -> u64 {
+        self.thread_objects.of(thread.identity())
+    }
+
+    fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str) {
+        let context = Context::new(Rc::clone(thread), call);
+        self.verifier.warn(&context, rule, || sentence.to_owned());
+    }
+
+    fn warn_once(&self, rule: Rule, sentence: &str) {
+        self.verifier.warn_once(rule, || sentence.to_owned());
     }
 
     fn clock(&self) -> &Clock {

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::super::{faults::Faults, parts::Parts, pool::Pool};
+use super::super::{faults::Faults, parts::Parts, pool::Pool, thread_objects::ThreadObjects};
 use crate::{
     execution::{context::Context as Execution, routine::Export},
     ground::{clock::Clock, flight, irql::Irql, rule::Rule},
@@ -27,6 +27,7 @@ pub struct Ntoskrnl {
     printed: Mutex<Printed>,
     state: Mutex<Parts>,
     processors: u16,
+    thread_objects: Arc<ThreadObjects>,
     routines: SystemRoutines,
 }
 
@@ -47,6 +48,7 @@ impl Ntoskrnl {
         clock: Arc<Clock>,
         routines: SystemRoutines,
         processors: u16,
+        thread_objects: Arc<ThreadObjects>,
     ) -> Self {
         Self {
             routines,
@@ -54,6 +56,7 @@ impl Ntoskrnl {
             faults,
             clock,
             processors,
+            thread_objects,
             printed: Mutex::default(),
             state: Mutex::default(),
         }
@@ -120,6 +123,11 @@ impl Context {
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Clock {
         &self.nt.clock
+    }
+
+    /// Returns the addresses of threads' objects.
+    pub fn thread_objects(&self) -> &ThreadObjects {
+        &self.nt.thread_objects
     }
 
     /// Returns the number of processors.

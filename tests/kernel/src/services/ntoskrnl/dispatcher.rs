@@ -4,6 +4,8 @@
 //! waits for what, oldest first: a wait ends when its object is signaled, even if the object is reset
 //! before the waiting thread runs again.
 
+use std::collections::HashSet;
+
 use super::{
     context::Context,
     header::{header_of, kind},
@@ -53,19 +55,20 @@ pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
 
 /// Ends the waits whose objects are signaled, oldest first.
 pub fn satisfy(context: &Context) {
+    let ended = thread_objects::ended(context);
     let mut state = context.state();
     for wait in &mut state.get::<Waits>().all {
         if wait.result.is_none() {
-            wait.result = acquire(&wait.objects, wait.all, wait.thread);
+            wait.result = acquire(&wait.objects, wait.all, wait.thread, &ended);
         }
     }
 }
 
-/// Acquires objects for a thread, if they are signaled. Returns the status that a wait for them
+/// Acquires objects for a thread, if they are signaled. `ended` are the threads that have ended. Returns the status that a wait for them
 /// returns. An object whose memory is gone is not signaled.
-fn acquire(objects: &[u64], all: bool, thread: u64) -> Option<NtStatus> {
+fn acquire(objects: &[u64], all: bool, thread: u64, ended: &HashSet<u64>) -> Option<NtStatus> {
+    let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, thread);
     if all {
-        let is_signaled = |object: &u64| is_signaled(*object, thread);
         if !objects.iter().all(is_signaled) {
             return None;
         }
@@ -77,9 +80,7 @@ fn acquire(objects: &[u64], all: bool, thread: u64) -> Option<NtStatus> {
         }
         return Some(result);
     }
-    let at = objects
-        .iter()
-        .position(|object| is_signaled(*object, thread))?;
+    let at = objects.iter().position(is_signaled)?;
     let base = if take(*objects.get(at)?, thread) {
         ABANDONED.bits()
     } else {
@@ -150,7 +151,7 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
         header_of(context, *object, WAITABLE);
     }
     let thread = thread_objects::current(context);
-    if let Some(status) = acquire(&objects, all, thread) {
+    if let Some(status) = acquire(&objects, all, thread, &thread_objects::ended(context)) {
         return status;
     }
     if timeout == Some(0) {

@@ -4,8 +4,10 @@
 use super::{
     callbacks,
     context::{Context, Entries},
-    crt, dpc, events, files, handles, mdl, mutexes, pool, print, processors, rtl, spin_locks,
-    strings, system, thread_objects, threads, timer, work_items,
+    crt, dpc, events, files, handles,
+    io::{cancel, devices, irp},
+    mdl, mutexes, pool, print, processors, rtl, spin_locks, strings, system, thread_objects,
+    threads, timer, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -15,11 +17,14 @@ pub const MODULE: &str = "ntoskrnl.exe";
 /// The exports by module.
 const ALL: &[Entries] = &[
     callbacks::ENTRIES,
+    cancel::ENTRIES,
     crt::ENTRIES,
+    devices::ENTRIES,
     dpc::ENTRIES,
     events::ENTRIES,
     files::ENTRIES,
     handles::ENTRIES,
+    irp::ENTRIES,
     mdl::ENTRIES,
     mutexes::ENTRIES,
     pool::ENTRIES,

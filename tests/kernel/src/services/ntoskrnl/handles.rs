@@ -168,7 +168,8 @@ fn reference_by_pointer(
 /// Takes a reference to an object. Returns the number of references, of which drivers can only use that
 /// it is not 0.
 pub fn reference(context: &Context, object: u64) -> u64 {
-    if memory::read::<u8>(object).is_err() {
+    let is_thread = thread_objects::has_ended(context, object).is_some();
+    if !is_thread && memory::read::<u8>(object).is_err() {
         context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
     }
     let mut state = context.state();

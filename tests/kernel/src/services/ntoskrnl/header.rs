@@ -1,6 +1,6 @@
 //! The header of the objects that threads can wait for.
 
-use super::context::Context;
+use super::{context::Context, thread_objects};
 use crate::ground::abi::DispatcherHeader;
 
 /// The kinds of objects, as the header's first byte has them.
@@ -34,8 +34,19 @@ pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: 
 /// Returns an object's header. Bugchecks if the object was not initialized, or if it is none of these
 /// kinds.
 pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
-    let header: DispatcherHeader = context.read(object);
     let list = object.wrapping_add(WAITERS);
+    // The kernel keeps the state of threads, whose objects cannot be accessed.
+    let header = match thread_objects::has_ended(context, object) {
+        Some(has_ended) => DispatcherHeader {
+            kind: kind::THREAD,
+            reserved: 0,
+            units: 0,
+            reserved_1: 0,
+            signal_state: i32::from(has_ended),
+            waiters: [list; 2],
+        },
+        None => context.read(object),
+    };
     if header.waiters != [list; 2] {
         context.stop_for_misuse(&format!(
             "with the object at 0x{object:016X}, which was not initialized"

@@ -411,3 +411,18 @@ fn delete_list(context: &Context, list: u64) -> u64 {
     context.state().get::<Lists>().0.remove(&list);
     0
 }
+
+/// Allocates a descriptor for the I/O manager, whose pages are locked.
+pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
+    let mdl = allocate(context, address, length as u64, 0, 0, 0);
+    let mut value: Mdl = context.read(mdl);
+    value.flags |= flag::PAGES_LOCKED;
+    context.write(mdl, &value);
+    mdl
+}
+
+/// Frees a descriptor of the I/O manager.
+pub fn discard(context: &Context, mdl: u64) {
+    // The block is this module's.
+    drop(context.pool().free(mdl, context, context.call()));
+}

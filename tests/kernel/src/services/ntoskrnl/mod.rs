@@ -13,6 +13,7 @@ pub mod files;
 mod format;
 mod handles;
 mod header;
+pub mod io;
 pub mod left;
 mod mdl;
 mod mutexes;

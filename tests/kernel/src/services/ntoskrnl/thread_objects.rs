@@ -1,12 +1,9 @@
-//! The objects of threads and processes. Their fields are opaque to drivers, except the header that
-//! threads wait for.
+//! The objects of threads and processes, and what the kernel keeps for each. Their fields are opaque to
+//! drivers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{
-    context::{Context, Entries},
-    header::{initialize, kind},
-};
+use super::context::{Context, Entries};
 use crate::{
     execution::{
         identity::Identity,
@@ -15,7 +12,7 @@ use crate::{
     ground::{arena::Block, irql::Irql},
 };
 
-/// The size of an object. No header declares its fields.
+/// The size of a process object. No header declares its fields.
 const SIZE: usize = 0x100;
 
 /// The priority of a system thread: `LOW_REALTIME_PRIORITY` is 16, and this is the normal one.
@@ -88,28 +85,22 @@ pub const ENTRIES: Entries = &[
     ),
 ];
 
-/// The objects by thread id and by process id.
+/// The threads by their objects' addresses, and the processes' objects by their ids.
 #[derive(Default)]
 struct Objects {
-    threads: HashMap<u32, ThreadObject>,
+    threads: HashMap<u64, ThreadObject>,
     processes: HashMap<u32, Block>,
 }
 
 struct ThreadObject {
-    memory: Block,
-    process: u32,
+    identity: Identity,
     priority: i32,
     /// The processors that the driver chose, or 0.
     affinity: u64,
     /// The critical and guarded regions that the thread is in.
     regions: u32,
-}
-
-impl Objects {
-    fn at(&mut self, address: u64) -> Option<&mut ThreadObject> {
-        let mut all = self.threads.values_mut();
-        all.find(|object| object.memory.address() == address)
-    }
+    /// Set once the thread has ended, which ends the waits for it.
+    has_ended: bool,
 }
 
 /// Returns the address of the current thread's object.
@@ -119,30 +110,44 @@ pub fn current(context: &Context) -> u64 {
 
 /// Returns the address of a thread's object.
 pub fn of_thread(context: &Context, identity: Identity) -> u64 {
-    let (address, is_new) = {
-        let mut state = context.state();
-        let threads = &mut state.get::<Objects>().threads;
-        let is_new = !threads.contains_key(&identity.thread);
-        let object = threads
-            .entry(identity.thread)
-            .or_insert_with(|| ThreadObject {
-                memory: Block::zeroed(SIZE),
-                process: identity.process,
-                priority: NORMAL_PRIORITY,
-                affinity: 0,
-                regions: 0,
-            });
-        (object.memory.address(), is_new)
-    };
-    if is_new {
-        initialize(context, address, kind::THREAD, SIZE, 0);
-    }
+    let address = context.thread_objects().of(identity);
+    let mut state = context.state();
+    let threads = &mut state.get::<Objects>().threads;
+    threads.entry(address).or_insert(ThreadObject {
+        identity,
+        priority: NORMAL_PRIORITY,
+        affinity: 0,
+        regions: 0,
+        has_ended: false,
+    });
     address
 }
 
-/// Forgets the object of a thread that has ended and that nothing refers to.
-pub fn forget_thread(context: &Context, thread: u32) {
-    context.state().get::<Objects>().threads.remove(&thread);
+/// Returns whether a thread has ended, if the address is that of a thread's object.
+pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
+    let mut state = context.state();
+    let thread = state.get::<Objects>().threads.get(&address);
+    thread.map(|thread| thread.has_ended)
+}
+
+/// Returns the objects of the threads that have ended.
+pub fn ended(context: &Context) -> HashSet<u64> {
+    let mut state = context.state();
+    let threads = state.get::<Objects>().threads.iter();
+    let ended = threads.filter(|(_, thread)| thread.has_ended);
+    ended.map(|(address, _)| *address).collect()
+}
+
+/// Notes that the current thread ends.
+pub fn note_end(context: &Context) {
+    let thread = current(context);
+    with(context, thread, |thread| thread.has_ended = true);
+}
+
+/// Forgets a thread that has ended and that nothing refers to.
+pub fn forget_thread(context: &Context, identity: Identity) {
+    let address = context.thread_objects().of(identity);
+    context.state().get::<Objects>().threads.remove(&address);
 }
 
 /// Returns the number of regions that the current thread is in, in which it gets no asynchronous
@@ -154,7 +159,12 @@ pub fn regions(context: &Context) -> u32 {
 
 /// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
 fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
-    let result = context.state().get::<Objects>().at(address).map(body);
+    let result = context
+        .state()
+        .get::<Objects>()
+        .threads
+        .get_mut(&address)
+        .map(body);
     result.unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
             "with 0x{address:016X}, which is not a thread object"
@@ -185,25 +195,15 @@ fn process_id(context: &Context, process: u64) -> u64 {
 }
 
 fn thread_id(context: &Context, thread: u64) -> u64 {
-    let found = {
-        let mut state = context.state();
-        let mut all = state.get::<Objects>().threads.iter();
-        all.find(|(_, object)| object.memory.address() == thread)
-            .map(|(id, _)| u64::from(*id))
-    };
-    found.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{thread:016X}, which is not a thread object"
-        ))
-    })
+    u64::from(with(context, thread, |object| object.identity.thread))
 }
 
 fn thread_process_id(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.process))
+    u64::from(with(context, thread, |object| object.identity.process))
 }
 
 fn is_system_thread(context: &Context, thread: u64) -> u64 {
-    let process = with(context, thread, |object| object.process);
+    let process = with(context, thread, |object| object.identity.process);
     u64::from(process == Identity::SYSTEM.process)
 }
 

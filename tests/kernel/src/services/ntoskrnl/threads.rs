@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     context::{Context, Entries, Ntoskrnl},
-    dispatcher::set_state,
+    dispatcher::satisfy,
     handles::{self, Target},
     thread_objects,
 };
@@ -144,8 +144,8 @@ fn run(context: &Context, job: &Job) {
             ),
         );
     }
-    let object = thread_objects::current(context);
-    set_state(context, object, 1);
+    thread_objects::note_end(context);
+    satisfy(context);
 }
 
 /// Lets the next thread that can run do so until it waits. Returns whether one ran driver code.
@@ -198,7 +198,7 @@ fn run_next(context: &Context) -> bool {
             }
             drop(state);
             if ended.kind == Kind::Worker {
-                thread_objects::forget_thread(context, identity.thread);
+                thread_objects::forget_thread(context, identity);
             }
             true
         }
