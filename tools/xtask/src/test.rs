@@ -30,13 +30,14 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 13] = [
+const DRIVERS: [((&str, &str), Profile); 14] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
     (build::PROBE, Profile::Release),
     (build::KMDF, Profile::Release),
     (build::KERNEL, Profile::Release),
+    (build::WDM, Profile::Release),
     (build::USB, Profile::Release),
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
@@ -80,6 +81,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::PROBE,
             build::KMDF,
             build::KERNEL,
+            build::WDM,
             build::USB,
             build::FILTER,
             build::INTERRUPT,

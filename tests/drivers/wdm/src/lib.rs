@@ -25,7 +25,6 @@ use wdk_sys::{
     ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink},
 };
 
-
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 

@@ -12,7 +12,7 @@ pub mod environment;
 mod frame;
 pub mod gateway;
 pub mod identity;
-mod inside;
+pub mod inside;
 mod intercept;
 mod origin;
 mod protection;

@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     execution::{
-        coroutine::{Coroutine, Pause, wait_until},
+        coroutine::{Coroutine, wait_until},
         identity::Identity,
+        inside::Pause,
         routine::{Routine, low_half},
     },
     ground::{
