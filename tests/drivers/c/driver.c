@@ -3,6 +3,7 @@
 
 #include "framework.h"
 #include "inline.h"
+#include "messages.h"
 #include "provider.h"
 
 /* The control codes, METHOD_BUFFERED. tests/kernel/tests/c_drivers.rs has them too. */
@@ -224,6 +225,7 @@ static void OnControl(WDFQUEUE queue, WDFREQUEST request, SIZE_T output, SIZE_T 
         SUCCEEDED(RequestOutput(request, sizeof(results), &buffer)))
         to = buffer;
     TraceRequest(code, "control");
+    MessageRequest(code, (ULONG)ReadCr8(), "control");
     switch (code) {
     case READ_STATE: ReadState(results); break;
     case RAISE_AND_LOWER: RaiseAndLower(results); break;
@@ -298,6 +300,7 @@ static NTSTATUS OnDevice(WDFDRIVER driver, DEVICE_INIT *init)
 static void OnUnload(WDFDRIVER driver)
 {
     (void)driver;
+    MessagesStop();
     TraceStop();
 }
 
@@ -311,8 +314,11 @@ NTSTATUS DriverEntry(DRIVER_OBJECT *driver, UNICODE_STRING *path)
     NTSTATUS status = TraceStart();
     if (!SUCCEEDED(status))
         return status;
+    MessagesStart();
     status = DriverCreate(driver, path, &config);
-    if (!SUCCEEDED(status))
+    if (!SUCCEEDED(status)) {
+        MessagesStop();
         TraceStop();
+    }
     return status;
 }

@@ -2,6 +2,11 @@
  * /GS and /guard:cf need, which it links from BufferOverflowFastFailK.lib. It is written for these tests
  * from docs/reference/kmdf-binding.md. */
 
+#ifndef KMDF_MINOR
+#define KMDF_MINOR 31
+#define FUNCTION_COUNT 458
+#endif
+
 #include "framework.h"
 #include "inline.h"
 
@@ -108,8 +113,8 @@ static const WCHAR Component[] = {'K', 'm', 'd', 'f', 'L', 'i', 'b', 'r', 'a', '
 static BIND_INFO Info = {
     .Size = sizeof(BIND_INFO),
     .Component = Component,
-    .Version = {1, 31, 0},
-    .FuncCount = 458,
+    .Version = {1, KMDF_MINOR, 0},
+    .FuncCount = FUNCTION_COUNT,
     .FuncTable = &Functions,
 };
 static WCHAR PathBuffer[260];

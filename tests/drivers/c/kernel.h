@@ -89,5 +89,7 @@ IMPORT NTSTATUS EtwWriteEx(REGHANDLE handle, const EVENT_DESCRIPTOR *event, ULON
                            EVENT_DATA_DESCRIPTOR *data);
 IMPORT KIRQL KeGetCurrentIrql(void);
 IMPORT void KeQuerySystemTimePrecise(LONG64 *time);
+IMPORT PVOID MmGetSystemRoutineAddress(UNICODE_STRING *name);
+IMPORT void RtlInitUnicodeString(UNICODE_STRING *string, const WCHAR *text);
 IMPORT void RtlCopyUnicodeString(UNICODE_STRING *destination, const UNICODE_STRING *source);
 IMPORT ULONG DbgPrint(const char *format, ...);

@@ -278,6 +278,7 @@ fn a_driver_that_ends_its_process_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let run = |service: &str, arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .env("WDK_ETW_SYSTEM_CALLS", "made")
             .arg("run")
             .arg(common::probe())
             .args(["--service", service, "--etl"])
@@ -335,6 +336,7 @@ fn a_driver_that_ends_its_process_is_reported() {
 /// Starts `testkernel run` with the probe driver as a service.
 fn start_probe(folder: &Path, service: &str, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .env("WDK_ETW_SYSTEM_CALLS", "made")
         .arg("run")
         .arg(common::probe())
         .args(["--service", service, "--etl"])
@@ -516,6 +518,7 @@ fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
     fs::copy(common::probe(), &image).unwrap();
     fs::write(image.with_extension("pdb"), pdb).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .env("WDK_ETW_SYSTEM_CALLS", "made")
         .arg("run")
         .arg(&image)
         .args(["--service", service, "--etl"])

@@ -74,6 +74,6 @@ fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
     assert_names(
         &message_of_adding(&driver),
         "Wdf01000.sys!WdfCmResourceListGetCount",
-        "etw_interrupt_driver::prepare_hardware",
+        "etw_interrupt_driver::map_registers",
     );
 }

@@ -18,11 +18,13 @@ use etw_vm::{
     install::{self, Installation},
     kit::{self, Contents, Package},
     qemu::{self, Accelerator, Settings},
+    report::Report,
     run::{self, Run},
 };
 
 use crate::{
     at_hand,
+    decoded::{Traces, with_extension},
     inf::{hardware_ids, services},
     options::{flag, optional, path, required, several, text},
 };
@@ -300,6 +302,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let out: PathBuf = required(matches, "out")?;
+    let decoded = Traces::of(&contents);
     let run = Run {
         settings,
         plan,
@@ -310,7 +313,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         silence,
         total,
     };
-    let report = run.run(&base, &tell)?;
+    let examine = |out: &Path, report: &mut Report| decoded.examine(out, report);
+    let report = run.run(&base, &examine, &tell)?;
     print!("{}", report.table());
     println!("results: {}", out.display());
     Ok(ExitCode::from(report.exit_code()))
@@ -421,26 +425,6 @@ fn name(path: &Path) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned()
-}
-
-/// Returns the files of a folder that have an extension.
-fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let path = entry
-            .with_context(|| format!("cannot read {}", folder.display()))?
-            .path();
-        if path
-            .extension()
-            .is_some_and(|one| one.eq_ignore_ascii_case(extension))
-        {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Returns the one file of a package that has an extension.

@@ -50,13 +50,19 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs the stages, and brings their results out.
+    /// Runs the stages, and brings their results out. `examine` completes the report by what it finds in
+    /// the folder of results.
     ///
     /// # Errors
     ///
     /// Fails if the machine cannot be made or started, or its results disk cannot be read. A stage
     /// that fails, and a machine that ends early, are in the report.
-    pub fn run(&self, base: &Base, tell: &dyn Fn(&str)) -> Result<Report> {
+    pub fn run(
+        &self,
+        base: &Base,
+        examine: &dyn Fn(&Path, &mut Report),
+        tell: &dyn Fn(&str),
+    ) -> Result<Report> {
         prepare(&self.out)?;
         let factor = self.settings.accelerator.slowness();
         let files = self.contents.files(&self.plan, factor)?;
@@ -102,6 +108,7 @@ impl Run {
             // The guest may have been ended while it wrote; what it said is still known.
             Err(error) => report.notes.push(error.to_string()),
         }
+        examine(&self.out, &mut report);
         let path = self.out.join(REPORT);
         fs::write(&path, format!("{:#}\n", report.to_json())).map_err(file("write", &path))?;
         if self.keep {

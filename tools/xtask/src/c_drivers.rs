@@ -28,8 +28,8 @@ pub const PACKAGE: &str = "etw-c-driver";
 /// The folder of the source, in the repository.
 const SOURCE: &str = "tests/drivers/c";
 
-/// The source files. Another file of the driver, such as one with WPP messages, is added here.
-const FILES: [&str; 3] = ["entry", "driver", "provider"];
+/// The source files.
+const FILES: [&str; 4] = ["entry", "driver", "provider", "messages"];
 
 /// The modules that the driver imports from. Their routines are in `NAME.def`.
 const IMPORTS: [&str; 2] = ["ntoskrnl", "wdfldr"];
@@ -104,17 +104,26 @@ pub fn missing_package() -> Option<&'static str> {
     COMPILER.missing()
 }
 
+/// Returns the compiler's path. It is installed if it is not there.
+///
+/// # Errors
+///
+/// Fails if it cannot be installed.
+pub fn compiler_or_install() -> Result<PathBuf> {
+    packages::install(COMPILER.missing().as_slice())
+        .context("drivers in C need the compiler of Debian's package clang-19")?;
+    COMPILER
+        .path()
+        .context("clang-19 is not on the search path after its installation")
+}
+
 /// Builds every variant, and returns the folder with their images.
 ///
 /// # Errors
 ///
 /// Fails if the compiler cannot be installed, or if the driver does not compile or link.
 pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
-    packages::install(COMPILER.missing().as_slice())
-        .context("the test driver in C needs the compiler of Debian's package clang-19")?;
-    let compiler = COMPILER
-        .path()
-        .context("clang-19 is not on the search path after its installation")?;
+    let compiler = compiler_or_install()?;
     let to = drivers(Profile::Release);
     fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
     for variant in &VARIANTS {

@@ -30,7 +30,7 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 14] = [
+const DRIVERS: [((&str, &str), Profile); 15] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -42,6 +42,7 @@ const DRIVERS: [((&str, &str), Profile); 14] = [
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
     (build::SEVERAL, Profile::Release),
+    (build::WPP, Profile::Release),
     (build::QUESTIONS, Profile::Release),
     (build::MINIMAL, Profile::Release),
     (build::FACADES, Profile::Release),
@@ -86,6 +87,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::FILTER,
             build::INTERRUPT,
             build::SEVERAL,
+            build::WPP,
             build::QUESTIONS,
             build::MINIMAL,
             build::FACADES,

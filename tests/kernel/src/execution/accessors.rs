@@ -28,7 +28,6 @@ use crate::ground::{
     processor_block::{self, ProcessorBlock},
     rule::Rule,
     shared_data,
-    signals::Trap,
 };
 
 /// The name of a write to CR8 among a thread's calls.
@@ -43,18 +42,15 @@ thread_local! {
 }
 
 /// Serves the access of an instruction, so that the driver continues behind it. Bugchecks if the
-/// kernel does not provide what the instruction accesses.
-///
-/// # Errors
-///
-/// Returns the fault if it is not such an access.
-pub fn serve(frame: &mut Frame) -> Result<(), Trap> {
-    let mut trap = frame.trap;
+/// kernel does not provide what the instruction accesses. Returns whether it is such an access; if it
+/// is not, the frame has the fault.
+pub fn serve(frame: &mut Frame) -> bool {
+    let trap = &mut frame.trap;
     let original = SLOT.with_borrow(|slot| slot.as_ref()?.original_of(trap.registers.rip));
     if let Some(original) = original {
         // The load was served, and the instruction faults for another reason.
         trap.registers.rip = original;
-        return Err(trap);
+        return false;
     }
     let code = code_at(trap.registers.rip);
     let mut decoder = Decoder::with_ip(64, &code, trap.registers.rip, DecoderOptions::NONE);
@@ -63,14 +59,15 @@ pub fn serve(frame: &mut Frame) -> Result<(), Trap> {
     match instruction.code() {
         Code::Mov_r64_cr if instruction.op1_register() == Register::CR8 => {
             read_cr8(&thread, &instruction, frame);
+            true
         }
         Code::Mov_cr_r64 if instruction.op0_register() == Register::CR8 => {
             write_cr8(&thread, &instruction, frame);
+            true
         }
-        Code::INVALID => return Err(trap),
-        _ => load(&thread, &instruction, frame)?,
+        Code::INVALID => false,
+        _ => load(&thread, &instruction, frame),
     }
-    Ok(())
 }
 
 /// Puts the IRQL into a register.
@@ -186,9 +183,10 @@ impl Place {
     }
 }
 
-/// Makes the driver continue with a copy of an instruction that loads from a place.
-fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> Result<(), Trap> {
-    let trap = frame.trap;
+/// Makes the driver continue with a copy of an instruction that loads from a place. Returns whether
+/// the instruction accesses one.
+fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bool {
+    let trap = &frame.trap;
     let mut factory = InstructionInfoFactory::new();
     let used = factory.info(instruction).used_memory();
     let mut places = used.iter().filter_map(|memory| {
@@ -201,7 +199,7 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> Re
         ))
     });
     let Some((place, access, size)) = places.next() else {
-        return Err(trap);
+        return false;
     };
     let is_load = matches!(access, OpAccess::Read | OpAccess::CondRead)
         && places.next().is_none()
@@ -231,8 +229,10 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> Re
         }
         slot.as_mut()?.copy(instruction, &bytes)
     });
-    frame.rip = copied.ok_or(trap)?;
-    Ok(())
+    if let Some(copied) = copied {
+        frame.rip = copied;
+    }
+    copied.is_some()
 }
 
 /// Returns whether a copy of an instruction elsewhere does the same with another memory operand.

@@ -150,7 +150,7 @@ pub fn divert(trap: &Trap) -> Diversion {
 
 /// Serves the access of an instruction, or reports its fault.
 extern "C" fn serve(frame: &mut Frame) {
-    if let Err(trap) = accessors::serve(frame) {
-        resume(trap);
+    if !accessors::serve(frame) {
+        resume(frame.trap);
     }
 }

@@ -194,13 +194,11 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
                 system_call(trap)
             ),
         ),
-        libc::SIGILL => match protection::instruction_at(trap.registers.rip) {
-            Some(instruction) => (
-                ILLEGAL_INSTRUCTION,
-                format!("illegal instruction `{instruction}`"),
-            ),
-            None => (ILLEGAL_INSTRUCTION, "illegal instruction".to_owned()),
-        },
+        libc::SIGILL => {
+            let instruction = protection::instruction_at(trap.registers.rip);
+            let name = instruction.map_or_else(String::new, |text| format!(" `{text}`"));
+            (ILLEGAL_INSTRUCTION, format!("illegal instruction{name}"))
+        }
         libc::SIGFPE => arithmetic(trap),
         libc::SIGBUS if trap.exception == ALIGNMENT_CHECK => (
             DATATYPE_MISALIGNMENT,

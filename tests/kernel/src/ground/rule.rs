@@ -153,6 +153,10 @@ rules! {
     ReservedDescriptorValue = "V49" Warning;
     /// A manifest-based event without a keyword.
     NoKeyword = "V56" Note;
+    /// A manifest-based event of level 0.
+    NoLevel = "V57" Note;
+    /// A WPP message with unknown or obsolete flags, or without the GUID of its format.
+    MessageFlags = "V58" Warning;
     /// A failed write changes the driver's behaviour or its later events.
     FailureChangesDriver = "V50" Warning;
     /// An event is written where page faults are not allowed, without the flag for it.
@@ -226,7 +230,7 @@ impl Rule {
     #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
-            "EtwRegister" => Self::EtwRegisterIrql,
+            "EtwRegister" | "EtwRegisterClassicProvider" => Self::EtwRegisterIrql,
             "EtwUnregister" => Self::EtwUnregisterIrql,
             "EtwSetInformation" => Self::EtwSetInformationIrql,
             _ => Self::IrqlTooHigh,
@@ -236,8 +240,9 @@ impl Rule {
     /// Returns the rule that a bad pointer to this routine breaks.
     pub(crate) fn pointer_of(routine: &str) -> Self {
         match routine {
-            "EtwRegister" => Self::RegisterPointer,
+            "EtwRegister" | "EtwRegisterClassicProvider" => Self::RegisterPointer,
             "EtwActivityIdControl" => Self::ActivityPointer,
+            "WmiTraceMessage" | "WmiTraceMessageVa" | "IoWMIWriteEvent" => Self::UserSpaceData,
             name if name.starts_with("EtwWrite") => Self::UserSpaceData,
             _ => Self::BadAddress,
         }

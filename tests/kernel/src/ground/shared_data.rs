@@ -95,7 +95,7 @@ fn system_time_of(value: i64) -> Vec<u8> {
     [&bytes[..], high].concat()
 }
 
-/// Returns NtSystemRoot.
+/// Returns `NtSystemRoot`.
 fn system_root() -> Vec<u8> {
     const BYTES: usize = 520;
     let mut bytes: Vec<u8> = "C:\\Windows"

@@ -214,8 +214,9 @@ pub fn resume(trap: Trap) -> ! {
     unsafe {
         asm!(
             "mov rsp, {top}",
-            "call {resume}",
-            "ud2",
+            // As the caller, null: a walk of the stack, such as that of a panic, ends there.
+            "push 0",
+            "jmp {resume}",
             top = in(reg) top,
             resume = in(reg) resume,
             options(noreturn),
@@ -276,7 +277,6 @@ fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
 }
 
 /// Clears the flag that makes unaligned accesses fault, which the system leaves as the driver had it.
-#[inline(always)]
 fn allow_unaligned() {
     // SAFETY: the flag is clear in all code but a driver's.
     unsafe {

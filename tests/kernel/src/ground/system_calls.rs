@@ -74,10 +74,17 @@ fn are_reported_at(mapping: NonNull<c_void>, size: NonZeroUsize) -> bool {
     IMAGES.contains(&start) && start + size.get() as u64 <= IMAGES.end
 }
 
+/// The environment variable whose value `made` leaves system calls of drivers as they are, as on Linux
+/// before 5.11.
+const SETTING: &str = "WDK_ETW_SYSTEM_CALLS";
+
 /// Returns whether system calls of images are reported as faults in this process.
 pub fn are_reported() -> bool {
     static SUPPORTED: OnceLock<bool> = OnceLock::new();
     *SUPPORTED.get_or_init(|| {
+        if std::env::var_os(SETTING).is_some_and(|value| value == "made") {
+            return false;
+        }
         // A program that is not position-independent is below the images, and would be reported too.
         let own = [
             are_reported as *const () as u64,

@@ -5,7 +5,7 @@ use crate::{
     execution::identity::Identity,
     services::kmdf::{
         device::pnp,
-        file::{create_file, why_unreachable},
+        file::{close_abandoned, create_file, why_unreachable},
         state::device::sddl,
     },
 };
@@ -80,18 +80,20 @@ impl Device {
             .kmdf(Identity::SYSTEM, move |context| sddl(context, device))?)
     }
 
-    /// Removes the device in an orderly way.
+    /// Removes the device in an orderly way. Has no effect on a device that is gone.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel bugchecks, for instance over a request that was never
-    /// completed.
-    pub fn remove(self) -> Result<(), KernelError> {
+    /// Returns [`KernelError::Vetoed`], and the device stays, if a [`File`] is open on it or the
+    /// driver refuses. Returns an error if the kernel bugchecks, for instance over a request that was
+    /// never completed.
+    pub fn remove(&self) -> Result<(), KernelError> {
         let device = self.handle;
-        self.runner.kmdf(Identity::SYSTEM, move |context| {
-            pnp::remove_device(context, device);
+        let removed = self.runner.kmdf(Identity::SYSTEM, move |context| {
+            close_abandoned(context, device);
+            pnp::remove_device(context, device)
         })?;
-        Ok(())
+        removed.map_err(|veto| KernelError::Vetoed(veto.to_string()))
     }
 
     /// Removes the device by surprise: the driver is notified after the device is gone. Open

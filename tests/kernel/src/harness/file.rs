@@ -14,6 +14,7 @@ use crate::{
             io::send::submit,
             state::{
                 device::Unreachable,
+                file::FileData,
                 framework::Context,
                 request::{Completion, IoRequest, RequestKind},
             },
@@ -27,6 +28,9 @@ use crate::{
 pub(super) type Refused = (Option<Unreachable>, NtStatus);
 
 /// A file that a process has open on a device.
+///
+/// A file that is dropped without [`File::close`] is closed when its device is removed, as at the end
+/// of its process.
 pub struct File {
     runner: Runner,
     identity: Identity,
@@ -202,5 +206,14 @@ impl File {
             handle,
             self.owner,
         ))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let mut framework = self.runner.system().kmdf.framework();
+        if let Ok(file) = framework.get::<FileData>(self.handle) {
+            file.abandoned = true;
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The objects of threads (`KTHREAD`), which drivers get from KeGetCurrentThread and only pass on.
+//! The objects of threads (`KTHREAD`), which drivers get from `KeGetCurrentThread` and only
+//! pass on.
 //!
 //! Their contents differ between versions of Windows and are documented nowhere, so they have none:
 //! an access is a fault that says what the address is.

@@ -9,7 +9,7 @@ use super::{
     object::{self, create},
     state::{
         device::{DeviceData, Unreachable, device_of, queue_for},
-        file::{FileData, is_open},
+        file::{FileData, abandoned, is_open},
         framework::{Context, Data, Entries, ObjectRoutine},
         request::{EndedRequests, IoRequest, RequestData, RequestKind},
         text::TextData,
@@ -74,6 +74,7 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
         name: TextData::new(name).ok_or(NtStatus::INVALID_PARAMETER)?,
         name_structure: None,
         closing: false,
+        abandoned: false,
     };
     let file = create(context, data, attributes.flatten().as_ref(), Some(device))?;
     let callback = callbacks.map_or(0, |config: FileObjectConfig| config.create);
@@ -117,8 +118,12 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
 }
 
 /// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's requests that wait
-/// in queues, and after the last request has ended, calls `EvtFileClose`.
+/// in queues, and after the last request has ended, calls `EvtFileClose`. Has no effect on a file that
+/// is gone with its device.
 pub fn close_file(context: &Context, file: u64) {
+    if context.framework().get::<FileData>(file).is_err() {
+        return;
+    }
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
         context.call_driver("EvtFileCleanup", cleanup, [file]);
@@ -126,6 +131,14 @@ pub fn close_file(context: &Context, file: u64) {
     cancel_of_file(context, file);
     context.with::<FileData, _>(file, |file| file.closing = true);
     finish_close(context, file);
+}
+
+/// Closes a device's files that nobody else can close any more, as at the end of their process.
+pub fn close_abandoned(context: &Context, device: u64) {
+    let files = abandoned(&mut context.framework(), device);
+    for file in files {
+        close_file(context, file);
+    }
 }
 
 /// Returns the callbacks for the closing of a file.

@@ -175,7 +175,11 @@ fn from_time_fields(context: &Context, fields: u64, time: u64) -> u64 {
 /// The version that this kernel has: Windows 10, version 2004, as its traces say.
 const MAJOR: u32 = 10;
 const MINOR: u32 = 0;
-const BUILD: u32 = 19041;
+/// The build that traces name.
+fn build_number() -> u32 {
+    etl_file::LogFileHeader::default().os_build
+}
+
 /// `NTDDI_WIN10_VB`.
 const DDI_VERSION: u32 = 0x0A00_0008;
 
@@ -192,7 +196,7 @@ fn get_version(context: &Context, information: u64) -> u64 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     let mut value = Vec::new();
-    for number in [size, MAJOR, MINOR, BUILD, PLATFORM] {
+    for number in [size, MAJOR, MINOR, build_number(), PLATFORM] {
         value.extend(number.to_le_bytes());
     }
     value.resize(PLAIN as usize, 0);
@@ -207,7 +211,7 @@ fn get_version(context: &Context, information: u64) -> u64 {
 
 /// Returns whether the kernel is a checked build, which it is not.
 fn ps_get_version(context: &Context, major: u64, minor: u64, build: u64, pack: u64) -> u64 {
-    for (at, value) in [(major, MAJOR), (minor, MINOR), (build, BUILD)] {
+    for (at, value) in [(major, MAJOR), (minor, MINOR), (build, build_number())] {
         if at != 0 {
             context.write(at, &value);
         }

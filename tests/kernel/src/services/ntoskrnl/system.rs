@@ -45,7 +45,7 @@ pub const ENTRIES: Entries = &[
     ),
     (
         "PsGetCurrentThreadId",
-        HIGH,
+        Irql::DISPATCH_LEVEL,
         Routine::Zero(ps_get_current_thread_id),
     ),
 ];

@@ -7,7 +7,7 @@ use super::{
         object,
         state::{
             device::{DeviceData, DeviceInit, Presence},
-            file::is_open,
+            file::{is_in_use, is_open},
             framework::Context,
             request::{EndedRequests, RequestData, describe},
         },
@@ -66,16 +66,34 @@ pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus
     Ok(device)
 }
 
+/// The reason that a device stays although somebody asked for its orderly removal.
+#[derive(Debug, thiserror::Error)]
+pub enum Veto {
+    /// A process has a file open on the device, which the plug-and-play manager does not take away.
+    #[error("a file is open on it; close the file first, or remove the device by surprise")]
+    OpenFile,
+    /// The driver refuses.
+    #[error("EvtDeviceQueryRemove returned {0}")]
+    Driver(NtStatus),
+}
+
 /// Removes the device as at a user's request: leaves D0, then deletes the device. Has no effect
 /// on a device that is already gone.
-pub fn remove_device(context: &Context, device: u64) {
+pub fn remove_device(context: &Context, device: u64) -> Result<(), Veto> {
     if !is_present(context, device) {
-        return;
+        return Ok(());
+    }
+    if is_in_use(&mut context.framework(), device) {
+        return Err(Veto::OpenFile);
     }
     let query = pnp_power(context, device).map_or(0, |calls| calls.query_remove);
-    call_optional(context, "EvtDeviceQueryRemove", query, [device]);
+    let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
+    if !status.is_success() {
+        return Err(Veto::Driver(status));
+    }
     shut_down(context, device);
     clean_up(context, device);
+    Ok(())
 }
 
 /// Removes the hardware by surprise: notifies the driver and shuts the device down. The device

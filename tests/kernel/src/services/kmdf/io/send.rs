@@ -18,9 +18,14 @@ use super::{
 };
 use crate::ground::{arena::Block, memory, status::NtStatus};
 
-/// Sends a request to an open file's device and returns its handle.
+/// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
+/// its device, which no fault of the driver is.
 pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, NtStatus> {
-    let device = context.with::<FileData, _>(file, |file| file.device);
+    let device = context
+        .framework()
+        .get::<FileData>(file)
+        .map(|file| file.device);
+    let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
     let handle = make(context, device, Some(file), request)?;
     send(context, device, handle, request.kind);
     Ok(handle)
