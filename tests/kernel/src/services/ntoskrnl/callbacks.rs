@@ -76,8 +76,8 @@ fn create(context: &Context, object: u64, attributes: u64, create: u64, multiple
             .find(|(_, one)| name.is_some() && one.name == name);
         let existing = existing.map(|(address, _)| *address);
         let is_predefined = || {
-            let is_name = |one: &&str| name.as_deref() == Some(&*one.to_uppercase());
-            PREDEFINED.iter().any(|one| is_name(&one))
+            let is_name = |one: &str| name.as_deref() == Some(&*one.to_uppercase());
+            PREDEFINED.iter().any(|one| is_name(one))
         };
         match existing {
             Some(address) => Some(address),
@@ -95,14 +95,12 @@ fn create(context: &Context, object: u64, attributes: u64, create: u64, multiple
             None => None,
         }
     };
-    match found {
-        Some(address) => {
-            handles::reference(context, address);
-            context.write(object, &address);
-            NtStatus::SUCCESS.to_register()
-        }
-        None => NtStatus::OBJECT_NAME_NOT_FOUND.to_register(),
-    }
+    let Some(address) = found else {
+        return NtStatus::OBJECT_NAME_NOT_FOUND.to_register();
+    };
+    handles::reference(context, address);
+    context.write(object, &address);
+    NtStatus::SUCCESS.to_register()
 }
 
 /// Registers a routine. Returns null if the object has one and takes no more.

@@ -16,8 +16,9 @@ pub fn to_unit(byte: u8) -> u16 {
 
 /// Returns a character's byte, or a question mark.
 pub fn to_byte(unit: u16) -> u8 {
-    if let Some(at) = HIGH.iter().position(|one| *one == unit) {
-        return 0x80 + (at & 0x1F) as u8;
+    let high = (0x80..).zip(HIGH).find(|(_, character)| *character == unit);
+    if let Some((byte, _)) = high {
+        return byte;
     }
     match u8::try_from(unit) {
         Ok(byte) if !(0x80..0xA0).contains(&byte) => byte,

@@ -325,7 +325,7 @@ fn open_path(
 }
 
 /// Returns whether an access needs more than another opener shares.
-fn conflicts(wanted: u32, share: u32) -> bool {
+const fn conflicts(wanted: u32, share: u32) -> bool {
     let reads = can_read(wanted) && share & 1 == 0;
     let writes = can_write(wanted) && share & 2 == 0;
     let deletes = wanted & access::DELETE != 0 && share & 4 == 0;
@@ -518,7 +518,7 @@ fn file_time(time: std::io::Result<std::time::SystemTime>) -> i64 {
     let since_1970 = time
         .ok()
         .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let ticks = since_1970.map(|since| crate::ground::clock::ticks(since));
+    let ticks = since_1970.map(crate::ground::clock::ticks);
     ticks.unwrap_or(0).saturating_add(SINCE_1601)
 }
 

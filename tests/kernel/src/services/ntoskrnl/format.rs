@@ -368,7 +368,7 @@ fn counted(address: u64, is_wide: bool, precision: Option<usize>) -> Result<Piec
 }
 
 impl Piece {
-    fn len(&self) -> usize {
+    const fn len(&self) -> usize {
         match self {
             Self::Narrow(bytes) => bytes.len(),
             Self::Wide(units) => units.len(),
@@ -390,9 +390,9 @@ impl Formatted {
         self.push_units(&units, width);
     }
 
-    fn fill(&mut self, with: &str, count: usize, width: Width) {
+    fn fill(&mut self, text: &str, count: usize, width: Width) {
         if count > 0 {
-            self.push_text(&with.repeat(count), width);
+            self.push_text(&text.repeat(count), width);
         }
     }
 
@@ -442,12 +442,12 @@ impl Formatted {
 
     fn padded(&mut self, directive: &Directive, piece: Piece, width: Width) {
         let padding = directive.width.saturating_sub(piece.len());
-        let with = if directive.zero { "0" } else { " " };
+        let filler = if directive.zero { "0" } else { " " };
         if directive.left {
             self.pieces.push(piece);
             self.fill(" ", padding, width);
         } else {
-            self.fill(with, padding, width);
+            self.fill(filler, padding, width);
             self.pieces.push(piece);
         }
     }

@@ -47,9 +47,9 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// `NtCurrentProcess()`.
-pub const CURRENT_PROCESS: u64 = -1_i64 as u64;
+pub const CURRENT_PROCESS: u64 = (-1_i64).cast_unsigned();
 /// `NtCurrentThread()`.
-pub const CURRENT_THREAD: u64 = -2_i64 as u64;
+pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
 
 /// The first handle: those of the kernel have the high bit set.
 const FIRST: u64 = 0xFFFF_FFFF_8000_1000;

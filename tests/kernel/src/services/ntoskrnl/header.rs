@@ -36,17 +36,15 @@ pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: 
 pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
     let list = object.wrapping_add(WAITERS);
     // The kernel keeps the state of threads, whose objects cannot be accessed.
-    let header = match thread_objects::has_ended(context, object) {
-        Some(has_ended) => DispatcherHeader {
-            kind: kind::THREAD,
-            reserved: 0,
-            units: 0,
-            reserved_1: 0,
-            signal_state: i32::from(has_ended),
-            waiters: [list; 2],
-        },
-        None => context.read(object),
-    };
+    let of_thread = thread_objects::has_ended(context, object).map(|has_ended| DispatcherHeader {
+        kind: kind::THREAD,
+        reserved: 0,
+        units: 0,
+        reserved_1: 0,
+        signal_state: i32::from(has_ended),
+        waiters: [list; 2],
+    });
+    let header = of_thread.unwrap_or_else(|| context.read(object));
     if header.waiters != [list; 2] {
         context.stop_for_misuse(&format!(
             "with the object at 0x{object:016X}, which was not initialized"

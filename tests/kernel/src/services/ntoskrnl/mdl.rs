@@ -95,7 +95,7 @@ const fn size_for(address: u64, length: u64) -> u64 {
     HEADER + pages * OF_PAGE
 }
 
-fn size(_context: &Context, address: u64, length: u64) -> u64 {
+const fn size(_context: &Context, address: u64, length: u64) -> u64 {
     size_for(address, length & 0xFFFF_FFFF)
 }
 

@@ -106,7 +106,7 @@ fn interrupt_time_precise(context: &Context, counter: u64) -> u64 {
     now.cast_unsigned()
 }
 
-fn time_increment(_context: &Context) -> u64 {
+const fn time_increment(_context: &Context) -> u64 {
     INCREMENT.cast_unsigned()
 }
 
@@ -154,7 +154,7 @@ fn active_count_of_group(context: &Context, group: u64) -> u64 {
 }
 
 fn group_affinity(context: &Context, group: u64) -> u64 {
-    if group & 0xFFFF == 0 {
+    if group.trailing_zeros() >= 16 {
         processors(context)
     } else {
         0
@@ -167,7 +167,7 @@ const fn group_count(_context: &Context) -> u64 {
 
 /// Returns the processors of a node. The only node is 0.
 fn node_affinity(context: &Context, node: u64, affinity: u64, its_count: u64) -> u64 {
-    let is_node = node & 0xFFFF == 0;
+    let is_node = node.trailing_zeros() >= 16;
     if affinity != 0 {
         let mask = if is_node { processors(context) } else { 0 };
         context.write(affinity, &[mask, 0]);

@@ -248,10 +248,11 @@ fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: 
 /// Copies as much as fits in the destination. A null source empties the destination.
 fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) -> u64 {
     let mut to: UnicodeString = context.read(destination);
-    let mut bytes = Vec::new();
-    if source != 0 {
-        bytes = bytes_of(context, &context.read(source));
-    }
+    let mut bytes = if source == 0 {
+        Vec::new()
+    } else {
+        bytes_of(context, &context.read(source))
+    };
     let room = usize::from(to.maximum_length);
     bytes.truncate(room);
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
@@ -333,12 +334,11 @@ fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: u64) ->
 fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: u64) -> u64 {
     let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
     let different = one.iter().zip(&other).find(|(one, other)| one != other);
-    let difference = match different {
-        Some((one, other)) => i32::from(*one) - i32::from(*other),
-        None => {
-            let lengths = [one, other].map(|units| i32::try_from(units.len()).unwrap_or(i32::MAX));
-            lengths[0] - lengths[1]
-        }
+    let difference = if let Some((one, other)) = different {
+        i32::from(*one) - i32::from(*other)
+    } else {
+        let lengths = [one, other].map(|units| i32::try_from(units.len()).unwrap_or(i32::MAX));
+        lengths[0] - lengths[1]
     };
     u64::from(difference.cast_unsigned())
 }

@@ -55,7 +55,7 @@ struct Set {
     all: Vec<SetTimer>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct SetTimer {
     address: u64,
     /// The counter's reading at which the timer fires.
@@ -125,7 +125,7 @@ pub fn fire_next(context: &Context, due: i64) {
         if fired.period > 0 {
             timers.push(SetTimer {
                 due: fired.due.saturating_add(fired.period),
-                ..fired.clone()
+                ..fired
             });
         }
         fired
@@ -292,14 +292,15 @@ fn cancel(context: &Context, timer: u64, _parameters: u64) -> u64 {
 /// Frees a timer. A set timer must be cancelled by the call, and a wait is for `PASSIVE_LEVEL`.
 fn delete(context: &Context, timer: u64, cancel: u64, wait: u64, _parameters: u64) -> u64 {
     allocated(context, timer);
+    let cancels = cancel & 0xFF != 0;
     if wait & 0xFF != 0 {
         context.require_irql(Irql::APC_LEVEL, "to wait");
-        if cancel & 0xFF == 0 {
+        if !cancels {
             context.stop_for_misuse("with Wait and without Cancel");
         }
     }
     let was_set = is_set(context, timer);
-    if was_set && cancel & 0xFF == 0 {
+    if was_set && !cancels {
         context.stop_for_misuse("without Cancel for a timer that is set");
     }
     stop(context, timer);

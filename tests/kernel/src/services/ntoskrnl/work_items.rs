@@ -116,7 +116,7 @@ fn uninitialize(context: &Context, item: u64) -> u64 {
     0
 }
 
-fn size(_context: &Context) -> u64 {
+const fn size(_context: &Context) -> u64 {
     SIZE as u64
 }
 
