@@ -259,6 +259,9 @@ impl Run {
         if driver.adds_devices()? {
             return Ok(Script::life_of_a_device());
         }
+        if driver.has_own_device()? {
+            return Ok(Script::life_of_an_own_device());
+        }
         findings.push(Finding::sentence(
             Kind::Note,
             "the driver has no EvtDriverDeviceAdd, so no device is added".to_owned(),
