@@ -24,5 +24,5 @@ with open(sys.argv[1], "rb") as file:
                 "time": header.time_delta,
                 "thread": header.thread_id,
                 "process": header.process_id,
-                "arguments": bytes(header.payload[skipped:]).hex(),
+                "arguments": list(header.payload[skipped:]),
             }))

@@ -390,7 +390,6 @@ fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
     for ((theirs, record), event) in theirs.iter().zip(records).zip(&decoded) {
         let sequence = kernel::decode(record).unwrap().header.wpp.sequence;
         let start = if sequence.is_some() { 44 } else { 40 };
-        let arguments: String = record[start..].iter().map(|b| format!("{b:02x}")).collect();
         let ours = json!({
             "number": event.descriptor.id,
             "sequence": sequence,
@@ -398,7 +397,7 @@ fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
             "time": event.timestamp,
             "thread": event.thread_id,
             "process": event.process_id,
-            "arguments": arguments,
+            "arguments": record[start..],
         });
         assert_eq!(*theirs, ours);
     }
