@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, process::Command, time::Duration};
 
 use etl_file::{Catalog, Trace, decode};
 use etw_testkernel::{
@@ -442,4 +442,28 @@ fn floating_point_control_is_put_back_and_reported() {
         assert!(warnings[0].message.contains(register), "{warnings:?}");
         bench.leave();
     }
+}
+
+#[test]
+fn a_system_that_cannot_report_system_calls_says_so_for_such_images() {
+    const NOTE: &str = "contains the bytes of an instruction that makes system calls";
+    let folder = tempfile::tempdir().unwrap();
+    let run = |image: &Path, setting: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .env("WDK_ETW_SYSTEM_CALLS", setting)
+            .arg("run")
+            .arg(image)
+            .arg("--etl")
+            .arg(folder.path().join("c.etl"))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        said
+    };
+    let driver = common::c_driver("o2");
+    let said = run(&driver, "made");
+    assert!(said.contains(NOTE), "{said}");
+    assert!(!run(&driver, "").contains(NOTE));
 }

@@ -29,6 +29,9 @@ const FILES: [&str; 3] = ["tracerpt.xml", "winevent.json", "tdh.jsonl"];
 /// The differences of each file that the note names.
 const NAMED: usize = 3;
 
+/// The characters of a value that the note shows.
+const SHOWN: usize = 80;
+
 /// How the events of the driver under test are decoded.
 #[derive(Clone, Debug)]
 pub struct Traces {
@@ -162,16 +165,16 @@ fn said(result: &Comparison) -> String {
         .listed
         .iter()
         .map(|one| {
-            let text = |value: &Option<String>| match value {
-                Some(value) => value.escape_debug().take(80).collect(),
-                None => "missing".to_owned(),
+            let text = |value: Option<&str>| -> String {
+                let shown = value.unwrap_or("missing");
+                shown.escape_debug().take(SHOWN).collect()
             };
             format!(
                 "{} of {} is {}, in Windows {}",
                 one.field,
                 one.event.escape_debug(),
-                text(&one.ours),
-                text(&one.theirs)
+                text(one.ours.as_deref()),
+                text(one.theirs.as_deref())
             )
         })
         .collect();

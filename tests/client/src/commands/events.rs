@@ -71,19 +71,16 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
         tdh::load_manifest(manifest)?;
     }
     let json = options.json;
-    let (session, feed, only) = match (&options.file, options.live.source) {
-        (Some(file), source) => {
-            process::catch_interrupts()?;
-            let only = match source {
-                Source::Provider(provider) => Some(provider),
-                Source::Group(_) => None,
-            };
-            (None, Feed::File(file), only)
-        }
-        (None, _) => {
-            let session = start(&options.live, Delivery::RealTime)?;
-            (Some(session), Feed::Session(&options.live.session), None)
-        }
+    let (session, feed, only) = if let Some(file) = &options.file {
+        process::catch_interrupts()?;
+        let only = match options.live.source {
+            Source::Provider(provider) => Some(provider),
+            Source::Group(_) => None,
+        };
+        (None, Feed::File(file), only)
+    } else {
+        let session = start(&options.live, Delivery::RealTime)?;
+        (Some(session), Feed::Session(&options.live.session), None)
     };
     let failed: Arc<Mutex<Option<io::Error>>> = Arc::default();
     let failure = Arc::clone(&failed);

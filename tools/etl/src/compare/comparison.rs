@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use etw_wire::Guid;
 
-use super::other::{Other, OtherEvent};
+use super::event::OtherEvent;
+use super::other::Other;
 use super::ours::Ours;
 use super::pair::pair;
 use super::property::Property;
@@ -69,18 +70,15 @@ impl Comparison {
         let partners = pair(&ours.events, &other.events);
         let mut is_paired = vec![false; other.events.len()];
         for (own, partner) in ours.events.iter().zip(partners) {
-            match partner.and_then(|at| Some((at, other.events.get(at)?))) {
-                Some((at, theirs)) => {
-                    if let Some(paired) = is_paired.get_mut(at) {
-                        *paired = true;
-                    }
-                    work.event(own, theirs);
+            if let Some((at, theirs)) = partner.and_then(|at| Some((at, other.events.get(at)?))) {
+                if let Some(paired) = is_paired.get_mut(at) {
+                    *paired = true;
                 }
-                None => {
-                    work.comparison.only_ours += 1;
-                    let (event, name) = (|| name_of(own), "event".to_owned());
-                    work.difference(&event, name, Some("present".to_owned()), None);
-                }
+                work.event(own, theirs);
+            } else {
+                work.comparison.only_ours += 1;
+                let (event, name) = (|| name_of(own), "event".to_owned());
+                work.difference(&event, name, Some("present".to_owned()), None);
             }
         }
         for (theirs, _) in other
@@ -234,7 +232,7 @@ impl Work {
                     continue;
                 }
                 // No data is nothing to show.
-                if let (Some(Value::Null), None) = (value, text) {
+                if text.is_none() && matches!(value, Some(Value::Null)) {
                     continue;
                 }
                 let name = if is_list {
@@ -307,7 +305,7 @@ fn without_numbers(name: &str) -> String {
 
 /// Compares an activity id; a decoder may leave out the null GUID.
 fn activity(own: Guid, stated: Option<&str>) -> (String, bool) {
-    let is_same = stated.map_or(own == Guid::default(), |text| is_guid(own, text));
+    let is_same = stated.map_or_else(|| own == Guid::default(), |text| is_guid(own, text));
     (own.to_string(), is_same)
 }
 
@@ -317,10 +315,10 @@ fn name_of(event: &Decoded) -> String {
         .as_ref()
         .map_or_else(|| event.provider.to_string(), ToString::to_string);
     let id = event.descriptor.id;
-    match &event.event_name {
-        Some(name) => format!("{} {provider} {id} {name}", event.time),
-        None => format!("{} {provider} {id}", event.time),
-    }
+    let name = event.event_name.as_deref().unwrap_or_default();
+    format!("{} {provider} {id} {name}", event.time)
+        .trim_end()
+        .to_owned()
 }
 
 fn name_of_theirs(event: &OtherEvent) -> String {

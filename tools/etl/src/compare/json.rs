@@ -1,10 +1,12 @@
 //! Events in JSON: those of Get-WinEvent with their XML, and those of the sample driver's client.
 
+use std::collections::BTreeMap;
+
 use etw_wire::Guid;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::other::{Content, Form, OtherEvent};
+use super::event::{Content, Form, OtherEvent};
 use super::property::Property;
 use super::xml;
 
@@ -117,7 +119,7 @@ impl From<Client> for OtherEvent {
             (Property::Keywords, event.keyword),
         ]
         .into_iter()
-        .collect::<std::collections::BTreeMap<_, _>>();
+        .collect::<BTreeMap<_, _>>();
         let is_guid = event.provider.parse::<Guid>().is_ok();
         let provider = if is_guid {
             Property::Provider

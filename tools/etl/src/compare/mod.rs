@@ -10,6 +10,7 @@
 //! difference, so that nothing is equal only because it was not understood.
 
 mod comparison;
+mod event;
 mod json;
 mod other;
 mod ours;
@@ -21,7 +22,8 @@ mod value;
 mod xml;
 
 pub use comparison::{Comparison, Difference, Silence};
-pub use other::{Content, Form, MAX_FILE_SIZE, Other, OtherError, OtherEvent};
+pub use event::{Content, Form, MAX_FILE_SIZE, OtherEvent};
+pub use other::{Other, OtherError};
 pub use ours::{MAX_EVENTS, Ours, OursError};
 pub use property::Property;
 pub use render::{render, to_json};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use etw_wire::Guid;
 
-use super::other::OtherEvent;
+use super::event::OtherEvent;
 use super::property::Property;
 use super::time::OtherTime;
 use super::value::unsigned;
@@ -174,9 +174,9 @@ fn of_theirs(event: &OtherEvent, names: &HashMap<&str, Guid>) -> Identity {
     let text = |property| event.properties.get(&property).map(String::as_str);
     let number = |property| text(property).and_then(unsigned);
     let guid = text(Property::Provider).and_then(|text| text.trim().parse().ok());
-    let named = || names.get(text(Property::ProviderName)?).copied();
+    let by_name = || names.get(text(Property::ProviderName)?).copied();
     Identity {
-        provider: guid.or_else(named),
+        provider: guid.or_else(by_name),
         id: number(Property::Id),
         process: number(Property::Process),
         thread: number(Property::Thread),

@@ -61,7 +61,7 @@ impl OtherTime {
 
     /// Returns true if the text is a time with all digits that it has. Fewer digits may be cut off
     /// or rounded.
-    fn is_nanos(&self, nanos: i128) -> bool {
+    const fn is_nanos(&self, nanos: i128) -> bool {
         let step = self.step();
         let cut = nanos.div_euclid(step) * step;
         let rounded = (nanos + step / 2).div_euclid(step) * step;

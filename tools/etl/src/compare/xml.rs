@@ -4,11 +4,8 @@
 
 use roxmltree::{Document, Node};
 
-use super::other::{Content, OtherEvent};
+use super::event::{Content, MAX_DEPTH, OtherEvent};
 use super::property::Property;
-
-/// The deepest nesting of structures.
-pub(super) const MAX_DEPTH: usize = 16;
 
 /// Reads all events of a document.
 pub(super) fn events(text: &str) -> Result<Vec<OtherEvent>, Content> {
@@ -114,10 +111,8 @@ fn properties(system: Node<'_, '_>, event: &mut OtherEvent) {
 fn processing_error(node: Node<'_, '_>) -> String {
     let of = |name| child(node, name).map(text);
     let code = of("ErrorCode").unwrap_or_default();
-    match of("DataItemName") {
-        Some(item) => format!("error {code} at {item}"),
-        None => format!("error {code}"),
-    }
+    let item = of("DataItemName").map_or_else(String::new, |item| format!(" at {item}"));
+    format!("error {code}{item}")
 }
 
 /// Collects the fields of an event.
@@ -127,7 +122,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    fn check(&self, depth: usize) -> Result<(), Content> {
+    const fn check(&self, depth: usize) -> Result<(), Content> {
         if depth > MAX_DEPTH {
             return Err(Content::Depth {
                 number: self.number,
