@@ -39,6 +39,7 @@ const RETURN_WITH_DIRECTION: u32 = code(8);
 const RETURN_WITH_CONTROL: u32 = code(9);
 const READ_COUNTER: u32 = code(10);
 const WAIT_BY_CLOCK: u32 = code(11);
+const SET_PRIORITY: u32 = code(12);
 const TRAP: u32 = code(16);
 
 /// The number of results, each of eight bytes.
@@ -279,6 +280,13 @@ fn each_processor_has_its_number_and_each_thread_its_object() {
     let seen: BTreeSet<(u64, u64)> = receiver.into_iter().collect();
     let processors: BTreeSet<u64> = seen.iter().map(|(processor, _)| *processor).collect();
     assert_eq!(processors, [0, 1].into());
+    bench.leave();
+}
+
+#[test]
+fn routines_take_the_thread_that_the_inline_function_returns() {
+    let bench = Bench::new("o2");
+    assert_eq!(bench.results(SET_PRIORITY, 0)[..2], [8, 9]);
     bench.leave();
 }
 

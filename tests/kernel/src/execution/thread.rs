@@ -69,7 +69,7 @@ pub trait Host: Any + Send + Sync {
     fn shared_data(&self) -> SharedData;
 
     /// Returns the address of the object of a thread, which drivers only pass on.
-    fn thread_object(&self, thread: &Thread) -> u64;
+    fn thread_object(&self, thread: &Rc<Thread>) -> u64;
 
     /// Keeps a warning about a call by a driver. `sentence` completes the sentence that names the call.
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str);

@@ -14,7 +14,7 @@ use super::{
     },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines},
-        dpc, threads, timer as nt_timer,
+        dpc, thread_objects as objects, threads, timer as nt_timer,
     },
     pool::Pool,
     thread_objects::ThreadObjects,
@@ -184,8 +184,9 @@ impl Host for System {
         }
     }
 
-    fn thread_object(&self, thread: &Thread) -> u64 {
-        self.thread_objects.of(thread.identity())
+    fn thread_object(&self, thread: &Rc<Thread>) -> u64 {
+        // The routines that take an object know those that were given out.
+        objects::current(&Self::ntoskrnl_context(Context::of_job(thread)))
     }
 
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str) {

@@ -24,7 +24,7 @@ mod rtl;
 mod spin_locks;
 mod strings;
 mod system;
-mod thread_objects;
+pub mod thread_objects;
 pub mod threads;
 pub mod timer;
 mod work_items;
