@@ -38,9 +38,10 @@ pub(crate) use same;
 
 /// A routine of the kernel, whose parameters and result are whole registers.
 #[derive(Clone, Copy)]
-pub struct Routine(
-    unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u64,
-);
+pub struct Routine(Entry);
+
+type Entry =
+    unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u64;
 
 impl Routine {
     /// Finds a routine. Must be called at `PASSIVE_LEVEL`.
@@ -60,7 +61,7 @@ impl Routine {
         assert!(!address.is_null(), "{name} is not found");
         // SAFETY: the address is that of a routine; its callers pass what it takes, and the registers
         // and slots of more arguments than it has do not matter.
-        Self(unsafe { core::mem::transmute::<*mut c_void, _>(address) })
+        Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
     }
 
     /// Calls the routine with up to twelve arguments.

@@ -145,7 +145,7 @@ unsafe extern "C" fn sleep_long(_context: *mut c_void) {
     call!("KeDelayExecutionThread", 0, 0, at(&mut time));
 }
 
-unsafe extern "C" fn nothing(_device: u64, _context: u64) {}
+const unsafe extern "C" fn nothing(_device: u64, _context: u64) {}
 
 fn work_item_twice() {
     let item = call!("IoAllocateWorkItem", 0);

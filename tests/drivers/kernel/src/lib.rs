@@ -6,7 +6,10 @@
 
 #![no_std]
 #![allow(
+    clippy::cast_lossless,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
     reason = "the routines' arguments and results are whole registers"
 )]
 

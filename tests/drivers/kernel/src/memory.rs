@@ -13,13 +13,13 @@ pub fn run() {
 }
 
 /// A field of a memory descriptor list.
-fn field(mdl: u64, offset: u64) -> u64 {
+const fn field(mdl: u64, offset: u64) -> u64 {
     // SAFETY: the list was allocated, and has the field.
-    unsafe { *((mdl + offset) as *const u64) }
+    unsafe { ((mdl + offset) as *const u64).read() }
 }
 
 /// The flags of a list: its mapping, its lock, and nonpaged pool.
-fn flags(mdl: u64) -> u64 {
+const fn flags(mdl: u64) -> u64 {
     (field(mdl, 8) >> 16) & 0xFFFF
 }
 

@@ -173,7 +173,7 @@ unsafe extern "C" fn notified(context: *mut c_void, one: *mut c_void, two: *mut 
 
 fn callbacks() {
     let units = b"\\Callback\\WdkTest".map(u16::from);
-    let mut name = [34 | 34 << 16, units.as_ptr() as u64];
+    let mut name = [0x0022_0022, units.as_ptr() as u64];
     let mut attributes = [48, 0, at(&mut name), 0, 0, 0];
     let mut object = 0_u64;
     same!(

@@ -69,21 +69,25 @@ pub fn run() {
 }
 
 fn lengths_and_comparisons() {
-    let (abc, abd, capitals) = (c"abc".as_ptr(), c"abd".as_ptr(), c"ABC".as_ptr());
-    let (wide_abc, wide_abd) = (wide(b"abc\0"), wide(b"abd\0"));
+    let (abc, other, capitals) = (c"abc".as_ptr(), c"abd".as_ptr(), c"ABC".as_ptr());
+    let (wide_first, wide_other) = (wide(b"abc\0"), wide(b"abd\0"));
     let wide_capitals = wide(b"ABC\0");
-    let (w, x, y) = (wide_abc.as_ptr(), wide_abd.as_ptr(), wide_capitals.as_ptr());
+    let (w, x, y) = (
+        wide_first.as_ptr(),
+        wide_other.as_ptr(),
+        wide_capitals.as_ptr(),
+    );
     same!(call!("strlen", abc), 3);
     same!(call!("wcslen", w), 3);
     same!(call!("strnlen", abc, 2), 2);
     same!(call!("wcsnlen", w, 9), 3);
     same!(low(call!("strcmp", abc, abc)), 0);
-    same!((low(call!("strcmp", abc, abd)) as i32) < 0, true);
-    same!((low(call!("strcmp", abd, abc)) as i32) > 0, true);
-    same!(low(call!("strncmp", abc, abd, 2)), 0);
+    same!((low(call!("strcmp", abc, other)) as i32) < 0, true);
+    same!((low(call!("strcmp", other, abc)) as i32) > 0, true);
+    same!(low(call!("strncmp", abc, other, 2)), 0);
     same!(low(call!("_stricmp", abc, capitals)), 0);
     same!(low(call!("strcmp", abc, capitals)) == 0, false);
-    same!(low(call!("_strnicmp", abd, capitals, 2)), 0);
+    same!(low(call!("_strnicmp", other, capitals, 2)), 0);
     same!(low(call!("wcscmp", w, w)), 0);
     same!((low(call!("wcscmp", w, x)) as i32) < 0, true);
     same!(low(call!("wcsncmp", w, x, 2)), 0);
@@ -242,6 +246,7 @@ const BUFFER_TOO_SMALL: u32 = 0xC000_0023;
 const INVALID_PARAMETER: u32 = 0xC000_000D;
 const BUFFER_OVERFLOW: u32 = 0x8000_0005;
 
+#[expect(clippy::too_many_lines, reason = "one check after the other")]
 pub fn strings() {
     let text = wide(b"Text\0");
     let mut string = [0_u64; 2];

@@ -113,6 +113,8 @@ unsafe extern "C" fn unload(driver: *mut DRIVER_OBJECT) {
     let mut link = counted(&LINK);
     // SAFETY: the string is a local.
     let _status = unsafe { IoDeleteSymbolicLink(&raw mut link) };
-    // SAFETY: the system passes this driver's object, whose only device was created at the start.
-    unsafe { IoDeleteDevice((*driver).DeviceObject) };
+    // SAFETY: the system passes this driver's object.
+    let device = unsafe { (*driver).DeviceObject };
+    // SAFETY: the driver's only device was created at the start.
+    unsafe { IoDeleteDevice(device) };
 }

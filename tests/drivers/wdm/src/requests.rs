@@ -33,11 +33,12 @@ const PENDING_RETURNED: u8 = 1;
 const INVOKE_ALWAYS: u8 = 0xE0;
 
 /// `IoGetCurrentIrpStackLocation`.
-fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
+const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the driver that a request was passed to has a stack location.
     unsafe {
-        irp.Tail
-            .Overlay
+        overlay
             .__bindgen_anon_2
             .__bindgen_anon_1
             .CurrentStackLocation
@@ -61,8 +62,10 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     let request = unsafe { &mut *irp };
     // SAFETY: the request has a stack location.
     let location = unsafe { &mut *current(request) };
+    // SAFETY: the system passes this driver's device.
+    let extension = unsafe { (*device).DeviceExtension };
     // SAFETY: the extension has room for the state.
-    let state = unsafe { &mut *(*device).DeviceExtension.cast::<State>() };
+    let state = unsafe { &mut *extension.cast::<State>() };
     // SAFETY: the buffer is null or has the length that the request's parameters say.
     let buffer = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     let major = u32::from(location.MajorFunction);
@@ -169,20 +172,26 @@ fn reverse(irp: *mut IRP, from: *const u8, length: usize, to: *mut u8, room: usi
 /// Cancels the kept request.
 unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     KEPT.store(ptr::null_mut(), Ordering::Relaxed);
+    // SAFETY: the system passes the request.
+    let irql = unsafe { (*irp).CancelIrql };
     // SAFETY: the system has acquired the lock, and stored the IRQL.
-    unsafe { IoReleaseCancelSpinLock((*irp).CancelIrql) };
+    unsafe { IoReleaseCancelSpinLock(irql) };
     complete(irp, STATUS_CANCELLED, 0);
 }
 
 /// Reads from this driver's own device with a request of its own. Returns the number of bytes.
 fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
     // SAFETY: the device is this driver's.
-    let irp = unsafe { IoAllocateIrp((*device).StackSize, 0) };
+    let size = unsafe { (*device).StackSize };
+    // SAFETY: the size is that of the device's stack.
+    let irp = unsafe { IoAllocateIrp(size, 0) };
     // SAFETY: the request was allocated above.
     let request = unsafe { &mut *irp };
     request.AssociatedIrp.SystemBuffer = buffer.cast();
     // SAFETY: a request has at least one location, which is below the current one.
-    let location = unsafe { &mut *current(request).sub(1) };
+    let next = unsafe { current(request).sub(1) };
+    // SAFETY: as above.
+    let location = unsafe { &mut *next };
     location.MajorFunction = IRP_MJ_READ as u8;
     location.Parameters.Read.Length = length as u32;
     location.CompletionRoutine = Some(completed);
@@ -196,7 +205,7 @@ fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize
 }
 
 /// Keeps a request of the driver's own from being completed any further.
-unsafe extern "C" fn completed(
+const unsafe extern "C" fn completed(
     _device: *mut DEVICE_OBJECT,
     _irp: *mut IRP,
     _context: PVOID,

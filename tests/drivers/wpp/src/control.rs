@@ -200,8 +200,8 @@ extern "C" fn wmi_callback(
         REGINFO if ptr::eq(first, &raw const BLOCKS[0]) => register_info(size, buffer, &mut length),
         ENABLE_EVENTS | DISABLE_EVENTS if size as usize >= size_of::<Wnode>() => {
             // SAFETY: the buffer has a header, as its size says.
-            let wnode = unsafe { &*buffer.cast::<Wnode>() };
-            notify(wnode, minor == ENABLE_EVENTS);
+            let wnode = unsafe { buffer.cast::<Wnode>().read_unaligned() };
+            notify(&wnode, minor == ENABLE_EVENTS);
             STATUS_SUCCESS
         }
         ENABLE_COLLECTION | DISABLE_COLLECTION => STATUS_SUCCESS,
@@ -219,7 +219,7 @@ fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
     const WANTED: u32 = 1024;
     if size < WANTED {
         // SAFETY: the buffer has at least four bytes.
-        unsafe { buffer.cast::<u32>().write(WANTED) };
+        unsafe { buffer.cast::<u32>().write_unaligned(WANTED) };
         *written = 4;
         return STATUS_BUFFER_TOO_SMALL;
     }
@@ -237,8 +237,8 @@ fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
             names: 0,
         }),
     };
-    // SAFETY: the buffer is large enough, and aligned as all blocks are.
-    unsafe { buffer.cast::<RegInfo>().write(info) };
+    // SAFETY: the buffer is large enough.
+    unsafe { buffer.cast::<RegInfo>().write_unaligned(info) };
     *written = length;
     STATUS_SUCCESS
 }

@@ -146,7 +146,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
 /// `EvtDeviceFileCreate`: writes the messages at two IRQLs.
 extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFILEOBJECT) {
     messages::of_opening(0);
-    faults::at_high_level(|irql| messages::of_opening(irql));
+    faults::at_high_level(messages::of_opening);
     // SAFETY: the request is the one that the framework passed, and is completed once.
     unsafe { call_unsafe_wdf_function_binding!(WdfRequestComplete, request, STATUS_SUCCESS) };
 }

@@ -106,6 +106,7 @@ pub fn all(handle: u64) {
     say("no such class", status, 0);
     wnode.historical_context = 77;
     let mut answer = 0_u32;
+    let input = (&raw mut wnode).cast();
     let status = ask(ENABLE_FLAGS, &mut answer, input);
     say("no such session", status, 0);
 }
