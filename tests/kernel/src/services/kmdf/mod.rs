@@ -3,19 +3,26 @@
 //! memory, strings and registry keys.
 
 pub mod buffer;
+pub mod bus;
+pub mod collection;
 pub mod device;
 pub mod driver;
+pub mod driver_version;
 pub mod file;
+pub mod interrupt;
 pub mod io;
 pub mod lock;
 pub mod names;
 pub mod object;
 pub mod object_routines;
 pub mod registry;
+pub mod resource;
 pub mod state;
 pub mod table;
+pub mod target;
 pub mod text_routines;
 pub mod timer;
 pub mod wait;
+pub mod wmi;
 pub mod work;
 pub mod work_item;

@@ -4,17 +4,23 @@ use std::collections::HashMap;
 
 use super::{
     super::{
+        bus::{children::Child, list::create_default},
         driver::{DriverData, driver_of},
-        object::{create, read_attributes},
+        io::pass,
+        object::{self, create, read_attributes},
         state::{
-            device::{DeviceData, Presence, device_of},
+            device::{DeviceData, DeviceInit, DeviceInterface, Presence, device_of},
             framework::{Context, Entries},
             queue::QueueData,
+            request::RequestData,
+            target::TargetData,
         },
         work::{Work, WorkKind, queue_work},
     },
     init::{Inits, with_init},
     pnp::surprise_remove,
+    properties::CLASS,
+    wdm::attach,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -36,6 +42,8 @@ pub const ENTRIES: Entries = &[
         Routine::Four(configure_dispatching),
     ),
     ("WdfDeviceSetFailed", Routine::Three(set_failed)),
+    ("WdfDeviceEnqueueRequest", Routine::Three(enqueue_request)),
+    ("WdfDeviceGetIoTarget", Routine::Two(get_io_target)),
     ("WdfControlFinishInitializing", Routine::Two(control_finish)),
 ];
 
@@ -50,7 +58,16 @@ fn device_create(
     if with_init(context, init_handle, |init| init.lacks_a_name_to_protect()) {
         return NtStatus::INVALID_SECURITY_DESCR.to_register();
     }
-    let init = with_init(context, init_handle, core::mem::take);
+    let lacks_id = with_init(context, init_handle, |init| {
+        init.child_of.is_some() && !init.parts.get::<Child>().has_device_id
+    });
+    if lacks_id {
+        return NtStatus::INVALID_DEVICE_STATE.to_register();
+    }
+    let mut init = with_init(context, init_handle, core::mem::take);
+    if init.child_of.is_some() {
+        name_child(context, &mut init);
+    }
     let control_of = init.control_of;
     let attributes = read_attributes(context, attributes);
     if attributes.is_some_and(|attributes| attributes.parent != 0) {
@@ -64,6 +81,7 @@ fn device_create(
         interfaces: Vec::new(),
         links: Vec::new(),
         in_d0: false,
+        is_started: false,
         is_finished: false,
         presence: Presence::Present,
     };
@@ -75,12 +93,34 @@ fn device_create(
                 .part::<Inits>()
                 .open
                 .remove(&init_handle);
+            attach(context, handle);
+            create_local_target(context, handle);
+            if let Err(status) = create_default(context, handle) {
+                object::delete(context, handle);
+                return status.to_register();
+            }
             context.write(init_pointer, &0_u64);
             context.write(device, &handle);
             NtStatus::SUCCESS.to_register()
         }
         Err(status) => status.to_register(),
     }
+}
+
+/// The number of children that bus drivers have ever created.
+#[derive(Default)]
+struct ChildDevices(u32);
+
+/// Names the physical device of a child and the driver key of its stack.
+fn name_child(context: &Context, init: &mut DeviceInit) {
+    let number = {
+        let mut framework = context.framework();
+        let devices = &mut framework.part::<ChildDevices>().0;
+        *devices += 1;
+        *devices
+    };
+    init.identity.physical_name = format!(r"\Device\{:08x}", 0x1000 + number);
+    init.identity.driver_key = format!(r"{}\{:04}", CLASS.1, 1000 + number);
 }
 
 fn create_interface(
@@ -90,11 +130,19 @@ fn create_interface(
     guid: u64,
     reference: u64,
 ) -> u64 {
-    let guid: [u8; 16] = context.read(guid);
-    if reference != 0 {
-        read_unicode_string(context, reference);
-    }
-    context.with::<DeviceData, _>(device, |device| device.interfaces.push(guid));
+    let class: [u8; 16] = context.read(guid);
+    let reference = if reference == 0 {
+        String::new()
+    } else {
+        read_unicode_string(context, reference)
+    };
+    context.with::<DeviceData, _>(device, |device| {
+        device.interfaces.push(DeviceInterface {
+            class,
+            reference,
+            is_enabled: true,
+        });
+    });
     NtStatus::SUCCESS.to_register()
 }
 
@@ -114,6 +162,48 @@ fn get_driver(context: &Context, _globals: u64, device: u64) -> u64 {
         .framework()
         .ancestor::<DriverData>(device)
         .unwrap_or(0)
+}
+
+/// The target for a device's next lower device.
+#[derive(Default)]
+struct LocalTarget(Option<u64>);
+
+/// Creates the target for the next lower device. Control devices and the children of bus drivers have
+/// none.
+fn create_local_target(context: &Context, device: u64) {
+    let below = context.with::<DeviceData, _>(device, |device| {
+        let init = &device.init;
+        (init.control_of.is_none() && init.child_of.is_none()).then_some(init.below)
+    });
+    let Some(below) = below else {
+        return;
+    };
+    let target = create(
+        context,
+        TargetData::local(device, below),
+        None,
+        Some(device),
+    );
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<LocalTarget>().0 = target.ok();
+    });
+}
+
+fn get_io_target(context: &Context, _globals: u64, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| device.part::<LocalTarget>().0.unwrap_or(0))
+}
+
+/// Puts a request in the queue for its kind after `EvtIoInCallerContext` has prepared it.
+fn enqueue_request(context: &Context, _globals: u64, device: u64, request: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    let is_new = context.with::<RequestData, _>(request, |request| {
+        request.is_in_caller_context && request.queue().is_none()
+    });
+    if !is_new {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    pass::enqueue(context, device, request);
+    NtStatus::SUCCESS.to_register()
 }
 
 /// Directs the requests of one kind to a queue. Each kind has at most one queue.

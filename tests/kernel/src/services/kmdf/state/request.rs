@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::framework::Data;
-use crate::ground::{arena::Block, status::NtStatus};
+use super::outgoing::Outgoing;
+use crate::{
+    ground::{arena::Block, status::NtStatus},
+    services::parts::Parts,
+};
 
 /// The low bits of a control code, which select the transfer method of its buffers.
 pub const METHOD_MASK: u32 = 3;
@@ -28,6 +31,15 @@ pub enum RequestKind {
         /// The control code.
         code: u32,
     },
+    /// A device control that only drivers send (`IRP_MJ_INTERNAL_DEVICE_CONTROL`).
+    InternalDeviceControl {
+        /// The control code.
+        code: u32,
+    },
+    /// The last handle of a file was closed (`IRP_MJ_CLEANUP`).
+    Cleanup,
+    /// The file is closed, and its requests have ended (`IRP_MJ_CLOSE`).
+    Close,
 }
 
 /// A request, as its sender creates it.
@@ -38,6 +50,24 @@ pub struct IoRequest {
     pub input: Vec<u8>,
     /// The size of the sender's output buffer in bytes.
     pub output_length: usize,
+    /// The position on the device of a read or write.
+    pub offset: u64,
+    /// The arguments of an internal device control that passes pointers instead of buffers:
+    /// `Others.Argument1`, `2` and `4`.
+    pub others: Option<[u64; 3]>,
+}
+
+impl IoRequest {
+    /// Creates a request at the start of the device.
+    pub const fn new(kind: RequestKind, input: Vec<u8>, output_length: usize) -> Self {
+        Self {
+            kind,
+            input,
+            output_length,
+            offset: 0,
+            others: None,
+        }
+    }
 }
 
 /// The completion of a request.
@@ -51,9 +81,47 @@ pub struct Completion {
     pub output: Vec<u8>,
 }
 
+impl Completion {
+    /// Returns the completion of a request that failed, without output.
+    #[must_use]
+    pub const fn failure(status: NtStatus) -> Self {
+        Self {
+            status,
+            information: 0,
+            output: Vec::new(),
+        }
+    }
+
+    /// Returns the completion of a request that succeeded with this output.
+    #[must_use]
+    pub fn success(output: Vec<u8>) -> Self {
+        Self {
+            status: NtStatus::SUCCESS,
+            information: output.len() as u64,
+            output,
+        }
+    }
+}
+
 /// A request.
 pub struct RequestData {
     pub kind: RequestKind,
+    /// The position on the device of a read or write.
+    pub offset: u64,
+    /// See [`IoRequest::others`].
+    pub others: Option<[u64; 3]>,
+    /// Set if the driver gets the sender's own addresses instead of buffers.
+    pub is_neither: bool,
+    /// Set if a driver created the request to send it.
+    pub is_created: bool,
+    /// Set while `EvtIoInCallerContext` may use the request.
+    pub is_in_caller_context: bool,
+    /// The request of the driver above that ends with this one.
+    pub upper: Option<u64>,
+    /// What the driver sends to a target.
+    pub outgoing: Outgoing,
+    /// What other modules keep of the request.
+    pub parts: Parts,
     pub queue: Option<u64>,
     pub file: Option<u64>,
     pub buffer: Block,
@@ -73,14 +141,6 @@ pub struct RequestData {
     pub presented: bool,
     /// The state of the notification that the request's queue stops.
     pub stop: Stop,
-}
-
-impl Data for RequestData {
-    const NAME: &'static str = "WDFREQUEST";
-
-    fn is_frameworks(&self) -> bool {
-        true
-    }
 }
 
 /// The state of a request while its power-managed queue stops.
@@ -147,9 +207,9 @@ impl RequestData {
     }
 
     /// Returns whether the driver gets the buffers from the framework. It does not with
-    /// `METHOD_NEITHER`.
+    /// `METHOD_NEITHER`, nor if its device's I/O type is neither buffered nor direct.
     pub const fn has_buffers(&self) -> bool {
-        !matches!(self.kind, RequestKind::DeviceControl { code } if code & METHOD_MASK == METHOD_NEITHER)
+        !self.is_neither
     }
 
     /// Returns whether the request is cancelable and its cancel routine was not called.
@@ -187,22 +247,35 @@ impl RequestData {
         self.presented = true;
     }
 
+    /// Returns whether a process sent the request, and not a driver.
+    pub const fn is_from_user(&self) -> bool {
+        !self.is_created && self.upper.is_none()
+    }
+
     /// Returns whether the request is a read or write of 0 bytes.
     pub const fn is_empty(&self) -> bool {
         match self.kind {
             RequestKind::Read => self.output_length == 0,
             RequestKind::Write => self.input_length == 0,
-            RequestKind::Create | RequestKind::DeviceControl { .. } => false,
+            _ => false,
         }
     }
 }
 
 /// Describes a request for a message.
 pub fn describe(request: &RequestData) -> String {
+    if request.is_created {
+        return "a request that the driver created".to_owned();
+    }
     match request.kind {
         RequestKind::Create => "a create request".to_owned(),
         RequestKind::Read => format!("a read of {} bytes", request.output_length),
         RequestKind::Write => format!("a write of {} bytes", request.input_length),
         RequestKind::DeviceControl { code } => format!("device control 0x{code:08X}"),
+        RequestKind::InternalDeviceControl { code } => {
+            format!("internal device control 0x{code:08X}")
+        }
+        RequestKind::Cleanup => "a cleanup request".to_owned(),
+        RequestKind::Close => "a close request".to_owned(),
     }
 }
