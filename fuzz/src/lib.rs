@@ -20,6 +20,7 @@ pub mod schemas;
 pub mod script;
 pub mod seeds;
 mod text;
+pub mod tmf;
 pub mod tracelogging;
 pub mod traits;
 pub mod unwind;

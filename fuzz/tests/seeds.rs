@@ -16,12 +16,13 @@ use etw_fuzz::{
     resources::{self, Resources},
     schemas, script,
     seeds::{self, Seed},
+    tmf,
     tracelogging::{self, Described},
     traits, unwind,
 };
 
 /// The targets, each with the test of its seeds.
-const TESTS: [(&str, fn()); 14] = [
+const TESTS: [(&str, fn()); 15] = [
     ("compression", compression_seeds),
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),
@@ -33,6 +34,7 @@ const TESTS: [(&str, fn()); 14] = [
     ("resources", resources_seeds),
     ("schemas", schemas_seeds),
     ("script", script_seeds),
+    ("tmf", tmf_seeds),
     ("tracelogging", tracelogging_seeds),
     ("traits", traits_seeds),
     ("unwind", unwind_seeds),
@@ -389,6 +391,20 @@ fn script_seeds() {
             ("every_step", Ok(17)),
             ("bad_second_line", Err("line 2: `writ` is not a step")),
             ("windows_lines", Ok(3)),
+        ],
+    );
+}
+
+#[test]
+fn tmf_seeds() {
+    assert_reached(
+        "tmf",
+        tmf::check,
+        &[
+            ("driver", Ok(4)),
+            ("counted", Ok(1)),
+            ("lists", Ok(1)),
+            ("defects", Err("line 1: the message belongs to no GUID")),
         ],
     );
 }

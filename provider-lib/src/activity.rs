@@ -133,16 +133,24 @@ impl Activity {
     /// Creates an activity that originates from the thread's activity. If a driver handles a
     /// request on its sender's thread, this is the sender's activity.
     ///
+    /// A thread of the system process, such as a work item's, has no thread environment block, in
+    /// which ETW keeps the id. If ETW refuses to read the thread's id, the activity has no related
+    /// activity.
+    ///
     /// # IRQL
     ///
     /// `APC_LEVEL` or below.
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
-    /// high.
+    /// Returns an [`ActivityError`] if ETW cannot create an id or, in debug builds, if the IRQL is
+    /// too high.
     pub fn from_thread() -> Result<Self, ActivityError> {
-        Self::from_activity(ActivityId::of_thread()?)
+        match ActivityId::of_thread() {
+            Ok(id) => Self::from_activity(id),
+            Err(ActivityError::Refused(_)) => Self::new(),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the activity with an id that another component created, such as the sender of a
@@ -212,8 +220,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
-    /// high.
+    /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
+    /// system process, or, in debug builds, if the IRQL is too high.
     pub fn of_thread() -> Result<Self, ActivityError> {
         control(GET_ID, Guid::NULL)
     }
@@ -227,8 +235,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
-    /// high.
+    /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
+    /// system process, or, in debug builds, if the IRQL is too high.
     pub fn set_for_thread(self) -> Result<(), ActivityError> {
         control(SET_ID, self.0).map(|_| ())
     }
@@ -242,8 +250,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
-    /// high.
+    /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
+    /// system process, or, in debug builds, if the IRQL is too high.
     pub fn swap_for_thread(self) -> Result<Self, ActivityError> {
         control(GET_SET_ID, self.0)
     }
@@ -257,8 +265,8 @@ impl ActivityId {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`] if ETW refuses the call or, in debug builds, if the IRQL is too
-    /// high.
+    /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
+    /// system process, or, in debug builds, if the IRQL is too high.
     pub fn enter(self) -> Result<ActivityScope, ActivityError> {
         Ok(ActivityScope {
             previous: self.swap_for_thread()?,

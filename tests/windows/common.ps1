@@ -233,3 +233,32 @@ function Get-TraceEvents([string] $Path, [string] $Provider) {
     $events = @(Get-WinEvent -Path $Path -Oldest -ErrorAction SilentlyContinue)
     return @($events | Where-Object { $_.ProviderId -eq $guid })
 }
+
+# Returns the guides' recipes, with the profiles that they name in the stage's folder, or null if
+# the kit has none: the stage is skipped then.
+function Get-Recipes($Stage) {
+    $path = Join-Path $Stage.Kit 'recipes.json'
+    if (-not (Test-Path -LiteralPath $path)) {
+        Skip-Stage $Stage 'the kit has no recipes.json'
+        return $null
+    }
+    # The profiles are beside the driver.
+    Get-ChildItem -LiteralPath (Get-KitPath $Stage 'package') -Filter '*.wprp' | Copy-Item -Destination $Stage.Folder
+    return ConvertFrom-Json ([IO.File]::ReadAllText($path))
+}
+
+# Runs the command lines of a recipe in the stage's folder.
+function Invoke-Lines($Stage, [string] $Log, [string] $Shell, $Lines) {
+    $number = 0
+    foreach ($line in $Lines) {
+        $number += 1
+        $file = 'cmd.exe'
+        $arguments = "/d /c $line"
+        if ($Shell -eq 'powershell') {
+            $bytes = [Text.Encoding]::Unicode.GetBytes("`$ErrorActionPreference = 'Stop'; $line")
+            $file = 'powershell.exe'
+            $arguments = "-NoProfile -ExecutionPolicy Bypass -EncodedCommand $([Convert]::ToBase64String($bytes))"
+        }
+        [void] (Invoke-Checked $Stage "$Log-$number" $file $arguments)
+    }
+}

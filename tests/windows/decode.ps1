@@ -1,5 +1,5 @@
-# Records one trace, and decodes it by tracerpt, Get-WinEvent and TDH. The host compares the results
-# with those of `etl dump`.
+# Records one trace, decodes it by tracerpt, Get-WinEvent and TDH, and compares what they say with what
+# this project's reader decodes: here, if the kit has the reader, and on the host of a virtual machine.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
@@ -23,25 +23,12 @@ Invoke-Stage 'decode' $Kit $Out {
     }
     $session = 'wdk-etw-decode'
     $trace = Join-Path $Stage.Folder 'decode.etl'
-    # TDH decodes the events live, in another session.
-    $live = @{
-        FilePath = $client
-        ArgumentList = 'trace --json --session wdk-etw-live --level 5 --seconds 30'
-        WorkingDirectory = $Stage.Folder
-        NoNewWindow = $true
-        PassThru = $true
-        RedirectStandardOutput = (Join-Path $Stage.Folder 'tdh.jsonl')
-        RedirectStandardError = (Join-Path $Stage.Folder 'tdh.errors.log')
-    }
-    $tdh = Start-Process @live
-    Start-Sleep -Seconds 5
     [void] (Invoke-Checked $Stage 'start' 'logman.exe' "start $session -ow -o `"$trace`" -p {$provider} 0xffffffffffffffff 5 -ets")
     try {
         Send-Traffic $Stage 'traffic' $traffic
     } finally {
         [void] (Invoke-Checked $Stage 'stop' 'logman.exe' "stop $session -ets")
     }
-    if (-not $tdh.WaitForExit(60000)) { $tdh.Kill() }
 
     [void] (Invoke-Checked $Stage 'tracerpt' 'tracerpt.exe' "`"$trace`" -o tracerpt.xml -of XML -lr -y")
     $report = New-Object Xml.XmlDocument
@@ -55,6 +42,10 @@ Invoke-Stage 'decode' $Kit $Out {
     })
     Write-Json (Join-Path $Stage.Folder 'winevent.json') @{ events = [object[]] $decoded }
 
+    # The client decodes the same file with TDH.
+    [void] (Invoke-Checked $Stage 'tdh' $client "trace --json --file `"$trace`" --provider $provider")
+    Move-Item -Force -LiteralPath (Join-Path $Stage.Folder 'tdh.log') (Join-Path $Stage.Folder 'tdh.jsonl')
+
     $lines = @([IO.File]::ReadAllLines((Join-Path $Stage.Folder 'tdh.jsonl')) | Where-Object { $_.Trim() })
     Add-Check $Stage 'events by tracerpt' $recipes.traffic_events $ours.Count
     Add-Check $Stage 'events by Get-WinEvent' $recipes.traffic_events $events.Count
@@ -65,5 +56,9 @@ Invoke-Stage 'decode' $Kit $Out {
         $image = Get-KitPath $Stage "package/$($Stage.Plan.driver.sys)"
         $dump = Invoke-Checked $Stage 'etl-dump' $reader "dump --format json --image `"$image`" `"$trace`""
         Add-Check $Stage 'etl dump: events' 'some' $dump.Text.Length ($dump.Text.Length -gt 0)
+        # 0: equal, 1: differences, 2: a file that cannot be read. The log lists them.
+        $compared = Invoke-Program $Stage 'etl-compare' $reader "compare --image `"$image`" --provider $provider `"$trace`" tracerpt.xml winevent.json tdh.jsonl"
+        Write-Host $compared.Text
+        Add-Check $Stage 'etl compare: every field is equal' 0 $compared.Code
     }
 }

@@ -5,36 +5,20 @@ param(
 )
 . (Join-Path $PSScriptRoot 'common.ps1')
 
-# Runs one command line of a recipe in the stage's folder.
-function Invoke-Command-Line($Stage, [string] $Log, [string] $Shell, [string] $Line) {
-    if ($Shell -eq 'powershell') {
-        $bytes = [Text.Encoding]::Unicode.GetBytes("`$ErrorActionPreference = 'Stop'; $Line")
-        $encoded = [Convert]::ToBase64String($bytes)
-        return Invoke-Checked $Stage $Log 'powershell.exe' "-NoProfile -ExecutionPolicy Bypass -EncodedCommand $encoded"
-    }
-    return Invoke-Checked $Stage $Log 'cmd.exe' "/d /c $Line"
-}
-
 Invoke-Stage 'recipes' $Kit $Out {
     param($Stage)
-    $path = Join-Path $Stage.Kit 'recipes.json'
-    if (-not (Test-Path -LiteralPath $path)) {
-        Skip-Stage $Stage 'the kit has no recipes.json'
-        return
-    }
-    $recipes = ConvertFrom-Json ([IO.File]::ReadAllText($path))
+    $recipes = Get-Recipes $Stage
+    if (-not $recipes) { return }
     $client = Get-Client $Stage
     $provider = Get-Provider $Stage
     $traffic = Get-Value $recipes 'traffic'
-    # The profiles are beside the driver.
-    Get-ChildItem -LiteralPath (Get-KitPath $Stage 'package') -Filter '*.wprp' | Copy-Item -Destination $Stage.Folder
     $results = New-Object Collections.ArrayList
     foreach ($recipe in $recipes.recipes) {
         $name = $recipe.name
         $result = @{ name = $name; ran = $false; events = $null; mode = $null; why = $null }
         [void] $results.Add($result)
         if ($recipe.boots) {
-            $result.why = 'needs a restart between its commands, which this stage does not do'
+            $result.why = 'needs a restart between its commands: the stages boot and booted run it'
             continue
         }
         if (-not (Get-Command $recipe.needs -ErrorAction SilentlyContinue)) {
@@ -45,11 +29,7 @@ Invoke-Stage 'recipes' $Kit $Out {
         $trace = $recipe.trace
         if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
         if (Test-Path -LiteralPath $trace) { Remove-Item -LiteralPath $trace }
-        $number = 0
-        foreach ($line in $recipe.start) {
-            $number += 1
-            [void] (Invoke-Command-Line $Stage "$name-start-$number" $recipe.shell $line)
-        }
+        Invoke-Lines $Stage "$name-start" $recipe.shell $recipe.start
         # A session in paged memory (0x1000000) gets no events of drivers.
         $session = Get-EtwTraceSession -Name $recipes.session -ErrorAction SilentlyContinue
         if ($session) {
@@ -58,11 +38,7 @@ Invoke-Stage 'recipes' $Kit $Out {
             Add-Check $Stage "$name`: buffers in paged memory" $false $paged
         }
         if ($client -and $traffic) { Send-Traffic $Stage $name $traffic }
-        $number = 0
-        foreach ($line in $recipe.stop) {
-            $number += 1
-            [void] (Invoke-Command-Line $Stage "$name-stop-$number" $recipe.shell $line)
-        }
+        Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
         Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)
         if (-not (Test-Path -LiteralPath $trace)) { continue }
         $kept = Join-Path $Stage.Folder "$name.etl"

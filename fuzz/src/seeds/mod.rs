@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     ("resources", manifests::resources),
     ("schemas", metadata::schemas),
     ("script", script),
+    ("tmf", tmf),
     ("tracelogging", metadata::tracelogging),
     ("traits", metadata::traits),
     ("unwind", unwind),
@@ -87,6 +88,35 @@ fn pe_load() -> Vec<Seed> {
         Seed::new("driver.sys", Image::default().build()),
         Seed::new("alone.sys", alone.build()),
         Seed::new("unknown_imports.sys", unknown.build()),
+    ]
+}
+
+/// Returns the formats of the test driver's messages, and others, with arguments.
+fn tmf() -> Vec<Seed> {
+    const DRIVER: &str =
+        include_str!("../../../tests/drivers/wpp/formats/0c3f5e7a-91d2-3b64-a105-5c2e77109d4f.tmf");
+    const GUID: &str = "15a8d173-19ed-3627-3053-66bb3b198115";
+    let seed = |name, text: &str, arguments: &[u8]| {
+        Seed::new(name, [text.as_bytes(), &[0], arguments].concat())
+    };
+    let counted = format!(
+        "{GUID} driver // SRC=a.c MJ= MN=\n#typev a_c1 1 \"%0%10!-8.3s! %11!s! %12!#010x! %13!g!\"\n\
+         {{\na, ItemPString -- 10\nb, ItemSid -- 11\nc, ItemLongLongX -- 12\nd, ItemDouble -- 13\n}}\n"
+    );
+    let mut of_counted = vec![2, 0, b'a', b'b', 1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
+    of_counted.extend([7; 16]);
+    let lists = format!(
+        "{GUID} driver\n#typev a_c1 1 \"%10!s! %11!s! %12!s! %12\nof two lines\" // LEVEL=2\n{{\n\
+         a, ItemListByte(x,y=4,z) -- 10\nb, ItemSetLong(1,2,3) -- 11\nc, ItemHEXDump -- 12\n}}\n"
+    );
+    let defects = format!(
+        "#typev early 1 \"\"\n{GUID}\n#typev no number\nodd\n#typev a_c9 9 \"%10!s!\"\n{{\nx\n}}\n"
+    );
+    vec![
+        seed("driver", DRIVER, b"\x02first\0"),
+        seed("counted", &counted, &of_counted),
+        seed("lists", &lists, &[5, 3, 0, 0, 0, 2, 0, 0xAB, 0xCD]),
+        seed("defects", &defects, &[]),
     ]
 }
 

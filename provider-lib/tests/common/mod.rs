@@ -63,6 +63,8 @@ pub struct Etw {
     /// The level, match-any and match-all keywords of a notification inside `EtwRegister`.
     pub enabled_before: Option<(u8, u64, u64)>,
     pub thread_activity: Guid,
+    /// What `EtwActivityIdControl` returns if it is to read or set the thread's id.
+    pub thread_activity_status: i32,
     /// The number of activity ids that were created.
     pub activities: u16,
     /// The status of `EventProviderBinaryTrackInfo`.
@@ -373,6 +375,9 @@ extern "system" fn EtwActivityIdControl(code: u32, activity: &mut Guid) -> i32 {
     with(|etw| {
         etw.calls.push(Call::Activity(code));
         let given = *activity;
+        if code != 3 && etw.thread_activity_status != 0 {
+            return etw.thread_activity_status;
+        }
         match code {
             1 => *activity = etw.thread_activity,
             2 => etw.thread_activity = given,

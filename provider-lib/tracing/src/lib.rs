@@ -88,7 +88,9 @@
 //! - **At `APC_LEVEL` and below,** to enter a span is to make its activity the thread's
 //!   (`EtwActivityIdControl`), and to leave it is to restore the one before. So the driver's
 //!   declared events inside the span belong to it too, and a span whose parent is not given has the
-//!   thread's activity as its parent, even if it comes from the client that sent the request.
+//!   thread's activity as its parent, even if it comes from the client that sent the request. A thread
+//!   of the system process, such as a work item's, may have no place for an id: there, only the
+//!   subscriber knows the span, and adds its activity to `tracing`'s events and spans.
 //! - **Above `APC_LEVEL`,** the current thread may be one that was interrupted, so entering a span
 //!   has no effect ([`EtwSubscriber::ignored_enters`] counts it), and events and spans without an
 //!   explicit parent belong to no activity. Name the parent there: `parent: &span`.
@@ -168,7 +170,7 @@ use crate::{
     fields::{Fields, event_name},
     install::Installation,
     spans::{Key, Span, SpanTable},
-    sync::{AtomicU64, Ordering, const_unless_loom},
+    sync::{AtomicBool, AtomicU64, Ordering, const_unless_loom},
 };
 
 pub use crate::{
@@ -201,6 +203,8 @@ pub struct EtwSubscriber<const SPANS: usize = 64> {
     entered: Entered<SPANS>,
     refused_spans: AtomicU64,
     ignored_enters: AtomicU64,
+    /// Whether a span was entered on a thread for which ETW keeps no activity id.
+    threads_refuse: AtomicBool,
 }
 
 impl<const SPANS: usize> EtwSubscriber<SPANS> {
@@ -220,6 +224,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
                 entered: Entered::new(),
                 refused_spans: AtomicU64::new(0),
                 ignored_enters: AtomicU64::new(0),
+                threads_refuse: AtomicBool::new(false),
             }
         }
     }
@@ -390,7 +395,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         let metadata = attributes.metadata();
         let parent = match attributes.parent() {
             Some(parent) => self.activity(parent),
-            None if attributes.is_contextual() => current_activity(),
+            None if attributes.is_contextual() => self.current_activity(),
             None => ActivityId::NONE,
         };
         let activity = ActivityId::create().ok()?;
@@ -429,11 +434,18 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         }
         let thread = ffi::current_thread();
         self.restore(|| self.entered.leave_now(thread));
-        let entered = ActivityId::of_thread().is_ok_and(|previous| {
-            self.entered
-                .enter(thread, key.to_bits().get(), span.activity, previous)
-        });
-        if !entered || span.activity.set_for_thread().is_err() {
+        let previous = ActivityId::of_thread();
+        let entered = self.entered.enter(
+            thread,
+            key.to_bits().get(),
+            span.activity,
+            previous.unwrap_or(ActivityId::NONE),
+        );
+        if previous.is_err() {
+            // The thread cannot have an id, so the table of entered spans has it.
+            self.threads_refuse.store(true, Ordering::Relaxed);
+        }
+        if !entered || (previous.is_ok() && span.activity.set_for_thread().is_err()) {
             self.ignored_enters.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -475,21 +487,37 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
             return None;
         }
         let (bits, activity) = self.entered.current(ffi::current_thread())?;
-        if ActivityId::of_thread() != Ok(activity) {
+        if ActivityId::of_thread().is_ok_and(|of_thread| of_thread != activity) {
             return None;
         }
         let key = Key::from_bits(bits)?;
         let span = self.spans.get(key)?;
         Some((Id::from_non_zero_u64(key.to_bits()), span.data))
     }
-}
 
-/// Returns the thread's activity, or no activity above `APC_LEVEL`.
-fn current_activity() -> ActivityId {
-    if ffi::current_irql() > ffi::APC_LEVEL {
-        ActivityId::NONE
-    } else {
-        ActivityId::of_thread().unwrap_or(ActivityId::NONE)
+    /// Returns the thread's activity, or no activity above `APC_LEVEL`. If ETW keeps no id for the
+    /// thread, returns that of the span which it is in.
+    fn current_activity(&self) -> ActivityId {
+        if ffi::current_irql() > ffi::APC_LEVEL {
+            return ActivityId::NONE;
+        }
+        ActivityId::of_thread().unwrap_or_else(|_| {
+            self.entered
+                .current(ffi::current_thread())
+                .map_or(ActivityId::NONE, |(_, activity)| activity)
+        })
+    }
+
+    /// Returns the options of an event that belongs to the thread's activity, which ETW adds if it
+    /// keeps one for the thread.
+    fn in_current_activity(&self) -> WriteOptions {
+        if !self.threads_refuse.load(Ordering::Relaxed)
+            || ffi::current_irql() > ffi::APC_LEVEL
+            || ActivityId::of_thread().is_ok()
+        {
+            return WriteOptions::at_current_irql();
+        }
+        WriteOptions::new().activity(self.current_activity())
     }
 }
 
@@ -561,7 +589,7 @@ impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
         }
         let options = match event.parent() {
             Some(parent) => WriteOptions::new().activity(self.activity(parent)),
-            None if event.is_contextual() => WriteOptions::at_current_irql(),
+            None if event.is_contextual() => self.in_current_activity(),
             None => WriteOptions::new().activity(ActivityId::NONE),
         };
         self.write(

@@ -1,10 +1,10 @@
 //! The atomics of the core library, or of the model checker.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 /// Declares a function that is `const`, except under the model checker, whose atomics have no
 /// `const` constructors.

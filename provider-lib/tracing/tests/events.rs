@@ -269,6 +269,42 @@ fn inside_a_span_the_threads_activity_is_the_spans() {
     unregister(&etw);
 }
 
+#[test]
+fn a_thread_without_activity_id_is_in_its_span_nevertheless() {
+    const UNSUCCESSFUL: i32 = 0xC000_0001_u32.cast_signed();
+    let etw = enabled(5);
+    etw.set(|etw| etw.thread_activity_status = UNSUCCESSFUL);
+    let outer = tracing::info_span!("outer");
+    outer.in_scope(|| {
+        assert_eq!(Span::current(), outer);
+        tracing::info!("inside");
+        let inner = tracing::info_span!("inner").entered();
+        tracing::info!("further inside");
+        drop(inner);
+        tracing::info!("inside again");
+        etw.set(|etw| etw.irql = 2);
+        tracing::info!("above");
+        etw.set(|etw| etw.irql = 0);
+    });
+    assert!(Span::current().is_none());
+    tracing::info!("outside");
+    drop(outer);
+    let expected = [
+        line("outer", 1, 1, None),
+        line("Event", 0, 1, None),
+        line("inner", 1, 2, Some(1)),
+        line("Event", 0, 2, None),
+        line("inner", 2, 2, None),
+        line("Event", 0, 1, None),
+        line("Event", 0, 0, None),
+        line("Event", 0, 0, None),
+        line("outer", 2, 1, None),
+    ];
+    assert_eq!(outline(&etw.writes()), expected);
+    etw.set(|etw| etw.thread_activity_status = 0);
+    unregister(&etw);
+}
+
 fn thread_activity() -> u16 {
     let bytes = ActivityId::of_thread().unwrap().guid().to_bytes();
     u16::from_le_bytes([bytes[4], bytes[5]])

@@ -36,6 +36,8 @@ named! {
     TIMEOUT = 0x0000_0102;
     /// The request will be completed later. A success.
     PENDING = 0x0000_0103;
+    /// There are more entries than fit. A success.
+    MORE_ENTRIES = 0x0000_0105;
     /// An object with this name exists and was kept. A success.
     OBJECT_NAME_EXISTS = 0x4000_0000;
     /// The data does not fit in the buffer; for an event write, in a session's buffer. A warning,
@@ -43,8 +45,12 @@ named! {
     BUFFER_OVERFLOW = 0x8000_0005;
     /// There are no more entries. A warning, so `NT_SUCCESS` is false.
     NO_MORE_ENTRIES = 0x8000_001A;
+    /// The operation failed, and nothing says why.
+    UNSUCCESSFUL = 0xC000_0001;
     /// The call is not implemented.
     NOT_IMPLEMENTED = 0xC000_0002;
+    /// The class of information is not valid.
+    INVALID_INFO_CLASS = 0xC000_0003;
     /// A size field does not hold the size of its structure.
     INFO_LENGTH_MISMATCH = 0xC000_0004;
     /// The memory cannot be accessed.
@@ -65,6 +71,8 @@ named! {
     BUFFER_TOO_SMALL = 0xC000_0023;
     /// The value or object has a different type.
     OBJECT_TYPE_MISMATCH = 0xC000_0024;
+    /// Arguments do not go together.
+    INVALID_PARAMETER_MIX = 0xC000_0030;
     /// Nothing has this name.
     OBJECT_NAME_NOT_FOUND = 0xC000_0034;
     /// An object with this name already exists.

@@ -74,6 +74,8 @@ pub struct TraceOptions {
     pub json: bool,
     /// A manifest to decode with.
     pub man: Option<PathBuf>,
+    /// A recorded file to show instead of a live session.
+    pub file: Option<PathBuf>,
     /// The live session.
     pub live: LiveSession,
 }
@@ -179,6 +181,7 @@ pub fn parse<T: Into<OsString> + Clone>(
         "trace" => Action::Trace(TraceOptions {
             json: matches.get_flag("json"),
             man: optional(matches, "man"),
+            file: optional(matches, "file"),
             live: live_session(matches)?,
         }),
         "record" => Action::Record(RecordOptions {
@@ -370,6 +373,7 @@ mod tests {
             &["client", "install", "x.inf"],
             &["client", "uninstall", "x.inf"],
             &["client", "trace"],
+            &["client", "trace", "--json", "--file", "x.etl"],
             &["client", "record", "-o", "x.etl"],
             &["client", "status"],
             &["client", "disable", "S"],
@@ -403,6 +407,7 @@ mod tests {
             &["client", "send", "control", "0x22e000", "abc"],
             &["client", "send", "timer", "maybe"],
             &["client", "record"],
+            &["client", "trace", "--file", "x.etl", "--seconds", "5"],
             &[
                 "client",
                 "disallow",

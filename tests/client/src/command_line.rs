@@ -167,9 +167,9 @@ fn questions() -> Command {
 }
 
 fn trace() -> Command {
-    with_source(with_filter(
-        Command::new("trace").about("Show events in real time, decoded by the system (TDH)"),
-    ))
+    with_source(with_filter(Command::new("trace").about(
+        "Show events in real time or of a file, decoded by the system (TDH)",
+    )))
     .arg(flag(
         "json",
         "Print each event as a JSON object on its own line",
@@ -178,6 +178,13 @@ fn trace() -> Command {
         "man",
         "A manifest to decode with, in addition to the installed ones",
     ))
+    .arg(
+        file_option(
+            "file",
+            "Show the provider's events in this recorded file instead of those of a session",
+        )
+        .conflicts_with_all(["seconds", "group"]),
+    )
     .arg(
         Arg::new("session")
             .long("session")

@@ -1,6 +1,7 @@
-//! A consumer of a session's events in real time (`OpenTrace`, `ProcessTrace`).
+//! A consumer of the events of a session in real time, or of a file (`OpenTrace`, `ProcessTrace`).
 
 use std::{
+    path::Path,
     ptr,
     sync::{
         Arc,
@@ -40,24 +41,44 @@ unsafe extern "system" fn deliver(record: *mut EVENT_RECORD) {
     handler(record);
 }
 
+/// Where a consumer's events come from.
+#[derive(Clone, Copy)]
+pub enum Feed<'a> {
+    /// The session with this name, in real time.
+    Session(&'a str),
+    /// A recorded file.
+    File(&'a Path),
+}
+
 impl Consumer {
-    /// Attaches to a session. `handler` gets its events until the session stops or this value is
-    /// closed.
+    /// Attaches to a session or a file. `handler` gets its events until the session stops, the file
+    /// ends or this value is closed.
     pub fn attach(
-        session: &str,
+        feed: Feed<'_>,
         handler: impl FnMut(&EVENT_RECORD) + Send + 'static,
     ) -> Result<Self, Win32Error> {
-        let mut name = wide(session);
+        let mut name = match feed {
+            Feed::Session(session) => wide(session),
+            Feed::File(path) => wide(path),
+        };
         let handler: Box<Handler> = Box::new(Box::new(handler));
         // The consumer's thread frees the handler.
         let handler = Box::into_raw(handler);
         let mut file = EVENT_TRACE_LOGFILEW {
-            LoggerName: name.as_mut_ptr(),
             Context: handler.cast(),
             ..EVENT_TRACE_LOGFILEW::default()
         };
-        file.Anonymous1.ProcessTraceMode =
-            PROCESS_TRACE_MODE_REAL_TIME | PROCESS_TRACE_MODE_EVENT_RECORD;
+        let mode = match feed {
+            Feed::Session(_) => {
+                file.LoggerName = name.as_mut_ptr();
+                PROCESS_TRACE_MODE_REAL_TIME
+            }
+            Feed::File(_) => {
+                file.LogFileName = name.as_mut_ptr();
+                0
+            }
+        };
+        file.Anonymous1.ProcessTraceMode = mode | PROCESS_TRACE_MODE_EVENT_RECORD;
         file.Anonymous2.EventRecordCallback = Some(deliver);
         // SAFETY: the name ends with a NUL, and the structure is a local that the call reads.
         let handle = unsafe { OpenTraceW(&raw mut file) };

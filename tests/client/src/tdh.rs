@@ -29,6 +29,8 @@ pub struct Event {
     pub processor: u16,
     /// The provider's name, or its GUID.
     pub provider: String,
+    /// The provider's GUID.
+    pub guid: String,
     /// The event's name, task and opcode, or its id.
     pub name: String,
     /// The id.
@@ -37,6 +39,8 @@ pub struct Event {
     pub version: u8,
     /// The level.
     pub level: u8,
+    /// The task.
+    pub task: u16,
     /// The opcode.
     pub opcode: u8,
     /// The keyword.
@@ -340,10 +344,12 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
         thread: header.ThreadId,
         processor,
         provider: from_windows(&header.ProviderId).to_string(),
+        guid: from_windows(&header.ProviderId).to_string(),
         name: format!("event {}", descriptor.Id),
         id: descriptor.Id,
         version: descriptor.Version,
         level: descriptor.Level,
+        task: descriptor.Task,
         opcode: descriptor.Opcode,
         keyword: format!("0x{:x}", descriptor.Keyword),
         activity: (activity != Guid::default()).then(|| activity.to_string()),

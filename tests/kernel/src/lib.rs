@@ -112,7 +112,9 @@ pub use crate::{
             error::ControlError,
             filters::{EventFilters, EventIdFilter, EventNameFilter, FilterData},
             session::{
-                config::{Output, RealTime, SessionConfig, SessionReport, SessionStatistics},
+                config::{
+                    Output, RealTime, Sequence, SessionConfig, SessionReport, SessionStatistics,
+                },
                 realtime::RT_LOST_EVENT,
             },
             state::Target,

@@ -153,9 +153,9 @@ fn errors_are_sentences() {
             "line 2: the device is not open",
         ),
         (
-            "add-device\nopen\nread 1\nexpect 0xC0000001",
+            "add-device\nopen\nread 1\nexpect 0xC0001234",
             &enable,
-            "line 4: expected 0xC0000001",
+            "line 4: expected 0xC0001234",
         ),
         ("", &["--only"], "no provider is enabled"),
         (
@@ -278,6 +278,7 @@ fn a_driver_that_ends_its_process_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let run = |service: &str, arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .env("WDK_ETW_SYSTEM_CALLS", "made")
             .arg("run")
             .arg(common::probe())
             .args(["--service", service, "--etl"])
@@ -335,6 +336,7 @@ fn a_driver_that_ends_its_process_is_reported() {
 /// Starts `testkernel run` with the probe driver as a service.
 fn start_probe(folder: &Path, service: &str, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .env("WDK_ETW_SYSTEM_CALLS", "made")
         .arg("run")
         .arg(common::probe())
         .args(["--service", service, "--etl"])
@@ -516,6 +518,7 @@ fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
     fs::copy(common::probe(), &image).unwrap();
     fs::write(image.with_extension("pdb"), pdb).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .env("WDK_ETW_SYSTEM_CALLS", "made")
         .arg("run")
         .arg(&image)
         .args(["--service", service, "--etl"])

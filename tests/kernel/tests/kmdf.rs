@@ -51,6 +51,7 @@ fn requests_are_retrieved_by_file() {
     assert_eq!(status_of(others), NtStatus::SUCCESS);
     let no_more = NtStatus::NO_MORE_ENTRIES.0.cast_unsigned();
     assert_eq!(numbers(&other, commands::RETRIEVE_OF_FILE), [no_more]);
+    other.close().unwrap();
     bench.leave();
 }
 
@@ -297,6 +298,7 @@ fn a_driver_must_not_delete_a_request() {
 fn a_request_that_is_never_completed_stops_the_removal() {
     let bench = Bench::new();
     let _write = bench.file.start_write(b"one").unwrap();
+    drop(bench.file);
     let Err(KernelError::BugCheck(bugcheck)) = bench.device.remove() else {
         panic!("the kernel did not bugcheck");
     };
@@ -304,6 +306,56 @@ fn a_request_that_is_never_completed_stops_the_removal() {
         &bugcheck,
         &["was removed", "a write of 3 bytes", "neither completed"],
     );
+}
+
+// No request of a process takes away what another process uses.
+#[test]
+fn a_device_with_an_open_file_is_not_removed_in_an_orderly_way() {
+    let bench = Bench::new();
+    let Err(KernelError::Vetoed(why)) = bench.device.remove() else {
+        panic!("the device was removed");
+    };
+    assert!(why.contains("a file is open on it"), "{why}");
+    // The device works as before.
+    bench.assert_news(&[]);
+    bench.command(commands::WORK);
+    bench.leave();
+}
+
+#[test]
+fn a_file_that_nobody_closes_is_closed_before_its_device_is_removed() {
+    let bench = Bench::new();
+    drop(bench.file);
+    bench.device.remove().unwrap();
+    let closed = lines(&bench.kernel);
+    let at = |what: &str| closed.iter().position(|line| line.contains(what));
+    let (cleanup, close, exit) = (at("file_cleanup"), at("file_close"), at("d0_exit to"));
+    assert!(
+        cleanup.is_some() && cleanup < close && close < exit,
+        "{closed:#?}"
+    );
+    bench.driver.unload().unwrap();
+}
+
+// What a test does with a file that is gone is no fault of the driver.
+#[test]
+fn a_file_that_is_gone_with_its_device_fails_its_requests() {
+    let Bench {
+        kernel,
+        driver,
+        device,
+        file,
+        ..
+    } = Bench::new();
+    driver.unload().unwrap();
+    let Err(KernelError::Status { status, .. }) = file.read(1) else {
+        panic!("the file is still there");
+    };
+    assert_eq!(status, NtStatus::NO_SUCH_DEVICE);
+    file.close().unwrap();
+    assert_eq!(device.sddl().unwrap(), None);
+    device.remove().unwrap();
+    assert_eq!(kernel.warnings(), []);
 }
 
 #[test]
@@ -609,6 +661,7 @@ fn closing_a_file_cancels_its_waiting_requests() {
     );
     assert_eq!(status_of(read), NtStatus::CANCELLED);
     assert!(is_pending(&others));
+    other.close().unwrap();
     bench.device.remove().unwrap();
     bench.driver.unload().unwrap();
 }
@@ -636,6 +689,8 @@ fn files_have_names_and_a_device() {
             ..
         })
     ));
+    named.close().unwrap();
+    linked.close().unwrap();
     bench.leave();
 }
 

@@ -104,6 +104,18 @@ fn registering_at_dispatch_level_is_a_bugcheck() {
 }
 
 #[test]
+fn a_deleted_object_is_named_as_such() {
+    assert_says(
+        &stops("deleted-object").message,
+        &[
+            "WdfSpinLockAcquire",
+            "is the handle of an object that was deleted",
+            "expected a WDFSPINLOCK",
+        ],
+    );
+}
+
+#[test]
 fn a_double_free_is_a_bugcheck() {
     let bugcheck = stops("freed-twice");
     assert_eq!(bugcheck.code, 0xC2);

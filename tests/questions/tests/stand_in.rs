@@ -13,9 +13,6 @@ use etw_testkernel::{
     GroupDenial, ImplicitActivity, KernelConfig, NtStatus, PagedSession, UnspecifiedBehaviour,
 };
 
-/// `STATUS_UNSUCCESSFUL`.
-const UNSUCCESSFUL: NtStatus = NtStatus(0xC000_0001_u32.cast_signed());
-
 /// The questions that the stand-in kernel cannot be asked, and why.
 const NOT_ASKED: [(&str, &str); 1] = [(
     "activity-system-thread",
@@ -160,7 +157,7 @@ fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
     add("paged_session", &|one| {
         one.paged_session = PagedSession::CannotEnable;
     });
-    for status in [UNSUCCESSFUL, NtStatus::NOT_SUPPORTED] {
+    for status in [NtStatus::SUCCESS, NtStatus::NOT_SUPPORTED] {
         add("activity_without_teb", &|one| {
             one.activity_without_teb = status;
         });
@@ -206,7 +203,7 @@ fn every_setting_is_found_from_the_answers_that_it_gives() {
 fn a_thread_without_a_teb_is_refused_and_a_programs_thread_is_not() {
     let answers = answers_of(KernelConfig {
         unspecified_behaviour: UnspecifiedBehaviour {
-            activity_without_teb: UNSUCCESSFUL,
+            activity_without_teb: NtStatus::UNSUCCESSFUL,
             ..UnspecifiedBehaviour::default()
         },
         ..KernelConfig::default()

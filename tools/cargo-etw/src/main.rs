@@ -7,6 +7,8 @@ mod at_hand;
 mod build;
 mod completions;
 mod configuration;
+#[cfg(unix)]
+mod decoded;
 mod doctor;
 mod inf;
 mod manifest;

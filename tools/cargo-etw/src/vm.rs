@@ -18,11 +18,13 @@ use etw_vm::{
     install::{self, Installation},
     kit::{self, Contents, Package},
     qemu::{self, Accelerator, Settings},
+    report::Report,
     run::{self, Run},
 };
 
 use crate::{
     at_hand,
+    decoded::{Traces, with_extension},
     inf::{hardware_ids, services},
     options::{flag, optional, path, required, several, text},
 };
@@ -171,8 +173,10 @@ fn machine(command: Command) -> Command {
             text(
                 "accelerator",
                 "NAME",
-                "How processors run; auto is the first that runs a guest here",
+                "How processors run; auto is the first that runs a guest here. May be given several \
+                 times: the next one is used if no installation starts with the one before",
             )
+            .action(ArgAction::Append)
             .default_value("auto")
             .value_parser(["auto", "kvm-hyperv", "kvm", "tcg"]),
         )
@@ -236,19 +240,13 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         // A stage without a script is told now, not after an hour of installation.
         contents.files(&plan, 1)?;
     }
-    let accelerator = match required::<String>(matches, "accelerator")?.as_str() {
-        "auto" => accelerator::find(&program)?,
-        name => Accelerator::ALL
-            .into_iter()
-            .find(|one| one.name() == name)
-            .with_context(|| format!("no accelerator is called {name}"))?,
-    };
+    let (accelerator, alternatives) = accelerators(matches, &program)?;
     tell(&format!(
         "Using {} ({})",
         program.display(),
         accelerator.name()
     ));
-    let settings = Settings {
+    let mut settings = Settings {
         program,
         accelerator,
         processors: required(matches, "processors")?,
@@ -277,10 +275,19 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         },
         disk: u64::from(required::<u32>(matches, "disk")?) * GIB,
         settings: settings.clone(),
+        alternatives: alternatives.clone(),
         silence,
         total,
     };
     let base = installation.base(&tell)?;
+    if let Some(installed) = base.accelerator.filter(|one| alternatives.contains(one)) {
+        // Those before it started nothing.
+        tell(&format!(
+            "Using {}, as the installation did",
+            installed.name()
+        ));
+        settings.accelerator = installed;
+    }
     tell(&format!(
         "Base image: {} ({})",
         base.image.display(),
@@ -295,6 +302,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let out: PathBuf = required(matches, "out")?;
+    let decoded = Traces::of(&contents);
     let run = Run {
         settings,
         plan,
@@ -305,10 +313,27 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         silence,
         total,
     };
-    let report = run.run(&base, &tell)?;
+    let examine = |out: &Path, report: &mut Report| decoded.examine(out, report);
+    let report = run.run(&base, &examine, &tell)?;
     print!("{}", report.table());
     println!("results: {}", out.display());
     Ok(ExitCode::from(report.exit_code()))
+}
+
+/// Returns the accelerator to use, and those to try if nothing starts with it.
+fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Vec<Accelerator>)> {
+    let names: Vec<String> = several(matches, "accelerator");
+    if names.is_empty() || names.iter().any(|name| name == "auto") {
+        let found = accelerator::find(program)?;
+        let after = Accelerator::ALL.into_iter().skip_while(|one| *one != found);
+        return Ok((found, after.skip(1).collect()));
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        let one = Accelerator::ALL.into_iter().find(|one| one.name() == name);
+        chosen.push(one.with_context(|| format!("no accelerator is called {name}"))?);
+    }
+    Ok((chosen.remove(0), chosen))
 }
 
 /// Returns the folder of base images in the user's cache.
@@ -400,26 +425,6 @@ fn name(path: &Path) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned()
-}
-
-/// Returns the files of a folder that have an extension.
-fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let path = entry
-            .with_context(|| format!("cannot read {}", folder.display()))?
-            .path();
-        if path
-            .extension()
-            .is_some_and(|one| one.eq_ignore_ascii_case(extension))
-        {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 /// Returns the one file of a package that has an extension.

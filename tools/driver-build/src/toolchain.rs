@@ -505,6 +505,12 @@ impl Toolchain {
         self
     }
 
+    /// Returns the linker, which takes `-flavor link` and then the options of Microsoft's.
+    #[must_use]
+    pub fn linker(&self) -> &Path {
+        &self.linker
+    }
+
     /// Returns the machine that the toolchain builds for.
     #[must_use]
     pub const fn machine(&self) -> Machine {

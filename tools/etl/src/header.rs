@@ -17,6 +17,10 @@ pub mod log_file_mode {
     pub const REAL_TIME: u32 = 0x100;
     /// Buffers are kept in memory until a flush is requested.
     pub const BUFFERING: u32 = 0x400;
+    /// The messages of all sessions with this bit share a sequence of numbers.
+    pub const USE_GLOBAL_SEQUENCE: u32 = 0x4000;
+    /// The session numbers its messages.
+    pub const USE_LOCAL_SEQUENCE: u32 = 0x8000;
     /// Buffers are compressed on disk.
     pub const COMPRESSED: u32 = 0x0400_0000;
     /// Failures of this session do not affect others.

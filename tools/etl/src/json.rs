@@ -492,6 +492,8 @@ struct EndLine<'a> {
     events: u64,
     selected: u64,
     with_problems: u64,
+    /// The WPP messages that no loaded format describes.
+    without_format: u64,
     late: u64,
     skipped: Skipped<'a>,
     /// The stacks that other events have got, and those that stay events of their own.
@@ -511,6 +513,7 @@ impl<'a> EndLine<'a> {
             events: summary.decoded,
             selected: summary.selected,
             with_problems: summary.with_problems,
+            without_format: summary.without_format,
             late: summary.late,
             skipped: Skipped(&summary.skipped),
             stacks_joined: summary.stacks.joined,

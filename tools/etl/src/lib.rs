@@ -18,6 +18,7 @@
 //!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
+//! - [`compare`]: comparison with what other decoders say about a trace.
 //! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
@@ -26,6 +27,7 @@
 
 pub mod analysis;
 pub mod chrome;
+pub mod compare;
 pub mod compression;
 pub mod csv;
 mod cursor;
@@ -56,6 +58,7 @@ pub mod write;
 
 pub use decode::catalog::{self, Catalog};
 pub use decode::schemas;
+pub use decode::wpp;
 pub use decode::{Decoded, decode};
 pub use etw_wire::Guid;
 pub use header::LogFileHeader;

@@ -9,6 +9,7 @@ use clap::builder::EnumValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::catalog::LoadError;
+use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
 use etl_file::merge::{self, MergeError};
 use etl_file::read::{Damages, EventRef, ReadError};
@@ -17,6 +18,7 @@ use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Additions, Contents, Events, Summary};
 use etl_file::symbols::{self, SymbolError, Symbols};
+use etl_file::wpp::FormatsError;
 use etl_file::{
     Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, table,
 };
@@ -28,6 +30,7 @@ fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
+        .subcommand(compare_command())
         .subcommand(dump_command())
         .subcommand(merge_command())
         .subcommand(report_command())
@@ -75,7 +78,22 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
     }
+    for formats in arguments.get_many::<PathBuf>("tmf").unwrap_or_default() {
+        for skipped in catalog.load_formats(formats)? {
+            warn(&skipped);
+        }
+    }
     Ok(catalog)
+}
+
+/// Returns the option for the formats of WPP messages.
+fn tmf() -> Arg {
+    Arg::new("tmf")
+        .long("tmf")
+        .value_name("FOLDER|FILE")
+        .help("Show WPP messages by this TMF file, or by those in this folder; can be repeated")
+        .action(ArgAction::Append)
+        .value_parser(value_parser!(PathBuf))
 }
 
 /// Opens a file, and completes a catalog with the schemas that it contains; what was loaded is
@@ -133,12 +151,13 @@ fn functions() -> [Arg; 2] {
         file(
             "pdb",
             "FILE",
-            "Show the functions of stack frames from this PDB; can be repeated",
+            "Show the functions of stack frames, and WPP messages, from this PDB; can be repeated",
         ),
         file(
             "symbols",
             "FOLDER",
-            "Show the functions of stack frames from the PDBs in this folder; can be repeated",
+            "Show the functions of stack frames, and WPP messages, from the PDBs in this folder; can be \
+             repeated",
         ),
     ]
 }
@@ -211,6 +230,7 @@ fn report_command() -> Command {
         .arg(files())
         .arg(man())
         .arg(image())
+        .arg(tmf())
         .args(functions())
         .arg(
             Arg::new("limit")
@@ -232,8 +252,56 @@ fn stats_command() -> Command {
         .arg(file())
         .arg(man())
         .arg(image())
+        .arg(tmf())
         .arg(names())
         .args(functions())
+}
+
+fn compare_command() -> Command {
+    Command::new("compare")
+        .about("Compare the decoded events of a file with what other decoders say about it")
+        .long_about(
+            "Compare the decoded events of a file with what other decoders say about it: the XML of \
+             tracerpt, the events of Get-WinEvent in JSON with the XML of each, or the JSON lines of \
+             TDH that the sample driver's client writes.\n\n\
+             Kernel events, classic events and WPP messages are not compared. The exit code is 0 if \
+             all properties and fields of all events are equal, 1 if not, if nothing was compared or \
+             if the file is damaged, and 2 if a file cannot be read.",
+        )
+        .arg(file())
+        .arg(
+            Arg::new("others")
+                .value_name("OTHER")
+                .help("The files of other decoders")
+                .required(true)
+                .num_args(1..)
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("json")
+                .long("json")
+                .help("Print the result as JSON")
+                .action(ArgAction::SetTrue),
+        )
+        .arg(
+            Arg::new("limit")
+                .long("limit")
+                .value_name("DIFFERENCES")
+                .help("List at most this many differences of each file")
+                .default_value("100")
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(man())
+        .arg(image())
+        .arg(names())
+        .args(functions())
+        .arg(
+            Arg::new("provider")
+                .long("provider")
+                .value_name("NAME|GUID")
+                .help("Compare only events of this provider; can be repeated")
+                .action(ArgAction::Append),
+        )
 }
 
 fn dump_command() -> Command {
@@ -269,6 +337,7 @@ fn dump_command() -> Command {
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(man())
         .arg(image())
+        .arg(tmf())
         .arg(names())
         .args(functions())
         .arg(several(
@@ -371,6 +440,8 @@ enum Failure {
     #[error(transparent)]
     Image(#[from] ImageError),
     #[error(transparent)]
+    Formats(#[from] FormatsError),
+    #[error(transparent)]
     Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]
     Columns {
@@ -383,6 +454,10 @@ enum Failure {
     Write { file: PathBuf, source: io::Error },
     #[error(transparent)]
     Report(#[from] report::SourceError),
+    #[error(transparent)]
+    Other(#[from] OtherError),
+    #[error("cannot compare {}: {source}", file.display())]
+    Compare { file: PathBuf, source: OursError },
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error(
@@ -395,6 +470,11 @@ enum Failure {
 fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
+        // Like other commands that compare: 1 is a difference, 2 is trouble.
+        Some(("compare", arguments)) => compare(arguments).or_else(|failure| {
+            complain(&failure);
+            Ok(ExitCode::from(2))
+        }),
         Some(("dump", arguments)) => dump(arguments),
         Some(("merge", arguments)) => merge(arguments),
         Some(("report", arguments)) => report(arguments),
@@ -432,6 +512,7 @@ impl Input {
             names: arguments.get_flag("names"),
             symbols: symbols(arguments)?,
         };
+        catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
         Ok(Self {
@@ -491,6 +572,46 @@ fn selection(arguments: &ArgMatches) -> Selection {
         keyword: arguments.get_one("keyword").copied(),
         activity: arguments.get_one("activity").copied(),
     }
+}
+
+/// Compares the events of a trace with the files of other decoders.
+fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
+    let mut input = Input::open(arguments)?;
+    let providers = arguments.get_many("provider").unwrap_or_default();
+    let selection = Selection {
+        providers: providers.cloned().collect(),
+        ..Selection::default()
+    };
+    let limit = *required::<usize>(arguments, "limit")?;
+    let mut ours = Ours::default();
+    let path = input.path.clone();
+    let summary = input.events(&selection, |_, decoded| {
+        ours.add(decoded).map_err(|source| Failure::Compare {
+            file: path.clone(),
+            source,
+        })
+    })?;
+    let mut results = Vec::new();
+    for path in arguments.get_many::<PathBuf>("others").unwrap_or_default() {
+        let mut other = Other::open(path)?;
+        other.select(&selection.providers, &ours);
+        let result = Comparison::new(&ours, &other, limit);
+        results.push((path.display().to_string(), other, result));
+    }
+    let name = input.path.display().to_string();
+    let mut out = io::stdout().lock();
+    if arguments.get_flag("json") {
+        writeln!(out, "{:#}", compare::to_json(&name, &ours, &results))?;
+    } else {
+        write!(out, "{}", compare::render(&name, &ours, &results))?;
+    }
+    out.flush()?;
+    let code = input.finish(&summary.damages);
+    Ok(if results.iter().all(|(.., result)| result.agrees()) {
+        code
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -613,7 +734,9 @@ fn timeline(
     ] {
         writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
     }
+    tell_without_format(&input.path, &summary);
     for (what, count) in [
+        ("without_format", summary.without_format),
         ("stacks_joined", summary.stacks.joined),
         ("stacks_unmatched", summary.stacks.unmatched),
         ("unnamed", summary.dropped),
@@ -646,6 +769,17 @@ fn tell_stacks(file: &Path, summary: &Summary) {
     }
 }
 
+/// Prints the number of WPP messages that no format describes.
+fn tell_without_format(file: &Path, summary: &Summary) {
+    if summary.without_format != 0 {
+        complain(&format_args!(
+            "{}: no loaded TMF file or PDB describes {} WPP messages; name one with --tmf or --pdb",
+            file.display(),
+            summary.without_format
+        ));
+    }
+}
+
 /// Prints what an output does not contain, if the output itself has no place for it.
 fn tell_skipped(file: &Path, summary: &Summary) {
     for (kind, count) in summary.skipped.iter() {
@@ -658,6 +792,7 @@ fn tell_skipped(file: &Path, summary: &Summary) {
         ));
     }
     tell_stacks(file, summary);
+    tell_without_format(file, summary);
     if summary.late != 0 {
         complain(&format_args!(
             "{}: {} records are out of order",
@@ -792,8 +927,9 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
-    let loaded = catalog(arguments)?;
+    let mut loaded = catalog(arguments)?;
     let symbols = symbols(arguments)?;
+    loaded.add_formats(symbols.formats());
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {

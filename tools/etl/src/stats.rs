@@ -40,6 +40,8 @@ pub struct Stats {
     unknown: u64,
     /// The events of all forms that cannot be decoded completely, with those that nothing describes.
     with_problems: u64,
+    /// The WPP messages that no loaded format describes.
+    without_format: u64,
     skipped: RecordCounts,
     late: u64,
     damaged: u64,
@@ -165,6 +167,9 @@ impl Stats {
             count.events += 1;
             count.bytes += size;
         } else if let Some(found) = kernel::decode_record(record) {
+            let found = found.described_by(decoder.catalog().formats());
+            let without_format = found.problems.contains(&Problem::NoFormat);
+            self.without_format += u64::from(without_format);
             self.unknown += u64::from(found.problems.contains(&Problem::NoSchema));
             self.with_problems += u64::from(!found.problems.is_empty());
             // Kinds of events have the numbers of the decoder, which do not reach this far.
@@ -278,6 +283,13 @@ impl Stats {
                 text,
                 "Not decoded: {} events with data that no loaded manifest or image describes",
                 self.unknown
+            );
+        }
+        if self.without_format != 0 {
+            let _infallible = writeln!(
+                text,
+                "Without format: {} WPP messages that no loaded TMF file or PDB describes",
+                self.without_format
             );
         }
         if self.with_problems != 0 {

@@ -9,7 +9,7 @@ use std::io::{Read, Seek};
 
 use crate::analysis::{Enricher, FirstPass};
 use crate::catalog::Catalog;
-use crate::decode::{Decoded, Decoder};
+use crate::decode::{Decoded, Decoder, Problem};
 use crate::kernel;
 use crate::read::{Damages, EventRef, Other, ReadError, RecordBuf, RecordRef, Records, TraceFile};
 use crate::record::EventDescriptor;
@@ -30,6 +30,7 @@ pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Optio
         Some(kernel::or_by_class(own, &event, record.clock()))
     } else {
         let found = kernel::decode_record(record)?;
+        let found = found.described_by(decoder.catalog().formats());
         Some(found.into_decoded(record.clock(), record.processor, record.timestamp))
     }
 }
@@ -171,6 +172,8 @@ pub struct Summary {
     pub selected: u64,
     /// The selected records with problems: with parts that could not be decoded.
     pub with_problems: u64,
+    /// The selected WPP messages that no loaded format describes.
+    pub without_format: u64,
     /// The records that were not decoded.
     pub skipped: RecordCounts,
     /// The records that came after a later one; see [`Records`].
@@ -181,6 +184,15 @@ pub struct Summary {
     pub stacks: StackCounts,
     /// The entries for names and stacks that did not fit in memory.
     pub dropped: u64,
+}
+
+impl Summary {
+    /// Counts a selected event.
+    fn count(&mut self, decoded: &Decoded) {
+        self.selected += 1;
+        self.with_problems += u64::from(!decoded.problems.is_empty());
+        self.without_format += u64::from(decoded.problems.contains(&Problem::NoFormat));
+    }
 }
 
 /// What is added to events besides their own fields. Stacks are joined with their events in any
@@ -269,8 +281,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
             };
             self.summary.decoded += 1;
             if self.selection.wants(&decoded) {
-                self.summary.selected += 1;
-                self.summary.with_problems += u64::from(!decoded.problems.is_empty());
+                self.summary.count(&decoded);
                 found = Some(decoded);
             }
         }
@@ -307,8 +318,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
                 break (record, decoded);
             }
         };
-        self.summary.selected += 1;
-        self.summary.with_problems += u64::from(!decoded.problems.is_empty());
+        self.summary.count(&decoded);
         let record = self.held.insert(record);
         Ok(Some((record.get(), decoded)))
     }

@@ -21,9 +21,14 @@ use std::thread;
 use std::time::Duration;
 
 use etw_wire::Guid;
-use pdb_addr2line::pdb::PDB;
+use pdb_addr2line::pdb::{self, FallibleIterator, PDB, SymbolData};
 use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
 use serde::{Deserialize, Serialize};
+
+use crate::decode::wpp::Formats;
+
+/// The kind of a PDB's symbols that are annotations.
+const S_ANNOTATION: u16 = 0x1019;
 
 /// The identity of the symbols of an image (`CodeView` record RSDS).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +75,8 @@ pub enum SymbolError {
 pub struct Symbols {
     by_id: HashMap<Guid, Arc<Pdb>>,
     by_name: HashMap<String, Arc<Pdb>>,
+    /// The formats of WPP messages in the annotations of all PDBs.
+    formats: Formats,
     reader: Option<Reader>,
 }
 
@@ -86,6 +93,8 @@ struct Pdb {
     ages: [u32; 2],
     /// Start, end and name, by start.
     functions: Vec<(u32, u32, Box<str>)>,
+    /// The strings of each annotation that is the format of a WPP message.
+    messages: Vec<Vec<Box<str>>>,
 }
 
 impl Symbols {
@@ -110,6 +119,13 @@ impl Symbols {
             arguments: arguments.into_iter().map(Into::into).collect(),
         });
         self
+    }
+
+    /// Returns the formats of WPP messages that the PDBs have as annotations. Malformed annotations
+    /// have none.
+    #[must_use]
+    pub const fn formats(&self) -> &Formats {
+        &self.formats
     }
 
     /// Returns true if there is no PDB.
@@ -180,6 +196,10 @@ impl Symbols {
         } else {
             parse(fs::read(path).map_err(failed)?).map_err(malformed)?
         };
+        for message in &pdb.messages {
+            // One message without a format is a message whose bytes are shown.
+            let _malformed = self.formats.add_annotation(message);
+        }
         let pdb = Arc::new(pdb);
         self.by_id
             .insert(Guid::from_bytes(pdb.guid), Arc::clone(&pdb));
@@ -204,6 +224,35 @@ impl Symbols {
         let (start, end, name) = pdb.functions.get(after.checked_sub(1)?)?;
         (offset < *end).then(|| format!("{name}+{:#x}", offset - start))
     }
+}
+
+/// Returns the formats of WPP messages that a PDB has as annotations. The PDB is read in this process,
+/// which a damaged one can end if panics abort it.
+///
+/// # Errors
+/// Returns [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
+    let bytes = fs::read(path).map_err(|source| SymbolError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let read = || {
+        let mut pdb = PDB::open(Cursor::new(bytes))?;
+        messages(&mut pdb)
+    };
+    let malformed = |reason| SymbolError::Malformed {
+        path: path.to_owned(),
+        reason,
+    };
+    let messages = catch_unwind(read)
+        .map_err(|_| malformed("the file is damaged".to_owned()))?
+        .map_err(|error| malformed(error.to_string()))?;
+    let mut formats = Formats::new();
+    for message in &messages {
+        // A message without a format is shown as its bytes.
+        let _malformed = formats.add_annotation(message);
+    }
+    Ok(formats)
 }
 
 /// Returns the name of a file without folders and extension, in lower case.
@@ -292,6 +341,7 @@ fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
     let age = pdb.debug_information()?.age().unwrap_or(information.age);
     let guid = information.guid.to_bytes_le();
     let ages = [information.age, age];
+    let messages = messages(&mut pdb)?;
     let data = ContextPdbData::try_from_pdb(pdb)?;
     let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
     let context = data.make_context_with_formatter_flags(flags)?;
@@ -309,5 +359,33 @@ fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
         guid,
         ages,
         functions,
+        messages,
     })
+}
+
+/// Returns the strings of the annotations that are formats of WPP messages.
+fn messages(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> Result<Vec<Vec<Box<str>>>, pdb::Error> {
+    let mut found = Vec::new();
+    let information = pdb.debug_information()?;
+    let mut modules = information.modules()?;
+    while let Some(module) = modules.next()? {
+        let Some(module) = pdb.module_info(&module)? else {
+            continue;
+        };
+        let mut symbols = module.symbols()?;
+        while let Some(symbol) = symbols.next()? {
+            if symbol.raw_kind() != S_ANNOTATION {
+                continue;
+            }
+            let SymbolData::Annotation(annotation) = symbol.parse()? else {
+                continue;
+            };
+            let is_message = annotation.strings.first();
+            if is_message.is_some_and(|first| first.as_bytes() == b"TMF:") {
+                let strings = annotation.strings.iter();
+                found.push(strings.map(|text| text.to_string().into()).collect());
+            }
+        }
+    }
+    Ok(found)
 }

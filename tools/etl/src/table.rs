@@ -133,6 +133,12 @@ impl<W: Write> Writer<W> {
                 summary.with_problems
             ));
         }
+        if summary.without_format != 0 {
+            lines.push(format!(
+                "Unread   {} shown WPP messages, which no loaded TMF file or PDB describes",
+                summary.without_format
+            ));
+        }
         for (kind, count) in summary.skipped.iter() {
             lines.push(format!(
                 "Skipped  {} {} records, {} bytes",

@@ -102,6 +102,12 @@ pub enum Error {
         /// The folder of the installation's logs.
         folder: PathBuf,
     },
+    /// Nothing started in the machine of an installation.
+    #[error("nothing started in the virtual machine in {} s", limit.as_secs())]
+    SaidNothing {
+        /// How long that was waited for.
+        limit: Duration,
+    },
     /// Another process uses the base image's folder.
     #[error("another process has been installing into {} for {} s; wait for it to end, or stop it", path.display(), waited.as_secs())]
     Busy {

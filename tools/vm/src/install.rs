@@ -16,7 +16,7 @@ use crate::{
     error::{Error, Result, file},
     interrupt, iso,
     protocol::Message,
-    qemu::{self, Display, Drive, Firmware, Machine, Settings},
+    qemu::{self, Accelerator, Display, Drive, Firmware, Machine, Settings},
     watch::{self, Ending, Limits, Observer, Seen},
 };
 
@@ -36,6 +36,9 @@ pub struct Installation {
     pub disk: u64,
     /// QEMU.
     pub settings: Settings,
+    /// The accelerators to try one after the other if nothing starts in the machine. Some hosts have
+    /// a KVM that runs a few instructions and no operating system.
+    pub alternatives: Vec<Accelerator>,
     /// How long the machine may be silent; the default depends on the accelerator.
     pub silence: Option<Duration>,
     /// How long the installation may take; the default depends on the accelerator.
@@ -53,6 +56,8 @@ pub struct Base {
     pub uefi: Option<(PathBuf, PathBuf)>,
     /// What the installed system called itself.
     pub system: String,
+    /// The accelerator with which it was installed.
+    pub accelerator: Option<Accelerator>,
 }
 
 impl Base {
@@ -98,13 +103,7 @@ impl Installation {
         if let Some(base) = self.installed(&folder)? {
             return Ok(base);
         }
-        tell(&format!(
-            "Installing {} ({}) into {}",
-            self.answer.windows.title(),
-            self.settings.accelerator.name(),
-            folder.display()
-        ));
-        let system = self.install(&folder, tell)?;
+        let (system, accelerator) = self.install_somehow(&folder, tell)?;
         let about = json!({
             "version": 1,
             "image": self.iso.display().to_string(),
@@ -113,6 +112,7 @@ impl Installation {
             "windows": self.answer.windows.name(),
             "index": self.answer.index,
             "system": system,
+            "accelerator": accelerator.name(),
         });
         let path = folder.join("base.json");
         fs::write(&path, format!("{about:#}\n")).map_err(file("write", &path))?;
@@ -143,18 +143,58 @@ impl Installation {
             image,
             uefi,
             system: about["system"].as_str().unwrap_or_default().to_owned(),
+            accelerator: Accelerator::ALL
+                .into_iter()
+                .find(|one| about["accelerator"] == one.name()),
         }))
     }
 
-    /// Installs, and returns what the system called itself.
-    fn install(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
+    /// Installs with the first accelerator with which something starts, and returns what the system
+    /// called itself.
+    fn install_somehow(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<(String, Accelerator)> {
+        let mut settings = self.settings.clone();
+        let mut alternatives = self.alternatives.iter();
+        loop {
+            let accelerator = settings.accelerator;
+            let next = alternatives.next();
+            tell(&format!(
+                "Installing {} ({}) into {}",
+                self.answer.windows.title(),
+                accelerator.name(),
+                folder.display()
+            ));
+            let installed = self.install(&settings, next.is_some(), folder, tell);
+            match (installed, next) {
+                (Err(Error::SaidNothing { limit }), Some(next)) => {
+                    tell(&format!(
+                        "Nothing started with {} in {} s; trying {}",
+                        accelerator.name(),
+                        limit.as_secs(),
+                        next.name()
+                    ));
+                    settings.accelerator = *next;
+                }
+                (installed, _) => return Ok((installed?, accelerator)),
+            }
+        }
+    }
+
+    /// Installs, and returns what the system called itself. `can_give_up` says that something must
+    /// start soon.
+    fn install(
+        &self,
+        settings: &Settings,
+        can_give_up: bool,
+        folder: &Path,
+        tell: &dyn Fn(&str),
+    ) -> Result<String> {
         let path = |name: &str| folder.join(name);
         let (image, cd) = (path("installing.qcow2"), path("answer.iso"));
         for left in ["installing.qcow2", "base.json", "base.qcow2"] {
             // Of an installation that was interrupted.
             let _ = fs::remove_file(path(left));
         }
-        qemu::create_image(&self.settings.program, &image, self.disk)?;
+        qemu::create_image(&settings.program, &image, self.disk)?;
         iso::write(&cd, "ANSWER", &self.answer.files()?)?;
         let firmware = if self.answer.is_uefi {
             let (code, variables) = qemu::find_uefi()?;
@@ -170,7 +210,7 @@ impl Installation {
         };
         let source = self.iso.canonicalize().map_err(file("find", &self.iso))?;
         let machine = Machine {
-            settings: self.settings.clone(),
+            settings: settings.clone(),
             firmware,
             // The firmware tries the empty disk first, then the CD; Setup calls the disk 0.
             drives: vec![
@@ -180,10 +220,12 @@ impl Installation {
             ],
             display: Display::None,
         };
-        let slow = self.settings.accelerator.slowness();
+        let slow = settings.accelerator.slowness();
         let minutes = |count: u64| Duration::from_secs(count * 60);
         let limits = Limits {
             silence: self.silence.unwrap_or_else(|| minutes(15) * slow),
+            // Windows PE reports in a minute or two.
+            first_message: can_give_up.then(|| self.silence.unwrap_or_else(|| minutes(10) * slow)),
             total: self.total.unwrap_or_else(|| minutes(150) * slow),
             after_interrupt: self.silence.unwrap_or_else(|| minutes(3)),
             restarts: RESTARTS,
@@ -209,6 +251,9 @@ impl Installation {
         };
         if let Some(error) = steps.errors.first() {
             return Err(failed(format!("Windows reported: {error}")));
+        }
+        if let Ending::SaidNothing { limit } = ending {
+            return Err(Error::SaidNothing { limit });
         }
         let Some(system) = steps.system else {
             return Err(failed(ending.to_string()));

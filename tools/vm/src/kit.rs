@@ -40,12 +40,14 @@ pub const PLAIN: &str = "plain";
 pub const VERIFIER: &str = "verifier";
 
 /// The stages of both legs, their minutes, and whether they are risky.
-const STAGES: [(&str, &str, u32, bool); 13] = [
+const STAGES: [(&str, &str, u32, bool); 15] = [
     (PLAIN, "machine", 10, false),
     (PLAIN, "install", 15, true),
     (PLAIN, "probe", 20, true),
     (PLAIN, "scenarios", 30, true),
     (PLAIN, "recipes", 60, true),
+    (PLAIN, "boot", 10, true),
+    (PLAIN, "booted", 20, true),
     (PLAIN, "decode", 20, false),
     (PLAIN, "uninstall", 15, true),
     (VERIFIER, "verifier", 10, false),
@@ -57,7 +59,7 @@ const STAGES: [(&str, &str, u32, bool); 13] = [
 ];
 
 /// The stages that need the driver, which the stage `install` installs.
-const NEED_DRIVER: [&str; 4] = ["probe", "scenarios", "recipes", "decode"];
+const NEED_DRIVER: [&str; 6] = ["probe", "scenarios", "recipes", "boot", "booted", "decode"];
 
 /// Returns the names of all stages.
 #[must_use]

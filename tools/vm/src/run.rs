@@ -50,13 +50,19 @@ pub struct Run {
 }
 
 impl Run {
-    /// Runs the stages, and brings their results out.
+    /// Runs the stages, and brings their results out. `examine` completes the report by what it finds in
+    /// the folder of results.
     ///
     /// # Errors
     ///
     /// Fails if the machine cannot be made or started, or its results disk cannot be read. A stage
     /// that fails, and a machine that ends early, are in the report.
-    pub fn run(&self, base: &Base, tell: &dyn Fn(&str)) -> Result<Report> {
+    pub fn run(
+        &self,
+        base: &Base,
+        examine: &dyn Fn(&Path, &mut Report),
+        tell: &dyn Fn(&str),
+    ) -> Result<Report> {
         prepare(&self.out)?;
         let factor = self.settings.accelerator.slowness();
         let files = self.contents.files(&self.plan, factor)?;
@@ -78,6 +84,7 @@ impl Run {
         let limits = Limits {
             // Windows takes minutes to start, and says nothing before its agent runs.
             silence: self.silence.unwrap_or_else(|| minutes(6) * slow),
+            first_message: None,
             total: self
                 .total
                 .unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
@@ -101,6 +108,7 @@ impl Run {
             // The guest may have been ended while it wrote; what it said is still known.
             Err(error) => report.notes.push(error.to_string()),
         }
+        examine(&self.out, &mut report);
         let path = self.out.join(REPORT);
         fs::write(&path, format!("{:#}\n", report.to_json())).map_err(file("write", &path))?;
         if self.keep {
@@ -462,6 +470,10 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
     };
     let reason = result["reason"].as_str().map(str::to_owned);
     match (result["status"].as_str(), code) {
+        (Some("passed" | "skipped"), 0 | RESTART) if stage.is_full => failed(
+            "what the stage left may be incomplete, though it passed; `--results` makes the disk larger"
+                .to_owned(),
+        ),
         (Some("passed"), 0 | RESTART) => (Outcome::Passed, reason),
         (Some("skipped"), 0 | RESTART) => (Outcome::Skipped, reason),
         (Some("failed"), _) => failed(reason.unwrap_or_else(|| failed_checks(&result))),

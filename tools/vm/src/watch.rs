@@ -16,6 +16,8 @@ use crate::{bugcheck::Bugcheck, error::Result, interrupt, protocol::Message, qem
 pub struct Limits {
     /// Without a message.
     pub silence: Duration,
+    /// Without any message, if there is such a limit: nothing runs in the machine.
+    pub first_message: Option<Duration>,
     /// From its start to its end.
     pub total: Duration,
     /// From a non-maskable interrupt to the restart that it causes: a crash dump is written.
@@ -37,6 +39,11 @@ pub enum Ending {
     Hung {
         /// The length of the silence.
         silent: Duration,
+    },
+    /// It never said anything.
+    SaidNothing {
+        /// The limit.
+        limit: Duration,
     },
     /// The total time ran out.
     OutOfTime {
@@ -68,6 +75,11 @@ impl std::fmt::Display for Ending {
                 "the machine hung: it said nothing for {} s, and a non-maskable interrupt did not \
                  restart it",
                 silent.as_secs()
+            ),
+            Self::SaidNothing { limit } => write!(
+                out,
+                "nothing started in the machine in {} s",
+                limit.as_secs()
             ),
             Self::OutOfTime { limit } => write!(
                 out,
@@ -145,6 +157,7 @@ pub fn watch(
         restarts: 0,
         restarted: None,
         hangs: 0,
+        has_spoken: false,
         is_off: false,
         is_full: false,
     };
@@ -173,7 +186,10 @@ pub fn watch(
             let limit = limits.total;
             Some(Ending::OutOfTime { limit })
         } else {
-            None
+            limits
+                .first_message
+                .filter(|limit| !watched.has_spoken && now.duration_since(start) > *limit)
+                .map(|limit| Ending::SaidNothing { limit })
         };
         if let Some(ending) = ending {
             screenshot(&mut machine, screenshots, "end");
@@ -213,6 +229,7 @@ struct Watched {
     /// When it restarted last.
     restarted: Option<Instant>,
     hangs: u32,
+    has_spoken: bool,
     is_off: bool,
     is_full: bool,
 }
@@ -250,6 +267,7 @@ impl Watched {
             }
         }
         for one in &seen {
+            self.has_spoken |= matches!(one, Seen::Message(_));
             observer.see(one);
         }
         if !seen.is_empty() {

@@ -1,10 +1,14 @@
-//! Builds, lints and tests the client, a Windows program, without Windows.
+//! Builds, lints and tests the client, a Windows program, without Windows; builds `etl` for Windows.
 //!
 //! The target is that of Windows 7, whose programs also start in Debian's Wine. rustup has no
 //! standard library for it, so the library is built from source. On Windows, cargo builds
 //! the client's package directly.
 
-use std::{env, fs, iter, path::PathBuf, process::Command};
+use std::{
+    env, fs, iter,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result};
 
@@ -74,6 +78,10 @@ fn built_in() -> PathBuf {
     target().join("client-build")
 }
 
+/// The package of the program that reads traces, which the kit has as `tools/etl.exe`.
+const READER_PACKAGE: &str = "etl-file";
+const READER: &str = "etl";
+
 fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     let mut command = rust.cargo();
     if rust == Rust::Debian {
@@ -101,17 +109,34 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds the client and returns its .exe.
+/// Builds the client and `etl` for Windows, and returns the client's .exe. Both are built by one
+/// command, so that they share every dependency.
 pub fn build(rust: Rust) -> Result<PathBuf> {
-    run_quietly(&mut cargo(rust, "build")?)?;
-    let name = format!("{PACKAGE}.exe");
-    let from = built_in().join(TARGET).join("release").join(&name);
-    let folder = target().join("client");
-    let to = folder.join(name);
-    fs::create_dir_all(&folder)
-        .and_then(|()| fs::copy(&from, &to))
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    let mut command = cargo(rust, "build")?;
+    run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;
+    copy(READER, &reader())?;
+    let to = built(PACKAGE);
+    copy(PACKAGE, &to)?;
     Ok(to)
+}
+
+/// Returns the place of `etl.exe`, which [`build`] makes.
+pub fn reader() -> PathBuf {
+    built(READER)
+}
+
+fn built(name: &str) -> PathBuf {
+    target().join("client").join(format!("{name}.exe"))
+}
+
+/// Copies a built program.
+fn copy(name: &str, to: &Path) -> Result<()> {
+    let folder = built_in().join(TARGET).join("release");
+    let from = folder.join(format!("{name}.exe"));
+    fs::create_dir_all(to.parent().unwrap_or(to))
+        .and_then(|()| fs::copy(&from, to))
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
 }
 
 /// Lints the client.

@@ -7,7 +7,7 @@ use anyhow::{Result, bail, ensure};
 use driver_build::toolchain::{self, Machine, Rust, Toolchain};
 
 use crate::{
-    client, environment::ORACLES, guest, lint, package, packages, process::output_of,
+    c_drivers, client, environment::ORACLES, guest, lint, package, packages, process::output_of,
     progress::step,
 };
 
@@ -37,6 +37,11 @@ fn examine() -> Vec<Finding> {
             what: "cross toolchain",
             needed_by: "demo, build, test",
             found: Toolchain::find(Machine::X64).map(|toolchain| toolchain.describe()),
+        },
+        Finding {
+            what: "C compiler for drivers",
+            needed_by: "test",
+            found: c_drivers::compiler(),
         },
         Finding {
             what: "third-party decoders",
@@ -122,6 +127,7 @@ pub fn install() -> Result<Tools> {
     missing.extend(ORACLES.missing_packages());
     missing.extend(packages::BROWSER.missing());
     missing.extend(guest::missing_packages());
+    missing.extend(c_drivers::missing_package());
     failures.keep(packages::may_install(&missing));
     // Packages are installed only when all of them can be.
     failures.check()?;

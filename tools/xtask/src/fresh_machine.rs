@@ -131,6 +131,7 @@ const MACHINES: [Machine; 7] = [
             "osslsigncode",
             "wine64",
             "chromium",
+            "clang-19",
         ]),
         ..ORDINARY
     },
@@ -138,7 +139,13 @@ const MACHINES: [Machine; 7] = [
         name: "debian-12-no-apt",
         rustup: true,
         apt: false,
-        test: Expected::Refusal(&["no apt-get", "osslsigncode", "wine64", "chromium"]),
+        test: Expected::Refusal(&[
+            "no apt-get",
+            "osslsigncode",
+            "wine64",
+            "chromium",
+            "clang-19",
+        ]),
         ..ORDINARY
     },
 ];

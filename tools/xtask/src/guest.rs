@@ -69,6 +69,15 @@ pub fn version() -> Option<String> {
     Some(format!("{qemu}, {}", kernel.trim()))
 }
 
+/// Installs UEFI firmware for virtual machines, unless it is there.
+pub fn find_firmware() -> Result<()> {
+    const CODE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
+    if Path::new(CODE).exists() {
+        return Ok(());
+    }
+    packages::install(&["ovmf"])
+}
+
 /// The file with the names of the unpacked packages, which is written last.
 fn stamp() -> PathBuf {
     folder().join("packages.txt")

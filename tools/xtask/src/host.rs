@@ -18,13 +18,14 @@ enum Need {
 }
 
 /// Every command and its requirement.
-const CHORES: [(&str, Need); 22] = [
+const CHORES: [(&str, Need); 23] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
     ("client", Need::Programs("a cross compiler for Windows")),
     ("demo", Need::StandInKernel),
     ("doctor", Need::Nothing),
+    ("foreign", Need::StandInKernel),
     ("fresh-machine", Need::Programs("debootstrap and chroot")),
     ("fuzz", Need::StandInKernel),
     ("goldens", Need::Programs("a Python environment of Linux")),

@@ -1,7 +1,8 @@
 //! `cargo xtask kit`: makes the folder that a Windows machine runs the sample driver's stages from.
 //!
-//! The folder has the plan, the stages' scripts (`tests/windows`), the driver's packages, the client
-//! and the guides' recipes with the number of events that each must record.
+//! The folder has the plan, the stages' scripts (`tests/windows`), the driver's packages, the client,
+//! the program that reads traces, and the guides' recipes with the number of events that each must
+//! record.
 
 use std::{
     fs,
@@ -24,6 +25,9 @@ use crate::{
 
 /// The plan's file, at the root of the kit.
 const PLAN: &str = "wdk-etw-kit.json";
+
+/// The place of the program that reads traces, in the kit. The stage `decode` compares with it.
+const READER: &str = "tools/etl.exe";
 
 /// The stages: the leg, the name, the minutes that the stage may take, and whether it can crash
 /// Windows.
@@ -58,6 +62,8 @@ pub struct Contents {
     pub probe: Option<PathBuf>,
     /// The user-mode client.
     pub client: Option<PathBuf>,
+    /// The program that reads traces, built for Windows.
+    pub reader: Option<PathBuf>,
 }
 
 /// Runs `cargo xtask kit`.
@@ -82,6 +88,7 @@ pub fn check() -> Result<()> {
         wdk: None,
         probe: None,
         client: None,
+        reader: None,
     })
 }
 
@@ -148,6 +155,14 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         None => Value::Null,
     };
     let client = put_client(contents, &folder)?;
+    // `cargo xtask package` builds it with the client, for x64, which Windows on ARM64 also runs.
+    let reader = contents.reader.clone().or_else(|| {
+        let made = client::reader();
+        (contents.package.is_none() && made.exists()).then_some(made)
+    });
+    if let Some(reader) = reader {
+        write(&out.join(READER), &read(&reader)?)?;
+    }
     let scripts = root().join("tests/windows");
     for (_, stage, ..) in STAGES.into_iter().chain([("", "common", 0, false)]) {
         let script = format!("{stage}.ps1");
@@ -326,6 +341,8 @@ mod tests {
         ] {
             write(&package.join(name), data.as_bytes()).unwrap();
         }
+        let reader = folder.join("etl.exe");
+        write(&reader, b"etl").unwrap();
         Contents {
             out: folder.join("kit"),
             package: Some(package.clone()),
@@ -333,6 +350,7 @@ mod tests {
             wdk: None,
             probe: None,
             client: None,
+            reader: Some(reader),
         }
     }
 
@@ -360,7 +378,7 @@ mod tests {
             let script = contents.out.join(stage["script"].as_str().unwrap());
             assert!(script.is_file(), "{}", script.display());
         }
-        for file in ["stages/common.ps1", "package/etw_sample_driver.inf"] {
+        for file in ["stages/common.ps1", "package/etw_sample_driver.inf", READER] {
             assert!(contents.out.join(file).is_file(), "{file}");
         }
         assert!(contents.out.join("package-catalog-2").is_dir());

@@ -7,6 +7,7 @@
 mod api;
 mod bench;
 mod build;
+mod c_drivers;
 mod cargo_etw;
 mod citations;
 mod client;
@@ -14,6 +15,7 @@ mod deep;
 mod demo;
 mod doctor;
 mod environment;
+mod foreign;
 mod fresh_machine;
 mod fuzz;
 mod goldens;
@@ -103,6 +105,16 @@ fn kit_chore() -> Command {
             Arg::new("client")
                 .long("client")
                 .help("The user-mode client [default: that in the package]")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            Arg::new("etl")
+                .long("etl")
+                .help(
+                    "The program `etl` for Windows [default: that of `cargo xtask package`, if \
+                     `--package` is not given]",
+                )
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf)),
         )
@@ -254,6 +266,40 @@ fn package_chores(command: Command) -> Command {
         )
 }
 
+/// The command that runs drivers of other repositories.
+fn foreign_chore() -> Command {
+    let folder = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .help(help)
+            .value_name("FOLDER")
+            .value_parser(value_parser!(PathBuf))
+    };
+    Command::new("foreign")
+        .about("Build and run the drivers of Microsoft's repositories of samples")
+        .arg(
+            folder(
+                "from",
+                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples",
+            )
+            .required(true),
+        )
+        .arg(
+            folder(
+                "headers",
+                "A folder with the WDK's headers; may be given several times. Without one, drivers in C \
+                 are not tried",
+            )
+            .action(ArgAction::Append),
+        )
+        .arg(
+            Arg::new("only")
+                .long("only")
+                .help("Run the projects with this text in their path")
+                .value_name("TEXT"),
+        )
+}
+
 /// Adds the commands that try out the project as a new user would.
 fn new_user_chores(command: Command) -> Command {
     let command = command.subcommand(
@@ -337,6 +383,7 @@ fn command_line() -> Command {
                         .value_parser(value_parser!(PathBuf)),
                 ),
         )
+        .subcommand(foreign_chore())
         .subcommand(
             Command::new("test")
                 .about("Run every check that can run on this machine")
@@ -371,7 +418,7 @@ fn command_line() -> Command {
                 .arg(
                     Arg::new("package")
                         .long("package")
-                        .help("The driver's crate in this workspace")
+                        .help("The driver's crate in this workspace, or etw-c-driver")
                         .value_name("PACKAGE")
                         .default_value(sample::DRIVER.0),
                 )
@@ -412,6 +459,13 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
         "questions" => questions::run(&required::<PathBuf>(arguments, "out")?),
+        "foreign" => foreign::run(&foreign::Options {
+            from: required(arguments, "from")?,
+            headers: arguments
+                .get_many::<PathBuf>("headers")
+                .map_or_else(Vec::new, |all| all.cloned().collect()),
+            only: arguments.get_one::<String>("only").cloned(),
+        }),
         "test" => test::run(arguments.get_flag("deep")),
         "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(
@@ -441,6 +495,9 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 .with_context(|| {
                     format!("cannot build a driver for {machine}; supported: x64, arm64")
                 })?;
+            if package == c_drivers::PACKAGE {
+                return c_drivers::run();
+            }
             build::run(&package, profile, machine)
         }
         "api" => api::run(arguments.get_flag("check")),
@@ -462,6 +519,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 wdk: path("wdk"),
                 probe: path("probe"),
                 client: path("client"),
+                reader: path("etl"),
             })
         }
         "package" => package::run(),

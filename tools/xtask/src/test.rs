@@ -9,7 +9,7 @@ use driver_build::toolchain::Rust;
 use crate::{
     api, bench,
     build::{self, Profile, with_standin},
-    citations, client, deep,
+    c_drivers, citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
     fuzz, goldens, guest, kit, lint, lock_files, modules, oldest_rust,
@@ -30,7 +30,7 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 12] = [
+const DRIVERS: [((&str, &str), Profile); 13] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -40,6 +40,7 @@ const DRIVERS: [((&str, &str), Profile); 12] = [
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
     (build::SEVERAL, Profile::Release),
+    (build::WPP, Profile::Release),
     (build::QUESTIONS, Profile::Release),
     (build::MINIMAL, Profile::Release),
     (build::FACADES, Profile::Release),
@@ -82,6 +83,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::FILTER,
             build::INTERRUPT,
             build::SEVERAL,
+            build::WPP,
             build::QUESTIONS,
             build::MINIMAL,
             build::FACADES,
@@ -111,6 +113,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         let title = format!("Building {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&tools.x64, driver, profile))?;
     }
+    step("Building the driver in C", || c_drivers::build(&tools.x64))?;
     let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
     step(&title, || {
         build::build(&tools.arm64, sample::DRIVER, Profile::Release)
@@ -271,6 +274,10 @@ pub fn run(deep: bool) -> Result<()> {
         || test_beside(&tools),
     )?;
     if deep {
+        step(
+            "Finding UEFI firmware for virtual machines",
+            guest::find_firmware,
+        )?;
         step_with_output("Testing cargo etw vm with the stand-in guest", || {
             let arguments = ["--package", "cargo-etw", "--test", "vm", "--", "--ignored"];
             process::run(host_test(&arguments).arg(WHOLE))

@@ -6,11 +6,13 @@ use std::{
 };
 
 use etl_file::Trace;
+use etw_scenarios::Source;
 
 use crate::{
     arguments::{LiveSession, RecordOptions, TraceOptions},
-    consumer::Consumer,
+    consumer::{Consumer, Feed},
     error::Failure,
+    guid::from_windows,
     process,
     session::{Buffers, Counts, Delivery, OwnSession},
     tdh,
@@ -63,13 +65,23 @@ fn line(event: &tdh::Event) -> String {
     )
 }
 
-/// Shows events in real time.
+/// Shows events in real time, or those of a recorded file.
 pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
     if let Some(manifest) = &options.man {
         tdh::load_manifest(manifest)?;
     }
     let json = options.json;
-    let session = start(&options.live, Delivery::RealTime)?;
+    let (session, feed, only) = if let Some(file) = &options.file {
+        process::catch_interrupts()?;
+        let only = match options.live.source {
+            Source::Provider(provider) => Some(provider),
+            Source::Group(_) => None,
+        };
+        (None, Feed::File(file), only)
+    } else {
+        let session = start(&options.live, Delivery::RealTime)?;
+        (Some(session), Feed::Session(&options.live.session), None)
+    };
     let failed: Arc<Mutex<Option<io::Error>>> = Arc::default();
     let failure = Arc::clone(&failed);
     if !json {
@@ -78,7 +90,12 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
             "Time", "PID", "TID", "L", "Key", "Event"
         );
     }
-    let consumer = Consumer::attach(&options.live.session, move |record| {
+    let consumer = Consumer::attach(feed, move |record| {
+        // A file starts with an event that describes it.
+        let provider = from_windows(&record.EventHeader.ProviderId);
+        if only.is_some_and(|only| only != provider) {
+            return;
+        }
         let event = tdh::decode(record);
         let text = if json {
             serde_json::to_string(&event).unwrap_or_else(|error| error.to_string())
@@ -94,9 +111,9 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
     let is_over = || consumer.is_over() || failed.lock().is_ok_and(|failed| failed.is_some());
     process::wait(options.live.seconds, is_over);
     // The consumer still gets the events in the session's buffers before it ends.
-    let counts = session.stop()?;
+    let counts = session.map(OwnSession::stop).transpose()?;
     consumer.close()?;
-    warn_of_losses(counts);
+    counts.into_iter().for_each(warn_of_losses);
     let failed = failed.lock().ok().and_then(|mut failed| failed.take());
     failed.map_or(Ok(()), |error| Err(Failure::Output(error)))
 }

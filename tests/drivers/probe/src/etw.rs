@@ -661,6 +661,41 @@ fn takes_the_old_activity() {
     control(SET_ID, &raw mut none);
 }
 
+/// Writes events as the macros of TraceLoggingProvider.h do in a driver: without an activity id at any
+/// IRQL, and without a keyword or with level 0 unless the author gives them others.
+fn writes_as_tracelogging() {
+    let handle = register(Some(quiet));
+    set(handle, SET_TRAITS, &TRAITS);
+    let event = |level| EVENT_DESCRIPTOR {
+        Id: 0,
+        Channel: 11,
+        Level: level,
+        Keyword: 0,
+        ..EVENT
+    };
+    let rest = Rest {
+        activity: None,
+        ..Rest::with(handle)
+    };
+    for level in [5, 0] {
+        let write = || {
+            write_all(
+                &event(level),
+                &rest,
+                &[
+                    DataDescriptor::of(&TRAITS).of_kind(2),
+                    DataDescriptor::of(&METADATA).of_kind(1),
+                    DataDescriptor::of(&[1]),
+                ],
+            )
+        };
+        write();
+        at_dispatch(|| {
+            write();
+        });
+    }
+}
+
 /// A second provider, which shows how the driver reacts to notifications.
 static PROMPT: GUID = GUID {
     Data1: 0x5b9c_2f60,
@@ -782,6 +817,30 @@ const FAULTS: &[(&str, fn())] = &[
     ("v26", || keep_state(26)),
     ("keeps-state", || keep_state(0)),
     ("v50", || keep_state(50)),
+    ("tracelogging", writes_as_tracelogging),
+    ("global-channels", || {
+        let handle = register(Some(quiet));
+        for channel in 8..=10 {
+            let mut event = EVENT;
+            // mc.exe gives an event of a channel one of the high keyword bits.
+            event.Channel = channel;
+            event.Keyword |= 1 << 63;
+            write_all(&event, &Rest::with(handle), &[]);
+        }
+    }),
+    ("common-keywords", || {
+        let handle = register(Some(quiet));
+        for bit in 48..56 {
+            let mut event = EVENT;
+            event.Keyword = 1 << bit;
+            write_all(&event, &Rest::with(handle), &[]);
+        }
+    }),
+    ("uninitialized-handle", || {
+        let mut handle = black_box(0xFFFF_FFFF_DEAD_BEEF);
+        register_at(Some(quiet), ptr::null_mut(), &raw mut handle);
+        HANDLE.store(handle, Ordering::Relaxed);
+    }),
     ("v27", || writes_in_registration(0)),
     ("v27-garbage", || writes_in_registration(0x1000)),
     ("v28", || {

@@ -106,6 +106,8 @@ pub unsafe extern "system" fn driver_entry(
         register_at_dispatch();
     } else if is_service(path, "wrong-handle") {
         use_wrong_handle();
+    } else if is_service(path, "deleted-object") {
+        use_a_deleted_object();
     } else if is_service(path, "stale-handle") {
         use_stale_handle();
     } else if is_service(path, "not-provided") {
@@ -216,6 +218,14 @@ fn use_wrong_handle() {
     let lock = create_lock();
     // SAFETY: violated on purpose: the handle is of another kind, which is the fault.
     let _was_set = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, lock.cast(), 0) };
+}
+
+fn use_a_deleted_object() {
+    let lock = create_lock();
+    // SAFETY: the lock was created above.
+    unsafe { call_unsafe_wdf_function_binding!(WdfObjectDelete, lock.cast()) };
+    // SAFETY: violated on purpose: the object is deleted, which is the fault.
+    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
 }
 
 fn use_stale_handle() {

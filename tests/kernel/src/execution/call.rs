@@ -13,7 +13,19 @@ pub struct Preserved {
     pub high: [u64; 4],
 }
 
-const _: () = assert!(size_of::<Preserved>() == 64);
+/// What a gateway stores of the driver's processor state.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Entered {
+    /// The registers that the routine preserves.
+    pub preserved: Preserved,
+    /// The processor's flags.
+    pub flags: u64,
+    /// Nothing; it keeps the stack aligned.
+    pub reserved: u64,
+}
+
+const _: () = assert!(size_of::<Preserved>() == 64 && size_of::<Entered>() == 80);
 
 /// A driver's call to a routine.
 #[derive(Clone, Copy)]

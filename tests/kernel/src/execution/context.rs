@@ -6,6 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     call::Call,
+    stack::Returned,
     thread::{Raise, Thread, park},
 };
 use crate::ground::{
@@ -166,7 +167,7 @@ impl Context {
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The
         // driver's compiler makes the routine follow the Windows calling convention. Only this call
         // runs driver code on this thread's stack.
-        let result = unsafe { self.stack().call(address, &all) };
+        let returned = unsafe { self.stack().call(address, &all) };
         drop(depth);
         if outermost {
             self.watch.set_inside(false);
@@ -184,7 +185,27 @@ impl Context {
             self.inside.take();
             self.host().driver_left(self, what, state);
         }
-        result
+        self.check_state(what, returned);
+        returned.result
+    }
+
+    /// Warns if a driver routine left the processor in another state than the calling convention
+    /// requires. The state has been put back.
+    fn check_state(&self, what: &str, returned: Returned) {
+        if returned.has_direction_flag() {
+            let sentence = format!(
+                "{what} returned with the direction flag set, which the calling convention has clear; \
+                 the kernel has cleared it"
+            );
+            self.host().warn_once(Rule::DirectionFlag, &sentence);
+        }
+        if let Some(register) = returned.changed_control() {
+            let sentence = format!(
+                "{what} returned with {register} changed, which the calling convention preserves; the \
+                 kernel has put it back"
+            );
+            self.host().warn_once(Rule::FloatControl, &sentence);
+        }
     }
 
     /// Bugchecks because a driver routine returned at another IRQL.

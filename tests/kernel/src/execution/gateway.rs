@@ -8,18 +8,18 @@
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
 use iced_x86::code_asm::{
-    CodeAssembler, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi, rdx,
-    rsi, rsp,
+    CodeAssembler, eax, qword_ptr, r8, r9, r10, r11, r12, r13, r14, r15, rax, rbp, rbx, rcx, rdi,
+    rdx, rsi, rsp,
 };
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 
 use super::{
-    call::{Call, Preserved},
+    call::{Call, Entered},
     context::Context,
     routine::MAX_ARGUMENTS,
     stack, thread,
 };
-use crate::ground::{flight, irql::Irql, rule::Rule};
+use crate::ground::{flight, irql::Irql, rule::Rule, signals};
 
 /// A routine that a driver can call.
 pub struct Entry {
@@ -88,7 +88,7 @@ impl Gateways {
 
 /// Serves a driver's call: creates its context, makes the checks that apply to every call, and
 /// calls the routine. `stack` is the driver's stack pointer, which points to the return address.
-/// `preserved` are the driver's registers at the call.
+/// `entered` has the driver's registers and flags at the call.
 ///
 /// # Safety
 ///
@@ -99,14 +99,14 @@ unsafe extern "win64" fn serve(
     entry: &'static Entry,
     return_address: u64,
     stack: u64,
-    preserved: &Preserved,
+    entered: &Entered,
 ) -> u64 {
     // First, since the driver may have corrupted the thread's state.
     let caller = || {
         let call = Call {
             return_address,
             stack,
-            preserved: *preserved,
+            preserved: entered.preserved,
             ..Call::NONE
         };
         (call.registers(), stack::top_of(stack))
@@ -114,7 +114,13 @@ unsafe extern "win64" fn serve(
     // SAFETY: the caller guarantees that the stack pointer is in the current thread's driver stack.
     unsafe { flight::note_call(entry.name, caller) };
     let thread = thread::current();
-    let call = thread.enter(entry.name, return_address, stack, *preserved);
+    let call = thread.enter(entry.name, return_address, stack, entered.preserved);
+    if entered.flags & u64::from(signals::DIRECTION) != 0 {
+        let sentence = "with the direction flag set, which the calling convention has clear; the \
+                        kernel has cleared it";
+        let host = thread.host();
+        host.warn(&thread, call, Rule::DirectionFlag, sentence);
+    }
     if call.irql > entry.ceiling {
         thread.stop(
             Rule::irql_of(entry.name),
@@ -149,9 +155,11 @@ unsafe extern "win64" fn serve(
 fn assemble(entry: &'static Entry) -> Vec<u8> {
     /// The home space of the callee's register arguments.
     const SHADOW: i32 = 0x20;
-    /// The space for [`Preserved`].
-    const PRESERVED: i32 = 0x40;
-    const { assert!(size_of::<Preserved>() == 0x40, "the gateways store it") };
+    /// The space for [`Entered`], and the place of the flags in it.
+    const ENTERED: i32 = 0x50;
+    const FLAGS: i32 = 0x40;
+    const { assert!(size_of::<Entered>() == 0x50, "the gateways store it") };
+    let to_clear = i32::try_from(signals::CLEAR_FLAGS).unwrap_or(0);
     let range = i32::try_from(stack::RANGE).unwrap_or(i32::MAX);
     let serve = serve as *const () as u64;
     let build = || -> Result<Vec<u8>, iced_x86::IcedError> {
@@ -169,18 +177,29 @@ fn assemble(entry: &'static Entry) -> Vec<u8> {
         a.push(qword_ptr(r11 + stack::DRIVER))?;
         // A routine may call the driver, which continues below where it is now.
         a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
-        a.sub(rsp, SHADOW + PRESERVED)?;
+        a.sub(rsp, SHADOW + ENTERED)?;
         let preserved = [rbx, rbp, rsi, rdi, r12, r13, r14, r15];
         for (place, register) in (SHADOW..).step_by(8).zip(preserved) {
             a.mov(qword_ptr(rsp + place), register)?;
         }
+        // The driver's flags. This program's code cannot run with all of them.
+        a.pushfq()?;
+        a.pop(rax)?;
+        a.mov(qword_ptr(rsp + SHADOW + FLAGS), rax)?;
+        let mut is_clear = a.create_label();
+        a.test(eax, to_clear)?;
+        a.jz(is_clear)?;
+        a.and(eax, !to_clear)?;
+        a.push(rax)?;
+        a.popfq()?;
+        a.set_label(&mut is_clear)?;
         a.mov(rcx, std::ptr::from_ref(entry).addr() as u64)?;
         a.mov(rdx, qword_ptr(r10))?;
         a.mov(r8, r10)?;
         a.lea(r9, qword_ptr(rsp + SHADOW))?;
         a.mov(rax, serve)?;
         a.call(rax)?;
-        a.add(rsp, SHADOW + PRESERVED)?;
+        a.add(rsp, SHADOW + ENTERED)?;
         a.pop(r10)?;
         a.pop(r11)?;
         a.mov(rcx, qword_ptr(r11 + stack::DRIVER))?;

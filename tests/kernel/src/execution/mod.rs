@@ -4,11 +4,15 @@
 //! This layer does not depend on the called routines: gateways are generated from a table of
 //! routines, and a thread calls the services above it through a [`thread::Host`].
 
+mod accessors;
 pub mod call;
 pub mod context;
 pub mod environment;
+mod frame;
 pub mod gateway;
 pub mod identity;
+mod intercept;
+mod origin;
 mod protection;
 pub mod routine;
 pub mod schedule;

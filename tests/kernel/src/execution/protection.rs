@@ -1,14 +1,14 @@
-//! General-protection faults.
+//! The instructions that cause faults, in words.
 //!
-//! The processor reports neither an address nor a direction for them. The instruction and the
-//! registers tell both.
+//! For a general-protection fault, the processor reports neither an address nor a direction. The
+//! instruction and the registers tell both.
 
 use iced_x86::{
-    Decoder, DecoderOptions, FastFormatter, FlowControl, Instruction, InstructionInfoFactory,
-    OpAccess, OpKind, Register,
+    Code, Decoder, DecoderOptions, FastFormatter, FlowControl, Instruction, InstructionInfoFactory,
+    Mnemonic, OpAccess, OpKind, Register,
 };
 
-use crate::ground::unwind::Registers;
+use crate::ground::{memory, processor_block, unwind::Registers};
 
 /// The maximum length of an instruction in bytes.
 pub const MAX_INSTRUCTION: usize = 15;
@@ -34,6 +34,8 @@ pub enum Cause {
         /// The instruction.
         instruction: String,
     },
+    /// The instruction is a software interrupt with this number.
+    Interrupt(u8),
     /// The instruction is not allowed for another reason.
     Instruction(String),
 }
@@ -85,6 +87,9 @@ impl Cause {
                 address,
             });
         }
+        if instruction.code() == Code::Int_imm8 {
+            return Some(Self::Interrupt(instruction.immediate8()));
+        }
         let text = text(&instruction);
         if instruction.is_privileged() {
             return Some(Self::Privileged(text));
@@ -123,11 +128,14 @@ const fn access(access: OpAccess) -> Option<&'static str> {
 }
 
 /// Returns the value of a register in an address.
-fn value(register: Register, registers: &Registers) -> Option<u64> {
+pub fn value(register: Register, registers: &Registers) -> Option<u64> {
     if register.is_segment_register() {
         // In 64-bit code, only fs and gs have another base.
-        let has_base = matches!(register, Register::FS | Register::GS);
-        return (!has_base).then_some(0);
+        return match register {
+            Register::FS => None,
+            Register::GS => processor_block::base(),
+            _ => Some(0),
+        };
     }
     let full = register.full_register();
     if !full.is_gpr64() {
@@ -161,7 +169,7 @@ fn target(
 }
 
 /// Returns an instruction in the syntax of Microsoft's debuggers.
-fn text(instruction: &Instruction) -> String {
+pub fn text(instruction: &Instruction) -> String {
     let mut formatter = FastFormatter::new();
     formatter
         .options_mut()
@@ -169,6 +177,50 @@ fn text(instruction: &Instruction) -> String {
     let mut text = String::new();
     formatter.format(instruction, &mut text);
     text
+}
+
+/// Returns the code from an address, as much of it as an instruction can have.
+pub fn code_at(address: u64) -> Vec<u8> {
+    // The instruction may end where the memory does.
+    (1..=MAX_INSTRUCTION)
+        .rev()
+        .find_map(|length| memory::read_bytes(address, length).ok())
+        .unwrap_or_default()
+}
+
+/// Returns the instruction at an address in words.
+pub fn instruction_at(address: u64) -> Option<String> {
+    let code = code_at(address);
+    let instruction = Decoder::with_ip(64, &code, address, DecoderOptions::NONE).decode();
+    (!instruction.is_invalid()).then(|| text(&instruction))
+}
+
+/// Returns the divisor of the division at an instruction. `read` reads eight bytes of memory.
+pub fn divisor(registers: Registers, read: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    let code = code_at(registers.rip);
+    let instruction = Decoder::with_ip(64, &code, registers.rip, DecoderOptions::NONE).decode();
+    if !matches!(instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv) {
+        return None;
+    }
+    let (whole, size) = if instruction.op0_kind() == OpKind::Register {
+        let register = instruction.op0_register();
+        let high = matches!(
+            register,
+            Register::AH | Register::BH | Register::CH | Register::DH
+        );
+        let whole = value(register, &registers)?;
+        (whole >> if high { 8 } else { 0 }, register.size())
+    } else {
+        let address =
+            instruction.virtual_address(0, 0, |register, _, _| value(register, &registers))?;
+        (read(address)?, instruction.memory_size().size())
+    };
+    Some(match size {
+        1 => whole & 0xFF,
+        2 => whole & 0xFFFF,
+        4 => whole & 0xFFFF_FFFF,
+        _ => whole,
+    })
 }
 
 #[cfg(test)]
@@ -231,7 +283,9 @@ mod tests {
             panic!("it is misaligned");
         };
         assert_eq!(address, 0x1008);
-        let other = cause(&[0xCD, 0x80], 0x1000);
+        assert_eq!(cause(&[0xCD, 0x2D], 0x1000), Some(Cause::Interrupt(0x2D)));
+        // rdpmc
+        let other = cause(&[0x0F, 0x33], 0x1000);
         assert!(matches!(other, Some(Cause::Instruction(_))), "{other:?}");
         assert_eq!(cause(&[0x06], 0), None);
     }

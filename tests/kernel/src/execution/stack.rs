@@ -12,7 +12,10 @@ use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ops::Range, ptr::Non
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-use crate::ground::arena::PAGE;
+use crate::ground::{
+    arena::PAGE,
+    signals::{CLEAR_FLAGS, DIRECTION},
+};
 
 /// The size and alignment of the range that contains a stack.
 pub const RANGE: usize = 0x8000;
@@ -30,7 +33,9 @@ const MAPPED: usize = 2 * RANGE;
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 // The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
-// convention preserves every register that the caller's convention preserves.
+// convention preserves every register that the caller's convention preserves, and the control words of
+// the floating-point units. What a driver did not preserve is put back, and reported in rdx: the flags,
+// and above them a bit for MXCSR and one for the x87 control word.
 global_asm!(
     ".globl etw_testkernel_call",
     "etw_testkernel_call:",
@@ -41,7 +46,9 @@ global_asm!(
     "mov rbx, rdx",
     "push qword ptr [rbx - 8]",
     "push qword ptr [rbx - 16]",
-    "sub rsp, 8",
+    "sub rsp, 24",
+    "stmxcsr [rsp]",
+    "fnstcw [rsp + 4]",
     "mov [rbx - 8], rsp",
     "mov rax, rdi",
     "mov r10, [rbx - 16]",
@@ -62,7 +69,33 @@ global_asm!(
     "mov rsp, r10",
     "call rax",
     "mov rsp, [rbx - 8]",
-    "add rsp, 8",
+    "pushfq",
+    "pop rdx",
+    "mov edx, edx",
+    "test edx, {flags}",
+    "jz 3f",
+    "mov ecx, edx",
+    "and ecx, {kept}",
+    "push rcx",
+    "popfq",
+    "3:",
+    // The lowest bits of MXCSR are status, which every function may change.
+    "stmxcsr [rsp + 8]",
+    "mov ecx, [rsp + 8]",
+    "xor ecx, [rsp]",
+    "test ecx, 0xFFC0",
+    "jz 4f",
+    "ldmxcsr [rsp]",
+    "bts rdx, 32",
+    "4:",
+    "fnstcw [rsp + 8]",
+    "mov cx, [rsp + 8]",
+    "cmp cx, [rsp + 4]",
+    "je 5f",
+    "fldcw [rsp + 4]",
+    "bts rdx, 33",
+    "5:",
+    "add rsp, 24",
     "pop qword ptr [rbx - 16]",
     "pop qword ptr [rbx - 8]",
     "pop r13",
@@ -70,10 +103,38 @@ global_asm!(
     "pop rbx",
     "pop rbp",
     "ret",
+    flags = const CLEAR_FLAGS,
+    kept = const !CLEAR_FLAGS,
 );
 
+/// The result of a routine of the driver.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Returned {
+    /// The return register.
+    pub result: u64,
+    state: u64,
+}
+
+impl Returned {
+    /// Returns whether the routine left the direction flag set.
+    pub const fn has_direction_flag(self) -> bool {
+        self.state & DIRECTION as u64 != 0
+    }
+
+    /// Returns the control register of floating-point operations that the routine changed, if it
+    /// changed one.
+    pub const fn changed_control(self) -> Option<&'static str> {
+        match self.state >> 32 & 3 {
+            0 => None,
+            2 => Some("the x87 control word"),
+            _ => Some("MXCSR"),
+        }
+    }
+}
+
 unsafe extern "C" {
-    fn etw_testkernel_call(routine: u64, arguments: *const u64, end: u64) -> u64;
+    fn etw_testkernel_call(routine: u64, arguments: *const u64, end: u64) -> Returned;
 }
 
 /// Returns the address above the stack that an address is in.
@@ -186,7 +247,7 @@ impl Stack {
     ///
     /// The address is that of a routine that follows the Windows calling convention, and this
     /// thread's driver code runs on this stack and no other.
-    pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> u64 {
+    pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> Returned {
         // SAFETY: the caller guarantees the routine and its arguments, and the range's end is this
         // stack's.
         unsafe { etw_testkernel_call(routine, arguments.as_ptr(), self.end()) }

@@ -25,6 +25,7 @@ use crate::ground::{
     memory,
     restored::Restored,
     rule::Rule,
+    shared_data::SharedData,
     unwind::{MAX_FRAMES, Registers},
 };
 
@@ -47,6 +48,18 @@ pub trait Host: Any + Send + Sync {
 
     /// Returns the reason that an address is invalid, if it is known.
     fn finding(&self, address: u64) -> Option<Finding>;
+
+    /// Returns what the shared user data page shows now. The clock advances as by a reading of it.
+    fn shared_data(&self) -> SharedData;
+
+    /// Returns the address of the object of a thread, which drivers only pass on.
+    fn thread_object(&self, thread: &Thread) -> u64;
+
+    /// Keeps a warning about a call by a driver. `sentence` completes the sentence that names the call.
+    fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str);
+
+    /// Keeps a warning that does not concern a call.
+    fn warn_once(&self, rule: Rule, sentence: &str);
 
     /// Runs the work that waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call);

@@ -14,7 +14,9 @@ use nix::{
 };
 
 use super::{
-    protection::{Cause, MAX_INSTRUCTION},
+    intercept,
+    origin::origin,
+    protection::{self, Cause},
     routine::low_half,
     stack,
     thread::{self, THREAD_STUCK_IN_DEVICE_DRIVER, Thread},
@@ -22,13 +24,12 @@ use super::{
 use crate::ground::{
     access::Finding,
     arena::PAGE,
-    backtrace::Backtrace,
-    bare, fast_fail,
+    fast_fail,
     irql::Irql,
-    memory,
+    memory, processor_block,
     rule::Rule,
     signals::{self, Trap},
-    unwind::Registers,
+    system_calls,
 };
 
 /// The size in bytes of the stack on which a trapped thread reports.
@@ -56,17 +57,33 @@ const ILLEGAL_INSTRUCTION: u64 = 0xC000_001D;
 const INTEGER_DIVIDE_BY_ZERO: u64 = 0xC000_0094;
 const BREAKPOINT: u64 = 0x8000_0003;
 const PRIVILEGED_INSTRUCTION: u64 = 0xC000_0096;
+const INTEGER_OVERFLOW: u64 = 0xC000_0095;
+const FLOAT_INVALID_OPERATION: u64 = 0xC000_0090;
+const SINGLE_STEP: u64 = 0x8000_0004;
+const DATATYPE_MISALIGNMENT: u64 = 0x8000_0002;
+const ASSERTION_FAILURE: u64 = 0xC000_0420;
+
+/// The processor's exception for an access that its flag AC forbids.
+const ALIGNMENT_CHECK: u64 = 17;
+
+/// The interrupts by which code reports a failed assertion and calls a debugger.
+const ASSERTION: u8 = 0x2C;
+const DEBUG_SERVICE: u8 = 0x2D;
 
 thread_local! {
     static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
-/// Turns the faults of this thread into bugchecks from now on.
+/// Serves this thread's accesses to the processor's state, and turns its other faults into bugchecks
+/// from now on.
 pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
         let top = stack.get_or_insert_with(ReportStack::new).top();
-        signals::resume_at(top, trapped, &thread.stack().addresses());
+        intercept::prepare();
+        signals::resume_at(top, trapped, &thread.stack().addresses(), intercept::divert);
     });
+    processor_block::use_on_this_thread();
+    system_calls::report_on_this_thread();
 }
 
 /// Reports a thread's fault and bugchecks. The signal handler has returned, so this function may
@@ -165,8 +182,31 @@ fn report(thread: &Thread, trap: Trap) -> ! {
 fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
     let is_protection = trap.is_protection_fault();
     let (status, what) = match trap.signal {
-        libc::SIGILL => (ILLEGAL_INSTRUCTION, "illegal instruction".to_owned()),
-        libc::SIGFPE => (INTEGER_DIVIDE_BY_ZERO, "division by zero".to_owned()),
+        _ if trap.is_32_bit => (
+            ILLEGAL_INSTRUCTION,
+            "an instruction that left 64-bit mode, such as `sysenter`,".to_owned(),
+        ),
+        libc::SIGSYS => (
+            ILLEGAL_INSTRUCTION,
+            format!(
+                "the instruction `{}`, which makes a system call and which only user-mode code may \
+                 execute,",
+                system_call(trap)
+            ),
+        ),
+        libc::SIGILL => {
+            let instruction = protection::instruction_at(trap.registers.rip);
+            let name = instruction.map_or_else(String::new, |text| format!(" `{text}`"));
+            (ILLEGAL_INSTRUCTION, format!("illegal instruction{name}"))
+        }
+        libc::SIGFPE => arithmetic(trap),
+        libc::SIGBUS if trap.exception == ALIGNMENT_CHECK => (
+            DATATYPE_MISALIGNMENT,
+            "unaligned access with the alignment check on (the driver set the flag AC)".to_owned(),
+        ),
+        libc::SIGTRAP if trap.exception == signals::DEBUG => {
+            (SINGLE_STEP, "single step (the trap flag is set)".to_owned())
+        }
         libc::SIGTRAP => (BREAKPOINT, "breakpoint".to_owned()),
         _ if is_protection => protection_fault(trap),
         _ => {
@@ -193,14 +233,36 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
     (status, what, address)
 }
 
+/// Returns the instruction that made a system call.
+fn system_call(trap: &Trap) -> &'static str {
+    let code: [u8; 2] = memory::read(trap.registers.rip).unwrap_or_default();
+    let mut known = system_calls::INSTRUCTIONS.iter();
+    known
+        .find(|(instruction, _)| *instruction == code)
+        .map_or("syscall", |(_, name)| name)
+}
+
+/// Returns the status of an arithmetic exception, and the exception in words.
+fn arithmetic(trap: &Trap) -> (u64, String) {
+    /// The exceptions of the x87 unit and of SSE.
+    const FLOATING_POINT: [u64; 2] = [16, 19];
+    if FLOATING_POINT.contains(&trap.exception) {
+        let what = "floating-point exception, which the driver did not mask,";
+        return (FLOAT_INVALID_OPERATION, what.to_owned());
+    }
+    let read = |address: u64| memory::read::<u64>(address).ok();
+    match protection::divisor(trap.registers, read) {
+        Some(divisor) if divisor != 0 => (
+            INTEGER_OVERFLOW,
+            "overflow of a division, whose quotient does not fit,".to_owned(),
+        ),
+        _ => (INTEGER_DIVIDE_BY_ZERO, "division by zero".to_owned()),
+    }
+}
+
 /// Returns the status of a general-protection fault's exception, and the fault in words.
 fn protection_fault(trap: &Trap) -> (u64, String) {
-    let at = trap.registers.rip;
-    // The instruction may end where the memory does.
-    let code = (1..=MAX_INSTRUCTION)
-        .rev()
-        .find_map(|length| memory::read_bytes(at, length).ok())
-        .unwrap_or_default();
+    let code = protection::code_at(trap.registers.rip);
     let read = |address: u64| memory::read::<u64>(address).ok();
     match Cause::of(&code, &trap.registers, read) {
         Some(Cause::Privileged(instruction)) => (
@@ -209,6 +271,18 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
                 "privileged instruction `{instruction}`, which a driver may execute on Windows, but \
                  which the stand-in kernel does not provide,"
             ),
+        ),
+        Some(Cause::Interrupt(ASSERTION)) => (
+            ASSERTION_FAILURE,
+            "failed assertion (the instruction `int 2Ch`)".to_owned(),
+        ),
+        Some(Cause::Interrupt(DEBUG_SERVICE)) => (
+            BREAKPOINT,
+            "call of the debugger (the instruction `int 2Dh`), which is not there,".to_owned(),
+        ),
+        Some(Cause::Interrupt(number)) => (
+            ACCESS_VIOLATION,
+            format!("software interrupt `int {number:X}h`, which no handler serves,"),
         ),
         Some(Cause::NotCanonical { access, address }) => (
             ACCESS_VIOLATION,
@@ -228,64 +302,6 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
         ),
         None => (ACCESS_VIOLATION, "general-protection fault".to_owned()),
     }
-}
-
-/// Returns the calls that led to a fault, and the place that the report names.
-fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
-    let images = &thread.environment().images;
-    if images.contains(registers.rip) {
-        let backtrace = thread.backtrace_from(registers, false);
-        let place = thread.explain(&backtrace).place;
-        return (backtrace, place);
-    }
-    let at = registers.rip;
-    let word = |address: u64| {
-        let value = memory::read::<u64>(address).ok();
-        value.filter(|_| thread.stack().contains(address))
-    };
-    let described = |caller: Registers| {
-        let backtrace = thread.backtrace_from(caller, true);
-        let place = thread.explain(&backtrace).place;
-        (backtrace, place)
-    };
-    // A routine such as memcpy that was given a bad address.
-    if let (Some(name), Some(address)) = (bare::routine_at(at), word(registers.rsp())) {
-        let (backtrace, place) = described(bare::caller(registers, address));
-        return (backtrace, format!("{name}, called from {place}"));
-    }
-    // Returns the caller, if the word at an address is a return address in a driver.
-    let caller = |stack: u64| {
-        let address = word(stack).filter(|address| images.is_after_call(*address))?;
-        let mut caller = registers;
-        caller.rip = address;
-        caller.set_rsp(stack.wrapping_add(8));
-        Some(caller)
-    };
-    // A call to a bad address.
-    if let Some(caller) = caller(registers.rsp()) {
-        let (backtrace, place) = described(caller);
-        return (
-            backtrace,
-            format!("code at 0x{at:016X}, called from {place}"),
-        );
-    }
-    // A return to an overwritten address. The frames above may be intact.
-    let above = (registers.rsp()..thread.stack().top()).step_by(8);
-    if thread.stack().contains(registers.rsp())
-        && let Some(caller) = above.into_iter().find_map(caller)
-    {
-        let (backtrace, place) = described(caller);
-        return (
-            backtrace,
-            format!(
-                "code at 0x{at:016X}, which no driver code called; probably a return address on \
-                 the stack was overwritten, in a function that was called from {place} (a guess \
-                 from the rest of the stack)"
-            ),
-        );
-    }
-    let place = format!("code at 0x{at:016X}, which no driver code called");
-    (thread.backtrace(), place)
 }
 
 /// The stack on which a trapped thread reports, above an inaccessible page.

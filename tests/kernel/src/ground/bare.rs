@@ -14,6 +14,8 @@ global_asm!(
     ".globl etw_testkernel_memset",
     ".globl etw_testkernel_memcmp",
     ".globl etw_testkernel_strlen",
+    ".globl etw_testkernel_guard_check",
+    ".globl etw_testkernel_guard_dispatch",
     ".globl etw_testkernel_bare_end",
     "etw_testkernel_memcpy:",
     "mov r10, rdi",
@@ -90,6 +92,12 @@ global_asm!(
     "3:",
     "ret",
     "etw_testkernel_bare_end:",
+    // The routines that code with control flow guard calls: one checks the target in rcx, one jumps
+    // to the target in rax. Both preserve all registers.
+    "etw_testkernel_guard_check:",
+    "ret",
+    "etw_testkernel_guard_dispatch:",
+    "jmp rax",
 );
 
 unsafe extern "C" {
@@ -98,7 +106,18 @@ unsafe extern "C" {
     fn etw_testkernel_memset();
     fn etw_testkernel_memcmp();
     fn etw_testkernel_strlen();
+    fn etw_testkernel_guard_check();
+    fn etw_testkernel_guard_dispatch();
     fn etw_testkernel_bare_end();
+}
+
+/// Returns the addresses of the routines of control flow guard: the one that checks a target, and the
+/// one that jumps to it. They allow every target, as a system without guarded kernel code does.
+pub fn guards() -> (u64, u64) {
+    (
+        etw_testkernel_guard_check as *const () as u64,
+        etw_testkernel_guard_dispatch as *const () as u64,
+    )
 }
 
 /// Returns the routines, each with its address, in the order of their addresses.

@@ -35,6 +35,8 @@ pub struct Clock {
 impl Clock {
     /// Ticks per second of the performance counter.
     pub const FREQUENCY: i64 = 10_000_000;
+    /// The interval of the clock's interrupt, by which the coarse times advance: 15.625 ms.
+    pub const TICK: i64 = 156_250;
     const READING: i64 = 10;
 
     /// Creates a clock whose first reading is `now`.

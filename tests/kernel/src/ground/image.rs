@@ -14,6 +14,7 @@ use super::{
     backtrace::Place,
     culprit::Source,
     symbols::Symbols,
+    system_calls,
     unprovided::Unprovided,
     unwind::{End, Frame, Registers, Table},
 };
@@ -32,6 +33,8 @@ pub struct Image {
     /// The sections that are discarded once the driver has started.
     pub(super) discardable: Vec<Section>,
     pub(super) started: AtomicBool,
+    /// Set if the code may make system calls.
+    pub(super) has_system_calls: bool,
     /// The functions, for stack walks.
     pub(super) functions: Table,
     pub(super) symbols: Symbols,
@@ -154,6 +157,20 @@ impl Image {
              `debug = \"line-tables-only\"` for the profile",
             self.name()
         ))
+    }
+
+    /// Returns a sentence about the instructions of the image that this system runs and does not
+    /// report.
+    pub fn unreported_calls(&self) -> Option<String> {
+        let are_unreported = self.has_system_calls && !system_calls::are_reported();
+        are_unreported.then(|| {
+            format!(
+                "the code of {} contains the bytes of an instruction that makes system calls; this \
+                 system cannot report such an instruction and would make the call (Linux 5.11 or \
+                 later and a position-independent program can)",
+                self.name()
+            )
+        })
     }
 
     /// Returns an address's offset in this image.

@@ -29,6 +29,7 @@ impl Images {
             images.push(Arc::clone(image));
             images
         });
+        self.notes.lock().extend(image.unreported_calls());
     }
 
     /// Removes an image.

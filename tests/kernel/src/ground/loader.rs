@@ -15,14 +15,15 @@ use std::{
 };
 
 use etl_file::show::Escaped;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
+use nix::sys::mman::{ProtFlags, mprotect};
 use object::{
     LittleEndian as LE, Object,
     pe::{
-        IMAGE_DIRECTORY_ENTRY_EXCEPTION, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED,
-        IMAGE_REL_BASED_ABSOLUTE, IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_DISCARDABLE,
-        IMAGE_SCN_MEM_EXECUTE, IMAGE_SCN_MEM_NOT_PAGED, IMAGE_SCN_MEM_WRITE,
-        IMAGE_SUBSYSTEM_NATIVE, ImageDataDirectory, ImageSectionHeader, SectionFlags,
+        IMAGE_DIRECTORY_ENTRY_EXCEPTION, IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG,
+        IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
+        IMAGE_REL_BASED_DIR64, IMAGE_SCN_MEM_DISCARDABLE, IMAGE_SCN_MEM_EXECUTE,
+        IMAGE_SCN_MEM_NOT_PAGED, IMAGE_SCN_MEM_WRITE, IMAGE_SUBSYSTEM_NATIVE, ImageDataDirectory,
+        ImageSectionHeader, SectionFlags,
     },
     read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, Import, PeFile64},
 };
@@ -30,7 +31,9 @@ use object::{
 use super::{
     arena::PAGE,
     image::{Image, Section},
+    load_config,
     symbols::{PdbReference, Symbols},
+    system_calls,
     unprovided::Unprovided,
     unwind::Table,
 };
@@ -148,6 +151,22 @@ fn functions(pe: &PeFile64, bytes: &[u8]) -> Table {
     Table::new(bytes.to_vec(), start, size)
 }
 
+/// Returns whether the bytes of an instruction that makes a system call are in the code.
+fn has_system_calls(pe: &PeFile64, bytes: &[u8]) -> bool {
+    sections(pe, |_, flags| flags.contains(IMAGE_SCN_MEM_EXECUTE))
+        .iter()
+        .filter_map(|section| {
+            let end = section.start.saturating_add(section.length);
+            bytes.get(section.start..end.min(bytes.len()))
+        })
+        .any(|code| {
+            code.windows(2).any(|two| {
+                let mut calls = system_calls::INSTRUCTIONS.iter();
+                calls.any(|(instruction, _)| instruction == two)
+            })
+        })
+}
+
 /// Returns the image's reference to its PDB, if it has one.
 fn pdb_reference(pe: &PeFile64) -> Option<PdbReference> {
     let view = pe.pdb_info().ok().flatten()?;
@@ -188,16 +207,7 @@ impl Loader<'_> {
         let unprovided = self.unprovided(&pe)?;
         let size =
             NonZeroUsize::new(bytes.len()).ok_or_else(|| self.malformed("it has no pages"))?;
-        // SAFETY: a fresh anonymous mapping aliases nothing.
-        let mapping = unsafe {
-            mmap_anonymous(
-                None,
-                size,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-                MapFlags::MAP_PRIVATE,
-            )
-        }
-        .map_err(|error| LoadError::Map {
+        let mapping = system_calls::map_image(size).map_err(|error| LoadError::Map {
             path: self.path.to_owned(),
             size: size.get(),
             error: error.into(),
@@ -218,11 +228,18 @@ impl Loader<'_> {
                 name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
             }),
             started: AtomicBool::new(false),
+            has_system_calls: has_system_calls(&pe, &bytes),
             functions: functions(&pe, &bytes),
             symbols: Symbols::of(self.path, pdb_reference(&pe).as_ref()),
         };
         self.relocate(&pe, &mut bytes, image.base())?;
         self.bind(&pe, &mut bytes, &image.unprovided)?;
+        if let Some(directory) = pe.data_directory(IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG) {
+            let (start, _) = directory.address_range();
+            if start != 0 {
+                load_config::initialize(&mut bytes, start as usize, image.base());
+            }
+        }
         // SAFETY: the mapping is `bytes.len()` bytes long, writable and new.
         unsafe {
             mapping
@@ -309,7 +326,10 @@ impl Loader<'_> {
             // Without a table, either nothing depends on the base or the table was stripped.
             let flags = pe.nt_headers().file_header().characteristics.get(LE);
             return if flags.contains(IMAGE_FILE_RELOCS_STRIPPED) {
-                Err(self.malformed("its relocations were stripped; link it without /FIXED"))
+                Err(self.malformed(
+                    "its relocations were stripped, so it cannot be moved from the address that it \
+                     was linked for, and Windows loads no driver there; link it without /FIXED",
+                ))
             } else {
                 Ok(())
             };

@@ -153,6 +153,10 @@ rules! {
     ReservedDescriptorValue = "V49" Warning;
     /// A manifest-based event without a keyword.
     NoKeyword = "V56" Note;
+    /// A manifest-based event of level 0.
+    NoLevel = "V57" Note;
+    /// A WPP message with unknown or obsolete flags, or without the GUID of its format.
+    MessageFlags = "V58" Warning;
     /// A failed write changes the driver's behaviour or its later events.
     FailureChangesDriver = "V50" Warning;
     /// An event is written where page faults are not allowed, without the flag for it.
@@ -204,9 +208,15 @@ rules! {
     /// A routine that lowers the IRQL was called to raise it, or a lock was released that was
     /// not held.
     IrqlNotLowered BugCheck;
+    /// The direction flag is set at a call of the kernel, or when a driver routine returns.
+    DirectionFlag Warning;
+    /// A driver routine changes the control bits of MXCSR, or the x87 control word, and does not
+    /// restore them.
+    FloatControl Warning;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock BugCheck;
-    /// A routine that the stand-in kernel does not provide.
+    /// A routine, or a field of the processor's block or of the shared user data page, that the stand-in
+    /// kernel does not provide.
     NotProvided BugCheck;
     /// A fault of the stand-in kernel.
     Internal BugCheck;
@@ -217,7 +227,7 @@ impl Rule {
     #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
-            "EtwRegister" => Self::EtwRegisterIrql,
+            "EtwRegister" | "EtwRegisterClassicProvider" => Self::EtwRegisterIrql,
             "EtwUnregister" => Self::EtwUnregisterIrql,
             "EtwSetInformation" => Self::EtwSetInformationIrql,
             _ => Self::IrqlTooHigh,
@@ -227,8 +237,9 @@ impl Rule {
     /// Returns the rule that a bad pointer to this routine breaks.
     pub(crate) fn pointer_of(routine: &str) -> Self {
         match routine {
-            "EtwRegister" => Self::RegisterPointer,
+            "EtwRegister" | "EtwRegisterClassicProvider" => Self::RegisterPointer,
             "EtwActivityIdControl" => Self::ActivityPointer,
+            "WmiTraceMessage" | "WmiTraceMessageVa" | "IoWMIWriteEvent" => Self::UserSpaceData,
             name if name.starts_with("EtwWrite") => Self::UserSpaceData,
             _ => Self::BadAddress,
         }

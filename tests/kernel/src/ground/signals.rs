@@ -2,10 +2,12 @@
 //!
 //! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends
 //! the copy. A fault on a thread that called [`resume_at`] makes the thread continue in the
-//! routine and on the stack that it named. All other faults go to the handler that was
+//! routine and on the stack that it named, or, if the fault is an access on the driver's stack,
+//! where the thread's [`Divert`] says. All other faults go to the handler that was
 //! installed before. [`Interruption`] makes a thread continue there without a fault.
 
 use std::{
+    arch::asm,
     cell::Cell,
     ops::Range,
     ptr,
@@ -20,14 +22,15 @@ use nix::{
     sys::signal::{self, SaFlags, SigAction, SigHandler, SigSet, Signal},
 };
 
-use super::{copy, flight, unwind::Registers as General};
+use super::{copy, flight, system_calls, unwind::Registers as General};
 
 /// The signal by which [`Interruption`] interrupts a thread.
 pub const INTERRUPT: Signal = Signal::SIGVTALRM;
 
 /// The signals of processor faults, and [`INTERRUPT`].
-const SIGNALS: [Signal; 6] = [
+const SIGNALS: [Signal; 7] = [
     Signal::SIGSEGV,
+    Signal::SIGSYS,
     Signal::SIGBUS,
     Signal::SIGILL,
     Signal::SIGFPE,
@@ -35,8 +38,15 @@ const SIGNALS: [Signal; 6] = [
     INTERRUPT,
 ];
 
+/// The flags that the calling convention has clear, and that code outside drivers cannot run with:
+/// single step, direction, nested task and alignment check.
+pub const CLEAR_FLAGS: u32 = 1 << 8 | DIRECTION | 1 << 14 | ALIGNMENT_CHECK;
 /// The direction flag.
-const DIRECTION: u64 = 1 << 10;
+pub const DIRECTION: u32 = 1 << 10;
+const ALIGNMENT_CHECK: u32 = 1 << 18;
+
+/// The selector of code that runs in 32-bit mode.
+const CODE_32: u64 = 0x23;
 
 /// The handlers that were installed before, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
@@ -54,20 +64,46 @@ pub struct Trap {
     pub error: u64,
     /// The number of the processor's exception.
     pub exception: u64,
+    /// The processor's flags.
+    pub flags: u64,
+    /// Set if the processor was not in 64-bit mode.
+    pub is_32_bit: bool,
 }
 
 /// The processor's exceptions for accesses through the stack registers to addresses that are not
 /// canonical, and for instructions and other such addresses that are not allowed.
 const STACK_FAULT: u64 = 12;
 pub const GENERAL_PROTECTION: u64 = 13;
+/// The exceptions for a single step and for a breakpoint.
+pub const DEBUG: u64 = 1;
+const BREAKPOINT: u64 = 3;
 
 impl Trap {
     /// Returns whether the fault is a general-protection fault, which has no address.
     pub const fn is_protection_fault(&self) -> bool {
-        let is_fault = self.signal != INTERRUPT as libc::c_int;
+        let is_fault = self.signal != INTERRUPT as libc::c_int && !self.is_system_call();
         is_fault && matches!(self.exception, STACK_FAULT | GENERAL_PROTECTION)
     }
+
+    /// Returns whether the instruction is one that makes a system call.
+    pub const fn is_system_call(&self) -> bool {
+        self.signal == Signal::SIGSYS as libc::c_int
+    }
 }
+
+/// The place where a thread continues to have an access of driver code served.
+pub struct Diversion {
+    /// The instruction.
+    pub instruction: u64,
+    /// The stack pointer.
+    pub stack: u64,
+    /// The first argument.
+    pub argument: u64,
+}
+
+/// Prepares a thread to have an access served. It runs in the signal handler, so it may only read and
+/// write memory.
+pub type Divert = fn(&Trap) -> Diversion;
 
 /// The place where a thread continues after a fault. It never returns to the fault.
 pub type Resume = extern "C" fn() -> !;
@@ -76,6 +112,7 @@ thread_local! {
     static TRAP: Cell<Option<Trap>> = const { Cell::new(None) };
     /// The top of the stack to continue on, and the routine to continue in.
     static RESUME: Cell<Option<(u64, Resume)>> = const { Cell::new(None) };
+    static DIVERT: Cell<Option<Divert>> = const { Cell::new(None) };
     /// The first and last address of the stack that [`Interruption`] may interrupt.
     static INTERRUPTIBLE: Cell<(u64, u64)> = const { Cell::new((1, 0)) };
     /// The count of this thread's [`Interruption`], or null.
@@ -159,11 +196,32 @@ pub fn watch() {
 
 /// Makes this thread continue in `resume` after its first fault, on the stack whose top is
 /// at `top`, a multiple of 16. [`Interruption`] makes it continue there too, while it runs on the stack
-/// `interruptible`.
-pub fn resume_at(top: u64, resume: Resume, interruptible: &Range<u64>) {
+/// `interruptible`. A fault of an access there makes it continue where `divert` says.
+pub fn resume_at(top: u64, resume: Resume, interruptible: &Range<u64>, divert: Divert) {
+    DIVERT.set(Some(divert));
     INTERRUPTIBLE.set((interruptible.start, interruptible.end.saturating_sub(1)));
     RESUME.set(Some((top, resume)));
     watch();
+}
+
+/// Makes this thread continue as after a fault that is not served.
+pub fn resume(trap: Trap) -> ! {
+    TRAP.set(Some(trap));
+    let Some((top, resume)) = RESUME.get() else {
+        unreachable!("only a thread that called `resume_at` has accesses served");
+    };
+    // SAFETY: the stack is the thread's and nothing runs on it, and the routine does not return.
+    unsafe {
+        asm!(
+            "mov rsp, {top}",
+            // As the caller, null: a walk of the stack, such as that of a panic, ends there.
+            "push 0",
+            "jmp {resume}",
+            top = in(reg) top,
+            resume = in(reg) resume,
+            options(noreturn),
+        )
+    }
 }
 
 /// Returns the fault that this thread had.
@@ -218,15 +276,34 @@ fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
     unsafe { &mut *core::ptr::from_mut(register).cast::<u64>() }
 }
 
+/// Clears the flag that makes unaligned accesses fault, which the system leaves as the driver had it.
+fn allow_unaligned() {
+    // SAFETY: the flag is clear in all code but a driver's.
+    unsafe {
+        asm!(
+            "pushfq",
+            "and dword ptr [rsp], {mask}",
+            "popfq",
+            mask = const !ALIGNMENT_CHECK,
+        );
+    }
+}
+
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    allow_unaligned();
     // SAFETY: the system passed it to this handler.
     let registers = unsafe { registers(context) };
     let is_interrupt = is_interruption(signal, info);
     let (first, last) = INTERRUPTIBLE.get();
-    if is_interrupt && !(first..=last).contains(register(registers, libc::REG_RSP)) {
+    let is_on_driver_stack = (first..=last).contains(register(registers, libc::REG_RSP));
+    if is_interrupt && !is_on_driver_stack {
         return;
     }
-    if signal == INTERRUPT as libc::c_int && !is_interrupt {
+    // SAFETY: the system passes the information that goes with the signal.
+    let info = unsafe { &mut *info };
+    let is_foreign_call =
+        signal == Signal::SIGSYS as libc::c_int && info.si_code != system_calls::DISPATCHED;
+    if (signal == INTERRUPT as libc::c_int && !is_interrupt) || is_foreign_call {
         leave_to_others(signal, info, context);
         return;
     }
@@ -241,26 +318,53 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         leave_to_others(signal, info, context);
         return;
     };
-    // SAFETY: the system passes the information that goes with the signal.
-    let info = unsafe { &*info };
-    let address = if is_interrupt {
-        0
-    } else {
-        // SAFETY: it is a fault's, so it has an address.
-        unsafe { info.si_addr() }.addr() as u64
-    };
-    TRAP.set(Some(Trap {
-        signal,
-        registers: general(registers),
-        address,
-        error: *register(registers, libc::REG_ERR),
-        exception: *register(registers, libc::REG_TRAPNO),
-    }));
+    let trap = trap_of(signal, is_interrupt, info, registers);
+    // The calling convention has these flags clear, which the driver may have set.
+    *register(registers, libc::REG_EFL) &= !u64::from(CLEAR_FLAGS);
+    let is_access = signal == Signal::SIGSEGV as libc::c_int && !trap.is_32_bit;
+    if let Some(divert) = DIVERT.get().filter(|_| is_access && is_on_driver_stack) {
+        let to = divert(&trap);
+        *register(registers, libc::REG_RDI) = to.argument;
+        *register(registers, libc::REG_RSP) = to.stack;
+        *register(registers, libc::REG_RIP) = to.instruction;
+        return;
+    }
+    TRAP.set(Some(trap));
     // The stack pointer is unaligned as after a call, which pushes a return address.
     *register(registers, libc::REG_RSP) = top - 8;
     *register(registers, libc::REG_RIP) = resume as usize as u64;
-    // The calling convention has the direction flag clear, which the driver may have set.
-    *register(registers, libc::REG_EFL) &= !DIRECTION;
+}
+
+/// Returns the fault that a signal reports.
+fn trap_of(
+    signal: libc::c_int,
+    is_interrupt: bool,
+    info: &libc::siginfo_t,
+    registers: &mut Registers,
+) -> Trap {
+    let exception = *register(registers, libc::REG_TRAPNO);
+    let mut general = general(registers);
+    let mut address = 0;
+    if signal == Signal::SIGSYS as libc::c_int {
+        // The instructions that make system calls have two bytes, and the address is that after it.
+        general.rip = general.rip.wrapping_sub(2);
+    } else if !is_interrupt {
+        // SAFETY: it is a fault's, so it has an address.
+        address = unsafe { info.si_addr() }.addr() as u64;
+    }
+    if signal == Signal::SIGTRAP as libc::c_int && exception == BREAKPOINT {
+        // The address is that after the instruction, which has one byte as compilers emit it.
+        general.rip = general.rip.wrapping_sub(1);
+    }
+    Trap {
+        signal,
+        registers: general,
+        address,
+        error: *register(registers, libc::REG_ERR),
+        exception,
+        flags: *register(registers, libc::REG_EFL),
+        is_32_bit: *register(registers, libc::REG_CSGSFS) & 0xFFFF == CODE_32,
+    }
 }
 
 /// Handles a fault as if this module did not exist.

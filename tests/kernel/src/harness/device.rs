@@ -6,7 +6,7 @@ use crate::{
     services::kmdf::{
         bus::children::children_of,
         device::pnp,
-        file::{create_file, why_unreachable},
+        file::{close_abandoned, create_file, why_unreachable},
         interrupt::delivery::raise,
         state::device::{instance_path, sddl},
     },
@@ -135,25 +135,20 @@ impl Device {
             .kmdf(Identity::SYSTEM, move |context| sddl(context, device))?)
     }
 
-    /// Removes the device in an orderly way.
+    /// Removes the device in an orderly way. Has no effect on a device that is gone.
     ///
     /// # Errors
     ///
-    /// Returns an error if a driver refuses the removal, or if the kernel bugchecks, for instance
-    /// over a request that was never completed.
-    pub fn remove(self) -> Result<(), KernelError> {
+    /// Returns [`KernelError::Vetoed`], and the device stays, if a [`File`] is open on it or the
+    /// driver refuses. Returns an error if the kernel bugchecks, for instance over a request that was
+    /// never completed.
+    pub fn remove(&self) -> Result<(), KernelError> {
         let device = self.handle;
-        let status = self.runner.kmdf(Identity::SYSTEM, move |context| {
+        let removed = self.runner.kmdf(Identity::SYSTEM, move |context| {
+            close_abandoned(context, device);
             pnp::remove_device(context, device)
         })?;
-        if status.is_success() {
-            Ok(())
-        } else {
-            Err(KernelError::Status {
-                routine: "the removal of the device",
-                status,
-            })
-        }
+        removed.map_err(|veto| KernelError::Vetoed(veto.to_string()))
     }
 
     /// Removes the device by surprise: the driver is notified after the device is gone. Open

@@ -19,7 +19,7 @@ use crate::{
         status::NtStatus,
     },
     services::{
-        etw::registration::report_left_registered,
+        etw::{classic::report_left_with_wmi, registration::report_left_registered},
         exports::address_of,
         kmdf::{
             device::pnp,
@@ -209,6 +209,8 @@ impl Driver {
                 &name,
                 unload.as_deref(),
             ));
+            let etw = System::etw_context(context.clone());
+            violations.extend(report_left_with_wmi(&etw, belongs, &name));
             system.environment.images.remove(&image);
             violations
         })

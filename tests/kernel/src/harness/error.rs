@@ -37,6 +37,9 @@ pub enum KernelError {
         /// The status of the call.
         status: NtStatus,
     },
+    /// A device is not removed in an orderly way, because it is in use or the driver refuses.
+    #[error("cannot remove the device: {0}")]
+    Vetoed(String),
     /// The driver's unload revealed violations.
     #[error(transparent)]
     Violations(#[from] Violations),

@@ -9,6 +9,7 @@ use crate::{
         io::pass::submit,
         state::{
             device::Unreachable,
+            file::FileData,
             framework::Context,
             request::{Completion, IoRequest, RequestKind},
         },
@@ -19,6 +20,9 @@ use crate::{
 pub(super) type Refused = (Option<Unreachable>, NtStatus);
 
 /// A file that a process has open on a device.
+///
+/// A file that is dropped without [`File::close`] is closed when its device is removed, as at the end
+/// of its process.
 pub struct File {
     runner: Runner,
     identity: Identity,
@@ -144,5 +148,14 @@ impl File {
                 status,
             })?;
         Ok(Request::new(&self.runner, self.identity, handle))
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let mut framework = self.runner.system().kmdf.framework();
+        if let Ok(file) = framework.get::<FileData>(self.handle) {
+            file.abandoned = true;
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{error::KernelError, kernel::Kernel, runner::Runner};
 use crate::{
     execution::identity::Identity,
     ground::{abi, status::NtStatus},
-    services::etw::{event::Content, registration, write::write_content},
+    services::etw::{event::Content, registration, state::Form, write::write_content},
 };
 
 /// A program's registered provider, which a test writes events with, as if the program ran beside
@@ -51,7 +51,7 @@ impl Kernel {
         let size = u16::try_from(name.len() + 3).map_err(|_| refused())?;
         let traits = [&size.to_le_bytes(), name.as_bytes(), b"\0"].concat();
         let (handle, status) = self.runner().etw(identity, move |context| {
-            let handle = registration::register(context, id, 0, 0);
+            let handle = registration::register(context, id, 0, 0, Form::Modern);
             (handle, registration::set_traits(context, handle, traits))
         })?;
         if !status.is_success() {

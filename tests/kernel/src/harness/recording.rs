@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use etl_file::{Catalog, Decoded, Event, FileTime, decode, read::PointerSize};
+use etl_file::{
+    Catalog, Clock, ClockType, Decoded, Event, EventDescriptor, EventRecord, FileTime, decode,
+    kernel, read::PointerSize,
+};
 
 use super::{error::KernelError, kernel::Kernel, session::Consumer};
 use crate::{
@@ -11,7 +14,7 @@ use crate::{
         controller::SessionHandle,
         session::{
             config::{RealTime, SessionConfig, SessionReport},
-            realtime::RT_LOST_EVENT,
+            realtime::{Delivered, RT_LOST_EVENT},
         },
     },
 };
@@ -100,26 +103,90 @@ impl Recording {
 
     /// Returns the events that were delivered since the last call.
     fn delivered(&self) -> Vec<RecordedEvent> {
-        let records = self.consumer.take().into_iter();
+        let records = self.consumer.take_all().into_iter();
         records
-            // The session's report counts lost events.
-            .filter(|record| record.provider != RT_LOST_EVENT)
-            .map(|record| {
+            .filter_map(|record| {
                 flight::note_progress();
-                let event = Event {
-                    time: FileTime::from_raw(self.kernel.file_time(record.timestamp)),
-                    record,
-                    processor: 0,
-                    buffer: 0,
-                    offset: 0,
-                    pointer_size: PointerSize::Eight,
-                    flags: 0,
-                };
-                RecordedEvent {
-                    decoded: decode(&event, &self.catalog),
-                    event,
+                let time = |timestamp| FileTime::from_raw(self.kernel.file_time(timestamp));
+                match record {
+                    // The session's report counts lost events.
+                    Delivered::Event(event) if event.provider == RT_LOST_EVENT => None,
+                    Delivered::Event(record) => {
+                        let event = Event {
+                            time: time(record.timestamp),
+                            record,
+                            processor: 0,
+                            buffer: 0,
+                            offset: 0,
+                            pointer_size: PointerSize::Eight,
+                            flags: 0,
+                        };
+                        Some(RecordedEvent {
+                            decoded: decode(&event, &self.catalog),
+                            event,
+                        })
+                    }
+                    Delivered::Other { record, timestamp } => {
+                        let time = time(timestamp);
+                        RecordedEvent::of_record(&record, timestamp, time, &self.catalog)
+                    }
                 }
             })
             .collect()
+    }
+}
+
+impl RecordedEvent {
+    /// Returns the event of a record that is no event record: of a WPP message, or of the event of a
+    /// classic provider.
+    pub(crate) fn of_record(
+        record: &[u8],
+        timestamp: i64,
+        time: FileTime,
+        catalog: &Catalog,
+    ) -> Option<Self> {
+        // The time is known.
+        let clock = Clock {
+            kind: ClockType::SystemTime,
+            perf_frequency: 0,
+            cpu_mhz: 0,
+            start_clock: 0,
+            start_time: FileTime::default(),
+        };
+        let found = kernel::decode(record)?;
+        let header = &found.header;
+        let event = Event {
+            record: EventRecord {
+                thread_id: header.thread_id.unwrap_or(u32::MAX),
+                process_id: header.process_id.unwrap_or(u32::MAX),
+                timestamp,
+                provider: found.class,
+                descriptor: EventDescriptor {
+                    id: header.message,
+                    version: u8::try_from(header.version).unwrap_or(u8::MAX),
+                    level: header.level,
+                    opcode: header.opcode,
+                    ..EventDescriptor::default()
+                },
+                user_data: record.get(header.payload..).unwrap_or_default().to_vec(),
+                ..EventRecord::default()
+            },
+            time,
+            processor: 0,
+            buffer: 0,
+            offset: 0,
+            pointer_size: found.pointer_size,
+            flags: 0,
+        };
+        let found = found.described_by(catalog.formats());
+        let decoded = found.into_decoded(&clock, 0, timestamp);
+        Some(Self {
+            event,
+            decoded: Decoded {
+                time,
+                timestamp,
+                ..decoded
+            },
+        })
     }
 }

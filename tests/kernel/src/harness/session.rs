@@ -12,7 +12,7 @@ use crate::{
         error::ControlError,
         session::{
             config::{SessionConfig, SessionReport, SessionStatistics},
-            realtime::Mailbox,
+            realtime::{Delivered, Mailbox},
             running::Session,
         },
         state::Target,
@@ -279,9 +279,22 @@ pub struct Consumer {
 
 impl Consumer {
     /// Returns the events delivered since the last call: whole buffers, in the order of their
-    /// flushes. Events of the class `RT_LOST_EVENT` report losses.
+    /// flushes. Events of the class `RT_LOST_EVENT` report losses. WPP messages and events of classic
+    /// providers have other records and are not returned; a [`Recording`](crate::Recording) has
+    /// them.
     #[must_use]
     pub fn take(&self) -> Vec<etl_file::EventRecord> {
+        let delivered = self.mailbox.take().into_iter();
+        delivered
+            .filter_map(|record| match record {
+                Delivered::Event(event) => Some(event),
+                Delivered::Other { .. } => None,
+            })
+            .collect()
+    }
+
+    /// Returns all records delivered since the last call.
+    pub(super) fn take_all(&self) -> Vec<Delivered> {
         self.mailbox.take()
     }
 }

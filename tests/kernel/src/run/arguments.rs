@@ -40,6 +40,16 @@ pub fn arguments(command: Command) -> Command {
             "Enable a provider group, by its GUID or by the name that its GUID is computed from; may \
              be given several times",
         ))
+        .arg(
+            option(
+                "tmf",
+                "FOLDER|FILE",
+                "Show WPP messages by this TMF file, or by those in this folder, in addition to the \
+                 PDB beside the image; may be given several times",
+            )
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf)),
+        )
         .arg(flag(
             "only",
             "Enable only what `--enable` and `--group` name, instead of every provider that the \
@@ -150,6 +160,12 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
         session: required(matches, "session")?,
         enabled,
         every_provider,
+        formats: matches
+            .get_many::<PathBuf>("tmf")
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect(),
         clients: Clients {
             count: required(matches, "clients")?,
             seed: required(matches, "seed")?,

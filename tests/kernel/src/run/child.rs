@@ -191,7 +191,7 @@ impl Ended {
         // The process reports these findings at its end only.
         let catalog = run.catalog(&mut findings);
         if let Some(trace) = &trace {
-            for event in salvage::unshown(trace, recorded.shown_events, &catalog) {
+            for event in salvage::unshown(trace, &run.etl, recorded.shown_events, &catalog) {
                 report.event(&event);
             }
         }
@@ -199,7 +199,7 @@ impl Ended {
         for finding in &findings {
             report.finding(finding);
         }
-        let events = trace.as_ref().map_or(0, |trace| trace.events().count());
+        let events = trace.as_ref().map_or(0, |trace| trace.records().len());
         report.summary(&Summary {
             image: run.image.clone(),
             describes_events: catalog.providers().next().is_some(),

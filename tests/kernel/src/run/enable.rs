@@ -45,7 +45,8 @@ impl Enabled {
         let level = number("level", u64::from(u8::MAX), u64::from(u8::MAX))?;
         let parameters = EnableParameters {
             level: u8::try_from(level)?,
-            match_any: number("match-any mask", u64::MAX, 0)?,
+            // A classic provider takes the value literally (ETW-3.6.6).
+            match_any: number("match-any mask", u64::MAX, u64::MAX)?,
             match_all: number("match-all mask", u64::MAX, 0)?,
             ..EnableParameters::default()
         };

@@ -22,6 +22,9 @@ pub struct Run {
     pub enabled: Vec<Enabled>,
     /// True to enable every provider that the driver registers.
     pub every_provider: bool,
+    /// TMF files and folders of them, with the formats of WPP messages. The .pdb file beside the image
+    /// has formats as well.
+    pub formats: Vec<PathBuf>,
     /// The clients that play the part of the script on an open device.
     pub clients: Clients,
     /// True to guard every pool block.

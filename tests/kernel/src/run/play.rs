@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use etl_file::{Catalog, image::ImageError, show::Escaped};
+use etl_file::{Catalog, image::ImageError, show::Escaped, symbols};
 
 use super::{
     finding::{self, Finding, Kind},
@@ -154,6 +154,19 @@ impl Run {
                 findings.push(Finding::sentence(Kind::Warning, error.to_string()));
             }
         }
+        for path in &self.formats {
+            match catalog.load_formats(path) {
+                Ok(skipped) => findings.extend(skipped.into_iter().map(|skipped| {
+                    let message = format!("skipping a part of the formats: {skipped}");
+                    Finding::sentence(Kind::Warning, message)
+                })),
+                Err(error) => findings.push(Finding::sentence(Kind::Warning, error.to_string())),
+            }
+        }
+        // An image without a PDB, or with a damaged one, is named by the kernel.
+        if let Ok(formats) = symbols::formats_of(&self.image.with_extension("pdb")) {
+            catalog.add_formats(&formats);
+        }
         catalog
     }
 
@@ -165,8 +178,10 @@ impl Run {
                 .with_context(|| format!("cannot enable {}", one.name))?;
         }
         if self.every_provider {
+            // A classic provider takes the values literally (ETW-3.6.6).
             let everything = EnableParameters {
                 level: u8::MAX,
+                match_any: u64::MAX,
                 ..EnableParameters::default()
             };
             kernel.enable_every_provider(recording.session(), everything)?;

@@ -8,7 +8,9 @@ use std::{
 
 use anyhow::Result;
 use etl_file::{
-    Catalog, Trace, decode,
+    Catalog, EncodedRecord, Trace, decode,
+    kernel::RecordHeader,
+    read::Record,
     write::{AppendError, Buffer, Finish, LogFile},
 };
 
@@ -39,8 +41,9 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
     let session = &trace.header().session;
     // Records are compared as they are in the file, since a corrupted one may not be encoded again.
     let mut written: HashMap<&[u8], usize> = HashMap::new();
-    for event in trace.events() {
-        *written.entry(record_at(&bytes, event.offset)).or_default() += 1;
+    for record in trace.records() {
+        let record = record_at(&bytes, offset_of(record));
+        *written.entry(record).or_default() += 1;
     }
     let out = File::options().write(true).open(file)?;
     out.set_len(u64::try_from(bytes.len())?)?;
@@ -52,7 +55,7 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
         anyhow::Ok(time)
     };
     let (mut corrupted, mut appended) = (0_u32, 0_u64);
-    let mut end = trace.events().map(|event| event.record.timestamp).max();
+    let mut end = trace.records().iter().filter_map(timestamp_of).max();
     let mut buffers: BTreeMap<u16, Buffer> = BTreeMap::new();
     for event in &recorded.events {
         flight::note_progress();
@@ -72,10 +75,10 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
         let buffer = buffers
             .entry(event.processor)
             .or_insert_with(|| Buffer::new(session.buffer_size, event.processor));
-        let result = match buffer.try_append_encoded(&event.record) {
+        let result = match append(buffer, &event.record) {
             Err(AppendError::Full) => {
                 end = end.max(Some(flush(&mut log, buffer)?));
-                buffer.try_append_encoded(&event.record)
+                append(buffer, &event.record)
             }
             other => other,
         };
@@ -88,7 +91,7 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
         end = end.max(Some(flush(&mut log, buffer)?));
     }
     let counts = counts_of(recorded, session.logger_id);
-    let in_file = trace.events().count() as u64;
+    let in_file = trace.records().len() as u64;
     let known = in_file + appended + u64::from(corrupted);
     let missing = u32::try_from(counts.recorded.saturating_sub(known)).unwrap_or(u32::MAX);
     let clock = trace.clock();
@@ -109,6 +112,32 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
     })
 }
 
+/// Appends the record of an event, a message or the event of a classic provider.
+fn append(buffer: &mut Buffer, record: &[u8]) -> Result<(), AppendError> {
+    let Some(header) = RecordHeader::parse(record) else {
+        return buffer.try_append_encoded(record);
+    };
+    let timestamp = header.timestamp.or_else(|| buffer.last_timestamp());
+    let encoded = EncodedRecord::from_bytes(record)?;
+    buffer.try_append_record(&encoded, timestamp.unwrap_or_default())
+}
+
+/// Returns a record's offset in the file.
+const fn offset_of(record: &Record) -> u64 {
+    match record {
+        Record::Event(event) => event.offset,
+        Record::Other(other) => other.offset,
+    }
+}
+
+/// Returns a record's timestamp, if it has one.
+const fn timestamp_of(record: &Record) -> Option<i64> {
+    match record {
+        Record::Event(event) => Some(event.record.timestamp),
+        Record::Other(other) => other.timestamp,
+    }
+}
+
 /// Returns the counters of a session.
 fn counts_of(recorded: &Recorded, session: u16) -> SessionCounts {
     let counts = recorded.sessions.get(usize::from(session));
@@ -125,20 +154,32 @@ fn record_at(file: &[u8], offset: u64) -> &[u8] {
     record.get(..size).unwrap_or_default()
 }
 
-/// Returns the events that a process has not shown, in the order of their writes. `shown` is the
-/// number of those that it has shown, which are the first of the file.
-pub fn unshown(trace: &Trace, shown: u64, catalog: &Catalog) -> Vec<RecordedEvent> {
+/// Returns the events of a trace file that a process has not shown, in the order of their writes.
+/// `shown` is the number of those that it has shown, which are the first of the file.
+pub fn unshown(trace: &Trace, file: &Path, shown: u64, catalog: &Catalog) -> Vec<RecordedEvent> {
     let shown = usize::try_from(shown).unwrap_or(usize::MAX);
-    let mut events: Vec<_> = trace.events().skip(shown).collect();
-    events.sort_by_key(|event| event.record.timestamp);
-    let decoded = events.into_iter().map(|event| {
-        flight::note_progress();
-        RecordedEvent {
-            event: event.clone(),
-            decoded: decode(event, catalog),
-        }
-    });
-    decoded.collect()
+    let bytes = fs::read(file).unwrap_or_default();
+    let clock = trace.clock();
+    let records = trace.records().iter().skip(shown);
+    let mut events: Vec<RecordedEvent> = records
+        .filter_map(|record| {
+            flight::note_progress();
+            match record {
+                Record::Event(event) => Some(RecordedEvent {
+                    event: event.clone(),
+                    decoded: decode(event, catalog),
+                }),
+                Record::Other(other) => {
+                    let timestamp = other.timestamp.unwrap_or_default();
+                    let time = clock.to_file_time(timestamp);
+                    let record = record_at(&bytes, other.offset);
+                    RecordedEvent::of_record(record, timestamp, time, catalog)
+                }
+            }
+        })
+        .collect();
+    events.sort_by_key(|event| event.event.record.timestamp);
+    events
 }
 
 #[cfg(test)]
@@ -273,7 +314,7 @@ mod tests {
         };
         let trace = complete(&file, &recorded).unwrap().trace;
         let shown = |count| {
-            let events = unshown(&trace, count, &Catalog::new()).into_iter();
+            let events = unshown(&trace, &file, count, &Catalog::new()).into_iter();
             let times: Vec<i64> = events.map(|one| one.event.record.timestamp).collect();
             times
         };

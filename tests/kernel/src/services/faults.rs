@@ -28,10 +28,13 @@ impl Fault {
         "EtwSetInformation",
         "EtwWriteEx",
         "EtwActivityIdControl",
+        "EtwRegisterClassicProvider",
         "ExAllocatePool2",
         "EtwWrite",
         "EtwWriteString",
         "EtwWriteTransfer",
+        "IoWMIRegistrationControl",
+        "IoWMIWriteEvent",
         "KeDelayExecutionThread",
         "WdfControlDeviceInitAllocate",
         "WdfDeviceConfigureRequestDispatching",
@@ -75,11 +78,14 @@ impl Fault {
         "WdfWaitLockAcquire",
         "WdfWaitLockCreate",
         "WdfWorkItemCreate",
+        "WmiQueryTraceInformation",
+        "WmiTraceMessage",
+        "WmiTraceMessageVa",
     ];
 
     /// The routines at the start of [`Self::ROUTINES`], which check for their faults themselves
     /// because their failures have effects.
-    const WITH_EFFECTS: usize = 6;
+    const WITH_EFFECTS: usize = 7;
 
     /// Returns a fault that makes the next call to a routine fail.
     #[must_use]

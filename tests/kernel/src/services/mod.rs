@@ -8,6 +8,8 @@
 mod abi_table;
 pub mod addresses;
 pub mod borrowed;
+#[cfg(test)]
+mod coverage;
 pub mod etw;
 pub mod exports;
 pub mod faults;
@@ -17,5 +19,6 @@ pub mod parts;
 pub mod pool;
 pub mod strings;
 pub mod system;
+pub mod thread_objects;
 pub mod verifier;
 pub mod wdfldr;

@@ -13,6 +13,7 @@ use super::{
     },
     ntoskrnl::context::{Context as NtContext, Ntoskrnl, SystemRoutines},
     pool::Pool,
+    thread_objects::ThreadObjects,
     verifier::Verifier,
 };
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
         environment::Environment,
         thread::{Host, Thread},
     },
-    ground::{access::Finding, clock::Clock, rule::Rule},
+    ground::{access::Finding, clock::Clock, rule::Rule, shared_data::SharedData},
 };
 
 /// The services of a kernel. This structure creates the services, which do not depend on it; each
@@ -45,6 +46,8 @@ pub struct System {
     /// The ETW runtime.
     pub etw: Arc<EtwRuntime>,
     addresses: Arc<Addresses>,
+    thread_objects: ThreadObjects,
+    processors: u16,
 }
 
 /// The checks that a kernel makes.
@@ -105,7 +108,9 @@ impl System {
             addresses: Arc::clone(&addresses),
             borrowed,
         };
+        let processors = etw.processors;
         Arc::new(Self {
+            processors,
             environment,
             clock,
             verifier,
@@ -115,6 +120,7 @@ impl System {
             ntoskrnl,
             etw: Arc::new(EtwRuntime::new(etw, uses)),
             addresses,
+            thread_objects: ThreadObjects::default(),
         })
     }
 
@@ -160,7 +166,29 @@ impl Host for System {
     }
 
     fn finding(&self, address: u64) -> Option<Finding> {
-        self.addresses.finding(address)
+        let of_thread = || self.thread_objects.finding(address);
+        self.addresses.finding(address).or_else(of_thread)
+    }
+
+    fn shared_data(&self) -> SharedData {
+        SharedData {
+            uptime: self.clock.counter(),
+            boot_time: self.clock.boot_time(),
+            processors: self.processors,
+        }
+    }
+
+    fn thread_object(&self, thread: &Thread) -> u64 {
+        self.thread_objects.of(thread.identity())
+    }
+
+    fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str) {
+        let context = Context::new(Rc::clone(thread), call);
+        self.verifier.warn(&context, rule, || sentence.to_owned());
+    }
+
+    fn warn_once(&self, rule: Rule, sentence: &str) {
+        self.verifier.warn_once(rule, || sentence.to_owned());
     }
 
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call) {

@@ -40,6 +40,16 @@ pub fn several() -> PathBuf {
     driver("release", "etw_several_driver.sys")
 }
 
+/// Returns the path of the driver that traces by WPP.
+pub fn wpp() -> PathBuf {
+    driver("release", "etw_wpp_driver.sys")
+}
+
+/// Returns the path of a variant of the driver in C.
+pub fn c_driver(variant: &str) -> PathBuf {
+    driver("release", &format!("etw_c_driver_{variant}.sys"))
+}
+
 /// Returns the path of the driver whose service name selects its behaviour.
 pub fn probe() -> PathBuf {
     driver("release", "etw_probe_driver.sys")

@@ -23,7 +23,8 @@ const fn without_teb(
         confidence: Confidence::Low,
         documented: "the routine uses the thread environment block, which system threads do not have; \
                      the result is not documented",
-        assumed: "as on a program's thread: every code succeeds",
+        assumed: "STATUS_UNSUCCESSFUL for every code but CREATE_ID: the id is in what the thread does \
+                  not have",
         varies: false,
         risky: true,
         stage,

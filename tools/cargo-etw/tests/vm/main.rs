@@ -11,6 +11,9 @@ mod guest;
 use std::{
     collections::BTreeMap,
     fs,
+    io::{BufRead as _, BufReader, Read as _},
+    net::TcpStream,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::OnceLock,
@@ -106,20 +109,24 @@ impl Bench {
 
     /// Returns the command, with these arguments after those that every run has.
     fn command(&self, arguments: &[&str]) -> Command {
+        self.command_with(&["tcg"], arguments)
+    }
+
+    /// Returns the command with these accelerators.
+    fn command_with(&self, accelerators: &[&str], arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
         command
             .current_dir(self.folder.path())
             .args(["etw", "vm", "--iso", "windows-server-2022.iso"])
             .args(["--driver", "package", "--stages", "stages", "--out", "out"])
-            .args(["--images", "images", "--firmware", "bios", "--disk", "1"])
-            .args([
-                "--memory",
-                "192",
-                "--processors",
-                "1",
-                "--accelerator",
-                "tcg",
-            ])
+            .args(["--images", "images", "--disk", "1"])
+            .args(["--memory", "192", "--processors", "1"])
+            .args(
+                ["--firmware", "bios"]
+                    .iter()
+                    .filter(|_| !arguments.contains(&"--firmware")),
+            )
+            .args(accelerators.iter().flat_map(|one| ["--accelerator", one]))
             .args(["--qemu-arg", "-kernel", "--qemu-arg"])
             .arg(guest::kernel())
             .args(["--qemu-arg", "-initrd", "--qemu-arg", "initramfs"])
@@ -368,6 +375,15 @@ mod whole {
             "echo '{\"status\": \"failed\", \"reason\": null, \"checks\": [{\"name\": \"logman\", \
              \"expected\": 3, \"got\": 2, \"passed\": false}]}' >$out/recipes/result.json\nexit 1\n",
         );
+        // The restart that one stage asks for is before the next.
+        bench.stage(
+            "boot",
+            "echo '{}' >$out/boot/started.json\nresult passed null\nexit 194\n",
+        );
+        bench.stage(
+            "booted",
+            "[ -e $out/boot/started.json ] && result passed null\n",
+        );
         // Longer than it may take.
         bench.stage("decode", "sleep 1000\n");
         bench.stage("uninstall", PASS);
@@ -384,6 +400,8 @@ mod whole {
                 ("probe", "failed"),
                 ("scenarios", "failed"),
                 ("recipes", "failed"),
+                ("boot", "passed"),
+                ("booted", "passed"),
                 ("decode", "timed out"),
                 ("uninstall", "passed"),
             ],
@@ -403,6 +421,55 @@ mod whole {
                 .starts_with("its result.json cannot be read: ")
         );
         assert_eq!(ended.reason("recipes"), "logman: expected 3, got 2");
+        let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
+        assert_eq!(log.matches("wdk-etw: boot").count(), 2, "{log}");
+    }
+
+    /// QEMU with a KVM in which firmware runs and no operating system.
+    const KVM_WITHOUT_SYSTEMS: &str = r#"#!/bin/bash
+for one in "$@"; do [ "$one" = kvm ] && has_kvm=1; done
+[ -n "$has_kvm" ] || exec qemu-system-x86_64 "$@"
+for one in "$@"; do
+    if [ -n "$skip" ]; then skip=; continue; fi
+    case "$one" in
+        -kernel | -initrd | -append) skip=1; continue ;;
+        kvm) one=tcg ;;
+        host,*) one=max ;;
+    esac
+    all+=("$one")
+done
+exec qemu-system-x86_64 "${all[@]}"
+"#;
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn an_accelerator_that_starts_nothing_is_given_up() {
+        let bench = Bench::new();
+        let program = bench.path("qemu-system-x86_64");
+        fs::write(&program, KVM_WITHOUT_SYSTEMS).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let qemu = program.to_str().unwrap();
+        bench.stage("machine", PASS);
+        let silence = Bench::silence();
+        let arguments = ["--qemu", qemu, "--only", "machine", "--silence", &silence];
+        let run = || {
+            let mut command = bench.command_with(&["kvm", "tcg"], &arguments);
+            let output = command.output().unwrap();
+            bench.ended(output.status.code(), &output.stdout, &output.stderr)
+        };
+        let ended = run();
+        ended.assert(0, &[("machine", "passed")]);
+        let told = format!("Nothing started with kvm in {silence} s; trying tcg");
+        assert!(ended.errors.contains(&told), "{}", ended.errors);
+        // The next run knows.
+        let ended = run();
+        ended.assert(0, &[("machine", "passed")]);
+        assert!(
+            ended.errors.contains("Using tcg, as the installation did"),
+            "{}",
+            ended.errors
+        );
+        assert!(!ended.errors.contains("Nothing started"));
     }
 
     #[test]
@@ -584,6 +651,51 @@ mod whole {
                 }
             }
         }
+    }
+
+    #[test]
+    #[ignore = "needs QEMU, OVMF and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_machine_with_uefi_firmware_runs_the_stages() {
+        let bench = Bench::new();
+        bench.stage(
+            "machine",
+            "[ -d /sys/firmware/efi ] || exit 1\nresult passed null\n",
+        );
+        let arguments = ["--firmware", "uefi", "--only", "machine"];
+        let ended = bench.run(&arguments);
+        ended.assert(0, &[("machine", "passed")]);
+        // Each run has variables of its own; those of the installation stay.
+        let ended = bench.run(&arguments);
+        ended.assert(0, &[("machine", "passed")]);
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn a_machine_to_work_with_by_hand_is_shown_by_vnc_until_it_turns_itself_off() {
+        let bench = Bench::installed();
+        bench.stage("machine", PASS);
+        let mut child = bench
+            .command(&["--connect"])
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let place = lines.find_map(|line| {
+            let line = line.unwrap();
+            let (_, place) = line.split_once("VNC on ")?;
+            Some(place.split_once(';')?.0.to_owned())
+        });
+        let mut version = [0; 4];
+        TcpStream::connect(place.unwrap())
+            .unwrap()
+            .read_exact(&mut version)
+            .unwrap();
+        assert_eq!(&version, b"RFB ");
+        // The guest finds no plan, and turns itself off.
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        bench.check_nothing_is_left();
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl<'c> Decoder<'c> {
         }
     }
 
+    /// Returns the catalog.
+    #[must_use]
+    pub const fn catalog(&self) -> &'c Catalog {
+        self.catalog
+    }
+
     /// Decodes an event with its own metadata, or with the catalog.
     #[must_use]
     pub fn decode(&mut self, event: &EventRef<'_>) -> Decoded {

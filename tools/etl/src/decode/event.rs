@@ -7,6 +7,7 @@ use etw_wire::Guid;
 
 use super::error::{MetadataError, PayloadError};
 use super::payload::Fields;
+use super::wpp::ArgumentError;
 use crate::record::EventDescriptor;
 use crate::time::FileTime;
 
@@ -162,6 +163,12 @@ pub enum Problem {
     /// The layout of a kernel event is unknown.
     #[error("the layout of this kernel event is unknown")]
     UnknownKernelEvent,
+    /// No format of the WPP message is loaded.
+    #[error("no loaded TMF file or PDB describes this message")]
+    NoFormat,
+    /// The bytes of the WPP message do not match its format.
+    #[error(transparent)]
+    Argument(ArgumentError),
     /// The event's stack is given by a key that no record of the trace defines.
     #[error("no record of the trace defines the stack with the key {key:#x}")]
     UnknownStack {

@@ -15,6 +15,7 @@ pub mod schemas;
 mod tracelogging;
 mod traits;
 mod value;
+pub mod wpp;
 
 pub use decoder::{Decoder, decode};
 pub use description::Description;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
+use crate::decode::wpp::{self, Format, Formats};
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
 use crate::read::{EventRef, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
@@ -55,6 +56,10 @@ pub struct Record {
     pub class_name: Option<Arc<str>>,
     /// The name of the event, if it is known.
     pub event_name: Option<Arc<str>>,
+    /// The format of a WPP message, once [`described_by`](Self::described_by) has found it.
+    pub format: Option<Arc<Format>>,
+    /// The text of a WPP message with its arguments, if its format is known.
+    pub message: Option<String>,
     /// The pointer size of the payload.
     pub pointer_size: PointerSize,
     /// The process, from the header or from the payload.
@@ -75,6 +80,51 @@ impl Record {
     pub fn field(&self, name: &str) -> Option<&Value> {
         let (_, value) = self.fields.iter().find(|(known, _)| &**known == name)?;
         Some(value)
+    }
+
+    /// Returns the record with the text and the arguments of its WPP message, if one of the formats
+    /// describes it. Other records stay as they are.
+    #[must_use]
+    pub fn described_by(mut self, formats: &Formats) -> Self {
+        if self.header.form != Form::Wpp {
+            return self;
+        }
+        let found = self
+            .header
+            .guid
+            .and_then(|guid| formats.find(guid, self.header.message));
+        let Some(format) = found else {
+            self.problems.push(Problem::NoFormat);
+            return self;
+        };
+        // The last field has the bytes of all arguments.
+        let Some((_, Value::Binary(arguments))) = self.fields.pop() else {
+            return self;
+        };
+        let expanded = format.expand(
+            &arguments,
+            wpp::Header {
+                thread: self.thread_id,
+                process: self.process_id,
+                sequence: self.header.wpp.sequence,
+                pointer_size: self.pointer_size,
+            },
+        );
+        self.problems.extend(match expanded.error {
+            Some(error) => Some(Problem::Argument(error)),
+            None if expanded.leftover.is_empty() => None,
+            None => Some(Problem::Surplus {
+                bytes: expanded.leftover.len(),
+            }),
+        });
+        self.fields.extend(expanded.fields);
+        self.leftover = expanded.leftover;
+        self.message = Some(expanded.text);
+        self.class_name = Some(Arc::clone(&format.component)).filter(|name| !name.is_empty());
+        self.event_name = Some(Arc::clone(&format.name));
+        self.header.level = format.level_number().unwrap_or(0);
+        self.format = Some(Arc::clone(format));
+        self
     }
 
     /// Returns the record as an event like any other. The caller knows the clock and the processor,
@@ -116,13 +166,24 @@ impl Record {
                 ..EventDescriptor::default()
             },
             event_name: Some(self.event_name.unwrap_or_else(unnamed)),
-            level_name: None,
-            keywords: Keywords::default(),
+            level_name: self.format.as_ref().and_then(|format| format.level.clone()),
+            keywords: Keywords {
+                names: self
+                    .format
+                    .iter()
+                    .filter_map(|format| format.flags.clone())
+                    .collect(),
+                unnamed: 0,
+            },
             opcode_name: None,
-            task_name: None,
+            // Of all names of an event, this one says best where a message comes from.
+            task_name: self
+                .format
+                .as_ref()
+                .and_then(|format| format.function.clone()),
             activity: Guid::from_u128(0),
             related_activity: None,
-            message: None,
+            message: self.message,
             fields: self.fields,
             leftover: self.leftover,
             problems: self.problems,
@@ -143,7 +204,7 @@ pub fn decode(record: &[u8]) -> Option<Record> {
 fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
     let payload = record.get(header.payload..)?;
     Some(if header.form == Form::Wpp {
-        wpp(header, payload)
+        message(header, payload)
     } else {
         classified(header, payload)
     })
@@ -291,6 +352,8 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         class: guid.unwrap_or(Guid::from_u128(0)),
         class_name: class.map(|class| Arc::clone(&class.name)),
         event_name: event.map(|event| Arc::clone(&event.name)),
+        format: None,
+        message: None,
         pointer_size: header.pointer_size,
         process_id: header.process_id,
         thread_id: header.thread_id,
@@ -353,7 +416,7 @@ fn from_payload(record: &mut Record) {
 }
 
 /// Decodes a WPP message, whose arguments have no types in the file.
-fn wpp(header: RecordHeader, payload: &[u8]) -> Record {
+fn message(header: RecordHeader, payload: &[u8]) -> Record {
     let number = |value: u32| Value::UInt(value.into());
     let mut fields = Fields::new();
     let parts = [
@@ -372,6 +435,8 @@ fn wpp(header: RecordHeader, payload: &[u8]) -> Record {
         class: header.guid.unwrap_or(Guid::from_u128(0)),
         class_name: Some("WPP".into()),
         event_name: Some(format!("Message{}", header.message).into()),
+        format: None,
+        message: None,
         pointer_size: header.pointer_size,
         process_id: header.process_id,
         thread_id: header.thread_id,

@@ -172,26 +172,33 @@ impl Buffer {
         &self.records
     }
 
+    /// Returns each record without its padding, in the order in which they were appended.
+    pub fn each_record(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.records.as_slice();
+        std::iter::from_fn(move || {
+            // Only whole records are appended.
+            let size = layout::record_size(rest).filter(|size| *size != 0)?;
+            let record = rest.get(..size)?;
+            rest = rest.get(layout::align8(size)..).unwrap_or_default();
+            Some(record)
+        })
+    }
+
     /// Returns the event records, in the order in which they were appended, without records of
     /// other forms.
     #[must_use]
     pub fn events(&self) -> Vec<EventRecord> {
-        let mut events = Vec::new();
-        let mut rest = self.records.as_slice();
-        // Only whole records are appended.
-        while let Some(size) = layout::record_size(rest).filter(|size| *size != 0) {
-            let is_event = matches!(
-                rest.get(2..4),
+        let is_event = |record: &&[u8]| {
+            matches!(
+                record.get(2..4),
                 Some([
                     layout::HEADER_EVENT32 | layout::HEADER_EVENT64,
                     layout::MARKER
                 ])
-            );
-            let record = rest.get(..size).filter(|_| is_event);
-            events.extend(record.and_then(parse));
-            rest = rest.get(layout::align8(size)..).unwrap_or_default();
-        }
-        events
+            )
+        };
+        let events = self.each_record().filter(is_event);
+        events.filter_map(parse).collect()
     }
 
     /// Checks that a record of `size` bytes fits now. See [`EventRecord::encoded_size`].

@@ -197,6 +197,8 @@ const GROUPS: [Group; 7] = [
                     "decoders_",
                     "--skip",
                     "third_party_",
+                    "--skip",
+                    "dissect_",
                 ],
             },
         ],

@@ -480,7 +480,7 @@ impl Hands {
         self.close()?;
         // The clients that shared the device are done.
         let device = self.device.take().and_then(Arc::into_inner);
-        device.map_or(Ok(()), Device::remove)
+        device.map_or(Ok(()), |device| device.remove())
     }
 }
 

@@ -33,6 +33,13 @@ const TRACE_LOGGING: u8 = 11;
 
 const PROVIDER_METADATA_CHANNEL: u8 = 12;
 
+/// The channels of winmeta.xml that any provider may write to: `GlobalSystem`, `GlobalApplication`
+/// and `GlobalSecurity` (ETW-8.6).
+const GLOBAL_CHANNELS: std::ops::RangeInclusive<u8> = 8..=10;
+
+/// The keyword bits that neither a provider nor winmeta.xml defines (ETW-8.2).
+const RESERVED_KEYWORDS: u64 = !((1 << 56) - 1);
+
 /// The number of payload bytes that are searched for leaks.
 const LOOKED_AT: usize = 1024;
 
@@ -295,21 +302,17 @@ fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor
 
 /// Checks for reserved levels, keywords, opcodes and channels (8).
 fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
-    /// The keyword bits that a provider may define.
-    const OWN_KEYWORDS: u64 = (1 << 48) - 1;
-    let of_a_channel = event.channel >= 16 || (8..=10).contains(&event.channel);
-    let what = if event.level == 0 {
-        Some("level 0, which sessions cannot filter by level".to_owned())
-    } else if (6..=15).contains(&event.level) {
+    let of_a_channel = event.channel >= 16 || GLOBAL_CHANNELS.contains(&event.channel);
+    let what = if (6..=15).contains(&event.level) {
         Some(format!("the reserved level {}", event.level))
     } else if event.opcode >= 241 {
         Some(format!("the reserved opcode {}", event.opcode))
-    } else if event.keyword & !OWN_KEYWORDS != 0 && !of_a_channel {
+    } else if event.keyword & RESERVED_KEYWORDS != 0 && !of_a_channel {
         Some(format!(
             "the reserved keyword bits 0x{:x}",
-            event.keyword & !OWN_KEYWORDS
+            event.keyword & RESERVED_KEYWORDS
         ))
-    } else if matches!(event.channel, 1..=10 | 13..=15) {
+    } else if matches!(event.channel, 1..=7 | 13..=15) {
         Some(format!("the reserved channel {}", event.channel))
     } else {
         None
@@ -317,8 +320,17 @@ fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     if let Some(what) = what {
         written.warn(Rule::ReservedDescriptorValue, || format!("with {what}"));
     }
-    // A TraceLogging event has no keyword unless the driver gives it one.
-    if event.keyword == 0 && written.metadata().is_none() {
+    // A TraceLogging event has no keyword unless the driver gives it one, and level 0 only if the
+    // driver does.
+    if written.metadata().is_some() {
+        return;
+    }
+    if event.level == 0 {
+        written.warn(Rule::NoLevel, || {
+            "with level 0, which sessions cannot filter by level".to_owned()
+        });
+    }
+    if event.keyword == 0 {
         written.warn(Rule::NoKeyword, || {
             "with no keyword, so sessions cannot filter it by keyword".to_owned()
         });

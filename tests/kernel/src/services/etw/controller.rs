@@ -119,7 +119,10 @@ pub fn enable(
         let info = enable_info(&etw, parameters);
         let sessions = etw.enable_infos.entry(target).or_default();
         sessions.insert(session.0, info);
-        etw.reached_by(target, session.0)
+        if let Target::Provider(provider) = target {
+            etw.classic_sessions.insert(provider, session.0);
+        }
+        etw.reached_by(target, session.0, true)
     };
     for handle in reached {
         let cause = Cause {
@@ -325,8 +328,10 @@ pub fn disable(
         if !etw.sessions.contains_key(&session.0) {
             return Err(ControlError::NotRunning);
         }
+        // A classic provider that another session has taken over does not notice.
+        let classic = etw.is_classic_session(target, session.0);
         if etw.forget(target, session.0) {
-            etw.reached_by(target, session.0)
+            etw.reached_by(target, session.0, classic)
         } else {
             Vec::new()
         }
@@ -353,7 +358,8 @@ pub fn capture_state(
         if !etw.sessions.contains_key(&session.0) {
             return Err(ControlError::NotRunning);
         }
-        etw.reached_by(target, session.0)
+        let classic = etw.is_classic_session(target, session.0);
+        etw.reached_by(target, session.0, classic)
     };
     for handle in reached {
         let cause = Cause {
@@ -436,17 +442,20 @@ pub fn next_flush(context: &Context) -> Option<i64> {
 /// Disables everything that a session enables, and notifies the providers with a null source
 /// (ETW-3.1.8, R-E2).
 fn release(context: &Context, session: u16) {
-    let targets: Vec<Target> = {
+    let targets: Vec<(Target, bool)> = {
         let mut etw = context.etw();
         etw.every_provider.remove(&session);
-        let targets = etw.targets_of(session);
-        for target in &targets {
+        let targets = etw.targets_of(session).into_iter();
+        let targets: Vec<_> = targets
+            .map(|target| (target, etw.is_classic_session(target, session)))
+            .collect();
+        for (target, _) in &targets {
             etw.forget(*target, session);
         }
         targets
     };
-    for target in targets {
-        let reached = context.etw().reached_by(target, session);
+    for (target, classic) in targets {
+        let reached = context.etw().reached_by(target, session, classic);
         for handle in reached {
             notify(context, handle, Cause::CHANGE);
         }

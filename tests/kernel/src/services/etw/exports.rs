@@ -4,12 +4,13 @@ use etl_file::Guid;
 
 use super::{
     activity_routines::{etw_activity_id_control, etw_activity_id_control_kernel},
+    classic,
     composite::EnableInfo,
     event::{Content, WriteCall},
-    registration,
+    message, registration,
     service::Context,
-    state::HandleError,
-    write,
+    state::{Form, HandleError},
+    trace_information, write,
 };
 use crate::{
     execution::routine::{Export, Routine, low_half},
@@ -22,7 +23,7 @@ use crate::{
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
-    vec![
+    let mut all = vec![
         ("EtwRegister", PASSIVE, Routine::Four(etw_register)),
         ("EtwUnregister", PASSIVE, Routine::One(etw_unregister)),
         (
@@ -50,33 +51,16 @@ pub fn exports() -> Vec<Export<Context>> {
         ("EtwWriteTransfer", HIGH, Routine::Six(etw_write_transfer)),
         ("EtwWriteEx", HIGH, Routine::Eight(etw_write_ex)),
         ("EtwWriteString", HIGH, Routine::Five(etw_write_string)),
-    ]
+    ];
+    all.extend(classic::exports());
+    all.extend(message::exports());
+    all.extend(trace_information::exports());
+    all
 }
 
 fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, slot: u64) -> u64 {
-    if provider == 0 || slot == 0 {
-        context.warn(Rule::RegisterPointer, || {
-            "with a null pointer for the provider id or the handle".to_owned()
-        });
-        return NtStatus::INVALID_PARAMETER.to_register();
-    }
-    context.check_address("a provider id", provider, 16);
-    context.check_address("a pointer for the handle", slot, 8);
-    let provider = Guid::from_bytes(context.read(provider));
-    // The slot is checked before the registration is made.
-    let before: u64 = context.read(slot);
-    if let Some(status) = context.faults().take("EtwRegister") {
-        context.etw().left_by_failures.insert(before);
-        return status.to_register();
-    }
-    if before != 0 {
-        context.warn(Rule::HandleOverwritten, || {
-            format!("with a handle variable that already contains 0x{before:016X}; the old handle is lost")
-        });
-    }
-    let handle = registration::register(context, provider, callback, argument);
-    context.write(slot, &handle);
-    NtStatus::SUCCESS.to_register()
+    registration::register_at(context, provider, callback, argument, slot, Form::Modern)
+        .to_register()
 }
 
 fn etw_unregister(context: &Context, handle: u64) -> u64 {

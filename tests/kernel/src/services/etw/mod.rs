@@ -6,8 +6,10 @@
 
 pub mod activities;
 pub mod activity_routines;
+pub mod callback;
 pub mod callback_memory;
 pub mod checks;
+pub mod classic;
 pub mod composite;
 pub mod controller;
 pub mod error;
@@ -15,12 +17,14 @@ pub mod event;
 pub mod exports;
 pub mod filters;
 pub mod limits;
+pub mod message;
 pub mod notify;
 pub mod registration;
 pub mod routes;
 pub mod service;
 pub mod session;
 pub mod state;
+pub mod trace_information;
 pub mod traits;
 pub mod unspecified;
 pub mod write;

@@ -4,7 +4,7 @@ use std::thread::ThreadId;
 
 use etl_file::Guid;
 
-use super::{callback_memory::CallbackMemory, service::Context, state::Notification};
+use super::{callback, service::Context, state::Notification};
 use crate::ground::rule::Rule;
 
 /// The content of a notification in addition to the state.
@@ -59,26 +59,8 @@ pub fn notify(context: &Context, handle: u64, cause: Cause) {
         notification.filters.clear();
     }
     check_callback(context, &notification);
-    let memory = CallbackMemory::new(context, cause.source, &notification.filters);
-    let composite = notification.composite;
-    context
-        .verifier()
-        .in_enable_callback(context, notification.provider, || {
-            context.call_driver(
-                "the enable callback",
-                notification.callback,
-                [
-                    memory.source.address(),
-                    u64::from(cause.code.unwrap_or(notification.code)),
-                    u64::from(composite.level),
-                    composite.match_any,
-                    composite.match_all,
-                    memory.filter_address(),
-                    notification.context,
-                ],
-            )
-        });
-    memory.take_back(context);
+    let code = cause.code.unwrap_or(notification.code);
+    callback::call(context, &notification, cause.source, code);
     if let Ok(registration) = context.etw().registration(notification.handle) {
         registration.in_callback = outer;
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use etl_file::Guid;
 
 use super::{
-    callback_memory::CallbackMemory,
+    callback,
     notify::{Cause, notify},
     service::Context,
-    state::{DISABLE, HandleError, Registration},
+    state::{DISABLE, Form, HandleError, Notification, Registration},
     traits::{CheckedTraits, check_traits, provider_name},
     unspecified::GroupDenial,
 };
@@ -24,9 +24,54 @@ const FIRST_HANDLE: u64 = 0xFFFF_B000_0000_0000;
 
 const HANDLE_STEP: u64 = 0x80;
 
+/// Makes a registration for a routine that takes the addresses of the GUID and of a variable for the
+/// handle.
+pub fn register_at(
+    context: &Context,
+    provider: u64,
+    callback: u64,
+    argument: u64,
+    slot: u64,
+    form: Form,
+) -> NtStatus {
+    if provider == 0 || slot == 0 {
+        context.warn(Rule::RegisterPointer, || {
+            "with a null pointer for the provider id or the handle".to_owned()
+        });
+        return NtStatus::INVALID_PARAMETER;
+    }
+    context.check_address("a provider id", provider, 16);
+    context.check_address("a pointer for the handle", slot, 8);
+    let provider = Guid::from_bytes(context.read(provider));
+    // The slot is checked before the registration is made.
+    let before: u64 = context.read(slot);
+    if let Some(status) = context.faults().take(context.call().name) {
+        context.etw().left_by_failures.insert(before);
+        return status;
+    }
+    // Anything else that the variable contains was never a handle, such as what was in its memory.
+    if context.etw().registration_at(before).is_some() {
+        context.warn(Rule::HandleOverwritten, || {
+            format!(
+                "with a handle variable that contains the handle 0x{before:016X}, which is not \
+                 released; the old handle is lost"
+            )
+        });
+    }
+    let handle = register(context, provider, callback, argument, form);
+    context.write(slot, &handle);
+    NtStatus::SUCCESS
+}
+
 /// Makes a registration. If sessions enable its GUID already, notifies it before its handle
 /// is stored (ETW-2.6, R-E9).
-pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64) -> u64 {
+pub fn register(
+    context: &Context,
+    provider: Guid,
+    callback: u64,
+    argument: u64,
+    form: Form,
+) -> u64 {
     let (handle, enabled) = {
         let mut etw = context.etw();
         let handle = FIRST_HANDLE + etw.issued * HANDLE_STEP;
@@ -36,6 +81,7 @@ pub fn register(context: &Context, provider: Guid, callback: u64, argument: u64)
             handle,
             Registration {
                 provider,
+                form,
                 callback,
                 context: argument,
                 traits: None,
@@ -75,8 +121,9 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
         Ok(true) => context.stop(
             Rule::UnregisterInCallback,
             format!(
-                "EtwUnregister was called from {} inside the registration's own enable callback, \
-                 where it would wait for itself",
+                "{} was called from {} inside the registration's own enable callback, where it \
+                 would wait for itself",
+                context.call().name,
                 context.caller()
             ),
         ),
@@ -100,11 +147,8 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
             }
             // O5: the callback may be notified after the registration has ended.
             if let Some(registration) = tell {
-                let memory = CallbackMemory::new(context, Guid::NULL, &[]);
-                let source = memory.source.address();
-                let arguments = [source, u64::from(DISABLE), 0, 0, 0, 0, registration.context];
-                context.call_driver("the enable callback", registration.callback, arguments);
-                memory.take_back(context);
+                let disable = Notification::of_disable(handle, &registration);
+                callback::call(context, &disable, Guid::NULL, DISABLE);
             }
             NtStatus::SUCCESS
         }
@@ -229,10 +273,13 @@ pub fn report_left_registered(
     left.into_iter()
         .map(|(handle, registration)| {
             let Explained { place, lines, .. } = context.explain(&registration.backtrace);
+            let missing = match registration.form {
+                Form::Modern | Form::Classic => "EtwUnregister",
+                Form::Wmi { .. } => "IoWMIRegistrationControl with WMIREG_ACTION_DEREGISTER",
+            };
             let message = format!(
-                "{driver} was unloaded without EtwUnregister for the provider {{{}}}: its \
-                     handle 0x{handle:016X} came from {}, called at {} from \
-                     {place}{unload}",
+                "{driver} was unloaded without {missing} for the provider {{{}}}: its handle \
+                 0x{handle:016X} came from {}, called at {} from {place}{unload}",
                 registration.provider,
                 registration.registered_by.name,
                 registration.registered_by.irql,

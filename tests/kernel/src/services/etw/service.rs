@@ -65,6 +65,8 @@ pub struct EtwRuntime {
     instances: AtomicU64,
     no_page_faults: AtomicBool,
     detailed_checks: AtomicU32,
+    /// The number of the last message that had one from the sequence that sessions share.
+    sequence: AtomicU32,
 }
 
 /// The locked state of the runtime. Its changes are applied to the routes before the lock is
@@ -110,6 +112,7 @@ impl EtwRuntime {
             instances: AtomicU64::new(0),
             no_page_faults: AtomicBool::new(false),
             detailed_checks: AtomicU32::new(0),
+            sequence: AtomicU32::new(0),
         }
     }
 
@@ -256,6 +259,11 @@ impl Context {
     /// Returns whether drivers run where page faults are not allowed.
     pub fn page_faults_forbidden(&self) -> bool {
         self.runtime().no_page_faults.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of the last message that had one from the sequence that sessions share.
+    pub fn sequence(&self) -> &AtomicU32 {
+        &self.runtime().sequence
     }
 
     /// Returns whether to check this event in detail, and counts it.

@@ -24,7 +24,7 @@ use crate::{
 /// `EVENT_CONTROL_CODE_DISABLE_PROVIDER`.
 pub const DISABLE: u32 = 0;
 /// `EVENT_CONTROL_CODE_ENABLE_PROVIDER`.
-const ENABLE: u32 = 1;
+pub const ENABLE: u32 = 1;
 /// `EVENT_CONTROL_CODE_CAPTURE_STATE`.
 const CAPTURE_STATE: u32 = 2;
 
@@ -52,10 +52,66 @@ pub struct SessionEnableInfo {
     pub stack_walk: bool,
 }
 
-/// A registration, made by one call to `EtwRegister`.
+/// The way in which a provider was registered, which decides how it learns of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `EtwRegister`: the provider gets the composite of all sessions, and ETW routes its events.
+    Modern,
+    /// `EtwRegisterClassicProvider`: the provider gets the trace handle of one session, to which it
+    /// writes.
+    Classic,
+    /// `IoWMIRegistrationControl` with a control block that has a callback: as a classic provider.
+    Wmi {
+        /// The control block's address.
+        block: u64,
+    },
+}
+
+impl Form {
+    /// Returns whether the provider writes to one session (ETW-3.6.2).
+    pub const fn is_classic(self) -> bool {
+        matches!(self, Self::Classic | Self::Wmi { .. })
+    }
+}
+
+/// Returns the trace handle by which a classic provider writes to a session: the session's id, and
+/// the level and flags with which the session enables the provider (ETW-2.23, ETW-3.6.6).
+fn trace_handle(session: u16, info: &SessionEnableInfo) -> u64 {
+    let EnableInfo {
+        level, match_any, ..
+    } = info.enable_info;
+    u64::from(session) | u64::from(level) << 16 | (match_any & 0xFFFF_FFFF) << 32
+}
+
+/// Returns the id of the session that a trace handle names.
+pub const fn session_of(handle: u64) -> u16 {
+    (handle & 0xFFFF) as u16
+}
+
+/// Returns the level in a trace handle.
+pub const fn level_of(handle: u64) -> u8 {
+    (handle >> 16 & 0xFF) as u8
+}
+
+/// Returns the flags in a trace handle.
+pub const fn flags_of(handle: u64) -> u32 {
+    (handle >> 32) as u32
+}
+
+/// A control block or device object that a driver registered with WMI.
+pub struct WmiRegistration {
+    /// The registrations of its control GUIDs.
+    pub providers: Vec<u64>,
+    pub registered_by: Call,
+    /// The calls that led to the registration.
+    pub backtrace: Backtrace,
+}
+
+/// A registration, made by one call to `EtwRegister` or a routine for classic providers.
 pub struct Registration {
     /// The provider's GUID.
     pub provider: Guid,
+    pub form: Form,
     pub callback: u64,
     pub context: u64,
     /// The blob of provider traits, once it is set.
@@ -82,7 +138,7 @@ pub struct RunningSession {
 
 impl RunningSession {
     /// Returns whether the session receives no events from drivers (ETW-3.6.4, ETW-6.1.11).
-    fn is_closed_to_drivers(&self) -> bool {
+    pub fn is_closed_to_drivers(&self) -> bool {
         self.session.is_private() || self.session.config().paged_memory
     }
 }
@@ -113,6 +169,11 @@ pub struct Etw {
     pub registered: BTreeMap<Guid, Option<String>>,
     /// The groups that no driver may join.
     pub denied_groups: HashSet<Guid>,
+    /// The sessions that classic providers with these GUIDs write to: the last ones that enabled them
+    /// (ETW-3.6.2).
+    pub classic_sessions: HashMap<Guid, u16>,
+    /// What drivers registered with WMI, by the address of the control block or device object.
+    pub wmi: BTreeMap<u64, WmiRegistration>,
 }
 
 /// The reason that a handle is not valid.
@@ -130,11 +191,35 @@ pub struct Notification {
     pub handle: u64,
     /// The provider's GUID.
     pub provider: Guid,
+    pub form: Form,
     pub callback: u64,
     pub context: u64,
     pub code: u32,
     pub composite: Composite,
     pub filters: Vec<(u16, FilterData)>,
+    /// The trace handle of a classic provider's session, or 0.
+    pub trace_handle: u64,
+}
+
+impl Notification {
+    /// Returns the notification that no session enables a registration.
+    pub const fn of_disable(handle: u64, registration: &Registration) -> Self {
+        Self {
+            handle,
+            provider: registration.provider,
+            form: registration.form,
+            callback: registration.callback,
+            context: registration.context,
+            code: DISABLE,
+            composite: Composite {
+                level: 0,
+                match_any: 0,
+                match_all: 0,
+            },
+            filters: Vec::new(),
+            trace_handle: 0,
+        }
+    }
 }
 
 impl Etw {
@@ -170,7 +255,10 @@ impl Etw {
     }
 
     pub fn targets(registration: &Registration) -> impl Iterator<Item = Target> {
-        let group = registration.group.map(Target::Group);
+        let group = registration
+            .group
+            .filter(|_| !registration.form.is_classic());
+        let group = group.map(Target::Group);
         std::iter::once(Target::Provider(registration.provider)).chain(group)
     }
 
@@ -178,6 +266,10 @@ impl Etw {
     /// (ETW-5.4: both count). A session's disallow list keeps it from enabling a provider by a
     /// group (ETW-5.9), and a private session enables no driver (ETW-3.6.4).
     pub fn enable_infos_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnableInfo)> {
+        if registration.form.is_classic() {
+            let of_session = self.classic_enable_info(registration.provider);
+            return of_session.into_iter().collect();
+        }
         let direct = self
             .enable_infos
             .get(&Target::Provider(registration.provider));
@@ -200,6 +292,23 @@ impl Etw {
             .filter(|(target, (session, _))| reaches(*target, **session))
             .map(|(_, (session, one))| (*session, one))
             .collect()
+    }
+
+    /// Returns the enable info of the session that a classic provider writes to.
+    fn classic_enable_info(&self, provider: Guid) -> Option<(u16, &SessionEnableInfo)> {
+        let id = *self.classic_sessions.get(&provider)?;
+        let running = self.sessions.get(&id)?;
+        if running.is_closed_to_drivers() {
+            return None;
+        }
+        let sessions = self.enable_infos.get(&Target::Provider(provider))?;
+        Some((id, sessions.get(&id)?))
+    }
+
+    /// Returns whether classic providers of a target write to a session.
+    pub fn is_classic_session(&self, target: Target, session: u16) -> bool {
+        matches!(target, Target::Provider(provider)
+            if self.classic_sessions.get(&provider) == Some(&session))
     }
 
     /// Returns the registrations that a session enables by their groups, with their providers.
@@ -228,8 +337,8 @@ impl Etw {
     }
 
     /// Returns the registrations that a session enables by a target, in the order of their
-    /// creation.
-    pub fn reached_by(&self, target: Target, session: u16) -> Vec<u64> {
+    /// creation. `classic` includes classic providers.
+    pub fn reached_by(&self, target: Target, session: u16, classic: bool) -> Vec<u64> {
         let session = self.sessions.get(&session);
         if session.is_some_and(RunningSession::is_closed_to_drivers) {
             return Vec::new();
@@ -237,6 +346,7 @@ impl Etw {
         self.registrations
             .iter()
             .filter(|(_, registration)| Self::targets(registration).any(|one| one == target))
+            .filter(|(_, registration)| classic || !registration.form.is_classic())
             .filter(|(_, registration)| {
                 matches!(target, Target::Provider(_))
                     || session
@@ -266,21 +376,20 @@ impl Etw {
             (false, Some(_)) => ENABLE,
             (false, None) => DISABLE,
         };
+        let of_nothing = Notification::of_disable(handle, registration);
+        let trace_handle = enable_infos
+            .first()
+            .filter(|_| registration.form.is_classic())
+            .map_or(0, |(session, info)| trace_handle(*session, info));
         Some(Notification {
-            handle,
-            provider: registration.provider,
-            callback: registration.callback,
-            context: registration.context,
             code,
-            composite: composite.unwrap_or(Composite {
-                level: 0,
-                match_any: 0,
-                match_all: 0,
-            }),
+            composite: composite.unwrap_or(of_nothing.composite),
+            trace_handle,
             filters: enable_infos
                 .into_iter()
                 .filter_map(|(session, one)| Some((session, one.filter.clone()?)))
                 .collect(),
+            ..of_nothing
         })
     }
 }
@@ -374,6 +483,7 @@ impl Etw {
             if self.sessions_on(provider).len() < MAX_PER_PROVIDER {
                 let sessions = self.enable_infos.entry(Target::Provider(provider));
                 sessions.or_default().entry(session).or_insert(info);
+                self.classic_sessions.entry(provider).or_insert(session);
             }
         }
     }
@@ -394,6 +504,11 @@ impl Etw {
 
     /// Removes a session's enable info for a target. Returns whether there was one.
     pub fn forget(&mut self, target: Target, session: u16) -> bool {
+        if self.is_classic_session(target, session)
+            && let Target::Provider(provider) = target
+        {
+            self.classic_sessions.remove(&provider);
+        }
         let Some(sessions) = self.enable_infos.get_mut(&target) else {
             return false;
         };

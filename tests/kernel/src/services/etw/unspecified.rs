@@ -105,7 +105,7 @@ impl Default for UnspecifiedBehaviour {
             group_counts_toward_limit: false,
             direct_replaces_group: false,
             paged_session: PagedSession::GetsNoEvents,
-            activity_without_teb: NtStatus::SUCCESS,
+            activity_without_teb: NtStatus::UNSUCCESSFUL,
             activity_id_control_kernel: true,
         }
     }

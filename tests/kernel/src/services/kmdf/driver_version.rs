@@ -8,10 +8,7 @@ use super::{
     },
     text_routines::assign,
 };
-use crate::{
-    execution::routine::Routine,
-    ground::{arena::Block, framework_abi::VersionAvailableParameters},
-};
+use crate::{execution::routine::Routine, ground::framework_abi::VersionAvailableParameters};
 
 pub const ENTRIES: Entries = &[
     (
@@ -23,7 +20,6 @@ pub const ENTRIES: Entries = &[
         Routine::Three(retrieve_version_string),
     ),
     ("WdfVerifierDbgBreakPoint", Routine::One(break_point)),
-    ("WdfGetTriageInfo", Routine::One(get_triage_info)),
 ];
 
 /// The version of the framework that the stand-in kernel plays.
@@ -55,20 +51,4 @@ fn retrieve_version_string(context: &Context, _globals: u64, driver: u64, string
 /// the driver and asks for that.
 const fn break_point(_context: &Context, _globals: u64) -> u64 {
     0
-}
-
-/// The framework's description of itself for tools that read crash dumps.
-#[derive(Default)]
-struct Triage(Option<Block>);
-
-/// Returns the description, which a driver only adds to a dump. It is empty.
-fn get_triage_info(context: &Context, _globals: u64) -> u64 {
-    /// Enough for the structure of every framework version.
-    const SIZE: usize = 256;
-    let mut framework = context.framework();
-    let block = framework
-        .part::<Triage>()
-        .0
-        .get_or_insert_with(|| Block::zeroed(SIZE));
-    block.address()
 }

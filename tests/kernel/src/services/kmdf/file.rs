@@ -10,7 +10,7 @@ use super::{
     object,
     state::{
         device::{Below, DeviceData, Presence, Unreachable, device_of, queue_for},
-        file::{FileData, is_open},
+        file::{FileData, abandoned, is_open},
         framework::{Context, Data, Entries, ObjectRoutine},
         played,
         request::{EndedRequests, IoRequest, RequestData, RequestKind},
@@ -146,8 +146,11 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
 
 /// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's requests that wait
 /// in queues, and after the last request has ended, calls `EvtFileClose`. Both go on below if the
-/// driver passes them down.
+/// driver passes them down. Has no effect on a file that is gone with its device.
 pub fn close_file(context: &Context, file: u64) {
+    if context.framework().get::<FileData>(file).is_err() {
+        return;
+    }
     clean_up(context, file);
     context.with::<FileData, _>(file, |file| file.closing = true);
     finish_close(context, file);
@@ -185,6 +188,14 @@ fn passes_to(context: &Context, file: u64) -> Below {
         Below::Device(lower) if !context.framework().exists(lower) => Below::Bus,
         below if passes => below,
         _ => Below::Bus,
+    }
+}
+
+/// Closes a device's files that nobody else can close any more, as at the end of their process.
+pub fn close_abandoned(context: &Context, device: u64) {
+    let files = abandoned(&mut context.framework(), device);
+    for file in files {
+        close_file(context, file);
     }
 }
 

@@ -31,6 +31,7 @@ const PROVIDED: &[Entries] = &[
     driver::ENTRIES,
     driver_version::ENTRIES,
     device::capabilities::ENTRIES,
+    device::device_state::ENTRIES,
     device::init::ENTRIES,
     device::interfaces::ENTRIES,
     device::power_policy::ENTRIES,

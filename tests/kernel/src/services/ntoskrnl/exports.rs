@@ -69,6 +69,11 @@ pub fn exports() -> Vec<Export<Context>> {
             Routine::Zero(system::ps_get_current_thread_id),
         ),
         (
+            "PsGetVersion",
+            PASSIVE,
+            Routine::Four(system::ps_get_version),
+        ),
+        (
             "RtlCopyUnicodeString",
             PASSIVE,
             Routine::Two(system::rtl_copy_unicode_string),

@@ -1,5 +1,7 @@
 //! Bugchecks, waits, IRQLs, clocks, ids and counted strings.
 
+use etl_file::LogFileHeader;
+
 use super::context::Context;
 use crate::{
     execution::routine::low_half,
@@ -85,6 +87,37 @@ pub fn ke_query_system_time_precise(context: &Context, time: u64) -> u64 {
 pub fn mm_get_system_routine_address(context: &Context, name: u64) -> u64 {
     let name = read_unicode_string(context, name);
     context.address_of(&name).unwrap_or(0)
+}
+
+/// Writes the version of Windows that traces name: 10.0, without a service pack. Returns `FALSE`, since
+/// the kernel is no checked build.
+pub fn ps_get_version(context: &Context, major: u64, minor: u64, build: u64, pack: u64) -> u64 {
+    let LogFileHeader {
+        os_major,
+        os_minor,
+        os_build,
+        ..
+    } = LogFileHeader::default();
+    let numbers = [
+        (major, u32::from(os_major)),
+        (minor, u32::from(os_minor)),
+        (build, os_build),
+    ];
+    for (address, number) in numbers.into_iter().filter(|(address, _)| *address != 0) {
+        context.write(address, &number);
+    }
+    if pack != 0 {
+        context.write(
+            pack,
+            &UnicodeString {
+                length: 0,
+                maximum_length: 0,
+                reserved: 0,
+                buffer: 0,
+            },
+        );
+    }
+    0
 }
 
 pub fn ps_get_current_process_id(context: &Context) -> u64 {

@@ -20,11 +20,13 @@ pub use provider::{EventDefinition, Provider};
 use etw_wire::Guid;
 
 use crate::decode::schema::Schema;
+use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
 
-/// The providers of all loaded manifests and images.
+/// The providers of all loaded manifests and images, and the formats of WPP messages.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     providers: BTreeMap<Guid, Arc<Provider>>,
+    formats: Formats,
 }
 
 impl Catalog {
@@ -53,6 +55,29 @@ impl Catalog {
             path: path.to_owned(),
             source,
         })
+    }
+
+    /// Loads the formats of WPP messages from a TMF file or from the TMF files of a folder. What was
+    /// loaded before is stronger. Returns the parts that cannot be used.
+    ///
+    /// # Errors
+    /// Fails with [`FormatsError`] if a file or the folder cannot be read.
+    pub fn load_formats(
+        &mut self,
+        path: impl AsRef<Path>,
+    ) -> Result<Vec<SkippedFormat>, FormatsError> {
+        self.formats.load(path)
+    }
+
+    /// Adds formats of WPP messages, for messages that have none yet.
+    pub fn add_formats(&mut self, formats: &Formats) {
+        self.formats.extend(formats);
+    }
+
+    /// Returns the formats of WPP messages.
+    #[must_use]
+    pub const fn formats(&self) -> &Formats {
+        &self.formats
     }
 
     /// Adds a manifest's text. A provider that is already in the catalog is replaced. Returns the

@@ -93,6 +93,15 @@ impl Default for RealTime {
     }
 }
 
+/// The numbers of a session's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequence {
+    /// `EVENT_TRACE_USE_LOCAL_SEQUENCE`: the session's own.
+    Local,
+    /// `EVENT_TRACE_USE_GLOBAL_SEQUENCE`: one sequence for all such sessions.
+    Global,
+}
+
 /// The configuration of a session (`StartTrace`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -134,6 +143,9 @@ pub struct SessionConfig {
     /// The process of a private session (`EVENT_TRACE_PRIVATE_LOGGER_MODE`), or `None` for a
     /// system session. A private session receives no events from drivers.
     pub private: Option<u32>,
+    /// The sequence that numbers the messages that ask for a number, if the session has one. Without
+    /// it, messages have no number.
+    pub sequence: Option<Sequence>,
 }
 
 impl SessionConfig {
@@ -154,6 +166,7 @@ impl SessionConfig {
             paged_memory: false,
             writer_thread: false,
             private: None,
+            sequence: None,
         }
     }
 
@@ -175,6 +188,11 @@ impl SessionConfig {
         if self.independent {
             mode |= log_file_mode::INDEPENDENT_SESSION;
         }
+        mode |= match self.sequence {
+            None => 0,
+            Some(Sequence::Local) => log_file_mode::USE_LOCAL_SEQUENCE,
+            Some(Sequence::Global) => log_file_mode::USE_GLOBAL_SEQUENCE,
+        };
         if !self.per_processor {
             mode |= log_file_mode::NO_PER_PROCESSOR_BUFFERING;
         }

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering},
     },
     thread::JoinHandle,
 };
@@ -58,6 +58,8 @@ pub struct Inner {
     pub ended: AtomicBool,
     /// Set once the providers were notified that the session stopped.
     pub told: AtomicBool,
+    /// The number of the last message that had one from the session's own sequence.
+    pub sequence: AtomicU32,
     /// The time of the next flush of buffers that are not full; `i64::MAX` for never.
     pub flush_due: AtomicI64,
 }

@@ -2,13 +2,59 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use etl_file::{EventDescriptor, EventRecord, Guid};
+use etl_file::{EventDescriptor, EventRecord, Guid, kernel::RecordHeader, write::Buffer};
 use parking_lot::Mutex;
 
 use super::config::RealTime;
 
-/// The events of one buffer, which a flush delivers.
-type Delivery = Vec<EventRecord>;
+/// A record that a session delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// An event.
+    Event(EventRecord),
+    /// A record of another form: a message, or the event of a classic provider.
+    Other {
+        /// The whole record.
+        record: Vec<u8>,
+        /// Its timestamp or, for a record without one, that of the record before it.
+        timestamp: i64,
+    },
+}
+
+impl Delivered {
+    const fn timestamp(&self) -> i64 {
+        match self {
+            Self::Event(event) => event.timestamp,
+            Self::Other { timestamp, .. } => *timestamp,
+        }
+    }
+}
+
+/// The records of one buffer, which a flush delivers.
+type Delivery = Vec<Delivered>;
+
+/// Returns the records of a buffer.
+pub fn records_of(buffer: &Buffer) -> Delivery {
+    let mut events = buffer.events().into_iter();
+    let mut last = buffer.first_timestamp().unwrap_or_default();
+    let mut delivery = Vec::new();
+    for record in buffer.each_record() {
+        let delivered = match RecordHeader::parse(record) {
+            Some(header) => Delivered::Other {
+                record: record.to_vec(),
+                timestamp: header.timestamp.unwrap_or(last),
+            },
+            // Events have another header.
+            None => match events.next() {
+                Some(event) => Delivered::Event(event),
+                None => continue,
+            },
+        };
+        last = delivered.timestamp();
+        delivery.push(delivered);
+    }
+    delivery
+}
 
 /// `RT_LostEvent`, the class of the records that report losses to a consumer (ETW-6.3.7).
 pub const RT_LOST_EVENT: Guid = Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e);
@@ -18,8 +64,8 @@ const LOST_EVENT: u8 = 32;
 const LOST_BUFFER: u8 = 33;
 const LOST_FILE: u8 = 34;
 
-fn lost(kind: u8, timestamp: i64) -> EventRecord {
-    EventRecord {
+fn lost(kind: u8, timestamp: i64) -> Delivered {
+    Delivered::Event(EventRecord {
         timestamp,
         provider: RT_LOST_EVENT,
         descriptor: EventDescriptor {
@@ -27,7 +73,7 @@ fn lost(kind: u8, timestamp: i64) -> EventRecord {
             ..EventDescriptor::default()
         },
         ..EventRecord::default()
-    }
+    })
 }
 
 /// The deliveries that a consumer has not read yet.
@@ -42,7 +88,7 @@ struct Unread {
 
 impl Mailbox {
     /// Returns everything that was delivered, in order.
-    pub fn take(&self) -> Vec<EventRecord> {
+    pub fn take(&self) -> Vec<Delivered> {
         let mut unread = self.0.lock();
         unread.deliveries.drain(..).flatten().collect()
     }
@@ -56,7 +102,7 @@ impl Mailbox {
             return false;
         }
         if std::mem::take(&mut unread.dropped) {
-            let at = events.first().map_or(0, |event| event.timestamp);
+            let at = events.first().map_or(0, Delivered::timestamp);
             events.insert(0, lost(LOST_BUFFER, at));
         }
         unread.deliveries.push_back(events);
@@ -98,7 +144,7 @@ impl Deliveries {
     /// Delivers a buffer's events, or stores them while there is no consumer.
     /// `events_lost` is the session's count of lost events.
     pub fn deliver(&mut self, mut events: Delivery, events_lost: u32) {
-        let at = events.first().map_or(0, |event| event.timestamp);
+        let at = events.first().map_or(0, Delivered::timestamp);
         if events_lost > self.told {
             self.told = events_lost;
             events.insert(0, lost(LOST_EVENT, at));
@@ -131,7 +177,7 @@ impl Deliveries {
             let at = deliveries
                 .back()
                 .and_then(|events| events.last())
-                .map_or(0, |event| event.timestamp);
+                .map_or(0, Delivered::timestamp);
             deliveries.push_back(vec![lost(LOST_FILE, at)]);
         }
         let mailbox = Arc::new(Mailbox(Mutex::new(Unread {
@@ -153,23 +199,22 @@ impl Deliveries {
 mod tests {
     use super::*;
 
-    fn event(timestamp: i64) -> EventRecord {
-        EventRecord {
+    fn event(timestamp: i64) -> Delivered {
+        Delivered::Event(EventRecord {
             timestamp,
             ..EventRecord::default()
-        }
+        })
     }
 
     /// Returns the records as numbers: the timestamps of events and the types of loss records.
     fn read(mailbox: &Mailbox) -> Vec<i64> {
         let records = mailbox.take().into_iter();
         records
-            .map(|record| {
-                if record.provider == RT_LOST_EVENT {
-                    -i64::from(record.descriptor.opcode)
-                } else {
-                    record.timestamp
+            .map(|record| match record {
+                Delivered::Event(event) if event.provider == RT_LOST_EVENT => {
+                    -i64::from(event.descriptor.opcode)
                 }
+                other => other.timestamp(),
             })
             .collect()
     }

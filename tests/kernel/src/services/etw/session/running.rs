@@ -9,7 +9,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering},
 };
 
 use crossbeam_channel::Sender;
@@ -22,7 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     super::error::ControlError,
-    config::{Output, SessionConfig, SessionReport, SessionStatistics},
+    config::{Output, Sequence, SessionConfig, SessionReport, SessionStatistics},
     counts::stamp,
     inner::{Inner, Lane, Spare, ToWriter, Writer},
     realtime::Mailbox,
@@ -92,6 +92,7 @@ impl Session {
             store_full: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             told: AtomicBool::new(false),
+            sequence: AtomicU32::new(0),
             flush_due: AtomicI64::new(i64::MAX),
             clock: Arc::clone(clock),
             config,
@@ -141,6 +142,16 @@ impl Session {
     /// Returns whether the file is full and the providers have not been notified yet.
     pub fn take_full(&self) -> bool {
         self.is_full() && !self.inner.told.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns the next number of the session's sequence, if it has one. `global` is the last number
+    /// of the sequence that sessions share.
+    pub fn next_sequence(&self, global: &AtomicU32) -> Option<u32> {
+        let last = match self.inner.config.sequence? {
+            Sequence::Local => &self.inner.sequence,
+            Sequence::Global => global,
+        };
+        Some(last.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
     }
 
     /// Counts an event that could not be recorded.

@@ -19,7 +19,7 @@ use parking_lot::MutexGuard;
 use super::{
     config::{Output, SessionConfig},
     counts::{Counts, stamp},
-    realtime::Deliveries,
+    realtime::{Deliveries, records_of},
 };
 use crate::ground::{clock::Clock, flight};
 
@@ -157,7 +157,10 @@ impl Sink {
         if let Some(deliveries) = &mut self.deliveries
             && !buffer.is_empty()
         {
-            deliveries.deliver(buffer.events(), counts.events_lost.load(Ordering::Relaxed));
+            deliveries.deliver(
+                records_of(&buffer),
+                counts.events_lost.load(Ordering::Relaxed),
+            );
         }
         if let Output::Memory { buffers } = self.config.output {
             self.ring.push_back(buffer);

@@ -50,5 +50,5 @@ fn eject(context: &Context, child: u64) {
     }
     with_child(context, child, |child| child.is_missing = true);
     // A driver that refuses keeps the device.
-    let _status = remove_device(context, child);
+    let _removed = remove_device(context, child);
 }

@@ -9,7 +9,7 @@ use super::super::state::{
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
-        framework_abi::{BusInformation, DeviceState, PnpCapabilities, PowerCapabilities},
+        framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
         status::NtStatus,
     },
     services::strings::read_unicode_string,
@@ -24,8 +24,6 @@ pub const ENTRIES: Entries = &[
         "WdfDeviceSetPowerCapabilities",
         Routine::Three(set_power_capabilities),
     ),
-    ("WdfDeviceSetDeviceState", Routine::Three(set_state)),
-    ("WdfDeviceGetDeviceState", Routine::Three(get_state)),
     (
         "WdfDeviceSetBusInformationForChildren",
         Routine::Three(set_bus_information),
@@ -62,11 +60,9 @@ pub const ENTRIES: Entries = &[
 
 /// `WdfFalse`, `WdfTrue` and `WdfUseDefault`.
 const TRI_STATES: [u32; 3] = [0, 1, 2];
-const USE_DEFAULT: u32 = 2;
 
 /// What the driver told about a device.
 pub struct Capabilities {
-    state: [u32; 7],
     /// Set unless the driver forbids that its device is stopped or removed.
     pub can_be_removed: bool,
     alignment: u32,
@@ -77,7 +73,6 @@ pub struct Capabilities {
 impl Default for Capabilities {
     fn default() -> Self {
         Self {
-            state: [USE_DEFAULT; 7],
             can_be_removed: true,
             alignment: 0,
             mof_resource: None,
@@ -87,7 +82,7 @@ impl Default for Capabilities {
 
 /// Returns whether a structure has the headers' size and only valid `WDF_TRI_STATE` values. Otherwise
 /// the framework ignores the call.
-fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -> bool {
+pub fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -> bool {
     let is_valid =
         size as usize == expected && values.iter().all(|value| TRI_STATES.contains(value));
     if !is_valid {
@@ -102,7 +97,7 @@ fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -> bo
 }
 
 /// Returns the 32-bit words of a structure after its size.
-fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
+pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
     structure
         .as_bytes()
         .chunks_exact(4)
@@ -136,53 +131,6 @@ fn set_power_capabilities(context: &Context, _globals: u64, device: u64, given: 
         size_of::<PowerCapabilities>(),
         all.get(..6).unwrap_or_default(),
     );
-    0
-}
-
-fn set_state(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
-    let given = read_state(context, given);
-    if let Some(given) = given {
-        let all = words(&given);
-        let count = (given.size as usize / 4).saturating_sub(1);
-        let values = all.get(..count).unwrap_or_default();
-        if is_valid(context, given.size, given.size as usize, values) {
-            context.with::<DeviceData, _>(device, |device| {
-                for (slot, value) in device.part::<Capabilities>().state.iter_mut().zip(values) {
-                    *slot = *value;
-                }
-            });
-        }
-    }
-    0
-}
-
-/// The size of `WDF_DEVICE_STATE` up to KMDF 1.27.
-const OLD_STATE: u32 = 28;
-
-/// Reads a state of either size; the rest of a short one is zero.
-fn read_state(context: &Context, address: u64) -> Option<DeviceState> {
-    let size: u32 = context.read(address);
-    if size != OLD_STATE && size as usize != size_of::<DeviceState>() {
-        is_valid(context, size, size_of::<DeviceState>(), &[]);
-        return None;
-    }
-    let mut state: DeviceState = zerocopy::FromZeros::new_zeroed();
-    let length = size as usize;
-    if let Some(bytes) = state.as_mut_bytes().get_mut(..length) {
-        context.read_into(address, bytes);
-    }
-    Some(state)
-}
-
-fn get_state(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
-    let state = context.with::<DeviceData, _>(device, |device| device.part::<Capabilities>().state);
-    if let Some(given) = read_state(context, to) {
-        let count = (given.size as usize / 4).saturating_sub(1);
-        for (at, value) in (to + 4..).step_by(4).zip(state.iter().take(count)) {
-            context.write(at, value);
-        }
-    }
     0
 }
 

@@ -1,6 +1,7 @@
 //! Devices, from `WDFDEVICE_INIT` to their removal.
 
 pub mod capabilities;
+pub mod device_state;
 pub mod init;
 pub mod interfaces;
 pub mod pnp;

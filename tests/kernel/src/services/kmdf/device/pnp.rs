@@ -10,7 +10,7 @@ use super::{
         resource::{Resource, Resources, lists},
         state::{
             device::{Below, DeviceData, DeviceInit, Identity, Presence},
-            file::is_open,
+            file::{is_in_use, is_open},
             framework::Context,
             request::{EndedRequests, RequestData, describe},
             target::TargetData,
@@ -188,17 +188,31 @@ fn targets_on(context: &Context, device: u64) -> Vec<u64> {
     targets
 }
 
+/// The reason that a device stays although somebody asked for its orderly removal.
+#[derive(Debug, thiserror::Error)]
+pub enum Veto {
+    /// A process has a file open on the device, which the plug-and-play manager does not take away.
+    #[error("a file is open on it; close the file first, or remove the device by surprise")]
+    OpenFile,
+    /// The driver called `WdfDeviceSetStaticStopRemove`.
+    #[error("the driver forbids it with WdfDeviceSetStaticStopRemove")]
+    Static,
+    /// The driver of an I/O target on the device refuses.
+    #[error("EvtIoTargetQueryRemove returned {0}")]
+    Target(NtStatus),
+    /// The driver refuses.
+    #[error("EvtDeviceQueryRemove returned {0}")]
+    Driver(NtStatus),
+}
+
 /// Removes the device as at a user's request: asks the drivers, leaves D0, then deletes the device.
 /// Has no effect on a device that is already gone. A driver can refuse.
-pub fn remove_device(context: &Context, device: u64) -> NtStatus {
+pub fn remove_device(context: &Context, device: u64) -> Result<(), Veto> {
     if !is_present(context, device) {
-        return NtStatus::SUCCESS;
+        return Ok(());
     }
     for dependent in dependents(context, device) {
-        let status = remove_device(context, dependent);
-        if !status.is_success() {
-            return status;
-        }
+        remove_device(context, dependent)?;
     }
     let targets = targets_on(context, device);
     for target in &targets {
@@ -210,29 +224,40 @@ pub fn remove_device(context: &Context, device: u64) -> NtStatus {
         let status = leaves.map_or(NtStatus::SUCCESS, |leaves| leaves(context, *target));
         if !status.is_success() {
             stay(context, &targets);
-            return status;
+            return Err(Veto::Target(status));
         }
     }
-    let calls = pnp_power(context, device).filter(|_| is_started(context, device));
-    let query = calls.map_or(0, |calls| calls.query_remove);
-    let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
-    let is_static = context.with::<DeviceData, _>(device, |device| {
-        !device.part::<Capabilities>().can_be_removed
-    });
-    if !status.is_success() || is_static {
+    if let Err(veto) = query_remove(context, device) {
         stay(context, &targets);
-        return if status.is_success() {
-            NtStatus::INVALID_DEVICE_STATE
-        } else {
-            status
-        };
+        return Err(veto);
     }
     shut_down(context, device);
     clean_up(context, device);
     for target in targets {
         tell(context, target, |data| data.device_left());
     }
-    NtStatus::SUCCESS
+    Ok(())
+}
+
+/// Asks the driver of a started device whether it may be removed.
+fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
+    if is_in_use(&mut context.framework(), device) {
+        return Err(Veto::OpenFile);
+    }
+    let is_static = context.with::<DeviceData, _>(device, |device| {
+        !device.part::<Capabilities>().can_be_removed
+    });
+    if is_static {
+        return Err(Veto::Static);
+    }
+    let calls = pnp_power(context, device).filter(|_| is_started(context, device));
+    let query = calls.map_or(0, |calls| calls.query_remove);
+    let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(Veto::Driver(status))
+    }
 }
 
 /// Tells the targets of other drivers that their device is not removed after all.

@@ -38,9 +38,14 @@ impl Data for RequestData {
 /// The most bytes that one request carries down a stack.
 const MAX_LENGTH: u64 = 1 << 28;
 
-/// Sends a request to an open file's device and returns its handle.
+/// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
+/// its device, which no fault of the driver is.
 pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, NtStatus> {
-    let device = context.with::<FileData, _>(file, |file| file.device);
+    let device = context
+        .framework()
+        .get::<FileData>(file)
+        .map(|file| file.device);
+    let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
     let handle = make(context, device, Some(file), request)?;
     enter(context, device, handle);
     Ok(handle)

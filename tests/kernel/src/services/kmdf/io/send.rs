@@ -36,6 +36,7 @@ pub fn make_file(context: &Context, device: u64, name: &str) -> Result<u64, NtSt
         name: TextData::new(name).ok_or(NtStatus::INVALID_PARAMETER)?,
         name_structure: None,
         closing: false,
+        abandoned: false,
         below: Below::Bus,
     };
     create(context, data, attributes.as_ref(), Some(device))

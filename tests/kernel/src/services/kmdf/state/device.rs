@@ -285,9 +285,11 @@ pub fn instance_path(context: &Context, device: u64) -> String {
     context.with::<DeviceData, _>(device, |device| device.instance_path())
 }
 
-/// Returns the security descriptor that the driver gave a device.
+/// Returns the security descriptor that the driver gave a device, if the device is there.
 pub fn sddl(context: &Context, device: u64) -> Option<String> {
-    context.with::<DeviceData, _>(device, |device| device.sddl().map(str::to_owned))
+    let mut framework = context.framework();
+    let device = framework.get::<DeviceData>(device).ok()?;
+    device.sddl().map(str::to_owned)
 }
 
 #[cfg(test)]

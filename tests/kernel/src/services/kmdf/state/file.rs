@@ -14,6 +14,8 @@ pub struct FileData {
     /// The file of the next lower device that the open was passed to, or the device of the test that
     /// it was passed to. [`Below::Bus`] if it was passed to nobody.
     pub below: Below,
+    /// Set if the test gave its handle up without closing the file.
+    pub abandoned: bool,
 }
 
 impl FileData {
@@ -30,4 +32,24 @@ pub fn is_open(framework: &mut Framework, device: u64) -> bool {
             .get::<FileData>(file)
             .is_ok_and(|file| file.device == device)
     })
+}
+
+/// Returns whether a device has an open file that somebody can still close.
+pub fn is_in_use(framework: &mut Framework, device: u64) -> bool {
+    framework.all::<FileData>().into_iter().any(|file| {
+        framework
+            .get::<FileData>(file)
+            .is_ok_and(|file| file.device == device && !file.closing && !file.abandoned)
+    })
+}
+
+/// Returns a device's files that are open and that nobody can close any more.
+pub fn abandoned(framework: &mut Framework, device: u64) -> Vec<u64> {
+    let mut files = framework.all::<FileData>();
+    files.retain(|file| {
+        framework
+            .get::<FileData>(*file)
+            .is_ok_and(|file| file.device == device && !file.closing && file.abandoned)
+    });
+    files
 }

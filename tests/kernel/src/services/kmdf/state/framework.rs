@@ -139,10 +139,13 @@ impl Context {
 
     /// Bugchecks for a wrong handle.
     pub fn stop_for_handle(&self, error: &BadHandle) -> ! {
-        let what = error.found.map_or_else(
-            || "is not an object handle".to_owned(),
-            |found| format!("is a {found}"),
-        );
+        let what = match error.found {
+            Some(found) => format!("is a {found}"),
+            None if self.framework().was_issued(error.handle) => {
+                "is the handle of an object that was deleted".to_owned()
+            }
+            None => "is not an object handle".to_owned(),
+        };
         self.stop(
             Rule::BadHandle,
             format!(
@@ -368,6 +371,12 @@ impl Framework {
         {
             parent.children.retain(|child| *child != handle);
         }
+    }
+
+    /// Returns whether a handle was issued, for an object that may be gone. No handle is issued twice.
+    pub const fn was_issued(&self, handle: u64) -> bool {
+        let offset = handle.wrapping_sub(FIRST_HANDLE);
+        offset.is_multiple_of(HANDLE_STEP) && offset / HANDLE_STEP < self.issued
     }
 
     /// Returns whether the handle names a live object.

@@ -1,0 +1,334 @@
+//! The instructions by which inline functions of the WDK's headers read and set the processor's state:
+//! the IRQL in CR8, the processor's block through GS, and the shared user data page.
+//!
+//! Each of them faults, and is served here. CR8 is the thread's IRQL, and a write to it is a call that
+//! raises or lowers the IRQL. A load from the block or the page is executed from a copy of the
+//! instruction that has its operand in memory of this program, so that registers, widths and flags
+//! are as the processor sets them, whatever instruction the compiler chose.
+
+use std::{cell::RefCell, cmp::Ordering, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
+
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, FlowControl, IcedError, Instruction,
+    InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use super::{
+    call::Preserved,
+    context::Context,
+    frame::Frame,
+    origin::origin,
+    protection::{code_at, text, value},
+    thread::{self, Thread},
+};
+use crate::ground::{
+    arena::PAGE,
+    irql::Irql,
+    processor_block::{self, ProcessorBlock},
+    rule::Rule,
+    shared_data,
+};
+
+/// The name of a write to CR8 among a thread's calls.
+const WRITE_CR8: &str = "mov cr8";
+
+/// `KMODE_EXCEPTION_NOT_HANDLED`, and the status of a general-protection fault.
+const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
+const ACCESS_VIOLATION: u64 = 0xC000_0005;
+
+thread_local! {
+    static SLOT: RefCell<Option<Slot>> = const { RefCell::new(None) };
+}
+
+/// Serves the access of an instruction, so that the driver continues behind it. Bugchecks if the
+/// kernel does not provide what the instruction accesses. Returns whether it is such an access; if it
+/// is not, the frame has the fault.
+pub fn serve(frame: &mut Frame) -> bool {
+    let trap = &mut frame.trap;
+    let original = SLOT.with_borrow(|slot| slot.as_ref()?.original_of(trap.registers.rip));
+    if let Some(original) = original {
+        // The load was served, and the instruction faults for another reason.
+        trap.registers.rip = original;
+        return false;
+    }
+    let code = code_at(trap.registers.rip);
+    let mut decoder = Decoder::with_ip(64, &code, trap.registers.rip, DecoderOptions::NONE);
+    let instruction = decoder.decode();
+    let thread = thread::current();
+    match instruction.code() {
+        Code::Mov_r64_cr if instruction.op1_register() == Register::CR8 => {
+            read_cr8(&thread, &instruction, frame);
+            true
+        }
+        Code::Mov_cr_r64 if instruction.op0_register() == Register::CR8 => {
+            write_cr8(&thread, &instruction, frame);
+            true
+        }
+        Code::INVALID => false,
+        _ => load(&thread, &instruction, frame),
+    }
+}
+
+/// Puts the IRQL into a register.
+fn read_cr8(thread: &Thread, instruction: &Instruction, frame: &mut Frame) {
+    let irql = u64::from(thread.irql().number());
+    let register = instruction.op0_register();
+    if register == Register::RSP {
+        frame.rsp = irql;
+    } else if let Some(place) = frame.general.get_mut(register.number()) {
+        *place = irql;
+    }
+    frame.rip = instruction.next_ip();
+}
+
+/// Raises or lowers the IRQL to the value of a register.
+fn write_cr8(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) {
+    let registers = frame.trap.registers;
+    let wanted = value(instruction.op1_register(), &registers).unwrap_or(u64::MAX);
+    let number = u8::try_from(wanted).ok().filter(|number| *number <= 15);
+    let Some(number) = number else {
+        let (backtrace, place) = origin(thread, registers);
+        thread.bugcheck(
+            EXCEPTION_NOT_HANDLED,
+            [ACCESS_VIOLATION, registers.rip, 0, u64::MAX],
+            format!(
+                "`{}` with 0x{wanted:X}, which is not an IRQL, at {}, in {place}",
+                text(instruction),
+                thread.irql()
+            ),
+            &backtrace,
+        );
+    };
+    let to = Irql::from_number(number);
+    let [
+        _,
+        _,
+        _,
+        rbx,
+        rsp,
+        rbp,
+        rsi,
+        rdi,
+        _,
+        _,
+        _,
+        _,
+        r12,
+        r13,
+        r14,
+        r15,
+    ] = registers.general;
+    let preserved = Preserved {
+        low: [rbx, rbp, rsi, rdi],
+        high: [r12, r13, r14, r15],
+    };
+    // The stack has no return address, which is above a call's stack pointer.
+    let stack = rsp.wrapping_sub(8);
+    let call = thread.enter(WRITE_CR8, instruction.next_ip(), stack, preserved);
+    let context = Context::new(Rc::clone(thread), call);
+    match to.cmp(&thread.irql()) {
+        Ordering::Greater => {
+            context.raise_irql(to);
+        }
+        Ordering::Less => context.lower_irql(to),
+        Ordering::Equal => {}
+    }
+    thread.leave();
+    frame.rip = instruction.next_ip();
+}
+
+/// Data that the kernel serves by fault, and an offset in it.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The processor's block.
+    Processor(u64),
+    /// The shared user data page.
+    Shared(u64),
+}
+
+impl Place {
+    fn of(address: u64) -> Option<Self> {
+        let shared = shared_data::ADDRESSES;
+        if shared.contains(&address) {
+            return Some(Self::Shared(address - shared.start));
+        }
+        processor_block::offset_of(address).map(Self::Processor)
+    }
+
+    /// Returns the bytes there, if the kernel provides them.
+    fn read(self, thread: &Thread, length: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Processor(offset) => {
+                let block = ProcessorBlock {
+                    number: thread.processor(),
+                    thread: thread.host().thread_object(thread),
+                };
+                block.read(offset, length)
+            }
+            Self::Shared(offset) => thread.host().shared_data().read(offset, length),
+        }
+    }
+
+    /// Describes the place.
+    fn describe(self) -> String {
+        match self {
+            Self::Processor(offset) => {
+                format!("gs:[0x{offset:X}], in the processor's block (KPCR),")
+            }
+            Self::Shared(offset) => {
+                format!("offset 0x{offset:X} of the shared user data page (KUSER_SHARED_DATA)")
+            }
+        }
+    }
+}
+
+/// Makes the driver continue with a copy of an instruction that loads from a place. Returns whether
+/// the instruction accesses one.
+fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bool {
+    let trap = &frame.trap;
+    let mut factory = InstructionInfoFactory::new();
+    let used = factory.info(instruction).used_memory();
+    let mut places = used.iter().filter_map(|memory| {
+        let address =
+            memory.virtual_address(0, |register, _, _| value(register, &trap.registers))?;
+        Some((
+            Place::of(address)?,
+            memory.access(),
+            memory.memory_size().size(),
+        ))
+    });
+    let Some((place, access, size)) = places.next() else {
+        return false;
+    };
+    let is_load = matches!(access, OpAccess::Read | OpAccess::CondRead)
+        && places.next().is_none()
+        && is_plain(instruction);
+    let bytes = is_load.then(|| place.read(thread, size)).flatten();
+    let Some(bytes) = bytes else {
+        let what = match access {
+            OpAccess::Read | OpAccess::CondRead if size == 1 => "a read of 1 byte".to_owned(),
+            OpAccess::Read | OpAccess::CondRead => format!("a read of {size} bytes"),
+            _ => "a write".to_owned(),
+        };
+        let (backtrace, at) = origin(thread, trap.registers);
+        thread.stop_at(
+            Rule::NotProvided,
+            format!(
+                "{what} at {} by `{}` at {}, in {at}; the stand-in kernel does not provide it",
+                place.describe(),
+                text(instruction),
+                thread.irql()
+            ),
+            &backtrace,
+        );
+    };
+    let copied = SLOT.with_borrow_mut(|slot| {
+        if slot.is_none() {
+            *slot = Slot::new();
+        }
+        slot.as_mut()?.copy(instruction, &bytes)
+    });
+    if let Some(copied) = copied {
+        frame.rip = copied;
+    }
+    copied.is_some()
+}
+
+/// Returns whether a copy of an instruction elsewhere does the same with another memory operand.
+fn is_plain(instruction: &Instruction) -> bool {
+    let has_operand =
+        (0..instruction.op_count()).any(|number| instruction.op_kind(number) == OpKind::Memory);
+    // A bit test with a register reads beyond its operand.
+    let is_far_bit_test =
+        instruction.mnemonic() == Mnemonic::Bt && instruction.op1_kind() == OpKind::Register;
+    has_operand && instruction.flow_control() == FlowControl::Next && !is_far_bit_test
+}
+
+/// Memory for the copy of one instruction and its operand, of one thread.
+struct Slot {
+    mapping: NonNull<c_void>,
+    /// The address of the instruction that was copied last.
+    original: u64,
+}
+
+impl Slot {
+    /// The offset of the operand.
+    const OPERAND: usize = 2048;
+
+    fn new() -> Option<Self> {
+        let size = NonZeroUsize::new(PAGE)?;
+        // It is written before each use, and changing the protection each time would interrupt all
+        // processors that run this program.
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let mapping = unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) };
+        Some(Self {
+            mapping: mapping.ok()?,
+            original: 0,
+        })
+    }
+
+    fn address(&self) -> u64 {
+        self.mapping.addr().get() as u64
+    }
+
+    /// Returns the address of the instruction whose copy is at an address.
+    fn original_of(&self, address: u64) -> Option<u64> {
+        (address == self.address()).then_some(self.original)
+    }
+
+    /// Copies an instruction, with other bytes in the place of its memory operand, and a jump behind
+    /// the original. Returns the copy's address, or `None` if the instruction cannot be copied.
+    fn copy(&mut self, instruction: &Instruction, operand: &[u8]) -> Option<u64> {
+        let code = self.encode(instruction).ok()?;
+        if code.len() > Self::OPERAND || operand.len() > PAGE - Self::OPERAND {
+            return None;
+        }
+        self.write(0, &code);
+        self.write(Self::OPERAND, operand);
+        self.original = instruction.ip();
+        Some(self.address())
+    }
+
+    fn encode(&self, instruction: &Instruction) -> Result<Vec<u8>, IcedError> {
+        /// `jmp [rip]`, which jumps to the address behind it.
+        const JUMP: [u8; 6] = [0xFF, 0x25, 0, 0, 0, 0];
+        let mut copy = *instruction;
+        // The forms with an absolute address have none relative to the instruction.
+        copy.set_code(match instruction.code() {
+            Code::Mov_AL_moffs8 => Code::Mov_r8_rm8,
+            Code::Mov_AX_moffs16 => Code::Mov_r16_rm16,
+            Code::Mov_EAX_moffs32 => Code::Mov_r32_rm32,
+            Code::Mov_RAX_moffs64 => Code::Mov_r64_rm64,
+            other => other,
+        });
+        copy.set_segment_prefix(Register::None);
+        copy.set_memory_base(Register::RIP);
+        copy.set_memory_index(Register::None);
+        copy.set_memory_index_scale(1);
+        copy.set_memory_displ_size(8);
+        copy.set_memory_displacement64(self.address() + Self::OPERAND as u64);
+        let mut encoder = Encoder::new(64);
+        encoder.encode(&copy, self.address())?;
+        let mut code = encoder.take_buffer();
+        code.extend(JUMP);
+        code.extend(instruction.next_ip().to_le_bytes());
+        Ok(code)
+    }
+
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        // SAFETY: the callers pass offsets and lengths within the mapping.
+        let to = unsafe { self.mapping.cast::<u8>().add(offset) };
+        // SAFETY: the mapping is writable, this thread's, and no code runs in it now.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // SAFETY: the thread ends, so no code runs in it.
+        let unmapped = unsafe { munmap(self.mapping, PAGE) };
+        debug_assert!(unmapped.is_ok(), "munmap succeeds for the own mapping");
+    }
+}

@@ -1,0 +1,109 @@
+//! The processor's block (`KPCR`), which kernel-mode code reads through GS.
+//!
+//! Linux leaves GS to the program. Its base is an inaccessible range here, so that each access faults
+//! and is served from the fields below; an unknown offset is an error and no made-up value.
+
+use std::{num::NonZeroUsize, sync::OnceLock};
+
+use nix::{
+    libc,
+    sys::mman::{MapFlags, ProtFlags, mmap_anonymous},
+};
+
+/// The size of the inaccessible range in bytes. It is larger than the block of any Windows.
+const RANGE: usize = 1 << 20;
+
+/// `ARCH_SET_GS`.
+const SET_GS: libc::c_ulong = 0x1001;
+
+/// The offset of the processor's control block (`KPRCB`).
+const PRCB: u64 = 0x180;
+
+/// The values of one processor.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessorBlock {
+    /// The processor's number.
+    pub number: u16,
+    /// The address of the current thread's object.
+    pub thread: u64,
+}
+
+impl ProcessorBlock {
+    /// Returns the bytes from an offset in the block, or `None` if the kernel does not provide one of
+    /// them.
+    pub fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let number = u32::from(self.number);
+        let fields: [(u64, &[u8]); 8] = [
+            // Self and CurrentPrcb.
+            (0x18, &base()?.to_le_bytes()),
+            (0x20, &(base()? + PRCB).to_le_bytes()),
+            // MajorVersion and MinorVersion.
+            (0x60, &1_u16.to_le_bytes()),
+            (0x62, &1_u16.to_le_bytes()),
+            // The control block: LegacyNumber with three bytes that are zero, CurrentThread, Number.
+            (PRCB + 4, &[self.number.to_le_bytes()[0]]),
+            (PRCB + 5, &[0; 3]),
+            (PRCB + 8, &self.thread.to_le_bytes()),
+            (PRCB + 0x24, &number.to_le_bytes()),
+        ];
+        let end = offset.checked_add(length as u64)?;
+        (offset..end)
+            .map(|at| {
+                fields.iter().find_map(|(start, bytes)| {
+                    let inside = usize::try_from(at.checked_sub(*start)?).ok()?;
+                    bytes.get(inside).copied()
+                })
+            })
+            .collect()
+    }
+}
+
+/// Returns the address of the block, which all processors share, or `None` if the system has no
+/// addresses left.
+pub fn base() -> Option<u64> {
+    static BASE: OnceLock<Option<u64>> = OnceLock::new();
+    *BASE.get_or_init(|| {
+        let size = NonZeroUsize::new(RANGE)?;
+        let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let mapping = unsafe { mmap_anonymous(None, size, ProtFlags::PROT_NONE, flags) };
+        mapping.ok().map(|mapping| mapping.addr().get() as u64)
+    })
+}
+
+/// Returns the offset in the block that an address has.
+pub fn offset_of(address: u64) -> Option<u64> {
+    let offset = address.checked_sub(base()?)?;
+    (offset < RANGE as u64).then_some(offset)
+}
+
+/// Sets this thread's GS. Nothing else in a process of 64-bit Linux uses it.
+pub fn use_on_this_thread() {
+    if let Some(base) = base() {
+        // SAFETY: the call changes the register's base only, and no code of this program uses it.
+        unsafe { libc::syscall(libc::SYS_arch_prctl, SET_GS, base) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_the_offsets_that_inline_functions_use() {
+        let block = ProcessorBlock {
+            number: 3,
+            thread: 0xFFFF_1234_5678_9ABC,
+        };
+        let read = |offset, length| block.read(offset, length);
+        assert_eq!(read(0x184, 1), Some(vec![3]));
+        assert_eq!(read(0x1A4, 4), Some(vec![3, 0, 0, 0]));
+        assert_eq!(read(0x188, 8), Some(block.thread.to_le_bytes().into()));
+        let prcb = base().unwrap() + 0x180;
+        assert_eq!(read(0x20, 8), Some(prcb.to_le_bytes().into()));
+        assert_eq!(offset_of(prcb), Some(0x180));
+        for (offset, length) in [(0, 8), (0x1A0, 8), (0x184, 16), (0x50, 1), (u64::MAX, 8)] {
+            assert_eq!(read(offset, length), None, "{offset:X}");
+        }
+    }
+}

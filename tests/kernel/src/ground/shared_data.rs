@@ -1,0 +1,175 @@
+//! The page of data that Windows shares with all code (`KUSER_SHARED_DATA`).
+//!
+//! Inline functions of the WDK's headers read the time from it. Its address belongs to Linux's kernel,
+//! so each access faults, and the kernel serves it from the fields here.
+
+use std::ops::Range;
+
+use super::clock::Clock;
+
+/// The page's addresses.
+pub const ADDRESSES: Range<u64> = 0xFFFF_F780_0000_0000..0xFFFF_F780_0000_1000;
+
+/// The version of Windows that the page shows: major, minor, build.
+pub const VERSION: (u32, u32, u32) = (10, 0, 19045);
+
+/// The values that change.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedData {
+    /// The time since the kernel's start, in units of 100 ns.
+    pub uptime: i64,
+    /// The `FILETIME` of the kernel's start.
+    pub boot_time: i64,
+    /// The number of processors.
+    pub processors: u16,
+}
+
+impl SharedData {
+    /// Returns the bytes from an offset in the page, or `None` if the kernel does not provide one of
+    /// them. The times advance with the clock's ticks, as those of the system routines do.
+    pub fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
+        let end = offset.checked_add(length as u64)?;
+        let fields = self.fields();
+        (offset..end)
+            .map(|at| {
+                fields.iter().find_map(|(start, bytes)| {
+                    let inside = usize::try_from(at.checked_sub(*start)?).ok()?;
+                    bytes.get(inside).copied()
+                })
+            })
+            .collect()
+    }
+
+    /// Returns the fields: the offset and the bytes of each.
+    fn fields(&self) -> Vec<(u64, Vec<u8>)> {
+        let ticks = self.uptime.div_euclid(Clock::TICK);
+        let interrupt_time = ticks.saturating_mul(Clock::TICK);
+        let system_time = self.boot_time.saturating_add(interrupt_time);
+        let (major, minor, build) = VERSION;
+        let mut fields = vec![
+            // TickCountMultiplier: a tick in milliseconds, with 24 bits after the point.
+            (0x004, 0x0FA0_0000_u32.to_le_bytes().into()),
+            (0x008, system_time_of(interrupt_time)),
+            (0x014, system_time_of(system_time)),
+            // TimeZoneBias: the local time is UTC.
+            (0x020, system_time_of(0)),
+            // ImageNumberLow and ImageNumberHigh.
+            (0x02C, 0x8664_8664_u32.to_le_bytes().into()),
+            (0x030, system_root()),
+            // LargePageMinimum.
+            (0x244, 0x0020_0000_u32.to_le_bytes().into()),
+            (0x260, build.to_le_bytes().into()),
+            // NtProductType: NtProductWinNt, and ProductTypeIsValid.
+            (0x264, 1_u32.to_le_bytes().into()),
+            (0x268, vec![1, 0]),
+            // NativeProcessorArchitecture: PROCESSOR_ARCHITECTURE_AMD64.
+            (0x26A, 9_u16.to_le_bytes().into()),
+            (0x26C, major.to_le_bytes().into()),
+            (0x270, minor.to_le_bytes().into()),
+            // SuiteMask: VER_SUITE_SINGLEUSERTS.
+            (0x2D0, 0x100_u32.to_le_bytes().into()),
+            // KdDebuggerEnabled.
+            (0x2D4, vec![0]),
+            // ActiveConsoleId.
+            (0x2D8, 1_u32.to_le_bytes().into()),
+            // SafeBootMode.
+            (0x2EC, vec![0]),
+            (0x300, Clock::FREQUENCY.to_le_bytes().into()),
+            // TickCount, whose low eight bytes are TickCountQuad.
+            (0x320, system_time_of(ticks)),
+            // InterruptTimeBias and QpcBias.
+            (0x3B0, vec![0; 16]),
+            (0x3C0, u32::from(self.processors).to_le_bytes().into()),
+            // ActiveGroupCount.
+            (0x3C4, vec![1]),
+        ];
+        fields.sort_unstable();
+        fields
+    }
+}
+
+/// Returns a `KSYSTEM_TIME`, which has the high half twice.
+fn system_time_of(value: i64) -> Vec<u8> {
+    let bytes = value.to_le_bytes();
+    let (_, high) = bytes.split_at(4);
+    [&bytes[..], high].concat()
+}
+
+/// Returns `NtSystemRoot`.
+fn system_root() -> Vec<u8> {
+    const BYTES: usize = 520;
+    let mut bytes: Vec<u8> = "C:\\Windows"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    bytes.resize(BYTES, 0);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const DATA: SharedData = SharedData {
+        uptime: 0x1_2345_6789,
+        boot_time: 0x01DC_0000_0000_0000,
+        processors: 3,
+    };
+
+    fn number(offset: u64, length: usize) -> Option<u64> {
+        let mut bytes = DATA.read(offset, length)?;
+        bytes.resize(8, 0);
+        Some(u64::from_le_bytes(bytes.try_into().unwrap()))
+    }
+
+    #[test]
+    fn times_are_whole_ticks_and_consistent() {
+        let interrupt = number(0x08, 8).unwrap();
+        assert_eq!(interrupt % 156_250, 0);
+        assert!(interrupt <= 0x1_2345_6789 && interrupt + 156_250 > 0x1_2345_6789);
+        assert_eq!(number(0x0C, 4), number(0x10, 4), "High1Time and High2Time");
+        assert_eq!(number(0x14, 8), Some(interrupt + 0x01DC_0000_0000_0000));
+        assert_eq!(number(0x320, 8), Some(interrupt / 156_250));
+        // A tick is the increment, as the multiplier has it.
+        assert_eq!(number(0x04, 4), Some((156_250 << 24) / 10_000));
+    }
+
+    #[test]
+    fn bytes_that_are_not_provided_are_refused() {
+        for (offset, length) in [
+            (0, 4),
+            (2, 4),
+            (0x330, 4),
+            (0x324, 16),
+            (0xFFF, 8),
+            (0x2D4, 2),
+        ] {
+            assert_eq!(DATA.read(offset, length), None, "{offset:X}");
+        }
+        assert_eq!(number(0x26C, 8), Some(10));
+        assert_eq!(number(0x3C0, 4), Some(3));
+    }
+
+    #[test]
+    fn fields_are_those_of_the_headers_and_do_not_overlap() {
+        let types: Value =
+            serde_json::from_str(&etw_test_support::read_headers("types.json")).unwrap();
+        let layout = types["struct"]["_KUSER_SHARED_DATA"]["fields"]
+            .as_array()
+            .unwrap();
+        let fields = DATA.fields();
+        for (start, _) in &fields {
+            let found = layout.iter().any(|field| field[2].as_u64() == Some(*start));
+            assert!(found, "0x{start:X}");
+        }
+        for pair in fields.windows(2) {
+            assert!(
+                pair[0].0 + pair[0].1.len() as u64 <= pair[1].0,
+                "{:X}",
+                pair[1].0
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! System calls by driver code.
+//!
+//! The instruction `syscall` does not fault in a process of Linux: it makes a system call of Linux, of
+//! which the driver's author knows nothing. Linux 5.11 and later can send a signal instead, unless the
+//! instruction is in a range of addresses. So images are mapped below all other code of the process,
+//! and the range is what is above them. The kernel's own system calls take the usual path.
+
+use std::{
+    ffi::c_void,
+    num::NonZeroUsize,
+    ptr::NonNull,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use nix::{
+    errno::Errno,
+    libc,
+    sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap},
+};
+
+/// The addresses that images are mapped at. Linux uses others on its own, and so do sanitizers.
+const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
+/// The distance of the addresses that are tried.
+const STEP: u64 = 1 << 20;
+/// The number of addresses that are tried.
+const TRIES: u32 = 64;
+
+/// `PR_SET_SYSCALL_USER_DISPATCH`, and what it does.
+const SET_DISPATCH: libc::c_int = 59;
+const OFF: libc::c_ulong = 0;
+const ON: libc::c_ulong = 1;
+
+/// The code of the signal (`SYS_USER_DISPATCH`).
+pub const DISPATCHED: libc::c_int = 2;
+
+/// The instructions that make system calls: `syscall`, `int 0x80` and `sysenter`.
+pub const INSTRUCTIONS: [([u8; 2], &str); 3] = [
+    ([0x0F, 0x05], "syscall"),
+    ([0xCD, 0x80], "int 80h"),
+    ([0x0F, 0x34], "sysenter"),
+];
+
+/// Maps writable memory for an image, where its system calls are reported if possible.
+pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let length = IMAGES.end - IMAGES.start;
+    // Room between two images makes an access past the end of one fault.
+    let space = (size.get() as u64).next_multiple_of(STEP) + STEP;
+    for _ in 0..TRIES {
+        let offset = NEXT.fetch_add(space, Ordering::Relaxed) % length;
+        let wanted = usize::try_from(IMAGES.start + offset).unwrap_or(0);
+        let mapping = map(NonZeroUsize::new(wanted), size)?;
+        if are_reported_at(mapping, size) {
+            return Ok(mapping);
+        }
+        // Something else is there.
+        // SAFETY: nothing uses the mapping yet.
+        let _unmapped = unsafe { munmap(mapping, size.get()) };
+    }
+    map(None, size)
+}
+
+fn map(at: Option<NonZeroUsize>, size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
+    let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a fresh anonymous mapping aliases nothing.
+    unsafe { mmap_anonymous(at, size, protection, MapFlags::MAP_PRIVATE) }
+}
+
+fn are_reported_at(mapping: NonNull<c_void>, size: NonZeroUsize) -> bool {
+    let start = mapping.addr().get() as u64;
+    IMAGES.contains(&start) && start + size.get() as u64 <= IMAGES.end
+}
+
+/// The environment variable whose value `made` leaves system calls of drivers as they are, as on Linux
+/// before 5.11.
+const SETTING: &str = "WDK_ETW_SYSTEM_CALLS";
+
+/// Returns whether system calls of images are reported as faults in this process.
+pub fn are_reported() -> bool {
+    static SUPPORTED: OnceLock<bool> = OnceLock::new();
+    *SUPPORTED.get_or_init(|| {
+        if std::env::var_os(SETTING).is_some_and(|value| value == "made") {
+            return false;
+        }
+        // A program that is not position-independent is below the images, and would be reported too.
+        let own = [
+            are_reported as *const () as u64,
+            libc::syscall as *const () as u64,
+        ];
+        own.iter().all(|address| *address >= IMAGES.end) && dispatch(OFF, 0, 0)
+    })
+}
+
+/// Makes the system calls of images on this thread faults from now on, if the system can.
+pub fn report_on_this_thread() {
+    if are_reported() {
+        dispatch(ON, IMAGES.end, u64::MAX - IMAGES.end);
+    }
+}
+
+/// Sets the range of addresses whose system calls are made.
+fn dispatch(mode: libc::c_ulong, start: u64, length: u64) -> bool {
+    let nothing: libc::c_ulong = 0;
+    // SAFETY: the call reads and writes no memory of this process, and all code of the process but
+    // that of images is in the range.
+    unsafe { libc::prctl(SET_DISPATCH, mode, start, length, nothing) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_are_mapped_where_their_system_calls_are_reported() {
+        let size = NonZeroUsize::new(0x5000).unwrap();
+        let mappings: Vec<_> = (0..3).map(|_| map_image(size).unwrap()).collect();
+        for mapping in mappings {
+            assert!(are_reported_at(mapping, size));
+            // SAFETY: nothing uses it.
+            unsafe { munmap(mapping, size.get()) }.unwrap();
+        }
+    }
+
+    #[test]
+    fn the_process_can_make_system_calls() {
+        report_on_this_thread();
+        assert!(std::fs::metadata("/").is_ok());
+        assert!(dispatch(OFF, 0, 0) || !are_reported());
+    }
+}

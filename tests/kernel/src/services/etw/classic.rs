@@ -1,0 +1,261 @@
+//! Classic providers: those of `EtwRegisterClassicProvider` and those that WMI registers, as WPP does.
+
+use std::collections::BTreeMap;
+
+use etl_file::Guid;
+
+use super::{
+    callback::minor,
+    registration::{self, register},
+    service::Context,
+    state::{Form, WmiRegistration},
+};
+use crate::{
+    execution::{
+        call::Call,
+        routine::{Export, Routine, low_half},
+    },
+    ground::{
+        arena::Block, backtrace::Explained, bugcheck::Violation, irql::Irql, memory, rule::Rule,
+        status::NtStatus,
+    },
+};
+
+/// Returns the exports. No header has the IRQL limit of `EtwRegisterClassicProvider`, which calls the
+/// enable callback as `EtwRegister` does; the other limit is that of wdm.h.
+pub fn exports() -> Vec<Export<Context>> {
+    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+    vec![
+        (
+            "EtwRegisterClassicProvider",
+            PASSIVE,
+            Routine::Five(etw_register_classic_provider),
+        ),
+        (
+            "IoWMIRegistrationControl",
+            PASSIVE,
+            Routine::Two(io_wmi_registration_control),
+        ),
+    ]
+}
+
+/// Registers a classic provider. The second parameter is a type, which WPP passes as 0 (ETW-2.23).
+fn etw_register_classic_provider(
+    context: &Context,
+    provider: u64,
+    _kind: u64,
+    callback: u64,
+    argument: u64,
+    slot: u64,
+) -> u64 {
+    if callback == 0 {
+        context.warn(Rule::RegisterPointer, || {
+            "without an enable callback, which a classic provider needs".to_owned()
+        });
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    registration::register_at(context, provider, callback, argument, slot, Form::Classic)
+        .to_register()
+}
+
+/// The actions of `IoWMIRegistrationControl` (`WMIREG_ACTION_*`).
+mod action {
+    pub const REGISTER: u32 = 1;
+    pub const DEREGISTER: u32 = 2;
+    pub const REREGISTER: u32 = 3;
+    pub const UPDATE_GUIDS: u32 = 4;
+    pub const BLOCK_IRPS: u32 = 5;
+    /// The bits that are no action: `WMIREG_FLAG_CALLBACK` and `WMIREG_FLAG_TRACE_PROVIDER` with its
+    /// neighbours.
+    pub const FLAGS: u32 = 0xFFFF_0000;
+    /// The first argument is a control block that starts with a callback, and no device object.
+    pub const CALLBACK: u32 = 0x8000_0000;
+}
+
+/// Registers or unregisters a control block with a callback, which names its GUIDs (ETW-2.24), or a
+/// device object, whose driver gets no WMI requests here.
+fn io_wmi_registration_control(context: &Context, block: u64, action: u64) -> u64 {
+    let action = low_half(action);
+    let has_callback = action & action::CALLBACK != 0;
+    let status = match action & !action::FLAGS {
+        action::REGISTER => register_block(context, block, has_callback),
+        action::DEREGISTER => unregister_block(context, block),
+        action::REREGISTER | action::UPDATE_GUIDS => match unregister_block(context, block) {
+            NtStatus::SUCCESS => register_block(context, block, has_callback),
+            failed => failed,
+        },
+        // No requests are sent, so there are none to block.
+        action::BLOCK_IRPS if context.etw().wmi.contains_key(&block) => NtStatus::SUCCESS,
+        _ => NtStatus::INVALID_PARAMETER,
+    };
+    status.to_register()
+}
+
+fn register_block(context: &Context, block: u64, has_callback: bool) -> NtStatus {
+    context.check_address("a control block or device object", block, 8);
+    let callback = context.read::<u64>(block);
+    if context.etw().wmi.contains_key(&block) {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    let guids = if has_callback {
+        match control_guids(context, block, callback) {
+            Ok(guids) => guids,
+            Err(status) => return status,
+        }
+    } else {
+        Vec::new()
+    };
+    context.etw().wmi.insert(
+        block,
+        WmiRegistration {
+            providers: Vec::new(),
+            registered_by: context.call(),
+            backtrace: context.short_backtrace(),
+        },
+    );
+    for guid in guids {
+        // A notification may be part of the registration.
+        let handle = register(context, guid, callback, block, Form::Wmi { block });
+        if let Some(registration) = context.etw().wmi.get_mut(&block) {
+            registration.providers.push(handle);
+        }
+    }
+    NtStatus::SUCCESS
+}
+
+fn unregister_block(context: &Context, block: u64) -> NtStatus {
+    let Some(registration) = context.etw().wmi.remove(&block) else {
+        return NtStatus::INVALID_PARAMETER;
+    };
+    for handle in registration.providers {
+        registration::unregister(context, handle);
+    }
+    NtStatus::SUCCESS
+}
+
+/// The offset of the first GUID in `WMIREGINFO`, and the size of `WMIREGGUID`.
+const FIRST_GUID: usize = 24;
+const GUID_ENTRY: usize = 32;
+/// The offsets of the number of GUIDs in `WMIREGINFO`, and of the flags in `WMIREGGUID`.
+const GUID_COUNT: usize = 16;
+const GUID_FLAGS: usize = 16;
+/// `WMIREG_FLAG_TRACE_CONTROL_GUID`.
+const TRACE_CONTROL_GUID: u32 = 0x0000_1000;
+/// The size of the buffer that the callback gets first.
+const FIRST_BUFFER: usize = 512;
+/// The largest buffer that a callback may ask for.
+const MAX_BUFFER: usize = 0x1_0000;
+
+/// Asks a control block's callback for its GUIDs (`IRP_MN_REGINFO`), and returns the control GUIDs.
+fn control_guids(context: &Context, block: u64, callback: u64) -> Result<Vec<Guid>, NtStatus> {
+    let mut size = FIRST_BUFFER;
+    loop {
+        let buffer = Block::zeroed(size);
+        let written = Block::zeroed(4);
+        let arguments = [
+            minor::REGINFO,
+            0,
+            size as u64,
+            buffer.address(),
+            block,
+            written.address(),
+        ];
+        let status = context.call_driver("the WMI callback", callback, arguments);
+        let status = NtStatus::from_register(status);
+        let bytes = match memory::read_bytes(buffer.address(), size) {
+            Ok(bytes) => bytes,
+            Err(error) => context.stop_for_address(error),
+        };
+        if status == NtStatus::BUFFER_TOO_SMALL {
+            let needed = number(&bytes, 0).unwrap_or(0) as usize;
+            if needed <= size || needed > MAX_BUFFER {
+                return Err(status);
+            }
+            size = needed;
+            continue;
+        }
+        if !status.is_success() {
+            return Err(status);
+        }
+        let length = context.read::<u32>(written.address()) as usize;
+        return Ok(guids_in(bytes.get(..length).unwrap_or(&bytes)));
+    }
+}
+
+/// Returns the control GUIDs in a `WMIREGINFO`.
+fn guids_in(info: &[u8]) -> Vec<Guid> {
+    let count = number(info, GUID_COUNT).unwrap_or(0) as usize;
+    let entries = info.get(FIRST_GUID..).unwrap_or_default();
+    entries
+        .chunks_exact(GUID_ENTRY)
+        .take(count)
+        .filter(|entry| number(entry, GUID_FLAGS).unwrap_or(0) & TRACE_CONTROL_GUID != 0)
+        .filter_map(|entry| Some(Guid::from_bytes(*entry.first_chunk()?)))
+        .collect()
+}
+
+/// Returns the number of 32 bits at an offset.
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// Reports and removes what an unloaded driver left registered with WMI, except the providers, which
+/// are reported as such.
+pub fn report_left_with_wmi(
+    context: &Context,
+    belongs: impl Fn(&Call) -> bool,
+    driver: &str,
+) -> Vec<Violation> {
+    let left: BTreeMap<u64, WmiRegistration> = {
+        let mut etw = context.etw();
+        let blocks: Vec<u64> = etw
+            .wmi
+            .iter()
+            .filter(|(_, registration)| belongs(&registration.registered_by))
+            .map(|(block, _)| *block)
+            .collect();
+        blocks
+            .into_iter()
+            .filter_map(|block| Some((block, etw.wmi.remove(&block)?)))
+            .collect()
+    };
+    left.into_iter()
+        .filter(|(_, registration)| registration.providers.is_empty())
+        .map(|(block, registration)| {
+            let Explained { place, lines, .. } = context.explain(&registration.backtrace);
+            let message = format!(
+                "{driver} was unloaded without IoWMIRegistrationControl with \
+                 WMIREG_ACTION_DEREGISTER for 0x{block:016X}, which it registered at {} from {place}",
+                registration.registered_by.irql
+            );
+            Violation::new(Rule::ProviderLeftRegistered, message, lines)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_control_guids_become_providers() {
+        let mut info = vec![0; FIRST_GUID];
+        info[GUID_COUNT] = 2;
+        for (byte, flags) in [
+            (1, TRACE_CONTROL_GUID | 0x80000),
+            (2, 0x80000),
+            (3, TRACE_CONTROL_GUID),
+        ] {
+            let mut entry = vec![byte; 16];
+            entry.extend(flags.to_le_bytes());
+            entry.resize(GUID_ENTRY, 0);
+            info.extend(entry);
+        }
+        // The third one is beyond the number of GUIDs.
+        assert_eq!(guids_in(&info), [Guid::from_bytes([1; 16])]);
+        for length in 0..info.len() {
+            assert!(guids_in(&info[..length]).len() <= 1);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Messages and events that a driver writes to the one session that its trace handle names: WPP
+//! messages, and the events of classic providers.
+
+use etl_file::{
+    EncodedRecord, Guid,
+    kernel::wpp_flags,
+    write::{ClassicRecord, WppRecord},
+};
+use std::sync::Arc;
+
+use super::{
+    callback::TRACED_GUID,
+    service::Context,
+    session::running::{NoRoom, Session},
+    state::session_of,
+};
+use crate::{
+    execution::routine::{Export, Routine, low_half},
+    ground::{irql::Irql, rule::Rule, status::NtStatus},
+};
+
+/// Returns the exports. The page of `WmiTraceMessage` says that it runs at any IRQL; the limit of
+/// `IoWMIWriteEvent` is that of wdm.h.
+pub fn exports() -> Vec<Export<Context>> {
+    const HIGH: Irql = Irql::HIGH_LEVEL;
+    vec![
+        (
+            "IoWMIWriteEvent",
+            Irql::DISPATCH_LEVEL,
+            Routine::One(io_wmi_write_event),
+        ),
+        ("WmiTraceMessage", HIGH, Routine::Four(wmi_trace_message)),
+        (
+            "WmiTraceMessageVa",
+            HIGH,
+            Routine::Five(wmi_trace_message_va),
+        ),
+    ]
+}
+
+/// Writes a message whose arguments follow the four parameters: pairs of an address and a size, which
+/// a null address ends.
+fn wmi_trace_message(context: &Context, handle: u64, flags: u64, guid: u64, number: u64) -> u64 {
+    /// The return address and the home space of the four parameters in registers.
+    const BEFORE_ARGUMENTS: u64 = 5 * 8;
+    let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
+    write_message(context, handle, flags, guid, number, arguments).to_register()
+}
+
+/// Writes a message whose arguments a `va_list` names, which is their address.
+fn wmi_trace_message_va(
+    context: &Context,
+    handle: u64,
+    flags: u64,
+    guid: u64,
+    number: u64,
+    arguments: u64,
+) -> u64 {
+    write_message(context, handle, flags, guid, number, arguments).to_register()
+}
+
+/// All flags that evntrace.h defines. The last two state the size of pointers.
+const KNOWN_FLAGS: u32 = 0xFF;
+
+/// Writes a message to the session of a trace handle (ETW-6.8.1).
+fn write_message(
+    context: &Context,
+    handle: u64,
+    flags: u64,
+    guid: u64,
+    number: u64,
+    arguments: u64,
+) -> NtStatus {
+    let flags = low_half(flags);
+    check_flags(context, flags);
+    let arguments = gather(context, arguments);
+    let has = |flag: u16| flags & u32::from(flag) != 0;
+    let component = has(wpp_flags::COMPONENT_ID).then(|| {
+        context.check_address("a component id", guid, 4);
+        context.read::<u32>(guid)
+    });
+    let guid = has(wpp_flags::GUID).then(|| {
+        context.check_address("a message GUID", guid, 16);
+        Guid::from_bytes(context.read(guid))
+    });
+    let Some(session) = session(context, handle) else {
+        return NtStatus::INVALID_HANDLE;
+    };
+    let sequence = has(wpp_flags::SEQUENCE).then(|| session.next_sequence(context.sequence()));
+    let identity = context.identity();
+    let message = WppRecord {
+        message: (number & 0xFFFF) as u16,
+        sequence: sequence.flatten(),
+        guid,
+        component,
+        timestamp: has(wpp_flags::TIMESTAMP).then_some(0),
+        thread_and_process: has(wpp_flags::SYSTEM_INFO)
+            .then_some((identity.thread, identity.process)),
+        arguments,
+        ..WppRecord::default()
+    };
+    let record = EncodedRecord::try_from(&message);
+    record_in(context, &session, record.ok(), message.arguments.len())
+}
+
+/// Warns of flags that are not defined, or with which nobody can read the message.
+fn check_flags(context: &Context, flags: u32) {
+    let unknown = flags & !KNOWN_FLAGS;
+    let has = |flag: u16| flags & u32::from(flag) != 0;
+    let what = if unknown != 0 {
+        format!("with the unknown flags 0x{unknown:x}")
+    } else if has(wpp_flags::PERFORMANCE_TIMESTAMP) {
+        "with TRACE_MESSAGE_PERFORMANCE_TIMESTAMP, which is obsolete and not implemented".to_owned()
+    } else if !has(wpp_flags::GUID) && !has(wpp_flags::COMPONENT_ID) {
+        "without TRACE_MESSAGE_GUID and TRACE_MESSAGE_COMPONENTID, so nobody can find the \
+         message's format"
+            .to_owned()
+    } else {
+        return;
+    };
+    context.warn(Rule::MessageFlags, || what);
+}
+
+/// Collects the arguments of a message. Once they are too large for any record, the rest is not read.
+fn gather(context: &Context, list: u64) -> Vec<u8> {
+    let mut gathered = Vec::new();
+    let mut at = list;
+    loop {
+        let address: u64 = context.read(at);
+        if address == 0 || gathered.len() > LARGEST {
+            return gathered;
+        }
+        let size: u64 = context.read(at.wrapping_add(8));
+        at = at.wrapping_add(16);
+        context.check_address("a message argument", address, size);
+        let size = usize::try_from(size).unwrap_or(usize::MAX).min(LARGEST + 1);
+        let start = gathered.len();
+        gathered.resize(start + size, 0);
+        context.read_into(address, gathered.get_mut(start..).unwrap_or_default());
+    }
+}
+
+/// The most bytes of a record.
+const LARGEST: usize = u16::MAX as usize;
+
+/// Returns the session of a trace handle, if it records what drivers write.
+fn session(context: &Context, handle: u64) -> Option<Arc<Session>> {
+    let etw = context.etw();
+    let running = etw.sessions.get(&session_of(handle))?;
+    (!running.is_closed_to_drivers()).then(|| Arc::clone(&running.session))
+}
+
+/// Records a message or an event in its session. The pages of the routines name one status for a
+/// record that is too large and for full buffers.
+fn record_in(
+    context: &Context,
+    session: &Session,
+    record: Option<EncodedRecord>,
+    data: usize,
+) -> NtStatus {
+    let too_large = || {
+        context.warn(Rule::LargeEvent, || {
+            format!("with {data} bytes of data, which do not fit in a session's buffer")
+        });
+        session.count_lost();
+        NtStatus::NO_MEMORY
+    };
+    let Some(record) = record else {
+        return too_large();
+    };
+    let may_grow = context.irql() < Irql::DISPATCH_LEVEL;
+    let reserved = match session.reserve(context.processor(), record.size(), may_grow) {
+        Ok(reserved) => reserved,
+        Err(NoRoom::NeverFits) => return too_large(),
+        Err(why) => {
+            let status = match why {
+                NoRoom::Ended => return NtStatus::INVALID_HANDLE,
+                NoRoom::Stopped => NtStatus::INVALID_HANDLE,
+                NoRoom::StoreFull => NtStatus::LOG_FILE_FULL,
+                NoRoom::NoBuffer | NoRoom::NeverFits => NtStatus::NO_MEMORY,
+            };
+            session.count_lost();
+            return status;
+        }
+    };
+    if let Err(error) = reserved.record(&record, context.clock().counter()) {
+        let what = format!("a reserved buffer did not take a message: {error}");
+        context.stop(Rule::Internal, what);
+    }
+    NtStatus::SUCCESS
+}
+
+/// The size of `EVENT_TRACE_HEADER` and of `MOF_FIELD`.
+const EVENT_HEADER: usize = 48;
+const MOF_FIELD: usize = 16;
+/// `WNODE_FLAG_USE_GUID_PTR`: the header has the GUID's address.
+const USE_GUID_PTR: u32 = 0x0008_0000;
+/// `WNODE_FLAG_USE_MOF_PTR`: an array of `MOF_FIELD` follows the header, which names the data.
+const USE_MOF_PTR: u32 = 0x0010_0000;
+
+/// Writes the event of a classic provider (ETW-6.8.3).
+fn io_wmi_write_event(context: &Context, item: u64) -> u64 {
+    write_event(context, item).to_register()
+}
+
+fn write_event(context: &Context, item: u64) -> NtStatus {
+    context.check_address("an event", item, EVENT_HEADER as u64);
+    let mut header = [0; EVENT_HEADER];
+    context.read_into(item, &mut header);
+    let flags = u32::from_le_bytes(part(&header, 44));
+    if flags & TRACED_GUID == 0 {
+        let from = context.caller();
+        context.stop(
+            Rule::NotProvided,
+            format!(
+                "{} was called from {from} with a WMI event; the stand-in kernel provides only \
+                 traced events (WNODE_FLAG_TRACED_GUID)",
+                context.call().name
+            ),
+        );
+    }
+    let size = usize::from(u16::from_le_bytes(part(&header, 0)));
+    let Some(rest) = size.checked_sub(EVENT_HEADER) else {
+        return NtStatus::INVALID_PARAMETER;
+    };
+    let Some(session) = session(context, u64::from_le_bytes(part(&header, 8))) else {
+        return NtStatus::INVALID_HANDLE;
+    };
+    let class = if flags & USE_GUID_PTR == 0 {
+        part(&header, 24)
+    } else {
+        let address = u64::from_le_bytes(part(&header, 24));
+        context.check_address("an event's GUID", address, 16);
+        context.read(address)
+    };
+    let data = item.wrapping_add(EVENT_HEADER as u64);
+    let payload = if flags & USE_MOF_PTR == 0 {
+        read(context, data, rest)
+    } else {
+        let fields = read(context, data, rest);
+        let (fields, _) = fields.as_chunks::<MOF_FIELD>();
+        let mut payload = Vec::new();
+        for field in fields {
+            let length = u32::from_le_bytes(part(field, 8)) as usize;
+            payload.extend(read(context, u64::from_le_bytes(part(field, 0)), length));
+            if payload.len() > LARGEST {
+                break;
+            }
+        }
+        payload
+    };
+    let identity = context.identity();
+    let [_, _, _, _, opcode, level, ..] = header;
+    let event = ClassicRecord {
+        class: Guid::from_bytes(class),
+        opcode,
+        level,
+        version: u16::from_le_bytes(part(&header, 6)),
+        thread_id: identity.thread,
+        process_id: identity.process,
+        payload,
+        ..ClassicRecord::default()
+    };
+    let record = EncodedRecord::try_from(&event);
+    record_in(context, &session, record.ok(), event.payload.len())
+}
+
+/// Reads data that an event names, unless it is too large for any record.
+fn read(context: &Context, address: u64, length: usize) -> Vec<u8> {
+    context.check_address("event data", address, length as u64);
+    let mut bytes = vec![0; length.min(LARGEST + 1)];
+    context.read_into(address, &mut bytes);
+    bytes
+}
+
+/// Returns some bytes of a structure; zeros beyond its end.
+fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let found = bytes.get(at..).and_then(<[u8]>::first_chunk);
+    found.copied().unwrap_or([0; N])
+}

@@ -1,0 +1,159 @@
+//! `WmiQueryTraceInformation`: what a driver can ask about sessions.
+
+use super::{
+    service::Context,
+    state::{flags_of, level_of, session_of},
+};
+use crate::{
+    execution::routine::{Export, Routine, low_half},
+    ground::{irql::Irql, status::NtStatus},
+    services::strings::read_unicode_string,
+};
+
+/// Returns the exports, with the IRQL limits of wdm.h.
+pub fn exports() -> Vec<Export<Context>> {
+    vec![(
+        "WmiQueryTraceInformation",
+        Irql::APC_LEVEL,
+        Routine::Five(wmi_query_trace_information),
+    )]
+}
+
+/// The classes of `TRACE_INFORMATION_CLASS`.
+mod class {
+    pub const ID: u32 = 0;
+    pub const HANDLE: u32 = 1;
+    pub const ENABLE_FLAGS: u32 = 2;
+    pub const ENABLE_LEVEL: u32 = 3;
+    pub const GLOBAL_LOGGER: u32 = 4;
+    pub const EVENT_LOGGER: u32 = 5;
+    pub const ALL_HANDLES: u32 = 6;
+    pub const HANDLE_BY_NAME: u32 = 7;
+}
+
+/// The offset of `HistoricalContext` in `WNODE_HEADER`.
+const HISTORICAL_CONTEXT: u64 = 8;
+
+/// Answers a question about sessions (ETW-6.8.4).
+fn wmi_query_trace_information(
+    context: &Context,
+    class: u64,
+    information: u64,
+    length: u64,
+    required: u64,
+    buffer: u64,
+) -> u64 {
+    let question = Question {
+        class: low_half(class),
+        information,
+        length: low_half(length),
+        required,
+        buffer,
+    };
+    question.answer(context).to_register()
+}
+
+/// The arguments of a question.
+struct Question {
+    class: u32,
+    information: u64,
+    length: u32,
+    required: u64,
+    buffer: u64,
+}
+
+impl Question {
+    fn answer(&self, context: &Context) -> NtStatus {
+        const NUMBER: u32 = 4;
+        const HANDLE: u32 = 8;
+        // Some answers need exactly their size, others at least that.
+        let (size, exact) = match self.class {
+            class::ID => (NUMBER, true),
+            class::ENABLE_FLAGS | class::ENABLE_LEVEL => (NUMBER, false),
+            class::HANDLE | class::GLOBAL_LOGGER | class::EVENT_LOGGER | class::HANDLE_BY_NAME => {
+                (HANDLE, true)
+            }
+            class::ALL_HANDLES => return self.all_handles(context),
+            _ => return NtStatus::INVALID_INFO_CLASS,
+        };
+        self.require(context, size);
+        if self.length < size || (exact && self.length != size) {
+            return NtStatus::INFO_LENGTH_MISMATCH;
+        }
+        let needs_input = !matches!(self.class, class::GLOBAL_LOGGER | class::EVENT_LOGGER);
+        if needs_input && self.buffer == 0 {
+            return NtStatus::INVALID_PARAMETER_MIX;
+        }
+        match self.class {
+            class::ID => self.of_handle(context, |handle| u32::from(session_of(handle))),
+            class::ENABLE_FLAGS => self.of_handle(context, flags_of),
+            class::ENABLE_LEVEL => self.of_handle(context, |handle| u32::from(level_of(handle))),
+            class::HANDLE => {
+                let id: u32 = context.read(self.buffer);
+                let id = u16::try_from(id).ok();
+                let id = id.filter(|id| context.etw().sessions.contains_key(id));
+                let handle = id.map(u64::from).ok_or(NtStatus::INVALID_HANDLE);
+                self.write_handle(context, handle)
+            }
+            class::HANDLE_BY_NAME => {
+                let name = read_unicode_string(context, self.buffer);
+                let etw = context.etw();
+                let found = etw.sessions.iter().find(|(_, running)| {
+                    let config = running.session.config();
+                    config.name.eq_ignore_ascii_case(&name)
+                });
+                let handle = found.map(|(id, _)| u64::from(*id));
+                drop(etw);
+                self.write_handle(context, handle.ok_or(NtStatus::INVALID_PARAMETER))
+            }
+            // There is neither a global logger nor an event logger.
+            _ => NtStatus::NOT_FOUND,
+        }
+    }
+
+    /// Writes a part of the trace handle in the `WNODE_HEADER` that the driver passes.
+    fn of_handle(&self, context: &Context, part: impl FnOnce(u64) -> u32) -> NtStatus {
+        let handle: u64 = context.read(self.buffer.wrapping_add(HISTORICAL_CONTEXT));
+        if !context.etw().sessions.contains_key(&session_of(handle)) {
+            return NtStatus::INVALID_HANDLE;
+        }
+        context.write(self.information, &part(handle));
+        NtStatus::SUCCESS
+    }
+
+    fn write_handle(&self, context: &Context, handle: Result<u64, NtStatus>) -> NtStatus {
+        match handle {
+            Ok(handle) => {
+                context.write(self.information, &handle);
+                NtStatus::SUCCESS
+            }
+            Err(status) => status,
+        }
+    }
+
+    /// Writes the handles of as many sessions as fit.
+    fn all_handles(&self, context: &Context) -> NtStatus {
+        let handles: Vec<u64> = {
+            let etw = context.etw();
+            etw.sessions.keys().map(|id| u64::from(*id)).collect()
+        };
+        let size = u32::try_from(8 * handles.len()).unwrap_or(u32::MAX);
+        self.require(context, size);
+        let room = (self.length / 8) as usize;
+        for (at, handle) in handles.iter().take(room).enumerate() {
+            context.write(self.information.wrapping_add(8 * at as u64), handle);
+        }
+        if handles.len() > room {
+            NtStatus::MORE_ENTRIES
+        } else {
+            NtStatus::SUCCESS
+        }
+    }
+
+    /// Tells the driver the size of the answer, if it asks.
+    fn require(&self, context: &Context, size: u32) {
+        if self.required != 0 {
+            context.write(self.required, &size);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The objects of threads (`KTHREAD`), which drivers get from `KeGetCurrentThread` and only
+//! pass on.
+//!
+//! Their contents differ between versions of Windows and are documented nowhere, so they have none:
+//! an access is a fault that says what the address is.
+
+use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use parking_lot::Mutex;
+
+use crate::{
+    execution::identity::Identity,
+    ground::{access::Finding, arena::PAGE},
+};
+
+/// The size of the range of addresses in bytes, which takes no memory.
+const RANGE: usize = 256 << 20;
+
+/// The distance of two objects.
+const SIZE: u64 = PAGE as u64;
+
+/// The objects of a kernel's threads.
+#[derive(Default)]
+pub struct ThreadObjects(Mutex<Objects>);
+
+#[derive(Default)]
+struct Objects {
+    /// The first address, once it is known.
+    start: Option<u64>,
+    known: HashMap<Identity, u64>,
+}
+
+impl ThreadObjects {
+    /// Returns the address of a thread's object, which stays the same, or null if there are no
+    /// addresses left.
+    pub fn of(&self, thread: Identity) -> u64 {
+        let mut objects = self.0.lock();
+        let Some(start) = objects.start.or_else(reserve) else {
+            return 0;
+        };
+        objects.start = Some(start);
+        let next = start + objects.known.len() as u64 % (RANGE as u64 / SIZE) * SIZE;
+        *objects.known.entry(thread).or_insert(next)
+    }
+
+    /// Returns what an address in an object is.
+    pub fn finding(&self, address: u64) -> Option<Finding> {
+        let objects = self.0.lock();
+        let start = objects.start?;
+        let offset = address.checked_sub(start)?;
+        if offset >= RANGE as u64 {
+            return None;
+        }
+        let base = start + offset / SIZE * SIZE;
+        let mut known = objects.known.iter();
+        let (thread, _) = known.find(|(_, object)| **object == base)?;
+        Some(Finding {
+            rule: None,
+            what: format!(
+                "is in the object of thread {} (KTHREAD), whose contents the stand-in kernel does not \
+                 provide",
+                thread.thread
+            ),
+        })
+    }
+}
+
+/// Reserves the addresses.
+fn reserve() -> Option<u64> {
+    let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
+    // SAFETY: a fresh anonymous mapping aliases nothing.
+    let mapping =
+        unsafe { mmap_anonymous(None, NonZeroUsize::new(RANGE)?, ProtFlags::PROT_NONE, flags) };
+    mapping.ok().map(|mapping| mapping.addr().get() as u64)
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        let start = self.start.and_then(|start| usize::try_from(start).ok());
+        let start = start.and_then(NonZeroUsize::new);
+        if let Some(start) = start {
+            let start = NonNull::<c_void>::without_provenance(start);
+            // SAFETY: the range is this value's, and nothing accesses it.
+            let unmapped = unsafe { munmap(start, RANGE) };
+            debug_assert!(unmapped.is_ok(), "munmap succeeds for the own range");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_an_object_of_its_own() {
+        let objects = ThreadObjects::default();
+        let system = objects.of(Identity::SYSTEM);
+        let idle = objects.of(Identity::IDLE);
+        assert!(system != 0 && idle != 0 && system != idle);
+        assert_eq!(objects.of(Identity::SYSTEM), system);
+        let finding = objects.finding(system + 0x100).unwrap();
+        assert!(
+            finding.what.contains("thread 8 (KTHREAD)"),
+            "{}",
+            finding.what
+        );
+        assert!(objects.finding(system + 8 * SIZE).is_none());
+        assert!(objects.finding(0).is_none());
+    }
+}

@@ -1,0 +1,37 @@
+# After the restart that the stage boot asked for: sends requests, stops the recipes, and counts their
+# events.
+param(
+    [Parameter(Mandatory = $true)] [string] $Kit,
+    [Parameter(Mandatory = $true)] [string] $Out
+)
+. (Join-Path $PSScriptRoot 'common.ps1')
+
+Invoke-Stage 'booted' $Kit $Out {
+    param($Stage)
+    $state = Join-Path $Out 'boot\started.json'
+    if (-not (Test-Path -LiteralPath $state)) {
+        Skip-Stage $Stage 'the stage boot started no recipe'
+        return
+    }
+    $started = @((ConvertFrom-Json ([IO.File]::ReadAllText($state))).recipes)
+    $recipes = Get-Recipes $Stage
+    if (-not $recipes) { return }
+    $client = Get-Client $Stage
+    $provider = Get-Provider $Stage
+    $traffic = Get-Value $recipes 'traffic'
+    $sent = $client -and $traffic
+    if ($sent) { Send-Traffic $Stage 'traffic' $traffic }
+    foreach ($recipe in @($recipes.recipes | Where-Object { $started -contains $_.name })) {
+        $name = $recipe.name
+        Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
+        $trace = $recipe.trace
+        if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
+        Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)
+        $expected = Get-Value $recipe 'expected'
+        if (-not $provider -or -not $sent -or $null -eq $expected) { continue }
+        if (-not (Test-Path -LiteralPath $trace)) { continue }
+        # The driver's start is in the trace too.
+        $count = @(Get-TraceEvents $trace $provider).Count
+        Add-Check $Stage "$name`: events" "$expected or more" $count ($count -ge $expected)
+    }
+}

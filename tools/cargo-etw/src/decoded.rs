@@ -1,0 +1,273 @@
+//! Compares what the decoders of Windows say about a trace, which a run in a virtual machine has
+//! brought out, with what `etl` decodes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use etl_file::{
+    Catalog, Selection, TraceFile,
+    compare::{Comparison, Other, Ours},
+    image::ImageError,
+};
+use etw_vm::{
+    kit::{Contents, PLAIN},
+    report::{Outcome, Report},
+};
+
+/// The stage that decodes a trace by tracerpt, Get-WinEvent and TDH.
+const STAGE: &str = "decode";
+
+/// The trace of the stage.
+const TRACE: &str = "decode.etl";
+
+/// The files of the decoders.
+const FILES: [&str; 3] = ["tracerpt.xml", "winevent.json", "tdh.jsonl"];
+
+/// The differences of each file that the note names.
+const NAMED: usize = 3;
+
+/// The characters of a value that the note shows.
+const SHOWN: usize = 80;
+
+/// How the events of the driver under test are decoded.
+#[derive(Clone, Debug)]
+pub struct Traces {
+    image: PathBuf,
+    provider: Option<String>,
+}
+
+impl Traces {
+    /// Returns how the events of the driver of a kit are decoded.
+    pub fn of(contents: &Contents) -> Self {
+        Self {
+            image: contents.driver.folder.join(&contents.driver.sys),
+            provider: contents.provider.as_ref().map(|(_, guid)| guid.clone()),
+        }
+    }
+
+    /// Compares the files in the results of a run, and puts the outcome into the report: a note, and a
+    /// stage that fails if anything differs. A run without the trace or its files gets no note.
+    pub fn examine(&self, out: &Path, report: &mut Report) {
+        let folder = out.join(PLAIN).join(STAGE);
+        let trace = folder.join(TRACE);
+        let files: Vec<PathBuf> = FILES
+            .into_iter()
+            .map(|name| folder.join(name))
+            .filter(|path| path.is_file())
+            .collect();
+        if !trace.is_file() || files.is_empty() {
+            return;
+        }
+        let compared = self
+            .catalog()
+            .and_then(|catalog| self.compare(&catalog, &trace, &files));
+        let outcome = compared.unwrap_or_else(|error| {
+            let note = format!("{} was not compared: {error:#}", trace.display());
+            (note, true)
+        });
+        put(outcome, report);
+    }
+
+    /// Returns what describes the driver's events: the image's resources or, if it has none, the
+    /// manifests beside it. TraceLogging events need neither.
+    fn catalog(&self) -> Result<Catalog> {
+        let mut catalog = Catalog::new();
+        match catalog.load_image(&self.image) {
+            Ok(_) => {}
+            Err(ImageError::Missing { .. }) => {
+                let folder = self.image.parent().unwrap_or(&self.image);
+                for manifest in with_extension(folder, "man")? {
+                    catalog.load(&manifest)?;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(catalog)
+    }
+
+    /// Returns the note, and true if everything is equal.
+    fn compare(
+        &self,
+        catalog: &Catalog,
+        trace: &Path,
+        files: &[PathBuf],
+    ) -> Result<(String, bool)> {
+        let selection = Selection {
+            providers: self.provider.iter().cloned().collect(),
+            ..Selection::default()
+        };
+        let cannot_read = || format!("cannot read {}", trace.display());
+        let mut file = TraceFile::open(trace).with_context(cannot_read)?;
+        let ours = Ours::read(&mut file, catalog, &selection).with_context(cannot_read)?;
+        let mut words = Vec::new();
+        let mut agrees = true;
+        for path in files {
+            let mut other = Other::open(path)?;
+            other.select(&selection.providers, &ours);
+            let result = Comparison::new(&ours, &other, NAMED);
+            agrees &= result.agrees();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            words.push(format!("{name}: {}", said(&result)));
+        }
+        let note = format!("decoders of Windows and etl, {TRACE}: {}", words.join("; "));
+        Ok((note, agrees))
+    }
+}
+
+/// Puts a note and its verdict into the report.
+fn put((note, agrees): (String, bool), report: &mut Report) {
+    report.notes.push(note);
+    for row in &mut report.rows {
+        let is_it = row.id.leg == PLAIN && row.id.stage == STAGE;
+        if is_it && !agrees && row.outcome == Outcome::Passed {
+            row.outcome = Outcome::Failed;
+            row.reason = Some("Windows and etl decode its trace differently".to_owned());
+        }
+    }
+}
+
+/// Returns the files of a folder that have an extension, sorted.
+pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    for entry in entries {
+        let path = entry
+            .with_context(|| format!("cannot read {}", folder.display()))?
+            .path();
+        if path
+            .extension()
+            .is_some_and(|one| one.eq_ignore_ascii_case(extension))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns a comparison as words for a note.
+fn said(result: &Comparison) -> String {
+    let counts = format!(
+        "{} events, {} properties and {} fields compared",
+        result.compared, result.properties, result.fields
+    );
+    if result.agrees() {
+        return format!("{counts}, equal");
+    }
+    if result.differences == 0 {
+        return "no event to compare".to_owned();
+    }
+    let named: Vec<String> = result
+        .listed
+        .iter()
+        .map(|one| {
+            let text = |value: Option<&str>| -> String {
+                let shown = value.unwrap_or("missing");
+                shown.escape_debug().take(SHOWN).collect()
+            };
+            format!(
+                "{} of {} is {}, in Windows {}",
+                one.field,
+                one.event.escape_debug(),
+                text(one.ours.as_deref()),
+                text(one.theirs.as_deref())
+            )
+        })
+        .collect();
+    format!(
+        "{counts}, {} differences: {}{}",
+        result.differences,
+        named.join(", "),
+        if result.differences > NAMED as u64 {
+            ", …"
+        } else {
+            ""
+        }
+    )
+}
+
+#[cfg(test)]
+#[path = "../../etl/tests/fixture/mod.rs"]
+#[expect(dead_code, reason = "other tests use more of it")]
+mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use etw_vm::{protocol::StageId, report::Row};
+
+    use super::*;
+
+    fn report() -> Report {
+        Report {
+            rows: vec![Row {
+                id: StageId {
+                    leg: PLAIN.to_owned(),
+                    stage: STAGE.to_owned(),
+                },
+                outcome: Outcome::Passed,
+                time: None,
+                reason: None,
+            }],
+            ended_early: None,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_trace_gets_no_note() {
+        let out = tempfile::tempdir().unwrap();
+        let traces = Traces {
+            image: out.path().join("driver.sys"),
+            provider: None,
+        };
+        let mut report = report();
+        traces.examine(out.path(), &mut report);
+        assert!(report.notes.is_empty(), "{:?}", report.notes);
+        let folder = out.path().join(PLAIN).join(STAGE);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(TRACE), "").unwrap();
+        traces.examine(out.path(), &mut report);
+        assert!(report.notes.is_empty(), "{:?}", report.notes);
+        // What cannot be compared is said, and the stage stays as Windows left it.
+        fs::write(folder.join("tdh.jsonl"), "").unwrap();
+        traces.examine(out.path(), &mut report);
+        assert!(
+            report.notes[0].contains("was not compared: cannot read"),
+            "{:?}",
+            report.notes
+        );
+        assert_eq!(report.rows[0].outcome, Outcome::Passed);
+    }
+
+    #[test]
+    fn a_stage_fails_if_windows_decodes_differently() {
+        use etl_file::{ClockType, write::Losses};
+
+        let out = tempfile::tempdir().unwrap();
+        let folder = out.path().join(PLAIN).join(STAGE);
+        fs::create_dir_all(&folder).unwrap();
+        let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+        let (trace, _) = fixture::file(header, 4, Losses::default());
+        fs::write(folder.join(TRACE), trace).unwrap();
+        fs::write(folder.join("tracerpt.xml"), "<Events/>").unwrap();
+        let traces = Traces {
+            image: PathBuf::new(),
+            provider: Some(fixture::MANIFEST_PROVIDER.to_string()),
+        };
+        let files = [folder.join("tracerpt.xml")];
+        let (note, agrees) = traces
+            .compare(&Catalog::new(), &folder.join(TRACE), &files)
+            .unwrap();
+        assert!(!agrees, "{note}");
+        assert!(note.contains("0 events, 0 properties and 0 fields compared, 2 differences: event of 2026-01-02T03:04:05.0020000Z"), "{note}");
+        let mut report = report();
+        put((note, agrees), &mut report);
+        assert_eq!(report.rows[0].outcome, Outcome::Failed);
+        assert_eq!(report.notes.len(), 1);
+        assert_eq!(report.exit_code(), 1);
+    }
+}

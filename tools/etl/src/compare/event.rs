@@ -1,0 +1,123 @@
+//! An event as another decoder shows it, and the reasons why it cannot be read.
+
+use std::collections::BTreeMap;
+use std::{fmt, io};
+
+use super::property::Property;
+
+/// The largest file of another decoder that is read, in bytes.
+pub const MAX_FILE_SIZE: u64 = 256 << 20;
+
+/// The deepest nesting of structures.
+pub(super) const MAX_DEPTH: usize = 16;
+
+/// An event as another decoder shows it: all texts are as that decoder wrote them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OtherEvent {
+    /// The properties that the decoder states.
+    pub properties: BTreeMap<Property, String>,
+    /// The fields with their names, in order. A member of a structure is named `structure.member`.
+    pub fields: Vec<(String, String)>,
+    /// The reason why the decoder could not decode a part of the event.
+    pub problem: Option<String>,
+    /// True for an event of a classic provider, whose descriptor says nothing.
+    pub is_classic: bool,
+}
+
+/// The form of a decoder's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Events in XML, as tracerpt writes them.
+    Xml,
+    /// JSON with the XML of each event, as the stage `decode` writes Get-WinEvent's.
+    XmlInJson,
+    /// A JSON object for each event, as `trace --json` of the sample driver's client writes TDH's.
+    Lines,
+    /// A file without a character.
+    Empty,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Xml => "event XML",
+            Self::XmlInJson => "event XML in JSON",
+            Self::Lines => "JSON of TDH",
+            Self::Empty => "empty",
+        })
+    }
+}
+
+/// A reason why the events of another decoder cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Content {
+    /// The file could not be read.
+    #[error(transparent)]
+    Io(io::Error),
+    /// The file is too large.
+    #[error("it has more than {} MiB, the limit of a comparison", MAX_FILE_SIZE >> 20)]
+    TooLarge,
+    /// The file is not text.
+    #[error("it is neither UTF-8 nor UTF-16")]
+    Encoding,
+    /// The file is neither XML nor JSON.
+    #[error("it is neither XML nor JSON; expected a file of tracerpt, Get-WinEvent or TDH")]
+    Unknown,
+    /// The XML is not well-formed.
+    #[error("the XML is not well-formed: {0}")]
+    Xml(Box<roxmltree::Error>),
+    /// The XML does not contain events.
+    #[error("the XML's root element is {0:?}; expected Events or Event")]
+    Root(String),
+    /// An event has no properties.
+    #[error("event {number} has no element System")]
+    NoSystem {
+        /// The event's number in the file; the first has 1.
+        number: usize,
+    },
+    /// Elements of an event are nested too deeply.
+    #[error(
+        "event {number} has structures in structures, more than {} deep",
+        MAX_DEPTH
+    )]
+    Depth {
+        /// The event's number in the file; the first has 1.
+        number: usize,
+    },
+    /// The JSON is not well-formed.
+    #[error("the JSON is not well-formed: {0}")]
+    Json(serde_json::Error),
+    /// A line is not well-formed JSON.
+    #[error("line {line} is not well-formed JSON: {source}")]
+    Line {
+        /// The line's number; the first has 1.
+        line: usize,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// An object has another form than the events before it, or an unknown one.
+    #[error(
+        "event {number} has an unknown form; expected the event's XML in `xml`, or an event of the \
+         client's `trace --json`, as all others in the file"
+    )]
+    Record {
+        /// The event's number in the file; the first has 1.
+        number: usize,
+    },
+    /// An event of the client has an unexpected member.
+    #[error("event {number} is not an event of the client's `trace --json`: {source}")]
+    Client {
+        /// The event's number in the file; the first has 1.
+        number: usize,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// The XML of an event in JSON cannot be read.
+    #[error("the XML of event {number}: {source}")]
+    Inner {
+        /// The event's number in the file; the first has 1.
+        number: usize,
+        /// The reason.
+        source: Box<Self>,
+    },
+}

@@ -1,0 +1,72 @@
+//! The events that this crate decodes of a trace.
+
+use std::io::{Read, Seek};
+
+use crate::decode::catalog::Catalog;
+use crate::decode::{Decoded, Kind};
+use crate::read::{ReadError, TraceFile};
+use crate::select::Selection;
+use crate::stream::{Contents, Events};
+
+/// The most events that a comparison holds.
+pub const MAX_EVENTS: usize = 500_000;
+
+/// The decoded events of a trace that are compared.
+#[derive(Clone, Debug, Default)]
+pub struct Ours {
+    /// The events of providers, in the order of time.
+    pub events: Vec<Decoded>,
+    /// The number of selected kernel events, classic events and WPP messages, which are not compared.
+    pub left_out: u64,
+}
+
+/// The events of a trace cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum OursError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There are too many events.
+    #[error(
+        "more than {MAX_EVENTS} events are selected, the limit of a comparison; select less, for \
+         instance a provider"
+    )]
+    TooMany,
+}
+
+impl Ours {
+    /// Decodes a trace by a catalog and by the schemas that the trace contains itself.
+    ///
+    /// # Errors
+    /// Fails if the trace cannot be read, or more than [`MAX_EVENTS`] events are selected.
+    pub fn read<R: Read + Seek>(
+        file: &mut TraceFile<R>,
+        catalog: &Catalog,
+        selection: &Selection,
+    ) -> Result<Self, OursError> {
+        let mut catalog = catalog.clone();
+        Contents::of(file)?.schemas.add_to(&mut catalog);
+        let mut events = Events::new(file, &catalog, selection);
+        let mut ours = Self::default();
+        while let Some((_, decoded)) = events.next()? {
+            ours.add(decoded)?;
+        }
+        Ok(ours)
+    }
+
+    /// Adds an event. Events are added in the order of time.
+    ///
+    /// # Errors
+    /// Fails if there are [`MAX_EVENTS`] already.
+    pub fn add(&mut self, event: Decoded) -> Result<(), OursError> {
+        if event.kind != Kind::Event {
+            self.left_out += 1;
+            return Ok(());
+        }
+        if self.events.len() >= MAX_EVENTS {
+            return Err(OursError::TooMany);
+        }
+        self.events.push(event);
+        Ok(())
+    }
+}

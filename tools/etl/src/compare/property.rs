@@ -1,0 +1,83 @@
+//! The properties that every event has, in the words of the event schema.
+
+use std::fmt;
+
+/// A property of an event, in contrast to its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Property {
+    /// The provider's GUID.
+    Provider,
+    /// The provider's name.
+    ProviderName,
+    /// The id.
+    Id,
+    /// The version.
+    Version,
+    /// The level.
+    Level,
+    /// The task.
+    Task,
+    /// The opcode.
+    Opcode,
+    /// The keywords.
+    Keywords,
+    /// The time.
+    Time,
+    /// The process that wrote the event.
+    Process,
+    /// The thread that wrote the event.
+    Thread,
+    /// The processor on which the event was written.
+    Processor,
+    /// The activity's id; the null GUID if there is none.
+    Activity,
+    /// The related activity's id; the null GUID if there is none.
+    RelatedActivity,
+}
+
+impl Property {
+    /// All properties.
+    pub const ALL: [Self; 14] = [
+        Self::Provider,
+        Self::ProviderName,
+        Self::Id,
+        Self::Version,
+        Self::Level,
+        Self::Task,
+        Self::Opcode,
+        Self::Keywords,
+        Self::Time,
+        Self::Process,
+        Self::Thread,
+        Self::Processor,
+        Self::Activity,
+        Self::RelatedActivity,
+    ];
+
+    /// Returns the property's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::ProviderName => "provider name",
+            Self::Id => "id",
+            Self::Version => "version",
+            Self::Level => "level",
+            Self::Task => "task",
+            Self::Opcode => "opcode",
+            Self::Keywords => "keywords",
+            Self::Time => "time",
+            Self::Process => "process",
+            Self::Thread => "thread",
+            Self::Processor => "processor",
+            Self::Activity => "activity",
+            Self::RelatedActivity => "related activity",
+        }
+    }
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,388 @@
+//! Values and the texts that stand for them.
+
+use std::net::{IpAddr, SocketAddr};
+
+use etw_wire::Guid;
+
+use super::time::OtherTime;
+use crate::decode::Value;
+use crate::show::Hex;
+
+/// The least digits after the decimal point of a rounded number.
+const ROUNDED_DIGITS: usize = 6;
+
+/// Returns true if a text stands for a value. Every form that is not known is different.
+pub(super) fn is_same(value: &Value, text: &str) -> bool {
+    let bare = text.trim();
+    match value {
+        Value::Null => bare.is_empty(),
+        Value::Int(number) => is_signed(*number, bare),
+        Value::UInt(number)
+        | Value::Hex(number)
+        | Value::ProcessId(number)
+        | Value::ThreadId(number)
+        | Value::Pointer(number)
+        | Value::Code {
+            address: number, ..
+        } => is_unsigned(*number, bare),
+        Value::Port(port) => is_unsigned((*port).into(), bare),
+        Value::NtStatus(code) | Value::HResult(code) | Value::Win32Error(code) => {
+            is_unsigned((*code).into(), bare)
+        }
+        Value::Float(number) => {
+            bare.parse()
+                .is_ok_and(|other: f32| is_float(*number, other))
+                || is_rounded(f64::from(*number), bare)
+        }
+        Value::Double(number) => {
+            bare.parse()
+                .is_ok_and(|other: f64| is_double(*number, other))
+                || is_rounded(*number, bare)
+        }
+        Value::Bool(truth) => {
+            bare.eq_ignore_ascii_case(if *truth { "true" } else { "false" })
+                || is_unsigned(u64::from(*truth), bare)
+        }
+        Value::Text(own) => line_ends(own) == line_ends(text),
+        Value::Binary(bytes) => {
+            let digits = without_0x(bare).unwrap_or(bare);
+            digits.eq_ignore_ascii_case(&Hex(bytes).to_string())
+        }
+        Value::Guid(guid) => is_guid(*guid, bare),
+        Value::FileTime(time) => OtherTime::parse(bare).is_some_and(|other| other.is(*time)),
+        Value::SystemTime(time) => {
+            OtherTime::parse(bare).is_some_and(|other| other.is_system_time(*time))
+        }
+        Value::Sid(sid) => bare.eq_ignore_ascii_case(&sid.to_string()),
+        Value::Ipv4(address) => bare.parse() == Ok(IpAddr::V4(*address)),
+        Value::Ipv6(address) => bare.parse() == Ok(IpAddr::V6(*address)),
+        Value::SocketAddress(address) => bare.parse::<SocketAddr>() == Ok(*address),
+        Value::Named {
+            value,
+            signed,
+            name,
+        } => {
+            is_name(name, bare)
+                || if *signed {
+                    is_signed(value.cast_signed(), bare)
+                } else {
+                    is_unsigned(*value, bare)
+                }
+        }
+        // Both are compared part by part.
+        Value::Array(_) | Value::Struct(_) => false,
+    }
+}
+
+/// Returns true if a text is a GUID, with or without braces, in any case.
+pub(super) fn is_guid(guid: Guid, text: &str) -> bool {
+    text.trim().parse() == Ok(guid)
+}
+
+/// Returns the number that a text is, decimal or hexadecimal after 0x.
+pub(super) fn unsigned(text: &str) -> Option<u64> {
+    let text = text.trim();
+    match without_0x(text) {
+        Some(digits) => hexadecimal(digits),
+        // `parse` would take a plus sign.
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+        None => None,
+    }
+}
+
+fn hexadecimal(digits: &str) -> Option<u64> {
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_plain.then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+fn without_0x(text: &str) -> Option<&str> {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+}
+
+fn is_unsigned(number: u64, text: &str) -> bool {
+    unsigned(text) == Some(number)
+}
+
+/// Returns true if a text is a signed number: decimal, or its bits in hexadecimal in a width that
+/// holds the number.
+fn is_signed(number: i64, text: &str) -> bool {
+    let Some(digits) = without_0x(text) else {
+        return text
+            .strip_prefix('-')
+            .unwrap_or(text)
+            .bytes()
+            .all(|byte| byte.is_ascii_digit())
+            && text.parse() == Ok(number);
+    };
+    let Some(bits) = hexadecimal(digits) else {
+        return false;
+    };
+    if number >= 0 {
+        return bits == number.cast_unsigned();
+    }
+    [8_u32, 16, 32, 64].into_iter().any(|width| {
+        let unused = 64 - width;
+        let fits = number << unused >> unused == number;
+        fits && bits == number.cast_unsigned() << unused >> unused
+    })
+}
+
+#[expect(
+    clippy::float_cmp,
+    reason = "a text that is read back has to be the same number"
+)]
+fn is_float(own: f32, other: f32) -> bool {
+    own == other || own.is_nan() && other.is_nan()
+}
+
+#[expect(
+    clippy::float_cmp,
+    reason = "a text that is read back has to be the same number"
+)]
+fn is_double(own: f64, other: f64) -> bool {
+    own == other || own.is_nan() && other.is_nan()
+}
+
+/// Returns true if a text is a number that was rounded to the digits after its decimal point.
+fn is_rounded(number: f64, text: &str) -> bool {
+    let Some((_, fraction)) = text.split_once('.') else {
+        return false;
+    };
+    let is_plain = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = fraction.len();
+    is_plain
+        && (ROUNDED_DIGITS..=30).contains(&digits)
+        && number.is_finite()
+        && format!("{number:.digits$}") == text
+}
+
+/// Returns true if a text is a name of a map. The texts of maps end with a space in the resources that
+/// the message compiler writes. The names of bits are separated by bars.
+fn is_name(name: &str, text: &str) -> bool {
+    fn parts(text: &str) -> impl Iterator<Item = &str> {
+        text.split('|').map(str::trim)
+    }
+    name.trim() == text || parts(name).eq(parts(text))
+}
+
+/// Returns a text whose lines end with a line feed, as XML readers return it.
+fn line_ends(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+    use crate::decode::Sid;
+    use crate::time::FileTime;
+
+    fn all(value: &Value, same: &[&str], different: &[&str]) {
+        for text in same {
+            assert!(is_same(value, text), "{value:?} is {text:?}");
+        }
+        for text in different {
+            assert!(!is_same(value, text), "{value:?} is not {text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal() {
+        let same = ["1234", "0x4d2", "0x4D2", "0x000004D2", "    1234", "0X4d2"];
+        let different = [
+            "1235", "0x1234", "4d2", "+1234", "1,234", "1234.0", "", "0x", "-1234",
+        ];
+        for value in [
+            Value::UInt(1234),
+            Value::Hex(1234),
+            Value::Pointer(1234),
+            Value::ProcessId(1234),
+            Value::ThreadId(1234),
+            Value::Port(1234),
+            Value::Win32Error(1234),
+            Value::NtStatus(1234),
+            Value::Int(1234),
+        ] {
+            all(&value, &same, &different);
+        }
+        all(
+            &Value::UInt(u64::MAX),
+            &["18446744073709551615", "0xFFFFFFFFFFFFFFFF"],
+            &["-1", "0x1FFFFFFFFFFFFFFFF", "184467440737095516150"],
+        );
+        all(
+            &Value::NtStatus(0xC000_0005),
+            &["0xC0000005", "0xc0000005", "3221225477"],
+            &[
+                "-1073741819",
+                "C0000005",
+                "STATUS_ACCESS_VIOLATION",
+                "0xFFFFFFFFC0000005",
+            ],
+        );
+    }
+
+    #[test]
+    fn signed_numbers_in_hexadecimal_have_a_width() {
+        all(
+            &Value::Int(-2),
+            &["-2", "0xFE", "0xFFFE", "0xfffffffe", "0xFFFFFFFFFFFFFFFE"],
+            &["2", "254", "4294967294", "0xFFFFFE", "-0x2", "0x2", "--2"],
+        );
+        all(&Value::Int(-300), &["0xFED4"], &["0xD4", "0xFED5"]);
+        all(
+            &Value::Int(i64::MIN),
+            &["-9223372036854775808", "0x8000000000000000"],
+            &["0x80", "0"],
+        );
+    }
+
+    #[test]
+    fn truth_is_a_word_or_a_number() {
+        all(
+            &Value::Bool(true),
+            &["true", "True", "1"],
+            &["false", "2", "yes", "-1", ""],
+        );
+        all(
+            &Value::Bool(false),
+            &["false", "FALSE", "0", "0x0"],
+            &["true", "1", ""],
+        );
+    }
+
+    #[test]
+    fn guids_need_no_braces_and_have_any_case() {
+        let guid = Guid::from_u128(0x2f4c_8a60_7d1b_4c35_9e02_51a6_0b7c_d8e9);
+        all(
+            &Value::Guid(guid),
+            &[
+                "2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9",
+                "{2F4C8A60-7D1B-4C35-9E02-51A60B7CD8E9}",
+            ],
+            &[
+                "2f4c8a607d1b4c359e0251a60b7cd8e9",
+                "{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9",
+                "2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e8",
+            ],
+        );
+    }
+
+    #[test]
+    fn text_is_the_same_but_for_line_ends() {
+        let value = Value::Text("a\r\nb ".to_owned());
+        all(
+            &value,
+            &["a\nb ", "a\r\nb ", "a\rb "],
+            &["a\nb", " a\nb ", "A\nb ", "a b "],
+        );
+        all(&Value::Text(String::new()), &[""], &[" ", "null"]);
+        // A number as text has one form.
+        all(
+            &Value::Text("16".to_owned()),
+            &["16"],
+            &["0x10", " 16", "16.0"],
+        );
+        all(&Value::Null, &["", " "], &["null", "0"]);
+    }
+
+    #[test]
+    fn bytes_are_hexadecimal_digits() {
+        let value = Value::Binary(vec![0x0A, 0xBC]);
+        all(
+            &value,
+            &["0abc", "0ABC", "0x0ABC"],
+            &["abc", "0a bc", "0A-BC", "Crw=", ""],
+        );
+        all(&Value::Binary(Vec::new()), &["", "0x"], &["00"]);
+    }
+
+    #[test]
+    fn decimal_fractions_are_exact_or_rounded_to_six_digits() {
+        all(
+            &Value::Double(0.5),
+            &["0.5", "0.500000", "5e-1"],
+            &["0.6", "0,5", ".5.", ""],
+        );
+        let third = Value::Double(1.0 / 3.0);
+        all(
+            &third,
+            &["0.3333333333333333", "0.333333"],
+            &["0.33333", "0.333334", "0.3"],
+        );
+        all(
+            &Value::Float(0.1),
+            &["0.1", "0.100000", "0.10000000149011612"],
+            &["0.100001"],
+        );
+        all(&Value::Double(f64::NAN), &["NaN", "nan"], &["0"]);
+        all(
+            &Value::Double(f64::INFINITY),
+            &["inf"],
+            &["1.#INF00", "0.000000"],
+        );
+    }
+
+    #[test]
+    fn maps_are_a_name_or_a_number() {
+        let named = |value, signed, name: &str| Value::Named {
+            value,
+            signed,
+            name: name.into(),
+        };
+        all(
+            &named(1, false, "Write"),
+            &["Write", "Write ", "1", "0x1"],
+            &["write", "2", "Read", ""],
+        );
+        all(
+            &named(3, false, "sync|direct"),
+            &["sync|direct", "sync | direct", "3"],
+            &["sync", "direct|sync"],
+        );
+        all(
+            &named(u64::MAX, true, "None"),
+            &["None", "-1", "0xFFFFFFFF"],
+            &["1"],
+        );
+    }
+
+    #[test]
+    fn addresses_times_and_identifiers_have_their_usual_forms() {
+        all(
+            &Value::Ipv4(Ipv4Addr::new(10, 0, 0, 1)),
+            &["10.0.0.1"],
+            &["10.0.0.01", "0x0100000A"],
+        );
+        all(
+            &Value::Ipv6(Ipv6Addr::LOCALHOST),
+            &["::1", "0:0:0:0:0:0:0:1"],
+            &["[::1]", "1"],
+        );
+        let socket = Value::SocketAddress("10.0.0.1:80".parse().unwrap());
+        all(&socket, &["10.0.0.1:80"], &["10.0.0.1", "10.0.0.1:81"]);
+        let sid = Value::Sid(Sid {
+            revision: 1,
+            authority: 5,
+            subauthorities: vec![18],
+        });
+        all(
+            &sid,
+            &["S-1-5-18", "s-1-5-18"],
+            &["S-1-5-19", "NT AUTHORITY\\SYSTEM"],
+        );
+        let time = Value::FileTime(FileTime::from_raw(134_117_966_451_234_567));
+        all(
+            &time,
+            &["2026-01-02T03:04:05.123456700Z"],
+            &["134117966451234567"],
+        );
+        let code = Value::Code {
+            address: 0x10,
+            place: "a.sys+0x10".into(),
+        };
+        all(&code, &["0x10", "16"], &["a.sys+0x10"]);
+        all(&Value::Array(Vec::new()), &[], &["", "[]"]);
+    }
+}

@@ -1,0 +1,213 @@
+//! The text of a message with its arguments.
+
+use std::sync::Arc;
+
+use super::item::{ArgumentError, Item, Read};
+use super::printf::{Spec, put};
+use super::tmf::Format;
+use crate::cursor::Cursor;
+use crate::decode::payload::Fields;
+use crate::read::PointerSize;
+
+/// The longest text of a message, in bytes.
+const MAX_TEXT: usize = 1 << 20;
+
+/// What the header of a message says, for the places of it in the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The thread.
+    pub thread: Option<u32>,
+    /// The process.
+    pub process: Option<u32>,
+    /// The sequence number.
+    pub sequence: Option<u32>,
+    /// The size of pointers among the arguments.
+    pub pointer_size: PointerSize,
+}
+
+/// A message with its arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expanded {
+    /// The text.
+    pub text: String,
+    /// The arguments with their names.
+    pub fields: Fields,
+    /// The bytes that no argument has.
+    pub leftover: Vec<u8>,
+    /// The reason that an argument could not be read.
+    pub error: Option<ArgumentError>,
+}
+
+impl Format {
+    /// Returns the level as a number, if its name or number is known.
+    #[must_use]
+    pub fn level_number(&self) -> Option<u8> {
+        let level = self.level.as_deref()?;
+        let name = level.strip_prefix("TRACE_LEVEL_").unwrap_or(level);
+        Some(match name {
+            "NONE" => 0,
+            "CRITICAL" | "FATAL" => 1,
+            "ERROR" => 2,
+            "WARNING" => 3,
+            "INFORMATION" | "INFO" => 4,
+            "VERBOSE" => 5,
+            other => other
+                .strip_prefix("RESERVED")
+                .unwrap_or(other)
+                .parse()
+                .ok()?,
+        })
+    }
+
+    /// Reads a message's arguments, and puts them in its text. The prefix `%0`, which tools replace by
+    /// what the header says, is left out. A place whose argument could not be read stays as it is.
+    #[must_use]
+    pub fn expand(&self, arguments: &[u8], header: Header) -> Expanded {
+        let mut c = Cursor::new(arguments);
+        let mut fields = Fields::new();
+        let mut read: Vec<(u16, Read)> = Vec::new();
+        let mut error = None;
+        for argument in &self.arguments {
+            let number = argument.number;
+            if let Item::Unknown(item) = &argument.item {
+                let item = Arc::clone(item);
+                error = Some(ArgumentError::UnknownType { number, item });
+                break;
+            }
+            let mut ahead = c.clone();
+            let found = argument
+                .item
+                .read(&mut ahead, header.pointer_size, argument.style);
+            let Some(found) = found else {
+                error = Some(ArgumentError::Truncated { number });
+                break;
+            };
+            c = ahead;
+            fields.push((Arc::clone(&argument.name), found.value.clone()));
+            read.push((number, found));
+        }
+        Expanded {
+            text: self.text_with(&read, header),
+            fields,
+            leftover: c.rest().to_vec(),
+            error,
+        }
+    }
+
+    fn text_with(&self, read: &[(u16, Read)], header: Header) -> String {
+        let mut out = String::new();
+        let mut rest = self.text.strip_prefix("%0").unwrap_or(&self.text);
+        while let Some((before, after)) = rest.split_once('%') {
+            out.push_str(before);
+            rest = self.place(after, read, header, &mut out);
+            if out.len() > MAX_TEXT {
+                out.push('…');
+                return out;
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Writes what stands at a place, whose percent sign is before `after`, and returns what follows.
+    fn place<'t>(
+        &self,
+        after: &'t str,
+        read: &[(u16, Read)],
+        header: Header,
+        out: &mut String,
+    ) -> &'t str {
+        if let Some(key) = after.strip_prefix('!')
+            && let Some((name, rest)) = key.split_once('!')
+            && let Some(value) = self.key(name)
+        {
+            out.push_str(value);
+            return rest;
+        }
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = after.split_at_checked(digits).unwrap_or(("", after));
+        if let Ok(number) = number.parse::<u16>() {
+            let (spec, rest) = match rest.strip_prefix('!').and_then(|rest| rest.split_once('!')) {
+                Some((spec, rest)) => (spec, rest),
+                None => ("s", rest),
+            };
+            let found = read.iter().find(|(known, _)| *known == number);
+            if number == 0 {
+                return rest;
+            }
+            let of_header = self.of_header(number, header);
+            let argument = found.map(|(_, argument)| argument).or(of_header.as_ref());
+            if let Some(argument) = argument
+                && let Some(spec) = Spec::parse(spec)
+            {
+                put(argument, &spec, header.pointer_size, out);
+                return rest;
+            }
+        }
+        // The escapes of message texts.
+        let escapes = [
+            ("%", "%"),
+            ("n", "\n"),
+            ("r", "\r"),
+            ("t", "\t"),
+            ("b", " "),
+            (".", "."),
+        ];
+        for (escape, text) in escapes {
+            if let Some(rest) = after.strip_prefix(escape) {
+                out.push_str(text);
+                return rest;
+            }
+        }
+        out.push('%');
+        after
+    }
+
+    /// Returns the value of a name such as `FUNC`.
+    fn key(&self, name: &str) -> Option<&str> {
+        let known = match name {
+            "FUNC" => self.function.as_deref(),
+            "LEVEL" => self.level.as_deref(),
+            "FLAGS" => self.flags.as_deref(),
+            "FILE" => self.source.as_deref(),
+            "COMPNAME" | "MOD" => Some(&*self.component),
+            "TYP" => Some(&*self.name),
+            "LINE" => {
+                let digits = self.name.bytes().rev().take_while(u8::is_ascii_digit);
+                let (_, line) = self
+                    .name
+                    .split_at_checked(self.name.len() - digits.count())?;
+                Some(line)
+            }
+            _ => None,
+        };
+        let of_words = || {
+            let found = self.keys.iter().find(|(key, _)| key == name);
+            found.map(|(_, value)| &**value)
+        };
+        known.or_else(of_words)
+    }
+
+    /// Returns a part of the header that a place such as `%3!x!` stands for.
+    fn of_header(&self, number: u16, header: Header) -> Option<Read> {
+        let text = |text: &str| Read {
+            value: crate::decode::value::Value::Null,
+            text: Some(text.to_owned()),
+            number: None,
+            float: None,
+        };
+        let of_number = |number: u32| Read {
+            number: Some((number.into(), 4)),
+            text: None,
+            ..text("")
+        };
+        match number {
+            1 => Some(text(&self.component)),
+            2 => Some(text(&self.name)),
+            3 => header.thread.map(of_number),
+            7 => header.sequence.map(of_number),
+            8 => header.process.map(of_number),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The types of messages' arguments, and their bytes.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use etw_wire::{Guid, NtStatus};
+
+use crate::cursor::Cursor;
+use crate::decode::value::{Sid, Value};
+use crate::read::PointerSize;
+use crate::show::Hex;
+use crate::time::FileTime;
+
+/// The type of an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// A number of some bytes. Its sign is that of its place in the text.
+    Integer {
+        size: u8,
+        style: Style,
+    },
+    /// A number of the size of a pointer.
+    Pointer,
+    Float,
+    Double,
+    /// Four characters in a number.
+    Characters,
+    /// Text of bytes with a zero at its end.
+    Ansi,
+    /// Text of UTF-16 with a zero at its end.
+    Wide,
+    /// Text after its number of bytes.
+    CountedAnsi,
+    CountedWide,
+    /// Bytes after their number.
+    Bytes,
+    Guid,
+    NtStatus,
+    HResult,
+    Win32Error,
+    Ipv4,
+    Ipv6,
+    /// A hardware address of six bytes.
+    Mac,
+    Port,
+    Sid,
+    /// A point in time.
+    Time,
+    /// A time span in units of 100 ns.
+    Span,
+    /// A number with names for values.
+    List {
+        size: u8,
+        names: Names,
+    },
+    /// A number with names for bits.
+    Set {
+        size: u8,
+        names: Names,
+    },
+    /// A type that is not known, whose size nobody knows.
+    Unknown(Arc<str>),
+}
+
+/// The names of numbers.
+pub type Names = Arc<[(u64, Arc<str>)]>;
+
+/// The way in which a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Signed,
+    Unsigned,
+    Hexadecimal,
+    Character,
+}
+
+impl Style {
+    /// Returns the style of the first place of an argument in a text.
+    pub fn in_text(text: &str, number: u16) -> Option<Self> {
+        let place = format!("%{number}!");
+        let (_, rest) = text.split_once(place.as_str())?;
+        let (format, _) = rest.split_once('!')?;
+        Some(match format.chars().next_back()? {
+            'd' | 'i' => Self::Signed,
+            'u' => Self::Unsigned,
+            'x' | 'X' | 'p' | 'o' => Self::Hexadecimal,
+            'c' | 'C' => Self::Character,
+            _ => return None,
+        })
+    }
+}
+
+/// An argument's bytes do not fit its type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentError {
+    /// The message ends before or in the argument.
+    #[error("the message ends before the end of argument {number}")]
+    Truncated {
+        /// The argument's number.
+        number: u16,
+    },
+    /// The argument's type is not known, so neither its end nor the arguments after it are.
+    #[error("the type {item} of argument {number} is unknown")]
+    UnknownType {
+        /// The argument's number.
+        number: u16,
+        /// The name of the type.
+        item: Arc<str>,
+    },
+}
+
+/// An argument as its places in a text need it.
+pub struct Read {
+    pub value: Value,
+    pub text: Option<String>,
+    /// The number, and its size in bytes.
+    pub number: Option<(u64, u8)>,
+    pub float: Option<f64>,
+}
+
+impl Item {
+    /// Reads a type's name. Returns `None` if it is no name of a type.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, list) = match text.split_once('(') {
+            Some((name, rest)) => (name.trim_end(), Some(rest.strip_suffix(')')?)),
+            None => (text, None),
+        };
+        let is_name =
+            name.starts_with("Item") && name.chars().all(|one| one.is_ascii_alphanumeric());
+        if !is_name {
+            return None;
+        }
+        let integer = |size, style| Self::Integer { size, style };
+        let named = |size, is_set: bool| {
+            let names = names(list.unwrap_or_default(), is_set);
+            if is_set {
+                Self::Set { size, names }
+            } else {
+                Self::List { size, names }
+            }
+        };
+        Some(match name {
+            "ItemChar" => integer(1, Style::Signed),
+            "ItemUChar" => integer(1, Style::Unsigned),
+            "ItemCharShort" | "ItemShort" => integer(2, Style::Signed),
+            "ItemUShort" => integer(2, Style::Unsigned),
+            "ItemLong" | "ItemInt" => integer(4, Style::Signed),
+            "ItemULong" | "ItemUInt" => integer(4, Style::Unsigned),
+            "ItemULongX" | "ItemLongX" => integer(4, Style::Hexadecimal),
+            "ItemLongLong" => integer(8, Style::Signed),
+            "ItemULongLong" => integer(8, Style::Unsigned),
+            "ItemLongLongX" | "ItemLongLongXX" | "ItemLongLongO" | "ItemULongLongX" => {
+                integer(8, Style::Hexadecimal)
+            }
+            // The names of the values are in the PDB's types.
+            "ItemEnum" | "ItemFlagsEnum" => integer(4, Style::Signed),
+            "ItemPtr" => Self::Pointer,
+            "ItemFloat" => Self::Float,
+            "ItemDouble" => Self::Double,
+            "ItemChar4" => Self::Characters,
+            "ItemString" | "ItemRString" | "ItemMLString" => Self::Ansi,
+            "ItemWString" | "ItemRWString" => Self::Wide,
+            "ItemPString" | "ItemDSString" => Self::CountedAnsi,
+            "ItemPWString" | "ItemDSWString" => Self::CountedWide,
+            "ItemHEXDump" | "ItemHexDump" => Self::Bytes,
+            "ItemGuid" | "ItemCLSID" | "ItemLIBID" | "ItemIID" => Self::Guid,
+            "ItemNTSTATUS" => Self::NtStatus,
+            "ItemHRESULT" => Self::HResult,
+            "ItemWINERROR" | "ItemNETEVENT" => Self::Win32Error,
+            "ItemIPAddr" => Self::Ipv4,
+            "ItemIPV6Addr" | "ItemIPv6Addr" => Self::Ipv6,
+            "ItemMACAddr" => Self::Mac,
+            "ItemPort" => Self::Port,
+            "ItemSid" => Self::Sid,
+            "ItemTimestamp" => Self::Time,
+            "ItemTimeDelta" | "ItemWaitTime" => Self::Span,
+            "ItemListByte" => named(1, false),
+            "ItemListShort" => named(2, false),
+            "ItemListLong" => named(4, false),
+            "ItemSetByte" => named(1, true),
+            "ItemSetShort" => named(2, true),
+            "ItemSetLong" => named(4, true),
+            _ => Self::Unknown(name.into()),
+        })
+    }
+
+    /// Returns the style of a number whose place in the text does not say it.
+    pub const fn style(&self) -> Style {
+        match self {
+            Self::Integer { style, .. } => *style,
+            Self::Pointer => Style::Hexadecimal,
+            _ => Style::Unsigned,
+        }
+    }
+
+    /// Reads an argument's bytes. Returns `None` if there are too few.
+    pub fn read(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
+        let of = |value| Read {
+            value,
+            text: None,
+            number: None,
+            float: None,
+        };
+        let text = |text: String| Read {
+            text: Some(text.clone()),
+            ..of(Value::Text(text))
+        };
+        // A value that its own text stands for in a message.
+        let shown = |value: Value, number| Read {
+            text: Some(value.in_sentence()),
+            number,
+            ..of(value)
+        };
+        Some(match self {
+            Self::Integer { size, .. } => {
+                let number = unsigned(c, *size)?;
+                let value = match style {
+                    Style::Signed => Value::Int(signed(number, *size)),
+                    Style::Unsigned => Value::UInt(number),
+                    Style::Hexadecimal => Value::Hex(number),
+                    Style::Character => {
+                        let code = u32::try_from(number).ok().and_then(char::from_u32);
+                        Value::Text(code.unwrap_or(char::REPLACEMENT_CHARACTER).to_string())
+                    }
+                };
+                Read {
+                    number: Some((number, *size)),
+                    ..of(value)
+                }
+            }
+            Self::Pointer => {
+                let size = if pointer == PointerSize::Four { 4 } else { 8 };
+                let number = unsigned(c, size)?;
+                Read {
+                    number: Some((number, size)),
+                    ..of(Value::Pointer(number))
+                }
+            }
+            Self::Float => {
+                let number = f32::from_le_bytes(c.array()?);
+                Read {
+                    float: Some(number.into()),
+                    ..of(Value::Float(number))
+                }
+            }
+            Self::Double => {
+                let number = f64::from_le_bytes(c.array()?);
+                Read {
+                    float: Some(number),
+                    ..of(Value::Double(number))
+                }
+            }
+            Self::Characters => {
+                let bytes: [u8; 4] = c.array()?;
+                let number = u32::from_le_bytes(bytes);
+                Read {
+                    number: Some((number.into(), 4)),
+                    ..text(ansi(&bytes))
+                }
+            }
+            Self::Ansi => {
+                let length = c.rest().iter().position(|byte| *byte == 0)?;
+                let read = text(ansi(c.take(length)?));
+                c.take(1)?;
+                read
+            }
+            Self::Wide => {
+                let (units, _) = c.rest().as_chunks::<2>();
+                let length = units.iter().position(|unit| *unit == [0, 0])?;
+                let read = text(wide(c.take(2 * length)?));
+                c.take(2)?;
+                read
+            }
+            Self::CountedAnsi => {
+                let length = c.u16()?;
+                text(ansi(c.take(length.into())?))
+            }
+            Self::CountedWide => {
+                let length = c.u16()?;
+                text(wide(c.take(length.into())?))
+            }
+            Self::Bytes => {
+                let length = c.u16()?;
+                let bytes = c.take(length.into())?;
+                Read {
+                    text: Some(Hex(bytes).to_string()),
+                    ..of(Value::Binary(bytes.to_vec()))
+                }
+            }
+            Self::Guid => shown(Value::Guid(Guid::from_bytes(c.array()?)), None),
+            Self::NtStatus => {
+                let code = c.u32()?;
+                let name = NtStatus::from_bits(code).name();
+                let name = name.map_or_else(String::new, |name| format!("({name})"));
+                Read {
+                    text: Some(format!("0x{code:08x}{name}")),
+                    number: Some((code.into(), 4)),
+                    ..of(Value::NtStatus(code))
+                }
+            }
+            Self::HResult => status(c, Value::HResult)?,
+            Self::Win32Error => status(c, Value::Win32Error)?,
+            Self::Ipv4 => {
+                let bytes: [u8; 4] = c.array()?;
+                let number = u32::from_le_bytes(bytes);
+                shown(Value::Ipv4(Ipv4Addr::from(bytes)), Some((number.into(), 4)))
+            }
+            Self::Ipv6 => {
+                let bytes: [u8; 16] = c.array()?;
+                shown(Value::Ipv6(Ipv6Addr::from(bytes)), None)
+            }
+            Self::Mac => {
+                let bytes: [u8; 6] = c.array()?;
+                text(bytes.map(|byte| format!("{byte:02x}")).join("-"))
+            }
+            Self::Port => {
+                let number = u16::from_be_bytes(c.array()?);
+                shown(Value::Port(number), Some((number.into(), 2)))
+            }
+            Self::Sid => {
+                let [revision, count] = c.array()?;
+                let authority: [u8; 6] = c.array()?;
+                let authority = authority
+                    .iter()
+                    .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+                // No SID has more.
+                let subauthorities: Option<Vec<u32>> =
+                    (count <= 15).then(|| (0..count).map(|_| c.u32()).collect::<Option<_>>())?;
+                let sid = Sid {
+                    revision,
+                    authority,
+                    subauthorities: subauthorities?,
+                };
+                shown(Value::Sid(sid), None)
+            }
+            Self::Time => {
+                let raw = c.i64()?;
+                shown(
+                    Value::FileTime(FileTime::from_raw(raw)),
+                    Some((raw.cast_unsigned(), 8)),
+                )
+            }
+            Self::Span => {
+                let raw = c.i64()?;
+                let units = raw.unsigned_abs();
+                let sign = if raw < 0 { "-" } else { "" };
+                Read {
+                    text: Some(format!(
+                        "{sign}{}.{:07} s",
+                        units / 10_000_000,
+                        units % 10_000_000
+                    )),
+                    number: Some((raw.cast_unsigned(), 8)),
+                    ..of(Value::Int(raw))
+                }
+            }
+            Self::List { size, names } => {
+                let number = unsigned(c, *size)?;
+                let name = names.iter().find(|(value, _)| *value == number);
+                let value = name.map_or(Value::UInt(number), |(_, name)| Value::Named {
+                    value: number,
+                    signed: false,
+                    name: Arc::clone(name),
+                });
+                shown(value, Some((number, *size)))
+            }
+            Self::Set { size, names } => {
+                let number = unsigned(c, *size)?;
+                let is_set = |bit: u64| bit < 64 && number >> bit & 1 != 0;
+                let names = names.iter().filter(|(bit, _)| is_set(*bit));
+                let names: Vec<&str> = names.map(|(_, name)| &**name).collect();
+                let name = format!("[{}]", names.join(","));
+                shown(
+                    Value::Named {
+                        value: number,
+                        signed: false,
+                        name: name.into(),
+                    },
+                    Some((number, *size)),
+                )
+            }
+            Self::Unknown(_) => return None,
+        })
+    }
+}
+
+fn status(c: &mut Cursor<'_>, value: impl FnOnce(u32) -> Value) -> Option<Read> {
+    let code = c.u32()?;
+    let value = value(code);
+    Some(Read {
+        text: Some(value.in_sentence()),
+        number: Some((code.into(), 4)),
+        float: None,
+        value,
+    })
+}
+
+/// Reads the names in the parentheses of a list: `a,b=5,c`. The first has the number 0 unless another is
+/// given, and each following one the next. The names of a set's bits have no numbers of their own.
+fn names(list: &str, is_set: bool) -> Names {
+    let mut next = 0_u64;
+    let mut names = Vec::new();
+    for entry in list.split(',').map(str::trim) {
+        let (name, value) = entry
+            .split_once('=')
+            .filter(|_| !is_set)
+            .and_then(|(name, value)| Some((name.trim_end(), number(value.trim())?)))
+            .unwrap_or((entry, next));
+        names.push((value, name.into()));
+        next = value.wrapping_add(1);
+    }
+    names.into()
+}
+
+/// Reads a decimal number, or a hexadecimal one after 0x.
+fn number(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    digits.map_or_else(
+        || text.parse().ok(),
+        |digits| u64::from_str_radix(digits, 16).ok(),
+    )
+}
+
+/// Reads a number of some bytes.
+fn unsigned(c: &mut Cursor<'_>, size: u8) -> Option<u64> {
+    let bytes = c.take(size.into())?.iter().rev();
+    Some(bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
+}
+
+/// Returns a number of some bytes with its sign.
+pub fn signed(number: u64, size: u8) -> i64 {
+    let unused = 64 - 8 * u32::from(size.clamp(1, 8));
+    (number << unused).cast_signed() >> unused
+}
+
+/// Returns text of bytes, which is UTF-8 or of some code page.
+fn ansi(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| super::latin1(bytes), str::to_owned)
+}
+
+/// Returns text of UTF-16.
+fn wide(bytes: &[u8]) -> String {
+    let (units, _) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
+    String::from_utf16_lossy(&units)
+}

@@ -1,0 +1,195 @@
+//! The formats of WPP messages: the text of each message and the types of its arguments.
+//!
+//! A message in a trace has a GUID, a number and the bytes of its arguments. Its format is in a TMF
+//! file, or in an annotation of the PDB from which tools make such files. Microsoft does not document
+//! the files; what this module reads is what WPP's published configuration and tools write
+//! (ETL-14.12).
+
+mod expand;
+mod item;
+mod printf;
+mod tmf;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use etw_wire::Guid;
+
+pub use expand::{Expanded, Header};
+pub use item::ArgumentError;
+pub use tmf::{Defect, DefectKind, Format};
+
+/// The formats of messages, by GUID and number.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Formats {
+    by_key: BTreeMap<(Guid, u16), Arc<Format>>,
+}
+
+/// A file or folder with formats cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatsError {
+    /// The file or folder cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is too large for a TMF file.
+    #[error("{} is larger than {} MiB, which no TMF file is", path.display(), Formats::MAX_FILE >> 20)]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// A part of a file that is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {defect}", path.display())]
+pub struct SkippedFormat {
+    /// The file.
+    pub path: PathBuf,
+    /// The part, and what is wrong with it.
+    pub defect: Defect,
+}
+
+impl Formats {
+    /// The largest TMF file that is read, in bytes.
+    pub const MAX_FILE: u64 = 64 << 20;
+
+    /// Returns no formats.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the number of formats.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Returns true if there is no format.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// Returns the formats, by GUID and number.
+    pub fn iter(&self) -> impl Iterator<Item = &Format> {
+        self.by_key.values().map(AsRef::as_ref)
+    }
+
+    /// Returns the format of a message.
+    #[must_use]
+    pub fn find(&self, guid: Guid, number: u16) -> Option<&Arc<Format>> {
+        self.by_key.get(&(guid, number))
+    }
+
+    /// Loads a TMF file, or all files of a folder whose names end with `.tmf`. Formats of messages
+    /// that have one already are not used. Returns the parts that cannot be used.
+    ///
+    /// # Errors
+    /// Fails with [`FormatsError`] if a file or the folder cannot be read, or if a file is too large.
+    pub fn load(&mut self, path: impl AsRef<Path>) -> Result<Vec<SkippedFormat>, FormatsError> {
+        let path = path.as_ref();
+        let failed = |source| FormatsError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        if !fs::metadata(path).map_err(failed)?.is_dir() {
+            return self.load_file(path);
+        }
+        let mut files = Vec::new();
+        for entry in fs::read_dir(path).map_err(failed)? {
+            let file = entry.map_err(failed)?.path();
+            let extension = file.extension();
+            if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("tmf")) {
+                files.push(file);
+            }
+        }
+        files.sort();
+        let mut skipped = Vec::new();
+        for file in files {
+            skipped.extend(self.load_file(&file)?);
+        }
+        Ok(skipped)
+    }
+
+    fn load_file(&mut self, path: &Path) -> Result<Vec<SkippedFormat>, FormatsError> {
+        let failed = |source| FormatsError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut bytes = Vec::new();
+        File::open(path)
+            .map_err(failed)?
+            .take(Self::MAX_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        if bytes.len() as u64 > Self::MAX_FILE {
+            return Err(FormatsError::TooLarge {
+                path: path.to_owned(),
+            });
+        }
+        // Older tools write the code page of their machine.
+        let text = etw_manifest::text(&bytes).unwrap_or_else(|| latin1(&bytes));
+        let defects = self.add_text(&text).into_iter();
+        Ok(defects
+            .map(|defect| SkippedFormat {
+                path: path.to_owned(),
+                defect,
+            })
+            .collect())
+    }
+
+    /// Adds the formats in the text of a TMF file. Formats of messages that have one already are not
+    /// used. Returns the parts that cannot be used, at most [`Self::MAX_DEFECTS`].
+    pub fn add_text(&mut self, text: &str) -> Vec<Defect> {
+        let (formats, defects) = tmf::parse(text);
+        for format in formats {
+            self.add(format);
+        }
+        defects
+    }
+
+    /// The most defects of a text that are named.
+    pub const MAX_DEFECTS: usize = tmf::MAX_DEFECTS;
+
+    /// Adds the format in an annotation of a PDB, whose strings start with `TMF:`. Annotations of other
+    /// kinds are ignored.
+    ///
+    /// # Errors
+    /// Fails with [`DefectKind`] if a string is not what a TMF file has in its place.
+    pub fn add_annotation<S: AsRef<str>>(&mut self, strings: &[S]) -> Result<(), DefectKind> {
+        let mut strings = strings.iter().map(AsRef::as_ref);
+        if strings.next() != Some("TMF:") {
+            return Ok(());
+        }
+        let format = tmf::parse_annotation(strings)?;
+        self.add(format);
+        Ok(())
+    }
+
+    /// Adds the formats of messages that have none yet.
+    pub fn extend(&mut self, others: &Self) {
+        for (key, format) in &others.by_key {
+            let known = self.by_key.entry(*key);
+            known.or_insert_with(|| Arc::clone(format));
+        }
+    }
+
+    fn add(&mut self, format: Format) {
+        let key = (format.guid, format.number);
+        self.by_key.entry(key).or_insert_with(|| Arc::new(format));
+    }
+}
+
+/// Returns bytes as text of one byte for each character.
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}

@@ -1,0 +1,402 @@
+//! Reads TMF files, and shows WPP messages by them.
+
+use std::fs;
+
+use etl_file::decode::{Problem, Value};
+use etl_file::kernel;
+use etl_file::read::PointerSize;
+use etl_file::wpp::{ArgumentError, DefectKind, Formats, Header};
+use etl_file::write::WppRecord;
+use etl_file::{Catalog, Clock, ClockType, FileTime, Guid};
+
+const GUID: &str = "15a8d173-19ed-3627-3053-66bb3b198115";
+
+fn guid() -> Guid {
+    GUID.parse().unwrap()
+}
+
+/// Returns the formats of one message, number 10, with a text and arguments.
+fn formats(text: &str, arguments: &str) -> Formats {
+    let file = format!(
+        "// PDB: driver.pdb\r\n{GUID} driver // SRC=Queue.c MJ= MN=\r\n\
+         #typev Queue_c2319 10 \"%0{text}\" //   LEVEL=TRACE_LEVEL_WARNING FLAGS=TRACE_QUEUE \
+         FUNC=Class::Method<a, b>\r\n{{\r\n{arguments}\r\n}}\r\n"
+    );
+    let mut formats = Formats::new();
+    assert_eq!(formats.add_text(&file), [], "{file}");
+    formats
+}
+
+/// Expands a message with one argument, number 10.
+fn one(place: &str, item: &str, bytes: &[u8]) -> String {
+    let formats = formats(place, &format!("x, {item} -- 10"));
+    let expanded = formats
+        .find(guid(), 10)
+        .unwrap()
+        .expand(bytes, Header::default());
+    assert_eq!(expanded.error, None, "{item}");
+    assert_eq!(expanded.leftover, [0; 0], "{item}");
+    assert_eq!(expanded.fields.len(), 1, "{item}");
+    expanded.text
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+#[test]
+fn every_type_is_read_and_shown() {
+    let number = |number: u32| number.to_le_bytes();
+    let wide = [utf16("größer"), vec![0, 0]].concat();
+    let counted = [&[12, 0][..], &utf16("größer")].concat();
+    let sid = [1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 32, 2, 0, 0];
+    let guid_bytes = guid().to_bytes();
+    let rows: &[(&str, &str, &[u8], &str)] = &[
+        ("%10!c!", "ItemChar", b"A", "A"),
+        ("%10!d!", "ItemChar", &[0xFF], "-1"),
+        ("%10!u!", "ItemUChar", &[0xFF], "255"),
+        ("%10!02x!", "ItemChar", &[7], "07"),
+        ("%10!hd!", "ItemShort", &[0xFE, 0xFF], "-2"),
+        ("%10!hu!", "ItemUShort", &[0xFE, 0xFF], "65534"),
+        ("%10!04hX!", "ItemShort", &[0xAB, 0], "00AB"),
+        ("%10!d!", "ItemLong", &[0xFE, 0xFF, 0xFF, 0xFF], "-2"),
+        (
+            "%10!u!",
+            "ItemLong",
+            &[0xFE, 0xFF, 0xFF, 0xFF],
+            "4294967294",
+        ),
+        ("0x%10!08x!", "ItemLong", &number(0xC0DE), "0x0000c0de"),
+        ("%10!#x!", "ItemULong", &number(0xC0DE), "0xc0de"),
+        ("%10!o!", "ItemLong", &number(8), "10"),
+        ("[%10!-6d!]", "ItemLong", &number(42), "[42    ]"),
+        ("[%10!6d!]", "ItemLong", &number(42), "[    42]"),
+        ("[%10!+.4d!]", "ItemLong", &number(42), "[+0042]"),
+        ("%10!I64d!", "ItemLongLong", &(-3_i64).to_le_bytes(), "-3"),
+        (
+            "%10!I64u!",
+            "ItemULongLong",
+            &u64::MAX.to_le_bytes(),
+            "18446744073709551615",
+        ),
+        ("%10!I64x!", "ItemLongLongX", &255_u64.to_le_bytes(), "ff"),
+        ("%10!I64X!", "ItemLongLongXX", &255_u64.to_le_bytes(), "FF"),
+        (
+            "%10!p!",
+            "ItemPtr",
+            &0xABCD_u64.to_le_bytes(),
+            "000000000000ABCD",
+        ),
+        ("%10!s!", "ItemDouble", &1.5_f64.to_le_bytes(), "1.5"),
+        ("%10!f!", "ItemDouble", &1.5_f64.to_le_bytes(), "1.500000"),
+        (
+            "%10!.1e!",
+            "ItemDouble",
+            &12345.0_f64.to_le_bytes(),
+            "1.2e+04",
+        ),
+        ("%10!g!", "ItemDouble", &0.0001_f64.to_le_bytes(), "0.0001"),
+        ("%10!g!", "ItemDouble", &1e-7_f64.to_le_bytes(), "1e-07"),
+        ("%10!G!", "ItemDouble", &1e20_f64.to_le_bytes(), "1E+20"),
+        ("%10!g!", "ItemDouble", &100.0_f64.to_le_bytes(), "100"),
+        (
+            "%10!08.2f!",
+            "ItemDouble",
+            &(-1.5_f64).to_le_bytes(),
+            "-0001.50",
+        ),
+        ("%10!f!", "ItemDouble", &f64::INFINITY.to_le_bytes(), "inf"),
+        ("%10!s!", "ItemChar4", b"GPIO", "GPIO"),
+        ("%10!s!", "ItemString", b"text\0", "text"),
+        ("%10!.2s!", "ItemString", b"text\0", "te"),
+        ("%10!s!", "ItemString", b"gr\xF6\xDFer\0", "größer"),
+        ("%10!s!", "ItemRString", b"text\0", "text"),
+        ("%10!S!", "ItemWString", &wide, "größer"),
+        ("%10!s!", "ItemPString", b"\x04\0text", "text"),
+        ("%10!wZ!", "ItemPWString", &counted, "größer"),
+        ("%10!s!", "ItemHEXDump", &[3, 0, 1, 2, 0xAB], "0102ab"),
+        ("%10!s!", "ItemGuid", &guid_bytes, GUID),
+        ("%10!s!", "ItemCLSID", &guid_bytes, GUID),
+        (
+            "%10!s!",
+            "ItemNTSTATUS",
+            &number(0xC000_0022),
+            "0xc0000022(STATUS_ACCESS_DENIED)",
+        ),
+        ("%10!x!", "ItemNTSTATUS", &number(0xC000_0022), "c0000022"),
+        ("%10!s!", "ItemIPAddr", &[192, 168, 0, 1], "192.168.0.1"),
+        (
+            "%10!s!",
+            "ItemIPV6Addr",
+            &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+            "::1",
+        ),
+        (
+            "%10!s!",
+            "ItemMACAddr",
+            &[0, 0x11, 0x22, 0x33, 0x44, 0xFF],
+            "00-11-22-33-44-ff",
+        ),
+        ("%10!s!", "ItemPort", &[0x01, 0xBB], "443"),
+        ("%10!s!", "ItemSid", &sid, "S-1-5-32-544"),
+        (
+            "%10!s!",
+            "ItemTimeDelta",
+            &(-15_000_000_i64).to_le_bytes(),
+            "-1.5000000 s",
+        ),
+        (
+            "%10!s!",
+            "ItemWaitTime",
+            &5_i64.to_le_bytes(),
+            "0.0000005 s",
+        ),
+        ("%10!s!", "ItemListByte(Low,APC,DPC)", &[2], "DPC"),
+        ("%10!s!", "ItemListByte(Low,APC,DPC)", &[9], "9"),
+        ("%10!s!", "ItemListShort(false,true)", &[1, 0], "true"),
+        ("%10!s!", "ItemListLong(A=0x5,B,C=9, D)", &number(10), "D"),
+        ("%10!s! %10!d!", "ItemListLong(A=0x5,B)", &number(6), "B 6"),
+        ("%10!s!", "ItemSetByte(a,b,c)", &[0b101], "[a,c]"),
+        ("%10!s!", "ItemSetLong(1,2,3)", &number(0), "[]"),
+        ("%10!s!", "ItemEnum(_POOL_TYPE)", &number(512), "512"),
+        ("%10", "ItemLong", &number(3), "3"),
+    ];
+    for (place, item, bytes, expected) in rows {
+        assert_eq!(one(place, item, bytes), *expected, "{item} as {place}");
+    }
+    let time = one(
+        "%10!s!",
+        "ItemTimestamp",
+        &132_223_104_000_000_000_i64.to_le_bytes(),
+    );
+    assert!(time.starts_with("2020-01-01"), "{time}");
+    assert!(one("%10!s!", "ItemHRESULT", &number(0x8000_4005)).contains("80004005"));
+    assert!(one("%10!s!", "ItemWINERROR", &number(5)).contains('5'));
+}
+
+#[test]
+fn the_text_has_names_escapes_and_parts_of_the_header() {
+    let formats = formats(
+        "%!FUNC! %!LEVEL!/%!FLAGS! %!FILE!:%!LINE! %!COMPNAME! %!nothing! 5%% of%n%1!s!.%2!s! \
+         %3!x! %7!d! %8!x! %99!s! %10!s",
+        "a, ItemChar -- 10",
+    );
+    let header = Header {
+        thread: Some(0x1A),
+        process: Some(0x2B),
+        sequence: Some(3),
+        pointer_size: PointerSize::Eight,
+    };
+    let format = formats.find(guid(), 10).unwrap();
+    assert_eq!(
+        format.expand(&[1], header).text,
+        "Class::Method<a, b> TRACE_LEVEL_WARNING/TRACE_QUEUE Queue.c:2319 driver %!nothing! 5% of\n\
+         driver.Queue_c2319 1a 3 2b %99!s! 1!s"
+    );
+    assert_eq!(format.level_number(), Some(3));
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let formats = formats(
+        "%10!d! %11!s! %12!d!",
+        "a, ItemLong -- 10\r\nb(c, d), ItemString -- 11\r\ne, ItemLong -- 12",
+    );
+    let format = formats.find(guid(), 10).unwrap();
+    let whole = [&[1, 0, 0, 0][..], b"x\0", &[2, 0, 0, 0]].concat();
+    for length in 0..whole.len() {
+        let expanded = format.expand(&whole[..length], Header::default());
+        let number = match length {
+            0..4 => 10,
+            4..6 => 11,
+            _ => 12,
+        };
+        assert_eq!(expanded.error, Some(ArgumentError::Truncated { number }));
+        let read = usize::from(number - 10);
+        assert_eq!(expanded.fields.len(), read);
+    }
+    let expanded = format.expand(&[&whole[..], &[9, 9]].concat(), Header::default());
+    assert_eq!(
+        (expanded.text.as_str(), expanded.leftover),
+        ("1 x 2", vec![9, 9])
+    );
+    let names: Vec<&str> = expanded.fields.iter().map(|(name, _)| &**name).collect();
+    assert_eq!(names, ["a", "b(c, d)", "e"]);
+}
+
+#[test]
+fn an_unknown_type_ends_the_arguments() {
+    let formats = formats(
+        "%10!d! %11!s! %12!d!",
+        "Arg, ItemLong -- 10\r\nArg, ItemFancy -- 11\r\nArg, ItemLong -- 12",
+    );
+    let format = formats.find(guid(), 10).unwrap();
+    let expanded = format.expand(&[1, 0, 0, 0, 7, 7], Header::default());
+    let unknown = ArgumentError::UnknownType {
+        number: 11,
+        item: "ItemFancy".into(),
+    };
+    assert_eq!(expanded.error, Some(unknown));
+    assert_eq!(expanded.text, "1 %11!s! %12!d!");
+    assert_eq!(expanded.leftover, [7, 7]);
+    // Equal names are made different.
+    assert_eq!(&*expanded.fields[0].0, "Arg#10");
+}
+
+#[test]
+fn defects_are_named_and_hide_nothing_else() {
+    let text = format!(
+        "#typev early_c1 10 \"before any GUID\"\n{{\n}}\n\
+         {GUID} driver\n\
+         what is this\n\
+         #typev bad_c2 70000 \"number\"\n{{\nx, ItemLong -- 10\n}}\n\
+         #typev bad_c3 11 no text\n\
+         #typev bad_c4 12 \"argument\"\n{{\nx ItemLong\n}}\n\
+         #typev lines_c5 13 \"two\nlines %10!d!\" // LEVEL=5\n{{\nx, ItemLong -- 10\n}}\n\
+         #typev plain_c6 14 \"a \"quoted\" word\"\n\
+         #typev plain_c6 14 \"the first one counts\"\n"
+    );
+    let mut formats = Formats::new();
+    let defects = formats.add_text(&text);
+    let found: Vec<(usize, DefectKind)> = defects
+        .iter()
+        .map(|defect| (defect.line, defect.kind))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (1, DefectKind::NoGuid),
+            (5, DefectKind::Unexpected),
+            (6, DefectKind::Message),
+            (10, DefectKind::Message),
+            (13, DefectKind::Argument),
+        ]
+    );
+    let texts: Vec<&str> = [13, 14]
+        .iter()
+        .map(|number| formats.find(guid(), *number).unwrap().text.as_str())
+        .collect();
+    assert_eq!(texts, ["two\nlines %10!d!", "a \"quoted\" word"]);
+    assert_eq!(formats.len(), 2);
+    assert!(Formats::new().add_text(&"?\n".repeat(1000)).len() <= Formats::MAX_DEFECTS);
+}
+
+#[test]
+fn annotations_of_a_pdb_are_formats() {
+    let strings = [
+        "TMF:",
+        "4ed73968-00d8-34f3-557f-85fe0ce17799 WdfCore // SRC=Unknown_cxx00 MJ= MN=",
+        "#typev Unknown_cxx00 11 \"%0Handle 0x%10!p!\" //   GLOBALS=Object->GetDriverGlobals() \
+         LEVEL=TRACE_LEVEL_ERROR FLAGS=TRACINGDEVICE FUNC=FxObjectHandleGetPtrQI",
+        "{",
+        "Arg, ItemPtr -- 10",
+        "}",
+        "PUBLIC_TMF:",
+    ];
+    let mut formats = Formats::new();
+    formats.add_annotation(&strings).unwrap();
+    formats.add_annotation(&["TMC:", "anything"]).unwrap();
+    formats.add_annotation::<&str>(&[]).unwrap();
+    let guid = "4ed73968-00d8-34f3-557f-85fe0ce17799".parse().unwrap();
+    let format = formats.find(guid, 11).unwrap();
+    assert_eq!(&*format.component, "WdfCore");
+    assert_eq!(format.function.as_deref(), Some("FxObjectHandleGetPtrQI"));
+    let pointer = 0xFFFF_C50C_6F4A_1230_u64.to_le_bytes();
+    let expanded = format.expand(&pointer, Header::default());
+    assert_eq!(expanded.text, "Handle 0xFFFFC50C6F4A1230");
+    let narrow = Header {
+        pointer_size: PointerSize::Four,
+        ..Header::default()
+    };
+    assert_eq!(
+        format.expand(&pointer[..4], narrow).text,
+        "Handle 0x6F4A1230"
+    );
+    for length in 1..3 {
+        assert!(formats.add_annotation(&strings[..length]).is_err());
+    }
+}
+
+#[test]
+fn a_folder_of_files_describes_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "{GUID} driver // SRC=Queue.c MJ= MN=\n\
+         #typev Queue_c7 10 \"%0%10!s! is %11!d!\" // LEVEL=TRACE_LEVEL_ERROR FLAGS=QUEUE FUNC=Work\n\
+         {{\nname, ItemWString -- 10\nvalue, ItemLong -- 11\n}}\n"
+    );
+    // UTF-16, as tools on Windows may write it.
+    let bytes = [vec![0xFF, 0xFE], utf16(&text)].concat();
+    fs::write(folder.path().join(format!("{GUID}.TMF")), bytes).unwrap();
+    fs::write(folder.path().join("readme.txt"), "no formats").unwrap();
+    fs::write(folder.path().join("odd.tmf"), "odd\n").unwrap();
+    let mut catalog = Catalog::new();
+    let skipped = catalog.load_formats(folder.path()).unwrap();
+    assert_eq!(skipped.len(), 1);
+    assert!(skipped[0].to_string().contains("odd.tmf: line 1: expected"));
+    assert!(
+        catalog
+            .load_formats(folder.path().join("no such file"))
+            .is_err()
+    );
+
+    let record = WppRecord {
+        message: 10,
+        sequence: Some(1),
+        guid: Some(guid()),
+        timestamp: Some(5),
+        thread_and_process: Some((2, 3)),
+        arguments: [utf16("size"), vec![0, 0], vec![8, 0, 0, 0]].concat(),
+        ..WppRecord::default()
+    };
+    let decode = |record: &WppRecord| {
+        let record = kernel::decode(&record.encode().unwrap()).unwrap();
+        let clock = Clock {
+            kind: ClockType::SystemTime,
+            perf_frequency: 0,
+            cpu_mhz: 0,
+            start_clock: 0,
+            start_time: FileTime::default(),
+        };
+        let record = record.described_by(catalog.formats());
+        record.into_decoded(&clock, 0, 0)
+    };
+    let decoded = decode(&record);
+    assert_eq!(decoded.message.as_deref(), Some("size is 8"));
+    assert_eq!(decoded.provider_name.as_deref(), Some("driver"));
+    assert_eq!(decoded.event_name.as_deref(), Some("Queue_c7"));
+    assert_eq!(decoded.task_name.as_deref(), Some("Work"));
+    assert_eq!(decoded.level_name.as_deref(), Some("TRACE_LEVEL_ERROR"));
+    assert_eq!(decoded.descriptor.level, 2);
+    assert_eq!(&*decoded.keywords.names[0], "QUEUE");
+    assert_eq!(decoded.problems, []);
+    let fields: Vec<(&str, &Value)> = decoded
+        .fields
+        .iter()
+        .map(|(name, value)| (&**name, value))
+        .collect();
+    let expected = [
+        ("Sequence", &Value::UInt(1)),
+        ("name", &Value::Text("size".to_owned())),
+        ("value", &Value::Int(8)),
+    ];
+    assert_eq!(fields, expected);
+
+    let cut = WppRecord {
+        arguments: utf16("si"),
+        ..record.clone()
+    };
+    let decoded = decode(&cut);
+    let truncated = ArgumentError::Truncated { number: 10 };
+    assert_eq!(decoded.problems, [Problem::Argument(truncated)]);
+    assert_eq!(decoded.leftover, utf16("si"));
+
+    let other = WppRecord {
+        message: 11,
+        ..record
+    };
+    let decoded = decode(&other);
+    assert_eq!(decoded.problems, [Problem::NoFormat]);
+    assert_eq!(decoded.message, None);
+    assert_eq!(decoded.event_name.as_deref(), Some("Message11"));
+}

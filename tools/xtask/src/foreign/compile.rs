@@ -1,0 +1,545 @@
+//! Compiles and links C drivers with clang, the headers of a WDK, and this project's entry code.
+
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use driver_build::toolchain::{Machine, Toolchain};
+use serde_json::{Value, json};
+
+use super::{mof, project::Project};
+use crate::{c_drivers, process::root};
+
+/// The newest minor version of KMDF whose function table the stand-in kernel has.
+const NEWEST_KMDF: u32 = 33;
+
+/// The folders below those that are named in which headers are looked for.
+const DEPTH: u32 = 6;
+
+/// Declares what headers before Windows 10 2004 lack and newer samples use.
+const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
+     #define POOL_FLAG_UNINITIALIZED 0x2ULL\n\
+     #define POOL_FLAG_NON_PAGED 0x40ULL\n\
+     #define POOL_FLAG_PAGED 0x100ULL\n\
+     __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
+     #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
+     #endif\n";
+
+/// The variables of the framework's entry code that its headers declare beside those of
+/// `tests/drivers/c/entry.c`, and the security descriptors of wdmsec.lib.
+const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStructureCount;\n\
+     unsigned char WdfClientVersionHigherThanFramework;\n\
+     void *WdfStructures[1];\n\
+     typedef struct { unsigned short Length, MaximumLength; const unsigned short *Buffer; } TEXT;\n\
+     #define DESCRIPTOR(name, text) \
+     const TEXT name = { sizeof(text) - 2, sizeof(text), (const unsigned short *)text }\n\
+     DESCRIPTOR(SDDL_DEVOBJ_KERNEL_ONLY, L\"D:P\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL, L\"D:P(A;;GA;;;SY)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_ALL, L\"D:P(A;;GA;;;SY)(A;;GA;;;BA)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RX, L\"D:P(A;;GA;;;SY)(A;;GRGX;;;BA)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_R, \
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GR;;;WD)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RW_RES_R, \
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n";
+
+/// A compiler for C drivers.
+pub struct Compiler {
+    clang: PathBuf,
+    toolchain: Toolchain,
+    /// The folders with headers, in the order in which they are searched.
+    headers: Vec<PathBuf>,
+    /// The minor version of KMDF that the headers have.
+    kmdf: u32,
+    functions: Value,
+    /// The kernel routines that samples use. Some are not in the headers any more.
+    used: BTreeSet<String>,
+}
+
+/// Reads a file of the data on the headers.
+fn data(name: &str) -> Result<Value> {
+    let path = root().join("tools/wdk-standin/data").join(name);
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{name} is not JSON"))
+}
+
+impl Compiler {
+    /// Finds the tools, and the newest headers below some folders.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a tool or a header is missing; the error names it.
+    pub fn new(folders: &[PathBuf]) -> Result<Self> {
+        ensure!(
+            !folders.is_empty(),
+            "name folders with the WDK's headers with --headers: `Include` of an installed kit, or of \
+             the NuGet packages Microsoft.Windows.WDK.x64 and Microsoft.Windows.SDK.CPP"
+        );
+        let mut all = Vec::new();
+        for folder in folders {
+            let folder = folder
+                .canonicalize()
+                .with_context(|| format!("cannot find {}", folder.display()))?;
+            folders_below(&folder, DEPTH, &mut all);
+        }
+        let kernel = newest(&all, "km", "wdm.h")?;
+        let kmdf = all
+            .iter()
+            .filter(|folder| folder.join("wdf.h").is_file() && is_in_kmdf(folder))
+            .filter_map(|folder| Some((minor(folder)?, folder.clone())))
+            .filter(|(minor, _)| *minor <= NEWEST_KMDF)
+            .max()
+            .context("no folder kmdf/1.N has wdf.h")?;
+        let mut headers = vec![kmdf.1, kernel.clone()];
+        headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
+        headers.push(newest(&all, "shared", "ntdef.h")?);
+        let clang = c_drivers::compiler_or_install()?;
+        let samples = data("samples.json")?;
+        let used = samples["by_nt"].as_object().into_iter().flatten();
+        Ok(Self {
+            clang,
+            toolchain: Toolchain::find_or_install(Machine::X64)?,
+            headers,
+            kmdf: kmdf.0,
+            functions: data("functions.json")?,
+            used: used.map(|(name, _)| name.clone()).collect(),
+        })
+    }
+
+    /// Builds a project into a folder, and returns its image.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the compiler's or the linker's message.
+    pub fn build(&self, project: &Project, repository: &Path, out: &Path) -> Result<PathBuf> {
+        let inside = |folder: &Path| {
+            let folder = project.folder.join(folder);
+            folder.canonicalize().ok()
+        };
+        let mut headers = vec![Self::write_trace_headers(project, out)?];
+        if let Some(name) = &project.class_header {
+            write(&out.join("tmh").join(name), &class_header(project)?)?;
+        }
+        headers.extend(project.includes.iter().filter_map(|one| inside(one)));
+        headers.extend(inside(Path::new("")));
+        headers.extend(self.headers.iter().cloned());
+        let overlay = out.join("overlay.json");
+        // The headers' names differ in case from those by which they are included.
+        write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
+        write(&out.join("newer.h"), NEWER)?;
+        let count = self.function_count();
+        let mut objects = Vec::new();
+        for source in &project.sources {
+            let object = out.join(object_name(source));
+            let mut command = self.compiler(out);
+            command
+                .arg(format!("/FI{}", out.join("newer.h").display()))
+                .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
+                .arg(&overlay)
+                .args(project.definitions.iter().map(|one| format!("/D{one}")));
+            for folder in &headers {
+                command.arg(join("/I", folder));
+            }
+            command
+                .arg(join("/Fo", &object))
+                .arg("--")
+                .arg(on_disk(&project.folder.join(source)));
+            run(&mut command)?;
+            objects.push(object);
+        }
+        let variables = out.join("variables.c");
+        write(&variables, VARIABLES)?;
+        for source in [root().join("tests/drivers/c/entry.c"), variables] {
+            let object = out.join(format!("own-{}", object_name(&source)));
+            let mut command = self.compiler(out);
+            command
+                .arg(format!("/DFunctions=WdfFunctions_010{:02}", self.kmdf))
+                .args(["/DGlobals=WdfDriverGlobals".to_owned()])
+                .arg(format!("/DKMDF_MINOR={}", self.kmdf))
+                .arg(format!("/DFUNCTION_COUNT={count}"))
+                .arg(join("/Fo", &object))
+                .arg("--")
+                .arg(source);
+            run(&mut command)?;
+            objects.push(object);
+        }
+        self.link(project, &objects, out)
+    }
+
+    /// Returns the number of entries of the function table of the headers' version.
+    fn function_count(&self) -> usize {
+        let all = self.functions["kmdf"].as_object().into_iter().flatten();
+        all.filter(|(_, function)| {
+            let since = function["kmdf"]
+                .as_str()
+                .and_then(|text| text.split_once('.'));
+            let minor = since.and_then(|(_, minor)| minor.parse::<u32>().ok());
+            minor.is_none_or(|minor| minor <= self.kmdf)
+        })
+        .count()
+    }
+
+    /// Returns the compiler with the options of all files.
+    fn compiler(&self, out: &Path) -> Command {
+        let mut command = Command::new(&self.clang);
+        command
+            .current_dir(out)
+            .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
+            .args(["/nologo", "/c", "/X", "/Zl", "/O2", "/GS", "/Z7", "-w"])
+            // Microsoft's compiler only warns of these.
+            .args([
+                "-Wno-error=incompatible-function-pointer-types",
+                "-Wno-error=int-conversion",
+            ])
+            .args(["/Zc:wchar_t-", "-fms-compatibility-version=19.14"])
+            .args([
+                "/D_AMD64_",
+                "/DAMD64",
+                "/D_WIN64",
+                "/D_KERNEL_MODE=1",
+                "/DWINNT=1",
+            ])
+            .args([
+                "/DNTDDI_VERSION=0x0A000005",
+                "/D_WIN32_WINNT=0x0A00",
+                "/DWINVER=0x0A00",
+            ])
+            .args([
+                "/DNDEBUG",
+                "/DPOOL_NX_OPTIN=1",
+                "/DSTD_CALL",
+                "/DKMDF_VERSION_MAJOR=1",
+            ])
+            .arg(format!("/DKMDF_VERSION_MINOR={}", self.kmdf));
+        command
+    }
+
+    /// Writes the files that WPP's preprocessor would write, with empty macros, and returns their
+    /// folder.
+    fn write_trace_headers(project: &Project, out: &Path) -> Result<PathBuf> {
+        let folder = out.join("tmh");
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let texts = texts(project);
+        let mut macros: BTreeSet<&str> = BTreeSet::from(["DoTraceMessage"]);
+        macros.extend(project.trace_functions.iter().map(String::as_str));
+        for text in &texts {
+            macros.extend(trace_functions(text));
+        }
+        let mut header = String::from("#pragma once\n");
+        for name in macros {
+            let _ = write!(
+                header,
+                "#ifndef {name}\n#define {name}(...) ((void)0)\n#endif\n"
+            );
+        }
+        header.push_str(
+            "#define WPP_INIT_TRACING(...) ((void)0)\n#define WPP_CLEANUP(...) ((void)0)\n\
+             #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n",
+        );
+        for text in &texts {
+            for name in included(text).filter(|name| {
+                Path::new(name)
+                    .extension()
+                    .is_some_and(|one| one.eq_ignore_ascii_case("tmh"))
+            }) {
+                write(&folder.join(name), &header)?;
+            }
+        }
+        Ok(folder)
+    }
+
+    /// Links the image with import libraries for all that the kernel and the framework export.
+    fn link(&self, project: &Project, objects: &[PathBuf], out: &Path) -> Result<PathBuf> {
+        let linker = || {
+            let mut command = Command::new(self.toolchain.linker());
+            command
+                .current_dir(out)
+                .args(["-flavor", "link", "/nologo"]);
+            command
+        };
+        let mut kernel: BTreeSet<&str> = BTreeSet::from(["memcmp", "memcpy", "memmove", "memset"]);
+        kernel.extend(
+            self.functions["nt"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str()),
+        );
+        kernel.extend(self.used.iter().map(String::as_str));
+        let framework = BTreeSet::from([
+            "WdfVersionBind",
+            "WdfVersionBindClass",
+            "WdfVersionUnbind",
+            "WdfVersionUnbindClass",
+        ]);
+        let mut libraries = Vec::new();
+        for (module, names) in [("ntoskrnl.exe", kernel), ("WDFLDR.SYS", framework)] {
+            let mut definition = format!("LIBRARY {module}\nEXPORTS\n");
+            for name in names {
+                let _ = writeln!(definition, "    {name}");
+            }
+            let file = out.join(module).with_extension("def");
+            write(&file, &definition)?;
+            let library = file.with_extension("lib");
+            run(linker()
+                .args(["/lib", "/machine:x64"])
+                .arg(join("/def:", &file))
+                .arg(join("/out:", &library)))?;
+            libraries.push(library);
+        }
+        let image = out.join(format!("{}.sys", project.name));
+        run(linker()
+            .args(["/driver", "/subsystem:native", "/machine:x64", "/release"])
+            .args(["/entry:FxDriverEntry", "/nodefaultlib", "/debug"])
+            .arg(join("/out:", &image))
+            .args(objects)
+            .args(libraries))?;
+        Ok(image)
+    }
+}
+
+/// Returns the header of a project's WMI classes.
+fn class_header(project: &Project) -> Result<String> {
+    let mut text = String::new();
+    for file in &project.classes {
+        let file = on_disk(&project.folder.join(file));
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        // Some are UTF-16.
+        let mof: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0).collect();
+        let header = mof::header(String::from_utf8_lossy(&mof).trim_start_matches('\u{fffd}'))
+            .with_context(|| format!("cannot make a header of {}", file.display()))?;
+        text.push_str(&header);
+    }
+    Ok(text)
+}
+
+/// Runs a compiler or linker, and fails with the first of its errors.
+fn run(command: &mut Command) -> Result<()> {
+    let output = command
+        .output()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let first = text.lines().find(|line| line.contains("error:"));
+    bail!("{}", first.unwrap_or(&text).trim())
+}
+
+/// Adds a folder and the folders below it.
+fn folders_below(folder: &Path, depth: u32, all: &mut Vec<PathBuf>) {
+    all.push(folder.to_owned());
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            folders_below(&entry.path(), depth, all);
+        }
+    }
+}
+
+/// Returns the folder of a name that has a header, of the newest version among several.
+fn newest(all: &[PathBuf], name: &str, header: &str) -> Result<PathBuf> {
+    all.iter()
+        .filter(|folder| folder.ends_with(name) && folder.join(header).is_file())
+        .max_by_key(|folder| version(folder))
+        .cloned()
+        .with_context(|| format!("no folder {name} with {header} is below those of --headers"))
+}
+
+/// Returns the numbers of the version that a folder is in, such as `10.0.26100.0`.
+fn version(folder: &Path) -> Vec<u32> {
+    let name = folder
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default();
+    name.to_string_lossy()
+        .split('.')
+        .map_while(|part| part.parse().ok())
+        .collect()
+}
+
+fn is_in_kmdf(folder: &Path) -> bool {
+    folder
+        .parent()
+        .is_some_and(|parent| parent.ends_with("kmdf"))
+}
+
+/// Returns the minor version of a folder `1.N`.
+fn minor(folder: &Path) -> Option<u32> {
+    let name = folder.file_name()?.to_str()?;
+    name.strip_prefix("1.")?.parse().ok()
+}
+
+/// Returns the path of a file whose name may be of another case on the disk.
+fn on_disk(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default();
+    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+    entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|one| {
+            !path.exists()
+                && one
+                    .file_name()
+                    .is_some_and(|one| one.eq_ignore_ascii_case(name))
+        })
+        .unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns the name of a source file's object; two folders may have files of one name.
+fn object_name(source: &Path) -> String {
+    let name = source.to_string_lossy().replace(['/', '\\', '.'], "_");
+    format!("{}.obj", name.trim_start_matches('_'))
+}
+
+/// Returns the text of a project's sources and of the headers beside them.
+fn texts(project: &Project) -> Vec<String> {
+    let mut folders = vec![project.folder.clone()];
+    folders.extend(project.includes.iter().map(|one| project.folder.join(one)));
+    let headers = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|one| one.eq_ignore_ascii_case("h"))
+        });
+    let sources = project
+        .sources
+        .iter()
+        .map(|one| on_disk(&project.folder.join(one)));
+    sources
+        .chain(headers)
+        .filter_map(|path| Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned()))
+        .collect()
+}
+
+/// Returns the trace functions that comments declare for WPP's preprocessor: `// FUNC Name{...}(...)`.
+fn trace_functions(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let name = line.trim_start().strip_prefix("//")?.trim_start();
+        let name = name.strip_prefix("FUNC ")?.trim_start();
+        let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        name.get(..end).filter(|name| !name.is_empty())
+    })
+}
+
+/// Returns the names of the included files.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start();
+        let rest = rest.strip_prefix("include")?.trim_start();
+        let rest = rest.strip_prefix(['"', '<'])?;
+        rest.split(['"', '>']).next()
+    })
+}
+
+/// Returns clang's overlay in which the names of headers are compared without regard to case.
+fn overlay_of(headers: &[PathBuf], system: &[PathBuf], repository: &Path) -> Result<String> {
+    let repository = repository
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", repository.display()))?;
+    let mut roots: Vec<Value> = Vec::new();
+    for folder in headers {
+        // Headers include others by relative paths.
+        let depth = if system.contains(folder) { 3 } else { 1 };
+        if system.contains(folder) || folder.starts_with(&repository) || folder.ends_with("tmh") {
+            roots.push(json!({
+                "name": folder,
+                "type": "directory",
+                "contents": contents(folder, depth),
+            }));
+        }
+    }
+    let all = json!({ "version": 0, "case-sensitive": "false", "roots": roots });
+    Ok(all.to_string())
+}
+
+fn contents(folder: &Path, depth: u32) -> Vec<Value> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if depth > 0 {
+                let inside = contents(&path, depth - 1);
+                all.push(json!({ "name": name, "type": "directory", "contents": inside }));
+            }
+        } else {
+            all.push(json!({ "name": name, "type": "file", "external-contents": path }));
+        }
+    }
+    all
+}
+
+fn join(option: &str, path: &Path) -> OsString {
+    let mut text = OsString::from(option);
+    text.push(path);
+    text
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_headers_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        for path in [
+            "Include/10.0.9999.0/km/wdm.h",
+            "Include/10.0.26100.0/km/wdm.h",
+            "Include/10.0.30000.0/km/other.h",
+        ] {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let mut all = Vec::new();
+        folders_below(folder.path(), DEPTH, &mut all);
+        let found = newest(&all, "km", "wdm.h").unwrap();
+        assert!(found.ends_with("10.0.26100.0/km"), "{}", found.display());
+        let error = newest(&all, "shared", "ntdef.h").unwrap_err().to_string();
+        assert!(error.contains("no folder shared with ntdef.h"), "{error}");
+        assert_eq!(minor(Path::new("/a/kmdf/1.31")), Some(31));
+        assert_eq!(minor(Path::new("/a/umdf/2.31")), None);
+    }
+
+    #[test]
+    fn trace_functions_and_included_files_are_found_in_text() {
+        let text = "// begin_wpp config\n//   FUNC Trace{FLAG=ALL}(LEVEL, MSG, ...);\n\
+                    // FUNC KdPrint((MSG, ...));\n// FUNCTION no\n#  include \"driver.tmh\"\n#include <wdm.h>\n";
+        assert_eq!(
+            trace_functions(text).collect::<Vec<_>>(),
+            ["Trace", "KdPrint"]
+        );
+        assert_eq!(included(text).collect::<Vec<_>>(), ["driver.tmh", "wdm.h"]);
+        assert_eq!(object_name(Path::new("../b/c.c")), "b_c_c.obj");
+    }
+
+    #[test]
+    fn the_first_error_of_a_compiler_is_told() {
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "echo 'a.c(1,2): error: no such thing' >&2; echo more >&2; exit 1",
+        ]);
+        let error = run(&mut command).unwrap_err().to_string();
+        assert_eq!(error, "a.c(1,2): error: no such thing");
+    }
+}

@@ -1,0 +1,394 @@
+//! `cargo xtask foreign`: builds drivers that nobody here wrote, runs them in the stand-in kernel, and
+//! compares what happens with what is expected.
+//!
+//! The drivers are those of checkouts of Microsoft's repositories of samples. This repository has
+//! none of their text: `samples.json` names the projects, the steps to play and the expected result.
+//! C drivers are compiled with clang against the headers of a WDK, or of packages with them; the
+//! entry code is that of this project's own driver in C. Tools of the WDK that only run on Windows
+//! are left out: WPP's macros become empty. The headers of WMI classes are written from MOF files.
+
+mod compile;
+mod mof;
+mod project;
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    process::{Told, find_program, root, run_quietly, target},
+    progress::step,
+};
+use compile::Compiler;
+
+/// The projects and what is expected of them.
+const SAMPLES: &str = include_str!("samples.json");
+
+/// A project of a repository.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sample {
+    /// The project's path in its repository: a `.vcxproj`, or the folder of a Rust driver.
+    project: String,
+    /// The steps to play; the default is the life of a device.
+    #[serde(default)]
+    script: Vec<String>,
+    /// What is expected.
+    expect: Expected,
+    /// Why, if the driver is not expected to run without findings.
+    #[serde(default)]
+    why: String,
+}
+
+/// What is expected of a project.
+#[derive(Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+enum Expected {
+    /// It builds, and runs without a finding.
+    Passes,
+    /// It builds, and running it has a finding with this text.
+    Finds(String),
+    /// It does not build with clang, Linux and the headers that are published.
+    DoesNotBuild,
+}
+
+/// A repository of samples.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Repository {
+    /// Its name, which is the name of its folder.
+    name: String,
+    /// The commit for which the expectations were written.
+    commit: String,
+    samples: Vec<Sample>,
+}
+
+/// What was seen of a project.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Passed,
+    Found(Vec<String>),
+    NotBuilt(String),
+    /// There is no such file in the checkout, or its tools are missing.
+    NotTried(String),
+}
+
+/// What to run.
+#[derive(Debug)]
+pub struct Options {
+    /// The folder with the checkouts, or one of them.
+    pub from: PathBuf,
+    /// Folders with the WDK's headers.
+    pub headers: Vec<PathBuf>,
+    /// A part of the names of the projects to run.
+    pub only: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Fails if there is no checkout, if a tool is missing, or if a driver does something else than
+/// what is expected.
+pub fn run(options: &Options) -> Result<()> {
+    let repositories: Vec<Repository> =
+        serde_json::from_str(SAMPLES).context("samples.json cannot be read")?;
+    let present: Vec<(&Repository, PathBuf)> = repositories
+        .iter()
+        .filter_map(|one| Some((one, checkout(&options.from, &one.name)?)))
+        .collect();
+    ensure!(
+        !present.is_empty(),
+        "{} has none of the folders {}: clone the repositories of that name of github.com/microsoft \
+         there, or name the folder that has them with --from",
+        options.from.display(),
+        repositories
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    let programs = step("Building the stand-in kernel", Programs::build)?;
+    let compiler = Compiler::new(&options.headers);
+    if let Err(error) = &compiler {
+        println!("C drivers are not tried: {error:#}");
+    }
+    let mut rows = Vec::new();
+    for (repository, folder) in &present {
+        println!("{} (expected for {})", repository.name, repository.commit);
+        let chosen = repository.samples.iter().filter(|sample| {
+            let only = options.only.as_deref();
+            only.is_none_or(|only| sample.project.contains(only))
+        });
+        for sample in chosen {
+            let seen = try_sample(sample, folder, compiler.as_ref().ok(), &programs)?;
+            let is_right = agrees(&sample.expect, &seen);
+            println!("{}", line(sample, &seen, is_right));
+            rows.push(is_right);
+        }
+    }
+    ensure!(
+        !rows.is_empty(),
+        "no project has the text of --only in its name"
+    );
+    let wrong = rows.iter().filter(|right| **right == Some(false)).count();
+    let tried = rows.iter().flatten().count();
+    println!("{tried} of {} tried, {wrong} not as expected", rows.len());
+    if wrong > 0 {
+        bail!(Told);
+    }
+    Ok(())
+}
+
+/// Returns the folder of a repository: in a folder, or that folder.
+fn checkout(from: &Path, name: &str) -> Option<PathBuf> {
+    let is_itself = from.file_name().is_some_and(|last| last == name);
+    let folder = if is_itself {
+        from.to_owned()
+    } else {
+        from.join(name)
+    };
+    folder.is_dir().then_some(folder)
+}
+
+/// The programs that run drivers.
+struct Programs {
+    /// `testkernel`, for images.
+    kernel: PathBuf,
+    /// `cargo-etw`, for crates.
+    cargo_etw: PathBuf,
+}
+
+impl Programs {
+    fn build() -> Result<Self> {
+        run_quietly(Command::new("cargo").current_dir(root()).args([
+            "build",
+            "--locked",
+            "--package",
+            "etw-testkernel",
+            "--package",
+            "cargo-etw",
+            "--bins",
+        ]))?;
+        let folder = target().join("debug");
+        Ok(Self {
+            kernel: folder.join("testkernel"),
+            cargo_etw: folder.join("cargo-etw"),
+        })
+    }
+}
+
+/// Builds and runs a project.
+fn try_sample(
+    sample: &Sample,
+    repository: &Path,
+    compiler: Option<&Compiler>,
+    programs: &Programs,
+) -> Result<Seen> {
+    let path = repository.join(&sample.project);
+    if !path.exists() {
+        return Ok(Seen::NotTried("the checkout does not have it".to_owned()));
+    }
+    let out = target().join("foreign").join(
+        sample
+            .project
+            .replace(['/', '\\'], "_")
+            .trim_end_matches(".vcxproj"),
+    );
+    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    let script = if sample.script.is_empty() {
+        None
+    } else {
+        let file = out.join("steps.txt");
+        fs::write(&file, sample.script.join("\n"))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        Some(file)
+    };
+    let mut command = if path.is_dir() {
+        // The driver is a member of the repository's workspace.
+        let name = repository.file_name().unwrap_or_default();
+        let copy = target().join("foreign").join(name);
+        copy_folder(repository, &copy)?;
+        let mut command = Command::new(&programs.cargo_etw);
+        command
+            .current_dir(copy.join(&sample.project))
+            .args(["etw", "run"]);
+        command
+    } else {
+        let Some(compiler) = compiler else {
+            return Ok(Seen::NotTried("no headers".to_owned()));
+        };
+        let project = project::read(&path)?;
+        let image = match compiler.build(&project, repository, &out) {
+            Ok(image) => image,
+            Err(error) => return Ok(Seen::NotBuilt(format!("{error:#}"))),
+        };
+        let mut command = Command::new(&programs.kernel);
+        command.arg("run").arg(image);
+        command
+    };
+    command
+        .args(["--no-notes", "--message-format", "json", "--etl"])
+        .arg(out.join("trace.etl"))
+        .stdin(Stdio::null());
+    if let Some(script) = script {
+        command.arg("--script").arg(script);
+    }
+    let output = command
+        .output()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let log = out.join("output.jsonl");
+    fs::write(&log, lines.as_bytes()).with_context(|| format!("cannot write {}", log.display()))?;
+    Ok(seen(
+        &lines,
+        &String::from_utf8_lossy(&output.stderr),
+        output.status.success(),
+    ))
+}
+
+/// Returns what the lines of a run say.
+fn seen(lines: &str, errors: &str, is_success: bool) -> Seen {
+    let mut findings = Vec::new();
+    let mut has_run = false;
+    for line in lines.lines() {
+        let Ok(line) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        match line["reason"].as_str() {
+            Some("finding") => findings.push(line["message"].as_str().unwrap_or("?").to_owned()),
+            Some("run-summary") => has_run = true,
+            _ => {}
+        }
+    }
+    let tail = || {
+        let lines: Vec<&str> = errors.lines().collect();
+        let first = lines.len().saturating_sub(3);
+        lines.get(first..).unwrap_or_default().join(" ")
+    };
+    match (has_run, is_success) {
+        (false, _) => Seen::NotBuilt(tail()),
+        (true, true) => Seen::Passed,
+        (true, false) if findings.is_empty() => Seen::Found(vec![tail()]),
+        (true, false) => Seen::Found(findings),
+    }
+}
+
+/// Returns whether what was seen is what is expected, or nothing if it was not tried.
+fn agrees(expected: &Expected, seen: &Seen) -> Option<bool> {
+    Some(match (expected, seen) {
+        (_, Seen::NotTried(_)) => return None,
+        (Expected::Passes, seen) => *seen == Seen::Passed,
+        (Expected::Finds(text), Seen::Found(all)) => all.iter().any(|one| one.contains(text)),
+        (Expected::DoesNotBuild, Seen::NotBuilt(_)) => true,
+        _ => false,
+    })
+}
+
+/// Returns a line of the table.
+fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
+    let mark = match is_right {
+        None => "-",
+        Some(true) => "ok",
+        Some(false) => "WRONG",
+    };
+    let (what, details) = match seen {
+        Seen::Passed => ("passed", String::new()),
+        Seen::Found(all) => ("found", all.join("; ")),
+        Seen::NotBuilt(why) => ("does not build", why.clone()),
+        Seen::NotTried(why) => ("not tried", why.clone()),
+    };
+    let mut text = format!("  {mark:<6} {:<14} {}", what, sample.project);
+    let why = if is_right == Some(true) && !sample.why.is_empty() {
+        sample.why.clone()
+    } else {
+        details
+    };
+    if !why.is_empty() {
+        text.push_str("\n                        ");
+        text.push_str(&why.replace('\n', "\n                        "));
+    }
+    if is_right == Some(false) {
+        let _ = write!(
+            text,
+            "\n                        expected: {:?}",
+            sample.expect
+        );
+    }
+    text
+}
+
+/// Copies a repository of Rust drivers once, so that building them leaves nothing in the checkout.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        return Ok(());
+    }
+    ensure!(find_program("cp").is_some(), "cannot find the program cp");
+    run_quietly(Command::new("cp").arg("-r").arg(from).arg(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_samples_is_valid() {
+        let repositories: Vec<Repository> = serde_json::from_str(SAMPLES).unwrap();
+        for repository in &repositories {
+            assert_eq!(repository.commit.len(), 40, "{}", repository.name);
+            for sample in &repository.samples {
+                let is_reason_due = sample.expect != Expected::Passes;
+                assert_eq!(is_reason_due, !sample.why.is_empty(), "{}", sample.project);
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_is_judged_by_its_findings() {
+        let ran = r#"{"reason":"run-summary"}"#;
+        assert_eq!(seen(ran, "", true), Seen::Passed);
+        let found = format!("{{\"reason\":\"finding\",\"message\":\"bugcheck 0xD1\"}}\n{ran}");
+        let all = seen(&found, "", false);
+        assert_eq!(all, Seen::Found(vec!["bugcheck 0xD1".to_owned()]));
+        assert_eq!(agrees(&Expected::Passes, &all), Some(false));
+        assert_eq!(
+            agrees(&Expected::Finds("0xD1".to_owned()), &all),
+            Some(true)
+        );
+        assert_eq!(
+            agrees(&Expected::Finds("0xD2".to_owned()), &all),
+            Some(false)
+        );
+        let not_built = seen("", "error: no such thing\n", false);
+        assert_eq!(not_built, Seen::NotBuilt("error: no such thing".to_owned()));
+        assert_eq!(agrees(&Expected::DoesNotBuild, &not_built), Some(true));
+        assert_eq!(agrees(&Expected::DoesNotBuild, &Seen::Passed), Some(false));
+        let not_tried = Seen::NotTried("no headers".to_owned());
+        assert_eq!(agrees(&Expected::Passes, &not_tried), None);
+    }
+
+    #[test]
+    fn a_folder_without_checkouts_is_told_what_to_clone() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options {
+            from: folder.path().to_owned(),
+            headers: Vec::new(),
+            only: None,
+        };
+        let error = run(&options).unwrap_err().to_string();
+        assert!(error.contains("Windows-driver-samples"), "{error}");
+        fs::create_dir(folder.path().join("a")).unwrap();
+        assert_eq!(checkout(folder.path(), "b"), None);
+        assert_eq!(
+            checkout(&folder.path().join("a"), "a"),
+            Some(folder.path().join("a"))
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! Reads `MSBuild` projects of drivers, as far as the samples use them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use roxmltree::{Document, Node};
+
+/// The configuration whose settings are taken.
+const CONFIGURATION: &str = "Release|x64";
+
+/// What is compiled, and how.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Project {
+    /// The project's name.
+    pub name: String,
+    /// The project's folder.
+    pub folder: PathBuf,
+    /// The source files, relative to the folder.
+    pub sources: Vec<PathBuf>,
+    /// The folders with headers, relative to the folder.
+    pub includes: Vec<PathBuf>,
+    /// The macros, as `NAME` or `NAME=VALUE`.
+    pub definitions: Vec<String>,
+    /// The MOF files, relative to the folder, and the header that is made of them.
+    pub classes: Vec<PathBuf>,
+    /// The name of that header.
+    pub class_header: Option<String>,
+    /// The functions that WPP's preprocessor turns into trace messages.
+    pub trace_functions: Vec<String>,
+}
+
+/// Reads a project.
+///
+/// # Errors
+///
+/// Fails if the file cannot be read, is not XML, or names no source file.
+pub fn read(path: &Path) -> Result<Project> {
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut project = parse(text.trim_start_matches('\u{feff}'))
+        .with_context(|| format!("{} is not a project", path.display()))?;
+    project.name = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    path.parent()
+        .unwrap_or(path)
+        .clone_into(&mut project.folder);
+    ensure!(
+        !project.sources.is_empty(),
+        "{} names no source file",
+        path.display()
+    );
+    Ok(project)
+}
+
+fn parse(text: &str) -> Result<Project> {
+    let document = Document::parse(text)?;
+    let mut project = Project::default();
+    let elements = document
+        .descendants()
+        .filter(|node| node.is_element() && node.ancestors().all(applies));
+    for element in elements {
+        match element.tag_name().name() {
+            "ClCompile" => {
+                let listed = element.attribute("Include").unwrap_or_default();
+                project.sources.extend(list(listed).map(path));
+            }
+            "AdditionalIncludeDirectories" if is_of_compiler(element) => {
+                for one in list(element.text().unwrap_or_default()) {
+                    add(&mut project.includes, path(one));
+                }
+            }
+            "PreprocessorDefinitions" if is_of_compiler(element) => {
+                for one in list(element.text().unwrap_or_default()) {
+                    add(&mut project.definitions, one.to_owned());
+                }
+            }
+            "MofComp" => {
+                let listed = element.attribute("Include").unwrap_or_default();
+                project.classes.extend(list(listed).map(path));
+            }
+            // Its folder is one that only `MSBuild` knows.
+            "HeaderOutputFile" => {
+                let file = path(element.text().unwrap_or_default().trim());
+                let name = file
+                    .file_name()
+                    .map(|name| name.to_string_lossy().into_owned());
+                project.class_header = name.or(project.class_header);
+            }
+            "WppTraceFunction" => {
+                for one in list(element.text().unwrap_or_default()) {
+                    let name = one.split('(').next().unwrap_or_default();
+                    add(&mut project.trace_functions, name.trim().to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(project)
+}
+
+/// Returns whether an element's condition, if it has one, holds for the configuration.
+fn applies(node: Node<'_, '_>) -> bool {
+    node.attribute("Condition").is_none_or(|condition| {
+        !condition.contains("$(Platform)") || condition.contains(CONFIGURATION)
+    })
+}
+
+fn is_of_compiler(element: Node<'_, '_>) -> bool {
+    element
+        .parent()
+        .is_some_and(|parent| parent.tag_name().name() == "ClCompile")
+}
+
+/// Returns the entries of a list. Those that stand for inherited ones or for folders that only
+/// `MSBuild` knows are left out.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(';')
+        .map(str::trim)
+        .filter(|one| !one.is_empty() && !one.contains("%(") && !one.contains("$("))
+}
+
+fn path(text: &str) -> PathBuf {
+    text.replace('\\', "/").into()
+}
+
+fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
+    if !all.contains(&one) {
+        all.push(one);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_configuration_are_taken() {
+        let project = parse(
+            r#"<Project xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
+            <ItemDefinitionGroup Condition="'$(Configuration)|$(Platform)'=='Release|x64'">
+              <ClCompile>
+                <AdditionalIncludeDirectories>%(AdditionalIncludeDirectories);..\inc;$(DDK);.</AdditionalIncludeDirectories>
+                <PreprocessorDefinitions>%(PreprocessorDefinitions);A=1;B</PreprocessorDefinitions>
+                <WppTraceFunction>TraceEvents(LEVEL,FLAGS,MSG,...);Dump((LEVEL,MSG))</WppTraceFunction>
+              </ClCompile>
+              <ResourceCompile>
+                <PreprocessorDefinitions>C</PreprocessorDefinitions>
+              </ResourceCompile>
+            </ItemDefinitionGroup>
+            <ItemDefinitionGroup Condition="'$(Configuration)|$(Platform)'=='Debug|x64'">
+              <ClCompile><PreprocessorDefinitions>DBG</PreprocessorDefinitions></ClCompile>
+            </ItemDefinitionGroup>
+            <ItemGroup Condition="exists('x')">
+              <MofComp Include="a.mof" />
+              <Wmimofck><HeaderOutputFile>.\$(IntDir)\aMof.h</HeaderOutputFile></Wmimofck>
+              <ClCompile Include="a.c; ..\b\c.c" />
+              <ClCompile Include="d.c" Condition="'$(Platform)'=='ARM64'" />
+            </ItemGroup></Project>"#,
+        )
+        .unwrap();
+        assert_eq!(project.sources, [Path::new("a.c"), Path::new("../b/c.c")]);
+        assert_eq!(project.includes, [Path::new("../inc"), Path::new(".")]);
+        assert_eq!(project.definitions, ["A=1", "B"]);
+        assert_eq!(project.classes, [Path::new("a.mof")]);
+        assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
+        assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
+        assert!(parse("<Project>").is_err());
+    }
+}
