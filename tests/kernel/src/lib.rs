@@ -122,8 +122,8 @@ pub use crate::{
         },
         faults::Fault,
         kmdf::{
-            registry::store::RegistryValue,
             resource::Resource,
+            state::registry::RegistryValue,
             state::{
                 played::{Answer, PlayedRequest},
                 request::{Completion, RequestKind},

@@ -2,7 +2,7 @@
 
 use super::{device::Device, played_device::PlayedDevice};
 use crate::services::kmdf::{
-    device::pnp::Offer, registry::store::RegistryValue, resource::Resource, state::device::Below,
+    device::pnp::Offer, resource::Resource, state::device::Below, state::registry::RegistryValue,
 };
 
 /// What a test chooses for a device that it adds. By default, the device has nothing below it but its

@@ -25,7 +25,7 @@ use crate::{
         faults::Fault,
         kmdf::{
             file::{create_file, why_unreachable},
-            registry::store::{Registry, RegistryValue, parameters_path},
+            state::registry::{Registry, RegistryValue, parameters_path},
             state::{
                 device::{Unreachable, find_device},
                 played::{Answer, PlayedRequest},

@@ -5,6 +5,7 @@
 pub mod buffer;
 pub mod bus;
 pub mod collection;
+pub mod creation;
 pub mod device;
 pub mod driver;
 pub mod driver_version;
@@ -23,6 +24,7 @@ pub mod target;
 pub mod text_routines;
 pub mod timer;
 pub mod wait;
+pub mod wdm_request;
 pub mod wmi;
 pub mod work;
 pub mod work_item;

@@ -57,6 +57,7 @@ pub enum Resource {
 
 impl Resource {
     /// Returns the number of interrupts.
+    #[must_use]
     pub const fn interrupts(self) -> u16 {
         match self {
             Self::Interrupt { .. } => 1,
@@ -66,11 +67,13 @@ impl Resource {
     }
 
     /// Returns whether an interrupt is message-signalled.
+    #[must_use]
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Messages { .. })
     }
 
     /// Returns the vector of an interrupt.
+    #[must_use]
     pub const fn vector(self) -> u32 {
         match self {
             Self::Interrupt { vector } | Self::Messages { vector, .. } => vector,

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::{
-    buffer, bus, collection, device, driver, driver_version, file, interrupt, io, lock,
+    buffer, bus, collection, creation, device, driver, driver_version, file, interrupt, io, lock,
     names::FUNCTIONS,
     object_routines, registry, resource,
     state::framework::{Context, Entries},
-    target, text_routines, timer, wmi, work_item,
+    target, text_routines, timer, wdm_request, wmi, work_item,
 };
 use crate::{
     execution::routine::{Export, Routine},
@@ -28,6 +28,7 @@ const PROVIDED: &[Entries] = &[
     bus::pdo::ENTRIES,
     bus::pdo_init::ENTRIES,
     collection::ENTRIES,
+    creation::ENTRIES,
     driver::ENTRIES,
     driver_version::ENTRIES,
     device::capabilities::ENTRIES,
@@ -45,7 +46,7 @@ const PROVIDED: &[Entries] = &[
     io::queue_routines::ENTRIES,
     io::request_routines::ENTRIES,
     io::retrieve::ENTRIES,
-    io::wdm_request::ENTRIES,
+    wdm_request::ENTRIES,
     lock::ENTRIES,
     object_routines::ENTRIES,
     registry::assign::ENTRIES,

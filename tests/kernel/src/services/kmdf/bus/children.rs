@@ -14,6 +14,10 @@ pub enum ChildState {
 }
 
 /// What a child's driver, a bus driver, keeps of it.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the flags are independent facts"
+)]
 #[derive(Default)]
 pub struct Child {
     /// Set if the child was reported missing.
@@ -28,7 +32,7 @@ pub struct Child {
     pub listed: Option<(u64, u64)>,
     /// Set if the bus driver itself drives the device, which needs no other driver.
     pub is_raw: bool,
-    /// Set if the child depends on no power of its parent.
+    /// Set once the driver has assigned the device id, which every child needs.
     pub has_device_id: bool,
 }
 
@@ -46,7 +50,7 @@ pub fn with_child<R>(context: &Context, device: u64, body: impl FnOnce(&mut Chil
 }
 
 /// Returns the place of a child.
-pub fn state_of(child: &Child) -> ChildState {
+pub const fn state_of(child: &Child) -> ChildState {
     match (child.is_missing, child.is_reported) {
         (true, _) => ChildState::Missing,
         (false, true) => ChildState::Present,

@@ -443,24 +443,22 @@ fn create_child(context: &Context, list: u64, number: u64) {
         })
     };
     let is_created = NtStatus::from_register(status).is_success();
-    match created.filter(|_| is_created) {
-        Some(child) => {
-            with_entry(context, list, number, |entry| entry.device = Some(child));
-            let is_raw = with_child(context, child, |child| {
-                child.is_reported = true;
-                child.is_raw
-            });
-            if is_raw {
-                let _ = start_stack(context, child);
-            }
+    if let Some(child) = created.filter(|_| is_created) {
+        with_entry(context, list, number, |entry| entry.device = Some(child));
+        let is_raw = with_child(context, child, |child| {
+            child.is_reported = true;
+            child.is_raw
+        });
+        if is_raw {
+            // A device that does not start stays in the tree.
+            let _started = start_stack(context, child);
         }
-        None => {
-            if let Some(child) = created {
-                object::delete(context, child);
-            }
-            remove_entry(context, list, number);
-        }
+        return;
     }
+    if let Some(child) = created {
+        object::delete(context, child);
+    }
+    remove_entry(context, list, number);
 }
 
 /// Releases what the descriptions of a list that is being deleted hold.
@@ -523,13 +521,9 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> Result<
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let [mut after, ..] = given.reserved;
-    let mut wanted: Option<ChildRetrieveInfo> = None;
-    if info != 0 {
-        let read: ChildRetrieveInfo = context.read(info);
-        if read.size as usize != size_of::<ChildRetrieveInfo>() {
-            return Err(NtStatus::INFO_LENGTH_MISMATCH);
-        }
-        wanted = Some(read);
+    let wanted: Option<ChildRetrieveInfo> = (info != 0).then(|| context.read(info));
+    if wanted.is_some_and(|wanted| wanted.size as usize != size_of::<ChildRetrieveInfo>()) {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let config = context.with::<ChildListData, _>(list, |list| list.config);
     loop {
@@ -557,7 +551,8 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> Result<
                     compare,
                     [list, wanted.identification_description, id],
                 );
-                if same & 0xFF == 0 {
+                let [same, ..] = same.to_le_bytes();
+                if same == 0 {
                     continue;
                 }
             }

@@ -178,7 +178,7 @@ fn choose_text(init: &mut DeviceInit) {
     let texts = init.parts.get::<Texts>();
     let default = texts.default;
     let chosen = texts.all.iter().find(|(locale, ..)| *locale == default);
-    if let Some((_, description, location)) = chosen.or(texts.all.first()).cloned() {
+    if let Some((_, description, location)) = chosen.or_else(|| texts.all.first()).cloned() {
         init.identity.description = description;
         init.identity.location = location;
     }

@@ -129,10 +129,10 @@ fn retrieve_interface_string(
 fn retrieve_name(context: &Context, _globals: u64, device: u64, string: u64) -> u64 {
     let name = context.with::<DeviceData, _>(device, |device| device.init.name.clone());
     context.with::<TextData, _>(string, |_| ());
-    match name {
-        Some(name) => assign(context, string, &name).to_register(),
-        None => NtStatus::INVALID_PARAMETER.to_register(),
-    }
+    let status = name.map_or(NtStatus::INVALID_PARAMETER, |name| {
+        assign(context, string, &name)
+    });
+    status.to_register()
 }
 
 fn add_query_interface(context: &Context, _globals: u64, device: u64, config: u64) -> u64 {
@@ -242,7 +242,7 @@ pub fn ask(context: &Context, mut at: Below, query: Query) -> NtStatus {
             at = next;
             continue;
         };
-        let status = answer(context, device, query, table, process, imports);
+        let status = answer(context, device, query, table.as_deref(), process, imports);
         let parent = context.with::<DeviceData, _>(device, |device| device.init.child_of);
         return match parent {
             Some(parent) if status.is_success() && asks_parent => {
@@ -258,11 +258,11 @@ fn answer(
     context: &Context,
     device: u64,
     query: Query,
-    table: Option<Vec<u8>>,
+    table: Option<&[u8]>,
     process: u64,
     imports: bool,
 ) -> NtStatus {
-    if let Some(table) = &table {
+    if let Some(table) = table {
         let version = u16::from_le_bytes([table[2], table[3]]);
         if table.len() > usize::from(query.size) || version > query.version {
             return NtStatus::INVALID_BUFFER_SIZE;

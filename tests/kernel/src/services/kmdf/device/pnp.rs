@@ -6,8 +6,8 @@ use super::{
         interrupt::delivery as interrupts,
         io::power,
         object::{self, tell},
-        registry::store::{Registry, RegistryValue, hardware_path, software_path},
         resource::{Resource, Resources, lists},
+        state::registry::{Registry, RegistryValue, hardware_path, software_path},
         state::{
             device::{Below, DeviceData, DeviceInit, Identity, Presence},
             file::{is_in_use, is_open},

@@ -8,7 +8,7 @@ use super::super::{
     driver::{DriverData, handle_of, object_of},
     state::{
         device::{Below, DeviceData},
-        device_object::{Object, fill, update},
+        device_object::{Object, Objects, bus_object, fill, own, update},
         framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
         played,
     },
@@ -82,14 +82,6 @@ struct Owners(HashMap<u64, Owner>);
 /// The driver of the physical devices that no driver of a test has made.
 #[derive(Default)]
 struct BusDriver(Option<(Block, Block)>);
-
-/// The `DEVICE_OBJECT`s of a device.
-#[derive(Default)]
-struct Objects {
-    own: Option<Object>,
-    /// The physical device, unless a driver or a test owns it.
-    bus: Option<Object>,
-}
 
 /// Returns the `DRIVER_OBJECT` of the root bus.
 fn bus_driver(context: &Context) -> u64 {
@@ -183,7 +175,7 @@ pub fn attach(context: &Context, device: u64) {
     }
     if let Ok(mut its_driver) = memory::read::<DriverObject>(driver) {
         update(address, |object| {
-            object.next_device = its_driver.device_object
+            object.next_device = its_driver.device_object;
         });
         its_driver.device_object = address;
         fill(driver, its_driver.as_bytes());
@@ -249,28 +241,6 @@ pub fn owner(context: &Context, address: u64) -> Option<Owner> {
         .0
         .get(&address)
         .copied()
-}
-
-/// Returns the address of a device's own `DEVICE_OBJECT`.
-pub fn own(context: &Context, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        device
-            .part::<Objects>()
-            .own
-            .as_ref()
-            .map_or(0, Object::address)
-    })
-}
-
-/// Returns the address of the physical device that the bus has for a device, or 0.
-fn bus_object(context: &Context, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        device
-            .part::<Objects>()
-            .bus
-            .as_ref()
-            .map_or(0, Object::address)
-    })
 }
 
 /// Returns the next lower `DEVICE_OBJECT` of a device's stack, or 0.

@@ -29,9 +29,7 @@ pub fn record(request: &mut RequestData, result: &Completion) {
 
 /// Returns the handle and the offset of a buffer's memory object.
 fn memory(buffer: &Buffer) -> [u64; 2] {
-    buffer
-        .memory
-        .map_or([0; 2], |(memory, offset)| [memory, offset])
+    buffer.memory.map_or([0; 2], <[u64; 2]>::from)
 }
 
 fn parameters(format: Option<&Format>, result: &Completion) -> CompletionParameters {

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::super::{
-    device::wdm::own,
-    state::{
-        device::device_of,
-        framework::Context,
-        request::{RequestData, RequestKind},
-    },
+use super::super::state::{
+    device::device_of,
+    device_object::own,
+    framework::Context,
+    request::{RequestData, RequestKind},
 };
 use crate::ground::{
     arena::Block,
@@ -85,12 +83,10 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         irp.tail[8] = place;
         if !data.is_created {
             let (input, output) = (data.input().0, data.output().0);
-            if data.is_neither {
-                irp.user_buffer = output;
-            } else {
+            if !data.is_neither {
                 irp.associated_irp = data.buffer.address();
-                irp.user_buffer = output;
             }
+            irp.user_buffer = output;
             let mut location = location_of(data, input);
             location.device_object = device;
             fill(place, location.as_bytes());
@@ -120,9 +116,10 @@ fn location_of(data: &RequestData, input: u64) -> StackLocation {
             (14, [lengths[0], lengths[1], u64::from(code), type_3])
         }
         RequestKind::InternalDeviceControl { code } => {
-            let all = data.others.map_or(
-                [lengths[0], lengths[1], u64::from(code), 0],
-                |[first, second, fourth]| [first, second, u64::from(code), fourth],
+            let code = u64::from(code);
+            let all = data.others.map_or_else(
+                || [lengths[0], lengths[1], code, 0],
+                |[first, second, fourth]| [first, second, code, fourth],
             );
             (15, all)
         }

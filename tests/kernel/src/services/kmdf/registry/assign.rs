@@ -7,11 +7,11 @@ use super::{
         object::status_of,
         state::{
             framework::{Context, Entries},
+            registry::{Registry, RegistryValue},
             text::TextData,
         },
     },
     keys::{access, path_of},
-    store::{Registry, RegistryValue},
 };
 use crate::{
     execution::routine::{Routine, low_half},

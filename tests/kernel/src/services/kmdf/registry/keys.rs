@@ -1,16 +1,14 @@
 //! Registry keys: those of drivers and devices, and those that a driver opens by name.
 
-use super::{
-    super::{
-        device::init::with_init,
-        driver::{DriverData, driver_of},
-        object::{create, delete, give, read_attributes},
-        state::{
-            device::DeviceData,
-            framework::{Context, Data, Entries},
-        },
+use super::super::{
+    device::init::with_init,
+    driver::{DriverData, driver_of},
+    object::{create, delete, give, read_attributes},
+    state::{
+        device::DeviceData,
+        framework::{Context, Data, Entries},
+        registry::{Registry, hardware_path, parameters_path, software_path},
     },
-    store::{Registry, hardware_path, parameters_path, software_path},
 };
 use crate::{
     execution::routine::{Routine, low_half},

@@ -3,4 +3,3 @@
 pub mod assign;
 pub mod keys;
 pub mod query;
-pub mod store;

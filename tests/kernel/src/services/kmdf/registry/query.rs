@@ -8,11 +8,11 @@ use super::{
         object::{create, give, read_attributes},
         state::{
             framework::{Context, Entries},
+            registry::{Registry, RegistryValue},
             text::{TextData, text_bytes},
         },
     },
     keys::{access, path_of},
-    store::{Registry, RegistryValue},
 };
 use crate::{
     execution::routine::Routine,

@@ -2,6 +2,7 @@
 
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::{device::DeviceData, framework::Context};
 use crate::ground::{
     arena::Block,
     framework_abi::{DeviceObject, DeviceObjectExtension},
@@ -63,4 +64,34 @@ pub fn update(address: u64, change: impl FnOnce(&mut DeviceObject)) {
         change(&mut object);
         fill(address, object.as_bytes());
     }
+}
+
+/// The `DEVICE_OBJECT`s of a device.
+#[derive(Default)]
+pub struct Objects {
+    pub own: Option<Object>,
+    /// The physical device, unless a driver or a test owns it.
+    pub bus: Option<Object>,
+}
+
+/// Returns the address of a device's own `DEVICE_OBJECT`.
+pub fn own(context: &Context, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        device
+            .part::<Objects>()
+            .own
+            .as_ref()
+            .map_or(0, Object::address)
+    })
+}
+
+/// Returns the address of the physical device that the bus has for a device, or 0.
+pub fn bus_object(context: &Context, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        device
+            .part::<Objects>()
+            .bus
+            .as_ref()
+            .map_or(0, Object::address)
+    })
 }

@@ -119,7 +119,7 @@ impl Context {
     }
 
     /// Warns that the driver misuses a routine, which ignores or refuses the call. On Windows, the
-    /// framework's verifier breaks into the debugger. `what` completes "WdfX was called from Y".
+    /// framework's verifier breaks into the debugger. `what` completes "`WdfX` was called from Y".
     pub fn warn_of_misuse(&self, what: impl FnOnce() -> String) {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
     }

@@ -1,6 +1,6 @@
 //! The part of a request that a driver sends to an I/O target.
 
-use super::request::{Completion, RequestKind};
+use super::operation::{Completion, RequestKind};
 use crate::ground::{framework_abi::CompletionParameters, status::NtStatus};
 
 /// A range of memory that a request is formatted with.
@@ -56,6 +56,10 @@ pub enum Phase {
 }
 
 /// The part of a request that a driver sends to an I/O target.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the flags are independent facts"
+)]
 #[derive(Default)]
 pub struct Outgoing {
     /// The format of the request, once the driver has formatted it.

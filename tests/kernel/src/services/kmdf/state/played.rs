@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{
     device_object::Object,
     framework::{Context, Framework},
-    request::{Completion, IoRequest, RequestKind},
+    operation::{Completion, IoRequest, RequestKind},
 };
 use crate::ground::status::NtStatus;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::state::text::text_bytes;
+use super::text::text_bytes;
 
 /// A value in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ impl From<Vec<u8>> for RegistryValue {
 
 impl RegistryValue {
     /// The type: `REG_SZ` or another `REG_*` constant.
+    #[must_use]
     pub const fn kind(&self) -> u32 {
         match self {
             Self::Text(_) => 1,
@@ -59,6 +60,7 @@ impl RegistryValue {
     }
 
     /// The value's bytes, as the registry stores them.
+    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Dword(value) => value.to_le_bytes().to_vec(),
@@ -75,30 +77,28 @@ impl RegistryValue {
 
     /// Returns the value of a `REG_*` type with these bytes. Bytes that do not fit the type are kept as
     /// they are.
+    #[must_use]
     pub fn from_bytes(kind: u32, bytes: Vec<u8>) -> Self {
-        let other = |bytes| Self::Other(kind, bytes);
-        match kind {
-            1 => match text_of(&bytes) {
-                Some(text) => Self::Text(text),
-                None => other(bytes),
-            },
-            3 => Self::Binary(bytes),
-            4 => match <[u8; 4]>::try_from(bytes.as_slice()) {
-                Ok(value) => Self::Dword(u32::from_le_bytes(value)),
-                Err(_) => other(bytes),
-            },
-            11 => match <[u8; 8]>::try_from(bytes.as_slice()) {
-                Ok(value) => Self::Qword(u64::from_le_bytes(value)),
-                Err(_) => other(bytes),
-            },
-            _ => other(bytes),
-        }
+        let known = match kind {
+            1 => text_of(&bytes).map(Self::Text),
+            3 => return Self::Binary(bytes),
+            4 => {
+                let value = bytes.as_slice().try_into().ok();
+                value.map(|value| Self::Dword(u32::from_le_bytes(value)))
+            }
+            11 => {
+                let value = bytes.as_slice().try_into().ok();
+                value.map(|value| Self::Qword(u64::from_le_bytes(value)))
+            }
+            _ => None,
+        };
+        known.unwrap_or(Self::Other(kind, bytes))
     }
 }
 
 /// Returns the text of a `REG_SZ` value, which ends with a NUL, if its bytes are UTF-16 with one NUL.
 fn text_of(bytes: &[u8]) -> Option<String> {
-    if bytes.len() % 2 != 0 {
+    if !bytes.len().is_multiple_of(2) {
         return None;
     }
     let units: Vec<u16> = bytes

@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 
 use super::{
-    super::{
-        buffer::MemoryData,
-        device::init::with_init,
-        object::{create, give},
-        state::{
-            device::{DeviceData, device_of},
-            framework::{BadHandle, Context, Entries},
-            request::{RequestData, RequestKind},
-        },
+    buffer::MemoryData,
+    device::init::with_init,
+    io::{
+        irp::{irp_of, mdl_of, request_of},
+        pass::{self, Preprocess},
     },
-    irp::{irp_of, mdl_of, request_of},
-    pass::{self, Preprocess},
+    object::{create, give},
+    state::{
+        device::{DeviceData, device_of},
+        framework::{BadHandle, Context, Entries},
+        request::{RequestData, RequestKind},
+    },
 };
 use crate::{
     execution::routine::{Routine, low_half},
