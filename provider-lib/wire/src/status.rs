@@ -38,6 +38,8 @@ named! {
     PENDING = 0x0000_0103;
     /// There are more entries than fit. A success.
     MORE_ENTRIES = 0x0000_0105;
+    /// An object with this name exists and was kept. A success.
+    OBJECT_NAME_EXISTS = 0x4000_0000;
     /// The data does not fit in the buffer; for an event write, in a session's buffer. A warning,
     /// so `NT_SUCCESS` is false.
     BUFFER_OVERFLOW = 0x8000_0005;
@@ -45,10 +47,14 @@ named! {
     NO_MORE_ENTRIES = 0x8000_001A;
     /// The operation failed, and nothing says why.
     UNSUCCESSFUL = 0xC000_0001;
+    /// The call is not implemented.
+    NOT_IMPLEMENTED = 0xC000_0002;
     /// The class of information is not valid.
     INVALID_INFO_CLASS = 0xC000_0003;
     /// A size field does not hold the size of its structure.
     INFO_LENGTH_MISMATCH = 0xC000_0004;
+    /// The memory cannot be accessed.
+    ACCESS_VIOLATION = 0xC000_0005;
     /// The handle is not valid.
     INVALID_HANDLE = 0xC000_0008;
     /// An argument is not valid.
@@ -71,24 +77,44 @@ named! {
     OBJECT_NAME_NOT_FOUND = 0xC000_0034;
     /// An object with this name already exists.
     OBJECT_NAME_COLLISION = 0xC000_0035;
+    /// The path is not valid.
+    OBJECT_PATH_SYNTAX_BAD = 0xC000_003B;
     /// A security descriptor is not valid, or has nothing to protect.
     INVALID_SECURITY_DESCR = 0xC000_0079;
+    /// The value is empty.
+    RESOURCE_DATA_NOT_FOUND = 0xC000_0089;
     /// A size overflows its type; from a write: the event is larger than 64 KB.
     INTEGER_OVERFLOW = 0xC000_0095;
     /// Pool or another resource is exhausted.
     INSUFFICIENT_RESOURCES = 0xC000_009A;
     /// The device is not ready for requests.
     DEVICE_NOT_READY = 0xC000_00A3;
+    /// The time that the sender allowed for the request is over.
+    IO_TIMEOUT = 0xC000_00B5;
     /// The request is not supported.
     NOT_SUPPORTED = 0xC000_00BB;
+    /// The target does not accept the request as it is.
+    REQUEST_NOT_ACCEPTED = 0xC000_00D0;
+    /// The sender's buffer is not valid.
+    INVALID_USER_BUFFER = 0xC000_00E8;
     /// The request was cancelled.
     CANCELLED = 0xC000_0120;
+    /// The key or file cannot be deleted.
+    CANNOT_DELETE = 0xC000_0121;
+    /// The registry key was deleted.
+    KEY_DELETED = 0xC000_017C;
     /// The device or queue is in the wrong state for the call.
     INVALID_DEVICE_STATE = 0xC000_0184;
     /// A session's file, or its store for a real-time consumer, has its maximum size.
     LOG_FILE_FULL = 0xC000_0188;
+    /// The buffer has the wrong size.
+    INVALID_BUFFER_SIZE = 0xC000_0206;
+    /// The WMI data block is not registered.
+    WMI_GUID_DISCONNECTED = 0xC000_0207;
     /// The object was not found.
     NOT_FOUND = 0xC000_0225;
+    /// The device is in the wrong power state.
+    POWER_STATE_INVALID = 0xC000_02D3;
     /// The queue is stopped, or its device is not in its working state.
     WDF_PAUSED = 0xC020_0203;
     /// The queue accepts no requests.

@@ -38,7 +38,7 @@
 //!
 //! The crate is a test double for what a driver, a controller or a consumer can observe, not an
 //! operating system. Time passes only by [`Kernel::advance`], by waits, and by reading the clock.
-//! There are no interrupts, no DMA, no other drivers and no file systems. A driver may import
+//! There are no DMA, no USB and no file systems, and an interrupt comes when the test raises it. A driver may import
 //! routines that the crate does not provide, but the first call to one causes a bugcheck that names
 //! it.
 
@@ -92,11 +92,13 @@ pub use crate::{
         config::KernelConfig,
         conformance,
         device::Device,
+        device_config::DeviceConfig,
         driver::Driver,
         error::KernelError,
         file::File,
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
+        played_device::PlayedDevice,
         program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
         request::Request,
@@ -119,6 +121,13 @@ pub use crate::{
             unspecified::{GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour},
         },
         faults::Fault,
-        kmdf::{registry::RegistryValue, state::request::Completion},
+        kmdf::{
+            resource::Resource,
+            state::registry::RegistryValue,
+            state::{
+                played::{Answer, PlayedRequest},
+                request::{Completion, RequestKind},
+            },
+        },
     },
 };

@@ -48,18 +48,6 @@ fn a_usb_driver_is_loaded_and_bugchecks_where_it_creates_its_target() {
 }
 
 #[test]
-fn a_filter_driver_is_loaded_and_bugchecks_where_it_calls_wdffdoinitsetfilter() {
-    let kernel = Kernel::new();
-    let driver = kernel.load(&common::hardware("filter")).unwrap();
-    assert_eq!(driver.unprovided_imports(), [""; 0]);
-    assert_names(
-        &message_of_adding(&driver),
-        "Wdf01000.sys!WdfFdoInitSetFilter",
-        "etw_filter_driver::add_device",
-    );
-}
-
-#[test]
 fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::hardware("interrupt")).unwrap();

@@ -2,129 +2,14 @@
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
+mod bench;
 #[path = "../../drivers/kmdf/src/commands.rs"]
 #[allow(dead_code, reason = "not every test sends every command")]
 mod commands;
 mod common;
 
-use std::cell::Cell;
-
-use etw_testkernel::{
-    BugCheck, Device, Driver, File, Identity, Kernel, KernelError, NtStatus, RegistryValue, Request,
-};
-
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
-
-/// A kernel with the driver, its device, and an open file.
-struct Bench {
-    kernel: Kernel,
-    driver: Driver,
-    device: Device,
-    file: File,
-    /// The number of lines that [`Self::news`] has returned.
-    seen: Cell<usize>,
-}
-
-/// Returns the lines that drivers printed.
-fn lines(kernel: &Kernel) -> Vec<String> {
-    let output = kernel.debug_output().concat();
-    output.lines().map(str::to_owned).collect()
-}
-
-impl Bench {
-    fn new() -> Self {
-        let kernel = Kernel::new();
-        let driver = kernel.load(&common::kmdf()).unwrap();
-        let device = driver.add_device().unwrap();
-        let file = device.open(CLIENT).unwrap();
-        let bench = Self {
-            kernel,
-            driver,
-            device,
-            file,
-            seen: Cell::new(0),
-        };
-        bench.skip();
-        bench
-    }
-
-    /// Closes the file, removes the device and unloads the driver.
-    fn leave(self) {
-        self.file.close().unwrap();
-        self.device.remove().unwrap();
-        self.driver.unload().unwrap();
-    }
-
-    /// Returns the lines that the driver printed since the last call.
-    fn news(&self) -> Vec<String> {
-        let lines = lines(&self.kernel);
-        let seen = self.seen.replace(lines.len());
-        lines[seen..].to_vec()
-    }
-
-    fn skip(&self) {
-        self.news();
-    }
-
-    fn assert_news(&self, expected: &[&str]) {
-        assert_eq!(self.news(), expected);
-    }
-
-    fn send(&self, command: u32) -> Request {
-        self.file.start_device_control(command, &[], 64).unwrap()
-    }
-
-    /// Returns the numbers that a command returns.
-    fn ask(&self, command: u32) -> Vec<u32> {
-        numbers(&self.file, command)
-    }
-
-    fn command(&self, command: u32) {
-        assert_eq!(self.ask(command), [0; 0]);
-    }
-
-    fn assert_status(&self, command: u32, status: NtStatus) {
-        assert_eq!(self.ask(command), [status.0.cast_unsigned()]);
-    }
-
-    /// Sends a command, which must bugcheck, and returns the bugcheck.
-    fn stops(&self, command: u32) -> BugCheck {
-        match self.file.start_device_control(command, &[], 64) {
-            Err(KernelError::BugCheck(bugcheck)) => bugcheck,
-            Err(error) => panic!("{error}"),
-            Ok(_) => panic!("the kernel did not bugcheck"),
-        }
-    }
-}
-
-fn numbers(file: &File, command: u32) -> Vec<u32> {
-    let completion = file.device_control(command, &[], 64).unwrap();
-    assert_eq!(completion.status, NtStatus::SUCCESS);
-    let numbers = completion.output.chunks_exact(4);
-    numbers
-        .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
-        .collect()
-}
-
-fn status_of(request: Request) -> NtStatus {
-    request.finish().unwrap().status
-}
-
-fn is_pending(request: &Request) -> bool {
-    request.try_finish().unwrap().is_none()
-}
-
-fn assert_says(bugcheck: &BugCheck, parts: &[&str]) {
-    for part in parts {
-        assert!(
-            bugcheck.message.contains(part),
-            "{part:?} is not in: {bugcheck}"
-        );
-    }
-}
+use bench::{Bench, CLIENT, assert_says, is_pending, lines, numbers, status_of};
+use etw_testkernel::{Kernel, KernelError, NtStatus, RegistryValue};
 
 #[test]
 fn a_manual_queue_holds_requests_until_they_are_retrieved() {

@@ -1,7 +1,6 @@
 //! A filter driver: it forwards every request to the next driver, and prints how each was completed.
 //!
-//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names what it
-//! does not provide.
+//! Tests check that the driver compiles without the WDK, and what it does above other devices.
 
 #![no_std]
 #![allow(

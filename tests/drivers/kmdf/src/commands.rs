@@ -69,3 +69,43 @@ pub const STOP_AND_WAIT: u32 = control(29);
 pub const FORWARD: u32 = control(30);
 /// Deletes the request object, which a driver must not do.
 pub const DELETE: u32 = control(31);
+/// Prints what the device's `DEVICE_OBJECT`s show.
+pub const WDM: u32 = control(32);
+/// Prints the statuses of settings for plug and play and power.
+pub const SETTINGS: u32 = control(33);
+/// Fills a collection and takes it apart.
+pub const COLLECTION: u32 = control(34);
+/// Uses the device's keys in the registry.
+pub const KEYS: u32 = control(35);
+/// Prints properties of the device.
+pub const PROPERTIES: u32 = control(36);
+/// Prints what the framework says of its version.
+pub const VERSION: u32 = control(37);
+/// Creates memory objects from a lookaside list.
+pub const LOOKASIDE: u32 = control(38);
+/// Opens the device `\Device\Played` as a target, and sends it requests synchronously.
+pub const TARGET: u32 = control(39);
+/// Sends a request to the target, whose completion completes the command.
+pub const SEND: u32 = control(40);
+/// Cancels the request that was sent.
+pub const CANCEL_SENT: u32 = control(41);
+/// Sends a request with a timeout of 5 ms, synchronously.
+pub const SEND_WITH_TIMEOUT: u32 = control(42);
+/// Stops, starts, purges and closes the target, and sends requests in each state.
+pub const STATES: u32 = control(43);
+/// Completes a request that it has sent, which a driver must not do.
+pub const COMPLETE_SENT: u32 = control(44);
+/// Prints what the request's IRP and MDLs show.
+pub const LOWER: u32 = control(45);
+/// Creates WMI instances.
+pub const WMI: u32 = control(46);
+/// Reports two children of the device, one by the child list and one statically.
+pub const ADD_CHILDREN: u32 = control(47);
+/// Prints the children that the child list and the static list have.
+pub const CHILDREN: u32 = control(48);
+/// Reports that the children are missing.
+pub const REMOVE_CHILDREN: u32 = control(49);
+/// Uses the lock of the interrupt.
+pub const LOCK: u32 = control(50);
+/// Asks the stack for the function table that the bus driver offers.
+pub const QUERY: u32 = control(51);

@@ -9,8 +9,9 @@ use wdk_sys::{
 };
 
 use crate::{
+    children,
     framework::{attributes, complete, counted, utf16, wdf},
-    queues,
+    interrupts, queues,
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
@@ -39,7 +40,6 @@ macro_rules! printing {
 }
 
 printing! {
-    prepare_hardware(WDFCMRESLIST, WDFCMRESLIST) -> NTSTATUS;
     release_hardware(WDFCMRESLIST) -> NTSTATUS;
     io_init() -> NTSTATUS;
     io_suspend() -> NTSTATUS;
@@ -55,6 +55,16 @@ printing! {
     device_destroy(WDFOBJECT);
     file_cleanup(WDFFILEOBJECT);
     file_close(WDFFILEOBJECT);
+}
+
+extern "C" fn prepare_hardware(
+    _device: WDFDEVICE,
+    _raw: WDFCMRESLIST,
+    translated: WDFCMRESLIST,
+) -> NTSTATUS {
+    wdk::println!("prepare_hardware");
+    interrupts::print_resources(translated);
+    STATUS_SUCCESS
 }
 
 extern "C" fn d0_entry(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
@@ -125,6 +135,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         &raw mut callbacks
     );
     configure_files(init);
+    children::configure(init);
     let mut attributes = attributes();
     attributes.EvtCleanupCallback = Some(device_cleanup);
     attributes.EvtDestroyCallback = Some(device_destroy);
@@ -149,6 +160,10 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         &raw const INTERFACE,
         ptr::null()
     );
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let status = interrupts::create(device);
     if !NT_SUCCESS(status) {
         return status;
     }

@@ -12,13 +12,18 @@
 
 extern crate wdk_panic;
 
+mod children;
 pub mod commands;
 mod control;
+mod describe;
 mod device;
 mod framework;
+mod interrupts;
+mod lower;
 mod objects;
 mod parameters;
 mod queues;
+mod targets;
 
 use core::{ptr, slice};
 

@@ -13,8 +13,9 @@ use wdk_sys::{
 };
 
 use crate::{
-    commands,
+    children, commands, describe,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
+    interrupts, lower, targets,
 };
 
 /// The request that the work item completes, or null.
@@ -70,6 +71,11 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             wdk::println!("set failed");
             complete(request, STATUS_SUCCESS);
         }
+        _ if children::device_control(device, request, code) => {}
+        _ if describe::device_control(device, request, code) => {}
+        _ if interrupts::device_control(request, code) => {}
+        _ if lower::device_control(device, request, code) => {}
+        _ if targets::device_control(device, request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }

@@ -3,8 +3,8 @@
 use core::{ptr, slice};
 
 use wdk_sys::{
-    KEY_READ, NTSTATUS, PVOID, ULONG, UNICODE_STRING, USHORT, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
-    WDFKEY, WDFSTRING,
+    KEY_READ, KEY_SET_VALUE, NTSTATUS, PVOID, ULONG, UNICODE_STRING, USHORT,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFKEY, WDFSTRING,
 };
 
 use crate::framework::{counted, utf16, wdf};
@@ -34,7 +34,7 @@ pub fn print(driver: WDFDRIVER) -> NTSTATUS {
     let status = wdf!(
         WdfDriverOpenParametersRegistryKey,
         driver,
-        KEY_READ,
+        KEY_READ | KEY_SET_VALUE,
         WDF_NO_OBJECT_ATTRIBUTES,
         &raw mut key
     );

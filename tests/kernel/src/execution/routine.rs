@@ -26,6 +26,8 @@ pub enum Routine<C> {
     Eight(fn(&C, [u64; 8]) -> u64),
     /// Nine parameters.
     Nine(fn(&C, [u64; 9]) -> u64),
+    /// Ten parameters.
+    Ten(fn(&C, [u64; 10]) -> u64),
     /// Eleven parameters.
     Eleven(fn(&C, [u64; 11]) -> u64),
 }
@@ -55,6 +57,7 @@ impl<C> Routine<C> {
             Self::Seven(_) => 7,
             Self::Eight(_) => 8,
             Self::Nine(_) => 9,
+            Self::Ten(_) => 10,
             Self::Eleven(_) => 11,
         }
     }
@@ -71,7 +74,8 @@ impl<C> Routine<C> {
             seventh,
             eighth,
             ninth,
-            ..,
+            tenth,
+            _,
         ] = arguments;
         match self {
             Self::Zero(routine) => routine(context),
@@ -93,6 +97,12 @@ impl<C> Routine<C> {
                 context,
                 [
                     first, second, third, fourth, fifth, sixth, seventh, eighth, ninth,
+                ],
+            ),
+            Self::Ten(routine) => routine(
+                context,
+                [
+                    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth,
                 ],
             ),
             Self::Eleven(routine) => routine(context, arguments),
@@ -128,6 +138,8 @@ mod tests {
         assert_eq!((eight.arity(), eight.call(&0, arguments)), (8, 12_345_678));
         let nine: Routine<u64> = Routine::Nine(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         assert_eq!((nine.arity(), nine.call(&0, arguments)), (9, 123_456_789));
+        let ten: Routine<u64> = Routine::Ten(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        assert_eq!((ten.arity(), ten.call(&0, arguments)), (10, 1_234_567_890));
         let eleven: Routine<u64> =
             Routine::Eleven(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         let eleven = (eleven.arity(), eleven.call(&0, arguments));

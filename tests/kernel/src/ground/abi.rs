@@ -19,7 +19,7 @@ macro_rules! abi {
 
         /// C name, size and named fields of every structure declared here.
         #[cfg(test)]
-        pub const LAYOUTS: &[Layout] = &[$(Layout {
+        pub const LAYOUTS: &[$crate::ground::abi::Layout] = &[$($crate::ground::abi::Layout {
             name: $c_name,
             size: size_of::<$name>(),
             fields: &[$($((
@@ -30,6 +30,8 @@ macro_rules! abi {
         },)*];
     };
 }
+
+pub(super) use abi;
 
 /// A structure's layout, for the comparison with the headers' layout.
 #[cfg(test)]
@@ -585,7 +587,7 @@ mod tests {
         let headers = parse(&etw_test_support::read_headers("types.json"));
         let loader = parse(&etw_test_support::read_data("abi/loader.json"));
         let mut sized = 0;
-        for ours in LAYOUTS {
+        for ours in LAYOUTS.iter().chain(super::super::framework_abi::LAYOUTS) {
             let theirs = &headers["struct"][ours.name];
             if theirs.is_null() {
                 let theirs = &loader["types"][ours.name];

@@ -13,6 +13,7 @@ pub mod copy;
 pub mod culprit;
 pub mod fast_fail;
 pub mod flight;
+pub mod framework_abi;
 pub mod image;
 pub mod images;
 pub mod irql;

@@ -196,6 +196,9 @@ rules! {
     RequestNotCompleted BugCheck;
     /// A request was used in a way that its state does not allow.
     RequestMisused BugCheck;
+    /// A framework routine is called in a way that it ignores or refuses, and that the framework's
+    /// verifier reports.
+    FrameworkMisused Warning;
     /// A callback returned at a different IRQL.
     CallbackIrql BugCheck;
     /// A callback's address is not driver code.

@@ -4,9 +4,11 @@ use super::{error::KernelError, file::File, runner::Runner};
 use crate::{
     execution::identity::Identity,
     services::kmdf::{
+        bus::children::children_of,
         device::pnp,
         file::{close_abandoned, create_file, why_unreachable},
-        state::device::sddl,
+        interrupt::delivery::raise,
+        state::device::{instance_path, sddl},
     },
 };
 
@@ -22,6 +24,10 @@ impl Device {
             runner: runner.clone(),
             handle,
         }
+    }
+
+    pub(super) const fn handle(&self) -> u64 {
+        self.handle
     }
 
     /// Opens the device from a process (`CreateFile`).
@@ -46,6 +52,55 @@ impl Device {
             create_file(context, device, &name)
                 .map_err(|status| (why_unreachable(context, device), status))
         })
+    }
+
+    /// Raises an interrupt of the device, by its number in the order in which the driver created its
+    /// interrupts. The service routine runs at DIRQL, and its DPC after it. Returns whether the driver
+    /// claims the interrupt.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver has no such interrupt, if the interrupt is not connected because
+    /// the device has no resource for it or is not in D0, or if the kernel bugchecks.
+    pub fn interrupt(&self, number: usize) -> Result<bool, KernelError> {
+        let device = self.handle;
+        let raised = self.runner.kmdf(Identity::IDLE, move |context| {
+            raise(context, device, number)
+        })?;
+        raised.map_err(|status| KernelError::Status {
+            routine: "the interrupt",
+            status,
+        })
+    }
+
+    /// Returns the children that the device's driver, a bus driver, has reported: physical devices, for
+    /// which no driver is loaded yet. [`DeviceConfig::above`](crate::DeviceConfig::above) puts a
+    /// driver's device above one. They are removed with their bus.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has bugchecked.
+    pub fn children(&self) -> Result<Vec<Self>, KernelError> {
+        let device = self.handle;
+        let children = self.runner.kmdf(Identity::SYSTEM, move |context| {
+            children_of(context, device)
+        })?;
+        let children = children.into_iter();
+        Ok(children
+            .map(|child| Self::new(&self.runner, child))
+            .collect())
+    }
+
+    /// Returns the device instance path, for instance `ROOT\\SAMPLE\\0000`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has bugchecked.
+    pub fn instance_path(&self) -> Result<String, KernelError> {
+        let device = self.handle;
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
+            instance_path(context, device)
+        })?)
     }
 
     /// Takes the device to D3 and back to D0.

@@ -3,7 +3,8 @@
 use std::{panic::Location, path::Path, sync::Arc};
 
 use super::{
-    device::Device, driver_memory::DriverMemory, error::KernelError, file::File, runner::Runner,
+    device::Device, device_config::DeviceConfig, driver_memory::DriverMemory, error::KernelError,
+    file::File, runner::Runner,
 };
 use crate::{
     execution::{call::Call, identity::Identity},
@@ -157,10 +158,21 @@ impl Driver {
     /// Returns an error if the driver fails to add or start the device.
     #[track_caller]
     pub fn add_device(&self) -> Result<Device, KernelError> {
+        self.add_device_with(DeviceConfig::new())
+    }
+
+    /// Offers the driver a device as [`Self::add_device`] does, with what the test chooses for it, and
+    /// starts it.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver fails to add or start the device.
+    #[track_caller]
+    pub fn add_device_with(&self, config: DeviceConfig) -> Result<Device, KernelError> {
         let added_at = Location::caller();
         let memory = Arc::clone(&self.memory);
         let handle = self.runner.kmdf(Identity::SYSTEM, move |context| {
-            pnp::add_device(context, memory.object.address())
+            pnp::add_device(context, memory.object.address(), config.offer)
         })?;
         let handle = handle.map_err(|status| KernelError::Status {
             routine: "adding the device",

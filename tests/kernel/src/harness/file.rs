@@ -11,7 +11,7 @@ use crate::{
     services::{
         kmdf::{
             file::close_file,
-            io::send::submit,
+            io::pass::submit,
             state::{
                 device::Unreachable,
                 file::FileData,
@@ -81,11 +81,7 @@ impl File {
     ///
     /// Returns an error if the kernel bugchecks.
     pub fn start_read(&self, length: usize) -> Result<Request, KernelError> {
-        self.submit(IoRequest {
-            kind: RequestKind::Read,
-            input: Vec::new(),
-            output_length: length,
-        })
+        self.submit(IoRequest::new(RequestKind::Read, Vec::new(), length))
     }
 
     /// Starts a write (`WriteFile`).
@@ -94,11 +90,7 @@ impl File {
     ///
     /// Returns an error if the kernel bugchecks.
     pub fn start_write(&self, bytes: &[u8]) -> Result<Request, KernelError> {
-        self.submit(IoRequest {
-            kind: RequestKind::Write,
-            input: bytes.to_vec(),
-            output_length: 0,
-        })
+        self.submit(IoRequest::new(RequestKind::Write, bytes.to_vec(), 0))
     }
 
     /// Starts a device control (`DeviceIoControl`).
@@ -112,11 +104,11 @@ impl File {
         input: &[u8],
         output_length: usize,
     ) -> Result<Request, KernelError> {
-        self.submit(IoRequest {
-            kind: RequestKind::DeviceControl { code },
-            input: input.to_vec(),
+        self.submit(IoRequest::new(
+            RequestKind::DeviceControl { code },
+            input.to_vec(),
             output_length,
-        })
+        ))
     }
 
     /// Reads `length` bytes and waits for the completion.

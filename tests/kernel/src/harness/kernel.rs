@@ -8,7 +8,10 @@ use std::{
 
 use etl_file::Guid;
 
-use super::{config::KernelConfig, driver::Driver, error::KernelError, file::File, runner::Runner};
+use super::{
+    config::KernelConfig, driver::Driver, error::KernelError, file::File,
+    played_device::PlayedDevice, runner::Runner,
+};
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
     ground::{
@@ -22,8 +25,11 @@ use crate::{
         faults::Fault,
         kmdf::{
             file::{create_file, why_unreachable},
-            registry::{Parameters, RegistryValue},
-            state::device::{Unreachable, find_device},
+            state::registry::{Registry, RegistryValue, parameters_path},
+            state::{
+                device::{Unreachable, find_device},
+                played::{Answer, PlayedRequest},
+            },
         },
         ntoskrnl::{files, io},
         system::{Checks, System},
@@ -152,6 +158,19 @@ impl Kernel {
     #[track_caller]
     pub fn load_as(&self, path: &Path, service: &str) -> Result<Driver, KernelError> {
         Driver::load(&self.runner, path, service)
+    }
+
+    /// Creates a device that the test plays: `answer` is called for each request that a driver sends
+    /// it. A device with a name, for instance `\\Device\\Lower`, can be opened as an I/O target;
+    /// [`DeviceConfig`](crate::DeviceConfig) puts a driver's device above one.
+    ///
+    /// `answer` must not use the kernel: it runs while a driver waits for the answer.
+    pub fn play_device(
+        &self,
+        name: Option<&str>,
+        answer: impl FnMut(&PlayedRequest) -> Answer + Send + 'static,
+    ) -> PlayedDevice {
+        PlayedDevice::new(&self.runner, name, answer)
     }
 
     /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for
@@ -314,8 +333,8 @@ impl Kernel {
             .system()
             .kmdf
             .framework()
-            .part::<Parameters>()
-            .set(service, name, value.into());
+            .part::<Registry>()
+            .set(&parameters_path(service), name, value.into());
     }
 
     /// Returns the current value in a service's parameters key.
@@ -325,7 +344,7 @@ impl Kernel {
             .system()
             .kmdf
             .framework()
-            .part::<Parameters>()
-            .get(service, name)
+            .part::<Registry>()
+            .get(&parameters_path(service), name)
     }
 }

@@ -19,7 +19,27 @@ const LIST: &str = "docs/reference/coverage.md";
 
 /// Routines whose arguments are checked, and that have no effect a driver without hardware can
 /// observe: settings of what does not exist here.
-const WITHOUT_EFFECT: &[&str] = &[];
+const WITHOUT_EFFECT: &[&str] = &[
+    "WdfControlDeviceInitSetShutdownNotification",
+    "WdfDeviceAssignMofResourceName",
+    "WdfDeviceAssignS0IdleSettings",
+    "WdfDeviceAssignSxWakeSettings",
+    "WdfDeviceInitSetDeviceClass",
+    "WdfDeviceInitSetPowerInrush",
+    "WdfDeviceInitSetPowerNotPageable",
+    "WdfDeviceInitSetPowerPageable",
+    "WdfDeviceInitSetPowerPolicyEventCallbacks",
+    "WdfDeviceSetPnpCapabilities",
+    "WdfDeviceSetPowerCapabilities",
+    "WdfDeviceWdmAssignPowerFrameworkSettings",
+    "WdfFdoInitSetEventCallbacks",
+    "WdfInterruptSetExtendedPolicy",
+    "WdfInterruptSetPolicy",
+    "WdfPdoInitRemovePowerDependencyOnParent",
+    "WdfRequestAllocateTimer",
+    "WdfVerifierDbgBreakPoint",
+    "WdfWmiInstanceFireEvent",
+];
 
 /// What the stand-in kernel does if a driver calls a routine.
 #[derive(Clone, Copy, PartialEq, Eq)]

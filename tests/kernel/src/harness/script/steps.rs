@@ -14,7 +14,7 @@ use super::{
 use crate::{
     execution::identity::Identity,
     ground::status::NtStatus,
-    services::{faults::Fault, kmdf::registry::RegistryValue},
+    services::{faults::Fault, kmdf::state::registry::RegistryValue},
 };
 
 /// The most steps of a script after its repetitions.

@@ -3,7 +3,7 @@
 use super::{
     driver::driver_of,
     io::request_routines::buffer_of,
-    object::{create, read_attributes},
+    object::{create, give, read_attributes},
     state::{
         framework::{Context, Data, Entries},
         request::RequestData,
@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{arena::Block, memory, status::NtStatus},
+    ground::{
+        abi::ObjectAttributes, arena::Block, irql::Irql, memory, rule::Rule, status::NtStatus,
+    },
 };
 
 /// A memory object.
@@ -32,8 +34,13 @@ impl MemoryData {
         }
     }
 
+    /// Returns the address and the size in bytes.
+    pub const fn range(&self) -> (u64, u64) {
+        (self.address, self.size)
+    }
+
     /// Returns the address of `length` bytes at `offset`, if the memory has that many.
-    fn part(&self, offset: u64, length: u64) -> Option<u64> {
+    pub fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
         (end <= self.size).then(|| self.address + offset)
     }
@@ -48,6 +55,11 @@ pub const ENTRIES: Entries = &[
     (
         "WdfMemoryCreatePreallocated",
         Routine::Five(memory_create_preallocated),
+    ),
+    ("WdfLookasideListCreate", Routine::Seven(lookaside_create)),
+    (
+        "WdfMemoryCreateFromLookaside",
+        Routine::Three(memory_create_from_lookaside),
     ),
     ("WdfMemoryGetBuffer", Routine::Three(memory_get_buffer)),
     ("WdfMemoryAssignBuffer", Routine::Four(memory_assign_buffer)),
@@ -70,18 +82,104 @@ fn make(context: &Context, data: MemoryData, attributes: u64) -> Result<u64, NtS
     create(context, data, attributes.as_ref(), parent)
 }
 
-fn memory_create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, attributes, _pool_type, _tag, size, handle, buffer] = arguments;
-    let Some(length) = usize::try_from(size).ok().filter(|length| *length != 0) else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
+/// The most memory that one object has. A driver that asks for more gets what a kernel without so
+/// much pool returns.
+const MAX_SIZE: u64 = 1 << 30;
+
+/// Allocates memory of a size that is not 0.
+fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
+    if size == 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let length = usize::try_from(size).ok().filter(|_| size <= MAX_SIZE);
+    let length = length.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let block = Block::zeroed(length);
-    let address = block.address();
-    let data = MemoryData {
-        address,
+    Ok(MemoryData {
+        address: block.address(),
         size,
         block: Some(block),
+    })
+}
+
+/// Creates a memory object with these bytes for a driver.
+pub fn make_filled(context: &Context, bytes: &[u8], attributes: u64) -> Result<u64, NtStatus> {
+    let data = allocate(bytes.len() as u64)?;
+    if let Err(error) = memory::write_bytes(data.address, bytes) {
+        context.stop_for_address(error);
+    }
+    make(context, data, attributes)
+}
+
+/// A lookaside list: memory objects of one size.
+pub struct LookasideData {
+    size: u64,
+    /// The attributes of the memory objects.
+    attributes: Option<ObjectAttributes>,
+}
+
+impl Data for LookasideData {
+    const NAME: &'static str = "WDFLOOKASIDE";
+}
+
+fn lookaside_create(context: &Context, arguments: [u64; 7]) -> u64 {
+    /// `PagedPool` and its variants have this bit.
+    const PAGED: u64 = 1;
+    let [
+        _globals,
+        attributes,
+        size,
+        pool,
+        memory_attributes,
+        _tag,
+        lookaside,
+    ] = arguments;
+    let call = context.call();
+    if pool & PAGED != 0 && call.irql > Irql::APC_LEVEL {
+        context.stop(
+            Rule::IrqlTooHigh,
+            format!(
+                "{} was called for paged pool at {} from {}; the highest IRQL for it is {}",
+                call.name,
+                call.irql,
+                context.caller(),
+                Irql::APC_LEVEL
+            ),
+        );
+    }
+    if size == 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let data = LookasideData {
+        size,
+        attributes: read_attributes(context, memory_attributes),
     };
+    let attributes = read_attributes(context, attributes);
+    let parent = driver_of(context);
+    let created = create(context, data, attributes.as_ref(), parent);
+    give(context, created, lookaside)
+}
+
+fn memory_create_from_lookaside(
+    context: &Context,
+    _globals: u64,
+    lookaside: u64,
+    memory: u64,
+) -> u64 {
+    let (size, attributes) =
+        context.with::<LookasideData, _>(lookaside, |list| (list.size, list.attributes));
+    let parent = driver_of(context);
+    let created =
+        allocate(size).and_then(|data| create(context, data, attributes.as_ref(), parent));
+    give(context, created, memory)
+}
+
+fn memory_create(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [_globals, attributes, _pool_type, _tag, size, handle, buffer] = arguments;
+    let data = match allocate(size) {
+        Ok(data) => data,
+        Err(status) => return status.to_register(),
+    };
+    let address = data.address;
     match make(context, data, attributes) {
         Ok(made) => {
             context.write(handle, &made);

@@ -208,6 +208,11 @@ pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
     })
 }
 
+/// Returns the `DRIVER_OBJECT` of a driver.
+pub fn object_of(context: &Context, driver: u64) -> u64 {
+    context.with::<DriverData, _>(driver, |driver| driver.driver_object)
+}
+
 /// Returns the driver object of the driver that made the current call. The driver object is the
 /// parent of objects that are created without a parent.
 pub fn driver_of(context: &Context) -> Option<u64> {

@@ -4,15 +4,16 @@ use super::{
     device::pnp::finish_surprise_removal,
     io::{
         halt::cancel_of_file,
-        send::{make, outcome, send},
+        pass::{enter, is_filter},
+        send::{make, make_file, outcome},
     },
-    object::{self, create},
+    object,
     state::{
-        device::{DeviceData, Unreachable, device_of, queue_for},
+        device::{Below, DeviceData, Presence, Unreachable, device_of, queue_for},
         file::{FileData, abandoned, is_open},
         framework::{Context, Data, Entries, ObjectRoutine},
+        played,
         request::{EndedRequests, IoRequest, RequestData, RequestKind},
-        text::TextData,
     },
     wait,
 };
@@ -42,6 +43,9 @@ impl Data for FileData {
 
 /// Returns the reason that nobody can open a device, if there is one.
 pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
+    if is_stack_reachable(context, top_of_stack(context, device)) {
+        return None;
+    }
     let mut framework = context.framework();
     let device = framework.get::<DeviceData>(device);
     device.map_or(Some(Unreachable::Removed), |device| {
@@ -49,53 +53,76 @@ pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
     })
 }
 
-/// Opens a file on a device: calls `EvtDeviceFileCreate` if the driver has it, or else sends a
-/// create request to the queue for such requests, if there is one. The name is the part of the
-/// path after the device.
+/// Returns the highest device of the stack that a device is in.
+fn top_of_stack(context: &Context, device: u64) -> u64 {
+    let mut framework = context.framework();
+    let devices = framework.all::<DeviceData>();
+    let mut top = device;
+    loop {
+        let above = devices.iter().copied().find(|above| {
+            framework
+                .get::<DeviceData>(*above)
+                .is_ok_and(|above| !above.is_control() && above.init.below == Below::Device(top))
+        });
+        match above {
+            Some(above) => top = above,
+            None => return top,
+        }
+    }
+}
+
+/// Returns whether a device of a stack can be opened. The stack of a filter has a name below the
+/// filter's device.
+fn is_stack_reachable(context: &Context, top: u64) -> bool {
+    let mut framework = context.framework();
+    let mut at = top;
+    loop {
+        let Ok(device) = framework.get::<DeviceData>(at) else {
+            return false;
+        };
+        match device.init.below {
+            _ if device.presence != Presence::Present => return false,
+            _ if device.is_reachable() => return true,
+            Below::Device(lower) => at = lower,
+            Below::Played(_) => return true,
+            Below::Bus => return device.init.is_filter,
+        }
+    }
+}
+
+/// Opens a file on a device, at the top of the device's stack: calls `EvtDeviceFileCreate` if the
+/// driver has it, or else sends a create request to the queue for such requests, if there is one. A
+/// filter without both passes the request down. The name is the part of the path after the device.
 pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
-    let (reachable, busy) = {
+    if !context.framework().exists(device) {
+        return Err(NtStatus::NO_SUCH_DEVICE);
+    }
+    let device = top_of_stack(context, device);
+    let (open, exclusive) = {
         let mut framework = context.framework();
         let open = is_open(&mut framework, device);
         let Ok(data) = framework.get::<DeviceData>(device) else {
             return Err(NtStatus::NO_SUCH_DEVICE);
         };
-        (data.is_reachable(), open && data.is_exclusive())
+        (open, data.is_exclusive())
     };
-    if !reachable {
+    if !is_stack_reachable(context, device) {
         return Err(NtStatus::DEVICE_NOT_READY);
     }
-    if busy {
+    if open && exclusive {
         return Err(NtStatus::ACCESS_DENIED);
     }
+    let file = make_file(context, device, name)?;
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
-    let (callbacks, attributes) = config.unzip();
-    let data = FileData {
-        device,
-        name: TextData::new(name).ok_or(NtStatus::INVALID_PARAMETER)?,
-        name_structure: None,
-        closing: false,
-        abandoned: false,
-    };
-    let file = create(context, data, attributes.flatten().as_ref(), Some(device))?;
-    let callback = callbacks.map_or(0, |config: FileObjectConfig| config.create);
-    if callback == 0 && queue_for(context, device, RequestKind::Create).is_none() {
+    if config.is_none_or(|(config, _)| config.create == 0)
+        && queue_for(context, device, RequestKind::Create).is_none()
+        && !is_filter(context, device)
+    {
         return Ok(file);
     }
-    let request = make(
-        context,
-        device,
-        Some(file),
-        &IoRequest {
-            kind: RequestKind::Create,
-            input: Vec::new(),
-            output_length: 0,
-        },
-    )?;
-    if callback == 0 {
-        send(context, device, request, RequestKind::Create);
-    } else {
-        context.call_driver("EvtDeviceFileCreate", callback, [device, request, file]);
-    }
+    let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
+    let request = make(context, device, Some(file), &request)?;
+    enter(context, device, request);
     let mut completion = None;
     wait::wait_until(context, None, |context| {
         completion = outcome(context, request);
@@ -118,19 +145,50 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
 }
 
 /// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's requests that wait
-/// in queues, and after the last request has ended, calls `EvtFileClose`. Has no effect on a file that
-/// is gone with its device.
+/// in queues, and after the last request has ended, calls `EvtFileClose`. Both go on below if the
+/// driver passes them down. Has no effect on a file that is gone with its device.
 pub fn close_file(context: &Context, file: u64) {
     if context.framework().get::<FileData>(file).is_err() {
         return;
     }
+    clean_up(context, file);
+    context.with::<FileData, _>(file, |file| file.closing = true);
+    finish_close(context, file);
+}
+
+fn clean_up(context: &Context, file: u64) {
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
         context.call_driver("EvtFileCleanup", cleanup, [file]);
     }
+    match passes_to(context, file) {
+        Below::Bus => {}
+        Below::Played(device) => tell_played(context, device, RequestKind::Cleanup),
+        Below::Device(lower) => clean_up(context, lower),
+    }
     cancel_of_file(context, file);
-    context.with::<FileData, _>(file, |file| file.closing = true);
-    finish_close(context, file);
+}
+
+/// Tells a device of the test that a file is closed. Its answer has no effect.
+fn tell_played(context: &Context, device: u64, kind: RequestKind) {
+    let _ = played::give(context, device, 0, IoRequest::new(kind, Vec::new(), 0));
+}
+
+/// Returns the file or the device below that learns of a file's cleanup and close.
+fn passes_to(context: &Context, file: u64) -> Below {
+    const FALSE: u32 = 0;
+    const TRUE: u32 = 1;
+    let (device, below) = context.with::<FileData, _>(file, |file| (file.device, file.below));
+    let passes = match file_config(context, file).map(|config| config.auto_forward) {
+        Some(FALSE) => false,
+        Some(TRUE) => true,
+        _ => is_filter(context, device),
+    };
+    match below {
+        Below::Device(lower) if !context.framework().exists(lower) => Below::Bus,
+        below if passes => below,
+        _ => Below::Bus,
+    }
 }
 
 /// Closes a device's files that nobody else can close any more, as at the end of their process.
@@ -171,8 +229,17 @@ fn finish_close(context: &Context, file: u64) {
         file.device
     });
     let close = file_config(context, file).map_or(0, |config| config.close);
+    let below = passes_to(context, file);
     if close != 0 {
         context.call_driver("EvtFileClose", close, [file]);
+    }
+    match below {
+        Below::Bus => {}
+        Below::Played(device) => tell_played(context, device, RequestKind::Close),
+        Below::Device(lower) => {
+            context.with::<FileData, _>(lower, |lower| lower.closing = true);
+            finish_close(context, lower);
+        }
     }
     object::delete(context, file);
     finish_surprise_removal(context, device);

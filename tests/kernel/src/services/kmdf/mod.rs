@@ -3,19 +3,28 @@
 //! memory, strings and registry keys.
 
 pub mod buffer;
+pub mod bus;
+pub mod collection;
+pub mod creation;
 pub mod device;
 pub mod driver;
+pub mod driver_version;
 pub mod file;
+pub mod interrupt;
 pub mod io;
+pub mod io_target;
 pub mod lock;
 pub mod names;
 pub mod object;
 pub mod object_routines;
 pub mod registry;
+pub mod resource;
 pub mod state;
 pub mod table;
 pub mod text_routines;
 pub mod timer;
 pub mod wait;
+pub mod wdm_request;
+pub mod wmi;
 pub mod work;
 pub mod work_item;

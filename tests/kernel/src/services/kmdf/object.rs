@@ -128,7 +128,7 @@ pub fn delete(context: &Context, root: u64) {
             .get_mut(handle)
             .is_some_and(|object| {
                 object.deleted = true;
-                object.references > 0
+                object.references + object.held > 0
             });
         if !is_held {
             destroy(context, *handle);
@@ -164,6 +164,46 @@ pub fn destroy(context: &Context, handle: u64) {
         context.call_driver("EvtDestroyCallback", callback, [handle]);
     }
     context.framework().forget(handle);
+}
+
+/// Keeps an object from being destroyed until [`release`] is called.
+pub fn hold(context: &Context, handle: u64) {
+    context.with_object(handle, |object| object.held += 1);
+}
+
+/// Ends what [`hold`] began. Destroys an object that was deleted meanwhile. Has no effect on an
+/// object that is gone.
+pub fn release(context: &Context, handle: u64) {
+    let is_over = context
+        .framework()
+        .objects
+        .get_mut(&handle)
+        .is_some_and(|object| {
+            object.held = object.held.saturating_sub(1);
+            object.deleted && object.references + object.held == 0
+        });
+    if is_over {
+        destroy(context, handle);
+    }
+}
+
+/// Writes a new object's handle for the driver and returns the status. A null pointer is allowed
+/// where the handle is optional; others are not null by the headers' annotations.
+pub fn give(context: &Context, created: Result<u64, NtStatus>, to: u64) -> u64 {
+    match created {
+        Ok(handle) => {
+            if to != 0 {
+                context.write(to, &handle);
+            }
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+/// Returns the status of a routine that returns nothing else.
+pub fn status_of(result: Result<(), NtStatus>) -> u64 {
+    result.map_or_else(NtStatus::to_register, |()| NtStatus::SUCCESS.to_register())
 }
 
 /// Adds a reference that the driver holds.

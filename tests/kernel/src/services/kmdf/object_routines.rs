@@ -86,7 +86,7 @@ fn dereference(
 ) -> u64 {
     let left = context.with_object(handle, |object| {
         object.references = object.references.checked_sub(1)?;
-        Some(object.deleted && object.references == 0)
+        Some(object.deleted && object.references + object.held == 0)
     });
     match left {
         Some(false) => {}

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::{
-    buffer, device, driver, file, io, lock,
+    buffer, bus, collection, creation, device, driver, driver_version, file, interrupt, io,
+    io_target, lock,
     names::FUNCTIONS,
-    object_routines, registry,
+    object_routines, registry, resource,
     state::framework::{Context, Entries},
-    text_routines, timer, work_item,
+    text_routines, timer, wdm_request, wmi, work_item,
 };
 use crate::{
     execution::routine::{Export, Routine},
@@ -22,28 +23,51 @@ pub const MODULE: &str = "Wdf01000.sys";
 pub const INTERNAL: &str = "Wdf01000.sys (internal)";
 
 /// The provided routines by module.
-const PROVIDED: [Entries; 16] = [
+const PROVIDED: &[Entries] = &[
     buffer::ENTRIES,
+    bus::list::ENTRIES,
+    bus::pdo::ENTRIES,
+    bus::pdo_init::ENTRIES,
+    collection::ENTRIES,
+    creation::ENTRIES,
     driver::ENTRIES,
+    driver_version::ENTRIES,
+    device::capabilities::ENTRIES,
+    device::device_state::ENTRIES,
     device::init::ENTRIES,
+    device::interfaces::ENTRIES,
+    device::power_policy::ENTRIES,
+    device::properties::ENTRIES,
     device::routines::ENTRIES,
+    device::wdm::ENTRIES,
     file::ENTRIES,
+    interrupt::routines::ENTRIES,
     io::halt::ENTRIES,
     io::power::ENTRIES,
     io::queue_routines::ENTRIES,
     io::request_routines::ENTRIES,
     io::retrieve::ENTRIES,
+    wdm_request::ENTRIES,
     lock::ENTRIES,
     object_routines::ENTRIES,
-    registry::ENTRIES,
+    registry::assign::ENTRIES,
+    registry::keys::ENTRIES,
+    registry::query::ENTRIES,
+    resource::ENTRIES,
+    io_target::format::ENTRIES,
+    io_target::open::ENTRIES,
+    io_target::requests::ENTRIES,
+    io_target::routines::ENTRIES,
+    io_target::synchronous::ENTRIES,
     text_routines::ENTRIES,
     timer::ENTRIES,
+    wmi::ENTRIES,
     work_item::ENTRIES,
 ];
 
 /// Returns the provided routines by name.
 pub fn provided() -> HashMap<&'static str, Routine<Context>> {
-    PROVIDED.into_iter().flatten().copied().collect()
+    PROVIDED.iter().copied().flatten().copied().collect()
 }
 
 /// Returns every entry of the function table in its order. An entry that is not provided is a

@@ -37,6 +37,15 @@ fn string_create(context: &Context, _globals: u64, text: u64, attributes: u64, s
     }
 }
 
+/// Replaces the text of a string object.
+pub fn assign(context: &Context, string: u64, text: &str) -> NtStatus {
+    let Some(new) = TextData::new(text) else {
+        return NtStatus::INTEGER_OVERFLOW;
+    };
+    context.with::<TextData, _>(string, |data| *data = new);
+    NtStatus::SUCCESS
+}
+
 fn string_get(context: &Context, _globals: u64, string: u64, unicode: u64) -> u64 {
     let counted = context.with::<TextData, _>(string, |text| text.counted());
     context.write(unicode, &counted);

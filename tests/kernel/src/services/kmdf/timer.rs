@@ -32,7 +32,6 @@ pub struct TimerData {
 /// A DPC.
 pub struct DpcData {
     function: u64,
-    queued: bool,
 }
 
 impl Data for TimerData {
@@ -45,9 +44,66 @@ impl Data for DpcData {
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(stop_before_delete);
 }
 
-/// The DPCs that wait for the IRQL to fall, by handle.
+/// The DPCs that wait for the IRQL to fall: an object's handle and the routine that runs for it.
 #[derive(Default)]
-struct Dpcs(VecDeque<u64>);
+struct Dpcs(VecDeque<(u64, ObjectRoutine)>);
+
+/// The deadlines of the framework's own: the counter's reading, an object's handle, and the routine
+/// that runs for it.
+#[derive(Default)]
+struct Deadlines(Vec<(i64, u64, ObjectRoutine)>);
+
+/// Runs a routine for an object at `DISPATCH_LEVEL` when the counter reads `at`. An object has at
+/// most one deadline.
+pub fn set_deadline(context: &Context, object: u64, at: i64, run: ObjectRoutine) {
+    clear_deadline(context, object);
+    let mut framework = context.framework();
+    framework.part::<Deadlines>().0.push((at, object, run));
+}
+
+/// Removes an object's deadline.
+pub fn clear_deadline(context: &Context, object: u64) {
+    let mut framework = context.framework();
+    let deadlines = &mut framework.part::<Deadlines>().0;
+    deadlines.retain(|(_, owner, _)| *owner != object);
+}
+
+/// Returns the counter's reading of a time in 100 ns units: negative times are relative to now,
+/// others count from 1601.
+pub fn reading_of(context: &Context, time: i64) -> i64 {
+    let clock = context.clock();
+    if time < 0 {
+        clock.last().saturating_sub(time)
+    } else {
+        time.saturating_sub(clock.boot_time())
+    }
+}
+
+/// Queues a routine to run for an object at `DISPATCH_LEVEL`, as soon as the IRQL allows. The object
+/// is queued once until it runs; returns whether it was not queued yet.
+pub fn queue_dpc(context: &Context, object: u64, run: ObjectRoutine) -> bool {
+    {
+        let mut framework = context.framework();
+        let queue = &mut framework.part::<Dpcs>().0;
+        if queue.iter().any(|(queued, _)| *queued == object) {
+            return false;
+        }
+        queue.push_back((object, run));
+    }
+    if context.irql() < Irql::DISPATCH_LEVEL {
+        run_dpcs(context);
+    }
+    true
+}
+
+/// Removes an object's queued DPC. Returns whether there was one.
+pub fn forget_dpc(context: &Context, object: u64) -> bool {
+    let mut framework = context.framework();
+    let queue = &mut framework.part::<Dpcs>().0;
+    let before = queue.len();
+    queue.retain(|(queued, _)| *queued != object);
+    queue.len() < before
+}
 
 pub const ENTRIES: Entries = &[
     ("WdfTimerCreate", Routine::Four(timer_create)),
@@ -104,13 +160,7 @@ fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, 
 /// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
 /// from 1601.
 fn timer_start(context: &Context, _globals: u64, timer: u64, due: u64) -> u64 {
-    let clock = context.clock();
-    let due = due.cast_signed();
-    let at = if due < 0 {
-        clock.last().saturating_sub(due)
-    } else {
-        due.saturating_sub(clock.boot_time())
-    };
+    let at = reading_of(context, due.cast_signed());
     let was_set = context.with::<TimerData, _>(timer, |timer| timer.due.replace(at).is_some());
     u64::from(was_set)
 }
@@ -131,31 +181,19 @@ fn dpc_create(context: &Context, _globals: u64, config: u64, attributes: u64, dp
     }
     let data = DpcData {
         function: config.function,
-        queued: false,
     };
     create_with_parent(context, data, attributes, dpc).to_register()
 }
 
 fn dpc_enqueue(context: &Context, _globals: u64, dpc: u64) -> u64 {
-    let newly = context.with::<DpcData, _>(dpc, |data| !core::mem::replace(&mut data.queued, true));
-    if newly {
-        context.framework().part::<Dpcs>().0.push_back(dpc);
-        if context.irql() < Irql::DISPATCH_LEVEL {
-            run_dpcs(context);
-        }
-    }
-    u64::from(newly)
+    context.with::<DpcData, _>(dpc, |_| ());
+    u64::from(queue_dpc(context, dpc, run_dpc))
 }
 
 fn dpc_cancel(context: &Context, _globals: u64, dpc: u64, wait: u64) -> u64 {
     stop_if_waiting_too_high(context, wait);
-    let was_queued = context.with::<DpcData, _>(dpc, |data| core::mem::take(&mut data.queued));
-    context
-        .framework()
-        .part::<Dpcs>()
-        .0
-        .retain(|queued| *queued != dpc);
-    u64::from(was_queued)
+    context.with::<DpcData, _>(dpc, |_| ());
+    u64::from(forget_dpc(context, dpc))
 }
 
 /// Bugchecks if a stop waits for the callback above `PASSIVE_LEVEL`. The `BOOLEAN` is the
@@ -179,61 +217,80 @@ fn stop_if_waiting_too_high(context: &Context, wait: u64) {
 /// Runs the pending DPCs in the order in which they were queued.
 pub fn run_dpcs(context: &Context) {
     loop {
-        let next = {
-            let mut framework = context.framework();
-            let Some(handle) = framework.part::<Dpcs>().0.pop_front() else {
-                return;
-            };
-            framework
-                .get::<DpcData>(handle)
-                .ok()
-                .and_then(|dpc| core::mem::take(&mut dpc.queued).then_some((handle, dpc.function)))
+        let next = context.framework().part::<Dpcs>().0.pop_front();
+        let Some((handle, run)) = next else {
+            return;
         };
-        if let Some((handle, function)) = next {
-            context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtDpcFunc", function, [handle]);
-        }
+        run(context, handle);
     }
 }
 
-/// Returns the counter's reading at which the next timer fires.
+fn run_dpc(context: &Context, dpc: u64) {
+    let function = {
+        let mut framework = context.framework();
+        framework.get::<DpcData>(dpc).map(|data| data.function)
+    };
+    if let Ok(function) = function {
+        context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtDpcFunc", function, [dpc]);
+    }
+}
+
+/// Returns the counter's reading at which the next timer fires or the next deadline is.
 pub fn next_due(kmdf: &Kmdf) -> Option<i64> {
     let mut framework = kmdf.framework();
+    let deadline = framework.part::<Deadlines>().0.iter().map(|(at, ..)| *at);
+    let deadline = deadline.min();
     let timers = framework.all::<TimerData>();
     timers
         .into_iter()
         .filter_map(|handle| framework.get::<TimerData>(handle).ok()?.due)
+        .chain(deadline)
         .min()
 }
 
-/// Fires the timers that are due up to `until` (a reading of the counter), earliest first, and
-/// advances the clock to each.
+/// Takes the earliest timer or deadline that is due up to `until`.
+fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> {
+    let mut framework = context.framework();
+    let timers = framework.all::<TimerData>();
+    let timer = timers
+        .into_iter()
+        .filter_map(|handle| Some((framework.get::<TimerData>(handle).ok()?.due?, handle)))
+        .filter(|(due, _)| *due <= until)
+        .min();
+    let deadlines = &mut framework.part::<Deadlines>().0;
+    let deadline = (0..deadlines.len())
+        .filter(|at| deadlines[*at].0 <= until)
+        .min_by_key(|at| deadlines[*at].0);
+    if let Some(at) = deadline
+        && timer.is_none_or(|(due, _)| deadlines[at].0 < due)
+    {
+        return Some(deadlines.remove(at));
+    }
+    let (due, handle) = timer?;
+    let timer = framework.get::<TimerData>(handle).ok()?;
+    timer.due =
+        (timer.period != 0).then(|| due.saturating_add(i64::from(timer.period) * MILLISECOND));
+    Some((due, handle, fire))
+}
+
+fn fire(context: &Context, timer: u64) {
+    let function = {
+        let mut framework = context.framework();
+        framework
+            .get::<TimerData>(timer)
+            .map(|timer| timer.function)
+    };
+    if let Ok(function) = function {
+        context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtTimerFunc", function, [timer]);
+    }
+}
+
+/// Fires the timers and deadlines that are due up to `until` (a reading of the counter), earliest
+/// first, and advances the clock to each.
 pub fn run_timers(context: &Context, until: i64) {
-    loop {
-        let next = {
-            let mut framework = context.framework();
-            let timers = framework.all::<TimerData>();
-            let earliest = timers
-                .into_iter()
-                .filter_map(|handle| {
-                    let due = framework.get::<TimerData>(handle).ok()?.due?;
-                    (due <= until).then_some((due, handle))
-                })
-                .min();
-            let Some((due, handle)) = earliest else {
-                break;
-            };
-            let Ok(timer) = framework.get::<TimerData>(handle) else {
-                continue;
-            };
-            timer.due = (timer.period != 0)
-                .then(|| due.saturating_add(i64::from(timer.period) * MILLISECOND));
-            (due, handle, timer.function)
-        };
-        let (due, handle, function) = next;
+    while let Some((due, handle, run)) = take_due(context, until) {
         context.clock().move_to(due);
-        context.as_identity(Identity::IDLE, || {
-            context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtTimerFunc", function, [handle])
-        });
+        context.as_identity(Identity::IDLE, || run(context, handle));
     }
     context.clock().move_to(until);
 }
@@ -244,11 +301,6 @@ fn stop_before_delete(context: &Context, handle: u64) {
     if let Ok(timer) = framework.get::<TimerData>(handle) {
         timer.due = None;
     }
-    if let Ok(dpc) = framework.get::<DpcData>(handle) {
-        dpc.queued = false;
-        framework
-            .part::<Dpcs>()
-            .0
-            .retain(|queued| *queued != handle);
-    }
+    drop(framework);
+    forget_dpc(context, handle);
 }

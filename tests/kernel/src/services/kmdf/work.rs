@@ -29,6 +29,14 @@ pub enum WorkKind {
     Item,
     /// Events of a queue whose callbacks must not be called above `PASSIVE_LEVEL`.
     Queue,
+    /// The work item of an interrupt.
+    Interrupt,
+    /// New children of a bus device, or changes of a child list.
+    NewChildren,
+    /// The end of a child that its driver reported missing.
+    MissingChild,
+    /// The ejection of a child.
+    EjectedChild,
     /// The end of a device that its driver declared failed.
     FailedDevice,
 }
@@ -37,14 +45,16 @@ pub enum WorkKind {
 #[derive(Default)]
 struct WorkQueue(VecDeque<Work>);
 
-/// Queues work for a system thread.
-pub fn queue_work(context: &Context, work: Work) {
+/// Queues work for a system thread. Returns whether it was not queued yet.
+pub fn queue_work(context: &Context, work: Work) -> bool {
     let mut framework = context.framework();
     let queue = &mut framework.part::<WorkQueue>().0;
     let is_queued = |queued: &Work| (queued.kind, queued.handle) == (work.kind, work.handle);
-    if !queue.iter().any(is_queued) {
+    let is_new = !queue.iter().any(is_queued);
+    if is_new {
         queue.push_back(work);
     }
+    is_new
 }
 
 /// Removes queued work of a kind for an object.

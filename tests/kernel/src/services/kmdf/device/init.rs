@@ -7,13 +7,16 @@ use super::super::{
     object::read_attributes,
     state::{
         device::DeviceInit,
+        device_object::Object,
         framework::{Context, Entries},
     },
 };
+use super::wdm::{Offered, physical_below};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
         abi::{FileObjectConfig, PnpPowerCallbacks},
+        framework_abi::{FdoCallbacks, IoTypeConfig},
         rule::Rule,
         status::NtStatus,
     },
@@ -39,8 +42,33 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceInitAssignSDDLString", Routine::Three(assign_sddl)),
     ("WdfDeviceInitAssignName", Routine::Three(assign_name)),
     ("WdfDeviceInitSetExclusive", Routine::Three(set_exclusive)),
-    ("WdfDeviceInitSetIoType", Routine::Three(set_buffered_io)),
-    ("WdfDeviceInitSetDeviceType", Routine::Three(accept_init)),
+    ("WdfDeviceInitSetIoType", Routine::Three(set_io_type)),
+    ("WdfDeviceInitSetIoTypeEx", Routine::Three(set_io_type_ex)),
+    (
+        "WdfDeviceInitSetDeviceType",
+        Routine::Three(set_device_type),
+    ),
+    (
+        "WdfDeviceInitSetDeviceClass",
+        Routine::Three(set_device_class),
+    ),
+    (
+        "WdfDeviceInitSetIoInCallerContextCallback",
+        Routine::Three(set_in_caller_context),
+    ),
+    ("WdfFdoInitSetFilter", Routine::Two(set_filter)),
+    (
+        "WdfFdoInitWdmGetPhysicalDevice",
+        Routine::Two(get_physical_device),
+    ),
+    (
+        "WdfFdoInitSetEventCallbacks",
+        Routine::Three(set_fdo_callbacks),
+    ),
+    (
+        "WdfControlDeviceInitSetShutdownNotification",
+        Routine::Four(set_shutdown_notification),
+    ),
     (
         "WdfDeviceInitSetCharacteristics",
         Routine::Four(set_characteristics),
@@ -78,18 +106,6 @@ pub fn with_init<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Devic
     })
 }
 
-/// Bugchecks for a wrong structure size in a routine that returns no status.
-fn stop_for_size(context: &Context, structure: &str, size: u32) -> ! {
-    context.stop(
-        Rule::BadHandle,
-        format!(
-            "{} was called from {} with a {structure} whose Size is {size}",
-            context.call().name,
-            context.caller()
-        ),
-    )
-}
-
 /// Creates a `WDFDEVICE_INIT`.
 pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
     let mut framework = context.framework();
@@ -103,7 +119,7 @@ pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
 fn set_pnp_power(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
     let callbacks: PnpPowerCallbacks = context.read(callbacks);
     if callbacks.size as usize != size_of::<PnpPowerCallbacks>() {
-        stop_for_size(context, "WDF_PNPPOWER_EVENT_CALLBACKS", callbacks.size);
+        context.stop_for_size("WDF_PNPPOWER_EVENT_CALLBACKS", callbacks.size);
     }
     with_init(context, init, |init| init.pnp_power = Some(callbacks));
     0
@@ -118,7 +134,7 @@ fn set_file_config(
 ) -> u64 {
     let config: FileObjectConfig = context.read(config);
     if config.size as usize != size_of::<FileObjectConfig>() {
-        stop_for_size(context, "WDF_FILEOBJECT_CONFIG", config.size);
+        context.stop_for_size("WDF_FILEOBJECT_CONFIG", config.size);
     }
     let attributes = read_attributes(context, attributes);
     with_init(context, init, |init| {
@@ -154,28 +170,115 @@ fn set_exclusive(context: &Context, _globals: u64, init: u64, exclusive: u64) ->
     0
 }
 
-/// Bugchecks for any I/O type other than buffered. The stand-in kernel always buffers requests,
-/// and a driver that uses a different type would misinterpret the pointers.
-fn set_buffered_io(context: &Context, _globals: u64, init: u64, io_type: u64) -> u64 {
-    const BUFFERED: u64 = 2;
+/// Takes the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid one is buffered.
+fn set_io_type(context: &Context, _globals: u64, init: u64, io_type: u64) -> u64 {
+    store_io_type(context, init, low_half(io_type));
+    0
+}
+
+fn store_io_type(context: &Context, init: u64, io_type: u32) {
+    const BUFFERED: u32 = 2;
+    /// Neither, buffered, direct, and either of the last two.
+    const VALID: core::ops::RangeInclusive<u32> = 1..=4;
+    let is_valid = VALID.contains(&io_type);
+    if !is_valid {
+        context.warn_of_misuse(|| {
+            format!("with {io_type}, which is no WDF_DEVICE_IO_TYPE; the device has buffered I/O")
+        });
+    }
+    with_init(context, init, |init| {
+        init.io_type = if is_valid { io_type } else { BUFFERED };
+    });
+}
+
+fn set_io_type_ex(context: &Context, _globals: u64, init: u64, config: u64) -> u64 {
     with_init(context, init, |_| ());
-    let io_type = io_type & 0xFFFF_FFFF;
-    if io_type != BUFFERED {
-        context.stop(
-            Rule::NotProvided,
-            format!(
-                "WdfDeviceInitSetIoType was called from {} for I/O type {io_type}; the stand-in \
-                 kernel provides buffered I/O only",
-                context.caller()
-            ),
-        );
+    let config: IoTypeConfig = context.read(config);
+    if config.size as usize != size_of::<IoTypeConfig>() {
+        context.stop_for_size("WDF_IO_TYPE_CONFIG", config.size);
+    }
+    store_io_type(context, init, config.read_write_io_type);
+    0
+}
+
+fn set_device_type(context: &Context, _globals: u64, init: u64, device_type: u64) -> u64 {
+    with_init(context, init, |init| {
+        init.parts.get::<Offered>().device_type = low_half(device_type);
+    });
+    0
+}
+
+/// Accepts the class that the device's security settings in the registry are found by. The stand-in
+/// kernel has none.
+fn set_device_class(context: &Context, _globals: u64, init: u64, class: u64) -> u64 {
+    let _class: [u8; 16] = context.read(class);
+    with_init(context, init, |_| ());
+    0
+}
+
+fn set_in_caller_context(context: &Context, _globals: u64, init: u64, callback: u64) -> u64 {
+    with_init(context, init, |init| init.in_caller_context = callback);
+    0
+}
+
+/// Returns whether a description is that of a device that the plug-and-play manager offered. Otherwise
+/// the framework ignores or refuses the call.
+fn is_offered(context: &Context, init: u64) -> bool {
+    let is_offered = with_init(context, init, |init| {
+        init.control_of.is_none() && init.child_of.is_none()
+    });
+    if !is_offered {
+        context.warn_of_misuse(|| {
+            "with a WDFDEVICE_INIT that EvtDriverDeviceAdd did not receive".to_owned()
+        });
+    }
+    is_offered
+}
+
+fn set_filter(context: &Context, _globals: u64, init: u64) -> u64 {
+    if is_offered(context, init) {
+        with_init(context, init, |init| init.is_filter = true);
     }
     0
 }
 
-/// Accepts the device type, which has no effect on a driver under test.
-fn accept_init(context: &Context, _globals: u64, init: u64, _value: u64) -> u64 {
-    with_init(context, init, |_| ());
+fn get_physical_device(context: &Context, _globals: u64, init: u64) -> u64 {
+    if !is_offered(context, init) {
+        return 0;
+    }
+    let (bus, below) = with_init(context, init, |init| {
+        let offered = init.parts.get::<Offered>();
+        (offered.bus.as_ref().map(Object::address), init.below)
+    });
+    bus.unwrap_or_else(|| physical_below(context, below))
+}
+
+/// Takes the callbacks for resource requirements, which the stand-in kernel does not query.
+fn set_fdo_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
+    let callbacks: FdoCallbacks = context.read(callbacks);
+    if callbacks.size as usize != size_of::<FdoCallbacks>() {
+        context.stop_for_size("WDF_FDO_EVENT_CALLBACKS", callbacks.size);
+    }
+    is_offered(context, init);
+    0
+}
+
+/// Takes the callback for the system's shutdown. The stand-in kernel never shuts down.
+fn set_shutdown_notification(
+    context: &Context,
+    _globals: u64,
+    init: u64,
+    _callback: u64,
+    flags: u64,
+) -> u64 {
+    /// `WdfDeviceShutdown` and `WdfDeviceLastChanceShutdown`.
+    const VALID: u64 = 3;
+    let is_control = with_init(context, init, |init| init.control_of.is_some());
+    if !is_control || flags & 0xFF & !VALID != 0 || flags & VALID == 0 {
+        context.warn_of_misuse(|| {
+            "with flags that are not valid, or for a device that is no control device".to_owned()
+        });
+    }
     0
 }
 

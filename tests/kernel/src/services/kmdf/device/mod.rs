@@ -1,5 +1,11 @@
 //! Devices, from `WDFDEVICE_INIT` to their removal.
 
+pub mod capabilities;
+pub mod device_state;
 pub mod init;
+pub mod interfaces;
 pub mod pnp;
+pub mod power_policy;
+pub mod properties;
 pub mod routines;
+pub mod wdm;

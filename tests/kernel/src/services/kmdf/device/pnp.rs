@@ -3,16 +3,23 @@
 use super::{
     super::{
         driver::{self, DriverData},
+        interrupt::delivery as interrupts,
         io::power,
-        object,
+        object::{self, tell},
+        resource::{Resource, Resources, lists},
+        state::registry::{Registry, RegistryValue, hardware_path, software_path},
         state::{
-            device::{DeviceData, DeviceInit, Presence},
+            device::{Below, DeviceData, DeviceInit, Identity, Presence},
             file::{is_in_use, is_open},
             framework::Context,
             request::{EndedRequests, RequestData, describe},
+            target::TargetData,
         },
     },
+    capabilities::Capabilities,
     init::{Inits, allocate_init},
+    properties::{CLASS, GivenProperties},
+    wdm::{Offered, create_bus_device},
 };
 use crate::ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus};
 
@@ -29,8 +36,57 @@ pub fn adds_devices(context: &Context, driver_object: u64) -> bool {
     })
 }
 
+/// What the plug-and-play manager knows of a device that it offers to a driver.
+#[derive(Clone, Default)]
+pub struct Offer {
+    /// What is below the new device.
+    pub below: Below,
+    /// The hardware ids of a device that no driver of the test has enumerated.
+    pub hardware_ids: Vec<String>,
+    /// Properties that take the place of others, by `DEVICE_REGISTRY_PROPERTY`.
+    pub properties: Vec<(u32, String)>,
+    /// The values of the device's hardware key and of its software key.
+    pub hardware_values: Vec<(String, RegistryValue)>,
+    pub software_values: Vec<(String, RegistryValue)>,
+    /// The device's hardware resources.
+    pub resources: Vec<Resource>,
+}
+
+/// The number of devices that the root bus has ever enumerated.
+#[derive(Default)]
+struct RootDevices(u32);
+
+/// Returns what identifies a new device: what is below it does, or else the root bus.
+fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
+    if let Below::Device(lower) = offer.below
+        && let Ok(lower) = context.framework().get::<DeviceData>(lower)
+    {
+        return lower.init.identity.clone();
+    }
+    let service = context.with::<DriverData, _>(driver, |driver| driver.service());
+    let number = {
+        let mut framework = context.framework();
+        let devices = &mut framework.part::<RootDevices>().0;
+        *devices += 1;
+        *devices - 1
+    };
+    let hardware_ids = if offer.hardware_ids.is_empty() {
+        vec![format!(r"Root\{service}")]
+    } else {
+        offer.hardware_ids.clone()
+    };
+    Identity {
+        instance: format!(r"ROOT\{}\{number:04}", service.to_uppercase()),
+        hardware_ids,
+        description: service,
+        physical_name: format!(r"\Device\{:08x}", 0x40 + number),
+        driver_key: format!(r"{}\{number:04}", CLASS.1),
+        ..Identity::default()
+    }
+}
+
 /// Offers the driver a device: calls `EvtDriverDeviceAdd`, then enters D0.
-pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus> {
+pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result<u64, NtStatus> {
     let Some(driver) = driver::handle_of(context, driver_object) else {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     };
@@ -38,7 +94,30 @@ pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus
     if device_add == 0 {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let init = allocate_init(context, DeviceInit::default());
+    let identity = identify(context, driver, &offer);
+    {
+        let mut framework = context.framework();
+        let registry = framework.part::<Registry>();
+        let hardware = hardware_path(&identity.instance);
+        for (name, value) in offer.hardware_values {
+            registry.set(&hardware, &name, value);
+        }
+        let software = software_path(&identity.driver_key);
+        for (name, value) in offer.software_values {
+            registry.set(&software, &name, value);
+        }
+    }
+    let mut description = DeviceInit {
+        below: offer.below,
+        identity,
+        ..DeviceInit::default()
+    };
+    if offer.below == Below::Bus {
+        description.parts.get::<Offered>().bus = Some(create_bus_device(context));
+    }
+    description.parts.get::<GivenProperties>().0 = offer.properties;
+    description.parts.get::<Resources>().given = offer.resources;
+    let init = allocate_init(context, description);
     let devices = context.framework().all::<DeviceData>();
     let added = call_optional(context, "EvtDriverDeviceAdd", device_add, [driver, init]);
     let device = {
@@ -48,7 +127,7 @@ pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus
             !devices.contains(device)
                 && framework
                     .get::<DeviceData>(*device)
-                    .is_ok_and(|device| !device.is_control())
+                    .is_ok_and(|device| !device.is_control() && device.init.child_of.is_none())
         })
     };
     let Some(device) = device else {
@@ -62,8 +141,51 @@ pub fn add_device(context: &Context, driver_object: u64) -> Result<u64, NtStatus
         object::delete(context, device);
         return Err(added);
     }
-    start(context, device).inspect_err(|_| object::delete(context, device))?;
+    start_stack(context, device).inspect_err(|_| object::delete(context, device))?;
     Ok(device)
+}
+
+/// Starts a device after the devices below it, which may be started already.
+pub fn start_stack(context: &Context, device: u64) -> Result<(), NtStatus> {
+    let below = context.with::<DeviceData, _>(device, |device| device.init.below);
+    if let Below::Device(lower) = below {
+        let is_waiting = context
+            .framework()
+            .get::<DeviceData>(lower)
+            .is_ok_and(|lower| !lower.in_d0 && lower.presence == Presence::Present);
+        if is_waiting {
+            start_stack(context, lower)?;
+        }
+    }
+    start(context, device)
+}
+
+/// Returns the devices that are removed with a device: the next higher one in its stack, and the
+/// children that its driver enumerated.
+fn dependents(context: &Context, device: u64) -> Vec<u64> {
+    let mut framework = context.framework();
+    let mut devices = framework.all::<DeviceData>();
+    devices.retain(|other| {
+        framework.get::<DeviceData>(*other).is_ok_and(|other| {
+            let init = &other.init;
+            !other.is_control()
+                && (init.child_of == Some(device)
+                    || (init.child_of.is_none() && init.below == Below::Device(device)))
+        })
+    });
+    devices
+}
+
+/// Returns the targets of other drivers that are open on a device.
+fn targets_on(context: &Context, device: u64) -> Vec<u64> {
+    let mut framework = context.framework();
+    let mut targets = framework.all::<TargetData>();
+    targets.retain(|target| {
+        framework
+            .get::<TargetData>(*target)
+            .is_ok_and(|target| !target.is_local && target.to == Some(Below::Device(device)))
+    });
+    targets
 }
 
 /// The reason that a device stays although somebody asked for its orderly removal.
@@ -72,28 +194,77 @@ pub enum Veto {
     /// A process has a file open on the device, which the plug-and-play manager does not take away.
     #[error("a file is open on it; close the file first, or remove the device by surprise")]
     OpenFile,
+    /// The driver called `WdfDeviceSetStaticStopRemove`.
+    #[error("the driver forbids it with WdfDeviceSetStaticStopRemove")]
+    Static,
+    /// The driver of an I/O target on the device refuses.
+    #[error("EvtIoTargetQueryRemove returned {0}")]
+    Target(NtStatus),
     /// The driver refuses.
     #[error("EvtDeviceQueryRemove returned {0}")]
     Driver(NtStatus),
 }
 
-/// Removes the device as at a user's request: leaves D0, then deletes the device. Has no effect
-/// on a device that is already gone.
+/// Removes the device as at a user's request: asks the drivers, leaves D0, then deletes the device.
+/// Has no effect on a device that is already gone. A driver can refuse.
 pub fn remove_device(context: &Context, device: u64) -> Result<(), Veto> {
     if !is_present(context, device) {
         return Ok(());
     }
-    if is_in_use(&mut context.framework(), device) {
-        return Err(Veto::OpenFile);
+    for dependent in dependents(context, device) {
+        remove_device(context, dependent)?;
     }
-    let query = pnp_power(context, device).map_or(0, |calls| calls.query_remove);
-    let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
-    if !status.is_success() {
-        return Err(Veto::Driver(status));
+    let targets = targets_on(context, device);
+    for target in &targets {
+        let leaves = context
+            .framework()
+            .objects
+            .get(target)
+            .and_then(|target| target.data.device_leaves());
+        let status = leaves.map_or(NtStatus::SUCCESS, |leaves| leaves(context, *target));
+        if !status.is_success() {
+            stay(context, &targets);
+            return Err(Veto::Target(status));
+        }
+    }
+    if let Err(veto) = query_remove(context, device) {
+        stay(context, &targets);
+        return Err(veto);
     }
     shut_down(context, device);
     clean_up(context, device);
+    for target in targets {
+        tell(context, target, |data| data.device_left());
+    }
     Ok(())
+}
+
+/// Asks the driver of a started device whether it may be removed.
+fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
+    if is_in_use(&mut context.framework(), device) {
+        return Err(Veto::OpenFile);
+    }
+    let is_static = context.with::<DeviceData, _>(device, |device| {
+        !device.part::<Capabilities>().can_be_removed
+    });
+    if is_static {
+        return Err(Veto::Static);
+    }
+    let calls = pnp_power(context, device).filter(|_| is_started(context, device));
+    let query = calls.map_or(0, |calls| calls.query_remove);
+    let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
+    if status.is_success() {
+        Ok(())
+    } else {
+        Err(Veto::Driver(status))
+    }
+}
+
+/// Tells the targets of other drivers that their device is not removed after all.
+fn stay(context: &Context, targets: &[u64]) {
+    for target in targets {
+        tell(context, *target, |data| data.device_stays());
+    }
 }
 
 /// Removes the hardware by surprise: notifies the driver and shuts the device down. The device
@@ -102,9 +273,20 @@ pub fn surprise_remove(context: &Context, device: u64) {
     if !is_present(context, device) {
         return;
     }
+    for dependent in dependents(context, device) {
+        surprise_remove(context, dependent);
+    }
     context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
-    let surprise = pnp_power(context, device).map_or(0, |calls| calls.surprise_removal);
+    let calls = pnp_power(context, device).filter(|_| is_started(context, device));
+    let surprise = calls.map_or(0, |calls| calls.surprise_removal);
     call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
+    for target in targets_on(context, device) {
+        tell(context, target, |data| data.device_left());
+    }
+    if !context.framework().exists(device) {
+        // The last file was that of a target.
+        return;
+    }
     shut_down(context, device);
     context.with::<DeviceData, _>(device, |device| device.presence = Presence::ShutDown);
     finish_surprise_removal(context, device);
@@ -135,20 +317,21 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
         return status;
     }
     let calls = pnp_power(context, device);
-    if let Some(calls) = calls {
-        for (name, callback) in [
-            ("EvtDeviceD0Entry", calls.d0_entry),
-            (
-                "EvtDeviceD0EntryPostInterruptsEnabled",
-                calls.d0_entry_post_interrupts,
-            ),
-        ] {
-            let status = call_optional(context, name, callback, [device, D3]);
-            if !status.is_success() {
-                return status;
-            }
-        }
+    let entry = calls.map_or(0, |calls| calls.d0_entry);
+    let status = call_optional(context, "EvtDeviceD0Entry", entry, [device, D3]);
+    if !status.is_success() {
+        return status;
     }
+    if let Err(status) = interrupts::connect(context, device) {
+        return status;
+    }
+    let entry = calls.map_or(0, |calls| calls.d0_entry_post_interrupts);
+    let name = "EvtDeviceD0EntryPostInterruptsEnabled";
+    let status = call_optional(context, name, entry, [device, D3]);
+    if !status.is_success() {
+        return status;
+    }
+    start_children(context, device);
     enter_d0(context, device);
     let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
     call_optional(context, "EvtDeviceSelfManagedIoRestart", restart, [device])
@@ -171,23 +354,31 @@ fn pnp_power(context: &Context, device: u64) -> Option<PnpPowerCallbacks> {
     context.with::<DeviceData, _>(device, |device| device.init.pnp_power)
 }
 
-/// Prepares the hardware (it has no resources) and enters D0.
+/// Prepares the hardware with its resources, and enters D0.
 fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
     let check = |status: NtStatus| status.is_success().then_some(()).ok_or(status);
     let calls = pnp_power(context, device);
+    let [raw, translated] = lists(context, device)?;
+    interrupts::assign(context, device);
+    context.with::<DeviceData, _>(device, |device| device.is_started = true);
     if let Some(calls) = calls {
         check(call_optional(
             context,
             "EvtDevicePrepareHardware",
             calls.prepare_hardware,
-            [device, 0, 0],
+            [device, raw, translated],
         ))?;
+        // The driver may have created interrupts for the resources that it chose.
+        interrupts::assign(context, device);
         check(call_optional(
             context,
             "EvtDeviceD0Entry",
             calls.d0_entry,
             [device, D3_FINAL],
         ))?;
+    }
+    interrupts::connect(context, device)?;
+    if let Some(calls) = calls {
         check(call_optional(
             context,
             "EvtDeviceD0EntryPostInterruptsEnabled",
@@ -195,6 +386,7 @@ fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
             [device, D3_FINAL],
         ))?;
     }
+    start_children(context, device);
     enter_d0(context, device);
     let init = calls.map_or(0, |calls| calls.self_managed_io_init);
     check(call_optional(
@@ -203,6 +395,14 @@ fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
         init,
         [device],
     ))
+}
+
+/// Tells the objects of a device that it is in its working state, for instance its child lists.
+fn start_children(context: &Context, device: u64) {
+    let children = context.framework().children_of(device);
+    for child in children {
+        tell(context, child, |data| data.device_started());
+    }
 }
 
 /// Marks the device as working and restarts its queues.
@@ -218,16 +418,12 @@ fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
     power::stop_for_power(context, device);
-    let Some(calls) = calls else {
-        return NtStatus::SUCCESS;
-    };
-    call_optional(
-        context,
-        "EvtDeviceD0ExitPreInterruptsDisabled",
-        calls.d0_exit_pre_interrupts,
-        [device, target],
-    );
-    call_optional(context, "EvtDeviceD0Exit", calls.d0_exit, [device, target])
+    let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
+    let name = "EvtDeviceD0ExitPreInterruptsDisabled";
+    call_optional(context, name, exit, [device, target]);
+    interrupts::disconnect(context, device);
+    let exit = calls.map_or(0, |calls| calls.d0_exit);
+    call_optional(context, "EvtDeviceD0Exit", exit, [device, target])
 }
 
 /// Shuts the device down permanently: leaves D0 if the device is in it, releases its hardware, and
@@ -237,9 +433,18 @@ fn shut_down(context: &Context, device: u64) {
         leave_d0(context, device, D3_FINAL);
     }
     let calls = pnp_power(context, device);
-    let release = calls.map_or(0, |calls| calls.release_hardware);
-    call_optional(context, "EvtDeviceReleaseHardware", release, [device, 0]);
+    if is_started(context, device) {
+        let release = calls.map_or(0, |calls| calls.release_hardware);
+        let translated = lists(context, device).map_or(0, |[_, translated]| translated);
+        call_optional(
+            context,
+            "EvtDeviceReleaseHardware",
+            release,
+            [device, translated],
+        );
+    }
     power::purge_for_removal(context, device, true);
+    let calls = calls.filter(|_| is_started(context, device));
     let flush = calls.map_or(0, |calls| calls.self_managed_io_flush);
     call_optional(context, "EvtDeviceSelfManagedIoFlush", flush, [device]);
 }
@@ -247,10 +452,16 @@ fn shut_down(context: &Context, device: u64) {
 /// Deletes a device that is shut down.
 fn clean_up(context: &Context, device: u64) {
     power::purge_for_removal(context, device, false);
-    let cleanup = pnp_power(context, device).map_or(0, |calls| calls.self_managed_io_cleanup);
+    let calls = pnp_power(context, device).filter(|_| is_started(context, device));
+    let cleanup = calls.map_or(0, |calls| calls.self_managed_io_cleanup);
     call_optional(context, "EvtDeviceSelfManagedIoCleanup", cleanup, [device]);
     report_requests_left(context, device);
     object::delete(context, device);
+}
+
+/// Returns whether a device was started. The child of a bus device is started with the stack above it.
+fn is_started(context: &Context, device: u64) -> bool {
+    context.with::<DeviceData, _>(device, |device| device.is_started)
 }
 
 /// Returns whether a device is present. A device that is gone may still have an open file.

@@ -1,19 +1,17 @@
 //! The `WdfDevice*` routines that act on a device.
 
-use std::collections::HashMap;
-
 use super::{
     super::{
-        driver::{DriverData, driver_of},
-        object::{create, read_attributes},
+        driver::DriverData,
+        io::pass,
         state::{
-            device::{DeviceData, Presence, device_of},
+            device::{DeviceData, DeviceInterface, device_of},
             framework::{Context, Entries},
             queue::QueueData,
+            request::RequestData,
         },
         work::{Work, WorkKind, queue_work},
     },
-    init::{Inits, with_init},
     pnp::surprise_remove,
 };
 use crate::{
@@ -23,7 +21,6 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceCreate", Routine::Four(device_create)),
     (
         "WdfDeviceCreateDeviceInterface",
         Routine::Four(create_interface),
@@ -36,52 +33,9 @@ pub const ENTRIES: Entries = &[
         Routine::Four(configure_dispatching),
     ),
     ("WdfDeviceSetFailed", Routine::Three(set_failed)),
+    ("WdfDeviceEnqueueRequest", Routine::Three(enqueue_request)),
     ("WdfControlFinishInitializing", Routine::Two(control_finish)),
 ];
-
-fn device_create(
-    context: &Context,
-    _globals: u64,
-    init_pointer: u64,
-    attributes: u64,
-    device: u64,
-) -> u64 {
-    let init_handle: u64 = context.read(init_pointer);
-    if with_init(context, init_handle, |init| init.lacks_a_name_to_protect()) {
-        return NtStatus::INVALID_SECURITY_DESCR.to_register();
-    }
-    let init = with_init(context, init_handle, core::mem::take);
-    let control_of = init.control_of;
-    let attributes = read_attributes(context, attributes);
-    if attributes.is_some_and(|attributes| attributes.parent != 0) {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    }
-    let parent = control_of.or_else(|| driver_of(context));
-    let data = DeviceData {
-        init,
-        default_queue: None,
-        queues: HashMap::new(),
-        interfaces: Vec::new(),
-        links: Vec::new(),
-        in_d0: false,
-        is_finished: false,
-        presence: Presence::Present,
-    };
-    match create(context, data, attributes.as_ref(), parent) {
-        Ok(handle) => {
-            // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
-            context
-                .framework()
-                .part::<Inits>()
-                .open
-                .remove(&init_handle);
-            context.write(init_pointer, &0_u64);
-            context.write(device, &handle);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
-}
 
 fn create_interface(
     context: &Context,
@@ -90,11 +44,19 @@ fn create_interface(
     guid: u64,
     reference: u64,
 ) -> u64 {
-    let guid: [u8; 16] = context.read(guid);
-    if reference != 0 {
-        read_unicode_string(context, reference);
-    }
-    context.with::<DeviceData, _>(device, |device| device.interfaces.push(guid));
+    let class: [u8; 16] = context.read(guid);
+    let reference = if reference == 0 {
+        String::new()
+    } else {
+        read_unicode_string(context, reference)
+    };
+    context.with::<DeviceData, _>(device, |device| {
+        device.interfaces.push(DeviceInterface {
+            class,
+            reference,
+            is_enabled: true,
+        });
+    });
     NtStatus::SUCCESS.to_register()
 }
 
@@ -114,6 +76,19 @@ fn get_driver(context: &Context, _globals: u64, device: u64) -> u64 {
         .framework()
         .ancestor::<DriverData>(device)
         .unwrap_or(0)
+}
+
+/// Puts a request in the queue for its kind after `EvtIoInCallerContext` has prepared it.
+fn enqueue_request(context: &Context, _globals: u64, device: u64, request: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    let is_new = context.with::<RequestData, _>(request, |request| {
+        request.is_in_caller_context && request.queue().is_none()
+    });
+    if !is_new {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    pass::enqueue(context, device, request);
+    NtStatus::SUCCESS.to_register()
 }
 
 /// Directs the requests of one kind to a queue. Each kind has at most one queue.

@@ -98,7 +98,14 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
             config.io_device_control,
             [queue, request, output, input, u64::from(code)],
         ),
-        RequestKind::Create => ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0]),
+        RequestKind::InternalDeviceControl { code } => (
+            "EvtIoInternalDeviceControl",
+            config.io_internal_device_control,
+            [queue, request, output, input, u64::from(code)],
+        ),
+        RequestKind::Create | RequestKind::Cleanup | RequestKind::Close => {
+            ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0])
+        }
     };
     // The framework completes empty reads and writes unless the driver enabled their presentation.
     if is_empty && config.allow_zero_length == 0 {

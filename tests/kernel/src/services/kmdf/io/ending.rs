@@ -8,6 +8,7 @@ use super::super::{
         request::{Completion, Ended, EndedRequests, RequestData, describe},
     },
 };
+use super::irp::{forget_irp, information_address};
 use crate::ground::{memory, rule::Rule, status::NtStatus};
 
 /// Completes a request for the driver.
@@ -31,11 +32,46 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     }
     must_own(context, handle);
     must_not_be_cancelable(context, handle);
+    must_not_be_created(context, handle);
     end(context, handle, status, information);
+}
+
+/// Bugchecks if the driver created the request itself, since nobody waits for its completion.
+fn must_not_be_created(context: &Context, handle: u64) {
+    if context.with::<RequestData, _>(handle, |request| request.is_created) {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for a request that the driver created; only the driver that \
+                 receives it completes it",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+/// Bugchecks if the request is on its way to a target, or was sent and forgotten.
+pub fn must_not_be_under_way(context: &Context, handle: u64) {
+    let description = context.with::<RequestData, _>(handle, |request| {
+        request.outgoing.is_under_way().then(|| describe(request))
+    });
+    if let Some(description) = description {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for {description}, which was sent to an I/O target and is \
+                 not completed there yet",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
 }
 
 /// Bugchecks if the driver does not own the request.
 pub fn must_own(context: &Context, handle: u64) {
+    must_not_be_under_way(context, handle);
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
     let is_waiting = queue.is_some_and(|queue| {
@@ -78,8 +114,8 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
 /// Ends a request: deletes its object, dispatches its queue, and records the completion for its
 /// sender.
 pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
-    let (ended, queue, file) = context.with::<RequestData, _>(handle, |request| {
-        let information = information.unwrap_or(request.information);
+    let (ended, queue, file, upper) = context.with::<RequestData, _>(handle, |request| {
+        let information = information.unwrap_or_else(|| information_of(request));
         // Errors return no data; warnings and successes do.
         let returned = if status.0.cast_unsigned() >> 30 == 3 {
             0
@@ -97,10 +133,14 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
             description: describe(request),
             completion: Some(completion),
         };
-        (ended, request.queue, request.file)
+        (ended, request.queue, request.file, request.upper)
     });
     {
         let mut framework = context.framework();
+        let mut ended = ended;
+        if let Some(upper) = upper.and_then(|upper| framework.get::<RequestData>(upper).ok()) {
+            upper.outgoing.result = ended.completion.take();
+        }
         framework.part::<EndedRequests>().0.insert(handle, ended);
         if let Some(queue) = queue
             && let Ok(queue) = framework.get::<QueueData>(queue)
@@ -108,17 +148,38 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
             queue.forget(handle);
         }
     }
+    forget_irp(context, handle);
     object::delete(context, handle);
     if let Some(queue) = queue {
         tell(context, queue, |data| data.request_ended());
+    }
+    if let Some(upper) = upper {
+        tell(context, upper, |data| data.request_ended());
     }
     if let Some(file) = file {
         tell(context, file, |data| data.request_ended());
     }
 }
 
+/// Returns the number of bytes that a request has transferred: what the driver set, by the framework's
+/// routine or in the IRP.
+pub fn information_of(request: &mut RequestData) -> u64 {
+    let in_irp = information_address(request).and_then(|address| memory::read(address).ok());
+    in_irp.unwrap_or(request.information)
+}
+
+/// Sets the number of bytes that a request has transferred.
+pub fn set_information_of(request: &mut RequestData, information: u64) {
+    request.information = information;
+    if let Some(address) = information_address(request) {
+        let written = memory::write(address, &information);
+        debug_assert!(written.is_ok(), "the kernel's own memory is writable");
+    }
+}
+
 /// Calls `EvtRequestCancel` for a cancelled request if the driver marked the request cancelable.
-pub fn call_cancel_routine(context: &Context, handle: u64) {
+/// Returns whether it did.
+pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
     let routine = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| {
             request.cancellation_delivered = true;
@@ -128,4 +189,5 @@ pub fn call_cancel_routine(context: &Context, handle: u64) {
     if let Some(routine) = routine {
         context.call_driver("EvtRequestCancel", routine, [handle]);
     }
+    routine.is_some()
 }

@@ -1,9 +1,12 @@
 //! Requests and queues: the path of a request from its sender through queues to the driver, and
 //! back.
 
+pub mod completion;
 pub mod dispatch;
 pub mod ending;
 pub mod halt;
+pub mod irp;
+pub mod pass;
 pub mod power;
 pub mod queue_routines;
 pub mod request_routines;

@@ -6,7 +6,10 @@ use super::{
         queue::QueueData,
         request::{RequestData, RequestKind, describe},
     },
-    ending::{call_cancel_routine, complete, must_not_be_cancelable, must_own},
+    ending::{
+        call_cancel_routine, complete, information_of, must_not_be_cancelable, must_own,
+        set_information_of,
+    },
 };
 use crate::{
     execution::routine::Routine,
@@ -81,12 +84,14 @@ fn complete_with_boost(
 }
 
 fn set_information(context: &Context, _globals: u64, request: u64, information: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| request.information = information);
+    context.with::<RequestData, _>(request, |request| {
+        set_information_of(request, information);
+    });
     0
 }
 
 fn get_information(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| request.information)
+    context.with::<RequestData, _>(request, information_of)
 }
 
 fn get_parameters(context: &Context, _globals: u64, request: u64, parameters: u64) -> u64 {
@@ -101,11 +106,30 @@ pub fn fill_parameters(context: &Context, request: u64, parameters: u64) {
     const READ: u32 = 3;
     const WRITE: u32 = 4;
     const DEVICE_CONTROL: u32 = 14;
+    const INTERNAL_DEVICE_CONTROL: u32 = 15;
+    const CLEANUP: u32 = 18;
+    const CLOSE: u32 = 2;
     let mut filled: RequestParameters = context.read(parameters);
     let (kind, words) = context.with::<RequestData, _>(request, |request| match request.kind {
         RequestKind::Create => (CREATE, [0; 4]),
-        RequestKind::Read => (READ, [request.output_length(), 0, 0, 0]),
-        RequestKind::Write => (WRITE, [request.input_length(), 0, 0, 0]),
+        RequestKind::Read => (READ, [request.output_length(), 0, request.offset, 0]),
+        RequestKind::Write => (WRITE, [request.input_length(), 0, request.offset, 0]),
+        RequestKind::Cleanup => (CLEANUP, [0; 4]),
+        RequestKind::Close => (CLOSE, [0; 4]),
+        RequestKind::InternalDeviceControl { code } => (
+            INTERNAL_DEVICE_CONTROL,
+            request.others.map_or_else(
+                || {
+                    [
+                        request.output_length(),
+                        request.input_length(),
+                        u64::from(code),
+                        0,
+                    ]
+                },
+                |[first, second, fourth]| [first, second, u64::from(code), fourth],
+            ),
+        ),
         RequestKind::DeviceControl { code } => (
             DEVICE_CONTROL,
             [

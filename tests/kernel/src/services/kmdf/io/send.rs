@@ -1,34 +1,45 @@
-//! The sending of requests from a device's user to a queue.
+//! The making of requests, and their completions and cancellations for their senders.
 
 use super::{
     super::{
-        object::create,
+        object::{create, tell},
         state::{
-            device::{DeviceData, queue_of},
+            device::{Below, DeviceData},
             file::FileData,
             framework::Context,
+            outgoing::{Lower, Outgoing, Phase},
+            played,
             request::{
-                Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_MASK, RequestData,
-                RequestKind, Stop,
+                Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER,
+                RequestData, RequestKind, Stop,
             },
+            text::TextData,
         },
     },
     dispatch,
-    ending::{call_cancel_routine, end},
+    ending::call_cancel_routine,
 };
-use crate::ground::{arena::Block, memory, status::NtStatus};
+use crate::{
+    ground::{arena::Block, memory, status::NtStatus},
+    services::parts::Parts,
+};
 
-/// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
-/// its device, which no fault of the driver is.
-pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, NtStatus> {
-    let device = context
-        .framework()
-        .get::<FileData>(file)
-        .map(|file| file.device);
-    let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
-    let handle = make(context, device, Some(file), request)?;
-    send(context, device, handle, request.kind);
-    Ok(handle)
+/// `WDF_DEVICE_IO_TYPE` of a device that gets the sender's own addresses.
+const IO_NEITHER: u32 = 1;
+
+/// Creates a file object on a device. The name is the part of the path after the device.
+pub fn make_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+    let config = context.with::<DeviceData, _>(device, |device| device.file_config());
+    let attributes = config.and_then(|(_, attributes)| attributes);
+    let data = FileData {
+        device,
+        name: TextData::new(name).ok_or(NtStatus::INVALID_PARAMETER)?,
+        name_structure: None,
+        closing: false,
+        abandoned: false,
+        below: Below::Bus,
+    };
+    create(context, data, attributes.as_ref(), Some(device))
 }
 
 /// Creates a request object with its system buffer.
@@ -38,8 +49,12 @@ pub fn make(
     file: Option<u64>,
     request: &IoRequest,
 ) -> Result<u64, NtStatus> {
+    let io_type = context.with::<DeviceData, _>(device, |device| device.init.io_type);
     let method = match request.kind {
-        RequestKind::DeviceControl { code } => code & METHOD_MASK,
+        RequestKind::DeviceControl { code } | RequestKind::InternalDeviceControl { code } => {
+            code & METHOD_MASK
+        }
+        RequestKind::Read | RequestKind::Write if io_type == IO_NEITHER => METHOD_NEITHER,
         _ => METHOD_BUFFERED,
     };
     let mapped = (method != METHOD_BUFFERED).then(|| Block::zeroed(request.output_length));
@@ -54,6 +69,14 @@ pub fn make(
     let attributes = context.with::<DeviceData, _>(device, |device| device.request_attributes());
     let data = RequestData {
         kind: request.kind,
+        offset: request.offset,
+        others: request.others,
+        is_neither: method == METHOD_NEITHER,
+        is_created: false,
+        is_in_caller_context: false,
+        upper: None,
+        outgoing: Outgoing::default(),
+        parts: Parts::default(),
         queue: None,
         file,
         buffer,
@@ -70,16 +93,6 @@ pub fn make(
     create(context, data, attributes.as_ref(), Some(device))
 }
 
-/// Puts a request in the queue for its kind, or fails it if there is none.
-pub fn send(context: &Context, device: u64, handle: u64, kind: RequestKind) {
-    if let Some(queue) = queue_of(context, device, kind) {
-        context.with::<RequestData, _>(handle, |request| request.queue = Some(queue));
-        dispatch::enqueue(context, queue, handle);
-    } else {
-        end(context, handle, NtStatus::INVALID_DEVICE_REQUEST, Some(0));
-    }
-}
-
 /// Returns the completion of a completed request, at the first call only.
 pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
     context
@@ -91,23 +104,66 @@ pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
         .take()
 }
 
-/// Cancels a request for its sender (`CancelIoEx`). A request in a queue ends; for one that the
-/// driver made cancelable, the driver's cancel routine is called.
-pub fn cancel(context: &Context, handle: u64) {
+/// Cancels a request for its sender (`CancelIoEx`, `IoCancelIrp`). A request in a queue ends; for one
+/// that the driver made cancelable, the driver's cancel routine is called; one that the driver sent
+/// further down is cancelled there. Returns whether somebody was asked to cancel it.
+pub fn cancel(context: &Context, handle: u64) -> bool {
     let queue = {
         let mut framework = context.framework();
         if framework.part::<EndedRequests>().0.contains_key(&handle) {
-            return;
+            return false;
         }
         let Ok(request) = framework.get::<RequestData>(handle) else {
-            return;
+            return false;
         };
         if core::mem::replace(&mut request.cancelled, true) {
-            return;
+            return false;
         }
         request.queue
     };
-    if queue.is_none_or(|queue| !dispatch::cancel_waiting(context, queue, handle)) {
-        call_cancel_routine(context, handle);
+    if queue.is_some_and(|queue| dispatch::cancel_waiting(context, queue, handle)) {
+        return true;
+    }
+    cancel_below(context, handle) || call_cancel_routine(context, handle)
+}
+
+/// Cancels a request that a driver sent to a target. Returns whether somebody below was asked to
+/// cancel it.
+pub fn cancel_below(context: &Context, handle: u64) -> bool {
+    let phase = context
+        .framework()
+        .get::<RequestData>(handle)
+        .map_or(Phase::Idle, |request| {
+            if request.outgoing.is_under_way() {
+                request.outgoing.is_cancelled = true;
+            }
+            request.outgoing.phase
+        });
+    match phase {
+        Phase::Sent(Lower::Request(lower)) => cancel(context, lower),
+        Phase::Sent(Lower::Played(device, number)) => {
+            let (was_asked, upper) = played::cancel(context, device, number);
+            if let Some(upper) = upper {
+                deliver_result(context, upper, Completion::failure(NtStatus::CANCELLED));
+            }
+            was_asked
+        }
+        Phase::Queued => {
+            deliver_result(context, handle, Completion::failure(NtStatus::CANCELLED));
+            true
+        }
+        Phase::Idle | Phase::Sent(Lower::Nobody) => false,
+    }
+}
+
+/// Gives a sent request its result from below.
+pub fn deliver_result(context: &Context, upper: u64, result: Completion) {
+    let is_there = context
+        .framework()
+        .get::<RequestData>(upper)
+        .map(|request| request.outgoing.result = Some(result))
+        .is_ok();
+    if is_there {
+        tell(context, upper, |data| data.request_ended());
     }
 }

@@ -2,11 +2,23 @@
 
 use std::collections::HashMap;
 
-use super::{
-    framework::{Context, Data},
-    request::RequestKind,
+use super::{framework::Context, request::RequestKind};
+use crate::{
+    ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
+    services::parts::Parts,
 };
-use crate::ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks};
+
+/// The next lower device of a device's stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Below {
+    /// The physical device of a bus that no driver of the test has made. It fails every request.
+    #[default]
+    Bus,
+    /// A device that the test plays, by its number.
+    Played(u64),
+    /// A device of a driver.
+    Device(u64),
+}
 
 /// The driver's description of a device before its creation.
 #[derive(Default)]
@@ -21,6 +33,19 @@ pub struct DeviceInit {
     pub characteristics: u32,
     /// The driver, if the device is to be its control device.
     pub control_of: Option<u64>,
+    /// The bus device, if the device is to be the physical device of a child.
+    pub child_of: Option<u64>,
+    /// Set if the driver is a filter, which forwards what it does not handle.
+    pub is_filter: bool,
+    pub below: Below,
+    /// `WDF_DEVICE_IO_TYPE` of reads and writes, or 0.
+    pub io_type: u32,
+    /// `EvtIoInCallerContext`, or 0.
+    pub in_caller_context: u64,
+    /// What identifies the device to the plug-and-play manager.
+    pub identity: Identity,
+    /// What other modules keep of the device, from its description to its deletion.
+    pub parts: Parts,
 }
 
 impl DeviceInit {
@@ -64,6 +89,33 @@ pub enum Presence {
     ShutDown,
 }
 
+/// What identifies a device to the plug-and-play manager, as its bus reports it.
+#[derive(Clone, Default)]
+pub struct Identity {
+    /// The device instance path, for instance `ROOT\SAMPLE\0000`.
+    pub instance: String,
+    pub hardware_ids: Vec<String>,
+    pub compatible_ids: Vec<String>,
+    pub description: String,
+    pub location: String,
+    /// The name that the bus gave the physical device.
+    pub physical_name: String,
+    /// The container, or an empty string.
+    pub container: String,
+    /// The name of the driver key, below that of all classes.
+    pub driver_key: String,
+}
+
+/// An interface that a device registered.
+pub struct DeviceInterface {
+    /// The interface class.
+    pub class: [u8; 16],
+    /// The reference string, or an empty string.
+    pub reference: String,
+    /// Set unless the driver disabled the interface.
+    pub is_enabled: bool,
+}
+
 /// A device.
 pub struct DeviceData {
     pub init: DeviceInit,
@@ -71,20 +123,14 @@ pub struct DeviceData {
     pub default_queue: Option<u64>,
     /// The queues that receive requests of one kind, by `WDF_REQUEST_TYPE`.
     pub queues: HashMap<u32, u64>,
-    pub interfaces: Vec<[u8; 16]>,
+    pub interfaces: Vec<DeviceInterface>,
     pub links: Vec<String>,
     pub in_d0: bool,
+    /// Set once the device was started: its drivers prepared its hardware.
+    pub is_started: bool,
     /// Set once a control device has finished initializing. It cannot be opened before.
     pub is_finished: bool,
     pub presence: Presence,
-}
-
-impl Data for DeviceData {
-    const NAME: &'static str = "WDFDEVICE";
-
-    fn is_frameworks(&self) -> bool {
-        !self.is_control()
-    }
 }
 
 impl DeviceData {
@@ -101,6 +147,16 @@ impl DeviceData {
         self.init.request_attributes
     }
 
+    /// Returns the device instance path.
+    pub fn instance_path(&self) -> String {
+        self.init.identity.instance.clone()
+    }
+
+    /// Returns what a module keeps of the device.
+    pub fn part<T: Default + Send + 'static>(&mut self) -> &mut T {
+        self.init.parts.get()
+    }
+
     /// Returns whether the device is in its working state.
     pub const fn is_in_d0(&self) -> bool {
         self.in_d0
@@ -112,7 +168,7 @@ impl DeviceData {
     }
 
     /// Returns the reason that nobody can open the device, if there is one.
-    pub const fn why_unreachable(&self) -> Option<Unreachable> {
+    pub fn why_unreachable(&self) -> Option<Unreachable> {
         if self.is_reachable() {
             None
         } else if !matches!(self.presence, Presence::Present) {
@@ -125,9 +181,10 @@ impl DeviceData {
     }
 
     /// Returns whether the device can be opened, by an interface, a symbolic link or its name.
-    pub const fn is_reachable(&self) -> bool {
-        let is_named =
-            !self.interfaces.is_empty() || !self.links.is_empty() || self.init.name.is_some();
+    pub fn is_reachable(&self) -> bool {
+        let is_named = self.interfaces.iter().any(|interface| interface.is_enabled)
+            || !self.links.is_empty()
+            || self.init.name.is_some();
         is_named
             && matches!(self.presence, Presence::Present)
             && (self.is_finished || !self.is_control())
@@ -137,7 +194,7 @@ impl DeviceData {
     fn rest_of<'a>(&self, path: &'a str) -> Option<&'a str> {
         let names = self.links.iter().chain(&self.init.name);
         names
-            .filter_map(|name| strip_name(plain(path), plain(name)))
+            .filter_map(|name| rest_of_name(path, name))
             .min_by_key(|rest| rest.len())
     }
 
@@ -150,6 +207,11 @@ impl DeviceData {
     pub fn sddl(&self) -> Option<&str> {
         self.init.sddl.as_deref()
     }
+}
+
+/// Returns the rest of a path after a device's name.
+pub fn rest_of_name<'a>(path: &'a str, name: &str) -> Option<&'a str> {
+    strip_name(plain(path), plain(name))
 }
 
 /// Returns a path without the prefix of the directory of symbolic links.
@@ -180,6 +242,9 @@ const fn request_type(kind: RequestKind) -> u32 {
         RequestKind::Read => 3,
         RequestKind::Write => 4,
         RequestKind::DeviceControl { .. } => 14,
+        RequestKind::InternalDeviceControl { .. } => 15,
+        RequestKind::Cleanup => 18,
+        RequestKind::Close => 2,
     }
 }
 
@@ -213,6 +278,11 @@ pub fn find_device(context: &Context, path: &str) -> Option<(u64, String)> {
         let rest = device.rest_of(path)?.to_owned();
         Some((handle, rest))
     })
+}
+
+/// Returns a device's instance path.
+pub fn instance_path(context: &Context, device: u64) -> String {
+    context.with::<DeviceData, _>(device, |device| device.instance_path())
 }
 
 /// Returns the security descriptor that the driver gave a device, if the device is there.

@@ -1,6 +1,6 @@
 //! Open files.
 
-use super::{framework::Framework, text::TextData};
+use super::{device::Below, framework::Framework, text::TextData};
 use crate::ground::arena::Block;
 
 /// An open file.
@@ -11,6 +11,9 @@ pub struct FileData {
     pub name_structure: Option<Block>,
     /// Set once the last handle is closed. The file is deleted with its last request.
     pub closing: bool,
+    /// The file of the next lower device that the open was passed to, or the device of the test that
+    /// it was passed to. [`Below::Bus`] if it was passed to nobody.
+    pub below: Below,
     /// Set if the test gave its handle up without closing the file.
     pub abandoned: bool,
 }

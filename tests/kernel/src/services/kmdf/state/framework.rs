@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     execution::{context::Context as Execution, routine::Routine},
-    ground::{arena::Block, clock::Clock, rule::Rule},
+    ground::{arena::Block, clock::Clock, rule::Rule, status::NtStatus},
     services::{parts::Parts, verifier::Verifier},
 };
 
@@ -118,6 +118,25 @@ impl Context {
         })
     }
 
+    /// Warns that the driver misuses a routine, which ignores or refuses the call. On Windows, the
+    /// framework's verifier breaks into the debugger. `what` completes "`WdfX` was called from Y".
+    pub fn warn_of_misuse(&self, what: impl FnOnce() -> String) {
+        self.verifier().warn(self, Rule::FrameworkMisused, what);
+    }
+
+    /// Bugchecks for a structure whose `Size` is not that of the headers, in a routine that returns
+    /// no status.
+    pub fn stop_for_size(&self, structure: &str, size: u32) -> ! {
+        self.stop(
+            Rule::BadHandle,
+            format!(
+                "{} was called from {} with a {structure} whose Size is {size}",
+                self.call().name,
+                self.caller()
+            ),
+        )
+    }
+
     /// Bugchecks for a wrong handle.
     pub fn stop_for_handle(&self, error: &BadHandle) -> ! {
         let what = match error.found {
@@ -161,6 +180,18 @@ pub trait Data: Any + Send {
 
     /// Tells the object that one of its requests has ended.
     const REQUEST_ENDED: Option<ObjectRoutine> = None;
+
+    /// Asks the object whether the device that it uses may be removed.
+    const DEVICE_LEAVES: Option<fn(&Context, u64) -> NtStatus> = None;
+
+    /// Tells the object that the device that it uses stays, because a driver refused the removal.
+    const DEVICE_STAYS: Option<ObjectRoutine> = None;
+
+    /// Tells the object that its device has entered its working state.
+    const DEVICE_STARTED: Option<ObjectRoutine> = None;
+
+    /// Tells the object that the device that it uses is gone.
+    const DEVICE_LEFT: Option<ObjectRoutine> = None;
 }
 
 /// The data of a general object (`WDFOBJECT`).
@@ -180,6 +211,14 @@ pub trait AnyData: Any + Send {
     fn before_delete(&self) -> Option<ObjectRoutine>;
     /// See [`Data::REQUEST_ENDED`].
     fn request_ended(&self) -> Option<ObjectRoutine>;
+    /// See [`Data::DEVICE_LEAVES`].
+    fn device_leaves(&self) -> Option<fn(&Context, u64) -> NtStatus>;
+    /// See [`Data::DEVICE_STAYS`].
+    fn device_stays(&self) -> Option<ObjectRoutine>;
+    /// See [`Data::DEVICE_STARTED`].
+    fn device_started(&self) -> Option<ObjectRoutine>;
+    /// See [`Data::DEVICE_LEFT`].
+    fn device_left(&self) -> Option<ObjectRoutine>;
 }
 
 impl<T: Data> AnyData for T {
@@ -197,6 +236,22 @@ impl<T: Data> AnyData for T {
 
     fn request_ended(&self) -> Option<ObjectRoutine> {
         T::REQUEST_ENDED
+    }
+
+    fn device_leaves(&self) -> Option<fn(&Context, u64) -> NtStatus> {
+        T::DEVICE_LEAVES
+    }
+
+    fn device_stays(&self) -> Option<ObjectRoutine> {
+        T::DEVICE_STAYS
+    }
+
+    fn device_started(&self) -> Option<ObjectRoutine> {
+        T::DEVICE_STARTED
+    }
+
+    fn device_left(&self) -> Option<ObjectRoutine> {
+        T::DEVICE_LEFT
     }
 }
 
@@ -224,6 +279,8 @@ pub struct Object {
     pub execution_level: u32,
     /// The number of references that the driver holds.
     pub references: u32,
+    /// The number of references that the framework holds, for instance for a collection.
+    pub held: u32,
     /// Set if the object was deleted. It is destroyed with the last reference.
     pub deleted: bool,
 }
@@ -279,6 +336,7 @@ impl Framework {
                 destroy: Vec::new(),
                 execution_level: 0,
                 references: 0,
+                held: 0,
                 deleted: false,
             },
         );
@@ -344,14 +402,17 @@ impl Framework {
         self.objects.get(&handle)?.parent
     }
 
-    /// Returns an object's children of a kind, oldest first.
-    pub fn children<T: Data>(&mut self, handle: u64) -> Vec<u64> {
-        let children = self
-            .objects
+    /// Returns an object's children, oldest first.
+    pub fn children_of(&self, handle: u64) -> Vec<u64> {
+        self.objects
             .get(&handle)
             .map(|object| object.children.clone())
-            .unwrap_or_default();
-        children
+            .unwrap_or_default()
+    }
+
+    /// Returns an object's children of a kind, oldest first.
+    pub fn children<T: Data>(&mut self, handle: u64) -> Vec<u64> {
+        self.children_of(handle)
             .into_iter()
             .filter(|child| self.get::<T>(*child).is_ok())
             .collect()

@@ -1,8 +1,14 @@
 //! The framework's state: objects, and the data of kinds that several modules share.
 
 pub mod device;
+pub mod device_object;
 pub mod file;
 pub mod framework;
+pub mod operation;
+pub mod outgoing;
+pub mod played;
 pub mod queue;
+pub mod registry;
 pub mod request;
+pub mod target;
 pub mod text;

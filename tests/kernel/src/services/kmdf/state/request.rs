@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::framework::Data;
-use crate::ground::{arena::Block, status::NtStatus};
+pub use super::operation::{Completion, IoRequest, RequestKind};
+use super::outgoing::Outgoing;
+use crate::{ground::arena::Block, services::parts::Parts};
 
 /// The low bits of a control code, which select the transfer method of its buffers.
 pub const METHOD_MASK: u32 = 3;
@@ -14,46 +15,29 @@ pub const METHOD_BUFFERED: u32 = 0;
 /// The sender's own addresses, which the framework passes to `EvtIoInCallerContext` only.
 pub const METHOD_NEITHER: u32 = 3;
 
-/// The operation of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestKind {
-    /// The opening of a file.
-    Create,
-    /// `ReadFile`.
-    Read,
-    /// `WriteFile`.
-    Write,
-    /// `DeviceIoControl`.
-    DeviceControl {
-        /// The control code.
-        code: u32,
-    },
-}
-
-/// A request, as its sender creates it.
-pub struct IoRequest {
-    /// The requested operation.
-    pub kind: RequestKind,
-    /// The bytes to write, or the control code's input.
-    pub input: Vec<u8>,
-    /// The size of the sender's output buffer in bytes.
-    pub output_length: usize,
-}
-
-/// The completion of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The status that the driver completed it with.
-    pub status: NtStatus,
-    /// The number of bytes that the driver reported.
-    pub information: u64,
-    /// The output: [`Self::information`] bytes, or none if the status is an error.
-    pub output: Vec<u8>,
-}
-
 /// A request.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the flags are independent facts"
+)]
 pub struct RequestData {
     pub kind: RequestKind,
+    /// The position on the device of a read or write.
+    pub offset: u64,
+    /// See [`IoRequest::others`].
+    pub others: Option<[u64; 3]>,
+    /// Set if the driver gets the sender's own addresses instead of buffers.
+    pub is_neither: bool,
+    /// Set if a driver created the request to send it.
+    pub is_created: bool,
+    /// Set while `EvtIoInCallerContext` may use the request.
+    pub is_in_caller_context: bool,
+    /// The request of the driver above that ends with this one.
+    pub upper: Option<u64>,
+    /// What the driver sends to a target.
+    pub outgoing: Outgoing,
+    /// What other modules keep of the request.
+    pub parts: Parts,
     pub queue: Option<u64>,
     pub file: Option<u64>,
     pub buffer: Block,
@@ -73,14 +57,6 @@ pub struct RequestData {
     pub presented: bool,
     /// The state of the notification that the request's queue stops.
     pub stop: Stop,
-}
-
-impl Data for RequestData {
-    const NAME: &'static str = "WDFREQUEST";
-
-    fn is_frameworks(&self) -> bool {
-        true
-    }
 }
 
 /// The state of a request while its power-managed queue stops.
@@ -147,9 +123,9 @@ impl RequestData {
     }
 
     /// Returns whether the driver gets the buffers from the framework. It does not with
-    /// `METHOD_NEITHER`.
+    /// `METHOD_NEITHER`, nor if its device's I/O type is neither buffered nor direct.
     pub const fn has_buffers(&self) -> bool {
-        !matches!(self.kind, RequestKind::DeviceControl { code } if code & METHOD_MASK == METHOD_NEITHER)
+        !self.is_neither
     }
 
     /// Returns whether the request is cancelable and its cancel routine was not called.
@@ -187,22 +163,35 @@ impl RequestData {
         self.presented = true;
     }
 
+    /// Returns whether a process sent the request, and not a driver.
+    pub const fn is_from_user(&self) -> bool {
+        !self.is_created && self.upper.is_none()
+    }
+
     /// Returns whether the request is a read or write of 0 bytes.
     pub const fn is_empty(&self) -> bool {
         match self.kind {
             RequestKind::Read => self.output_length == 0,
             RequestKind::Write => self.input_length == 0,
-            RequestKind::Create | RequestKind::DeviceControl { .. } => false,
+            _ => false,
         }
     }
 }
 
 /// Describes a request for a message.
 pub fn describe(request: &RequestData) -> String {
+    if request.is_created {
+        return "a request that the driver created".to_owned();
+    }
     match request.kind {
         RequestKind::Create => "a create request".to_owned(),
         RequestKind::Read => format!("a read of {} bytes", request.output_length),
         RequestKind::Write => format!("a write of {} bytes", request.input_length),
         RequestKind::DeviceControl { code } => format!("device control 0x{code:08X}"),
+        RequestKind::InternalDeviceControl { code } => {
+            format!("internal device control 0x{code:08X}")
+        }
+        RequestKind::Cleanup => "a cleanup request".to_owned(),
+        RequestKind::Close => "a close request".to_owned(),
     }
 }

@@ -36,6 +36,17 @@ impl TextData {
         })
     }
 
+    /// Returns the text.
+    pub fn to_text(&self) -> String {
+        let bytes = memory::read_bytes(self.text.address(), usize::from(self.length));
+        let units: Vec<u16> = bytes
+            .unwrap_or_default()
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .collect();
+        String::from_utf16_lossy(&units)
+    }
+
     /// Returns the string for a driver. Its text lives as long as the object.
     pub const fn counted(&self) -> UnicodeString {
         UnicodeString {

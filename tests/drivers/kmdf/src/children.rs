@@ -1,0 +1,240 @@
+//! The driver as a bus driver: a child list, a static child, and a function table for their drivers.
+
+use core::ptr;
+
+use wdk_sys::{
+    GUID, INTERFACE, NT_SUCCESS, NTSTATUS, PVOID, PWDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
+    PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
+    WDF_CHILD_LIST_CONFIG, WDF_CHILD_LIST_ITERATOR, WDF_CHILD_RETRIEVE_INFO,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_QUERY_INTERFACE_CONFIG, WDFCHILDLIST, WDFDEVICE, WDFREQUEST,
+};
+
+use crate::{
+    commands,
+    framework::{complete, counted, utf16, wdf},
+};
+
+/// What identifies a child of the list.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Description {
+    header: WDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
+    number: u32,
+}
+
+impl Description {
+    const fn new(number: u32) -> Self {
+        Self {
+            header: WDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER {
+                IdentificationDescriptionSize: size_of::<Self>() as u32,
+            },
+            number,
+        }
+    }
+}
+
+/// `{9d3f6f1a-3f5c-4d0b-8e7b-6a1c2d3e4f50}`.
+static TABLE: GUID = GUID {
+    Data1: 0x9d3f_6f1a,
+    Data2: 0x3f5c,
+    Data3: 0x4d0b,
+    Data4: [0x8e, 0x7b, 0x6a, 0x1c, 0x2d, 0x3e, 0x4f, 0x50],
+};
+
+const DEVICE_ID: [u16; 10] = utf16(br"KMDF\Child");
+const INSTANCE_ID: [u16; 2] = utf16(b"07");
+const TEXT: [u16; 5] = utf16(b"child");
+const ENGLISH: ULONG = 0x409;
+
+/// Describes the child list.
+pub fn configure(init: PWDFDEVICE_INIT) {
+    let mut config = WDF_CHILD_LIST_CONFIG {
+        Size: size_of::<WDF_CHILD_LIST_CONFIG>() as u32,
+        IdentificationDescriptionSize: size_of::<Description>() as u32,
+        EvtChildListCreateDevice: Some(create_listed),
+        ..WDF_CHILD_LIST_CONFIG::default()
+    };
+    wdf!(
+        WdfFdoInitSetDefaultChildListConfig,
+        init,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES
+    );
+}
+
+/// Runs the commands of this module. Returns false for another.
+pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
+    match code {
+        commands::ADD_CHILDREN => add(device),
+        commands::CHILDREN => print(device),
+        commands::REMOVE_CHILDREN => remove(device),
+        commands::QUERY => query(device),
+        _ => return false,
+    }
+    complete(request, STATUS_SUCCESS);
+    true
+}
+
+fn add(device: WDFDEVICE) {
+    let list = wdf!(WdfFdoGetDefaultChildList, device);
+    let same = wdf!(WdfChildListGetDevice, list) == device;
+    let mut description = Description::new(7);
+    let mut report = || {
+        wdf!(
+            WdfChildListAddOrUpdateChildDescriptionAsPresent,
+            list,
+            &raw mut description.header,
+            ptr::null_mut()
+        )
+    };
+    let first = report();
+    let second = report();
+    wdk::println!("list {same} {first:x} {second:x}");
+    let init = wdf!(WdfPdoInitAllocate, device);
+    let mut child: WDFDEVICE = ptr::null_mut();
+    let status = create(init, &mut child);
+    let added = wdf!(WdfFdoAddStaticChild, device, child);
+    let parent = wdf!(WdfPdoGetParent, child) == device;
+    wdk::println!("static {status:x} {added:x} {parent}");
+}
+
+/// Creates the device of a child.
+fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
+    let without = wdf!(
+        WdfDeviceCreate,
+        &raw mut init,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        child
+    );
+    let id = counted(&DEVICE_ID);
+    let instance = counted(&INSTANCE_ID);
+    let text = counted(&TEXT);
+    let statuses = [
+        wdf!(WdfPdoInitAssignDeviceID, init, &raw const id),
+        wdf!(WdfPdoInitAddHardwareID, init, &raw const id),
+        wdf!(WdfPdoInitAddCompatibleID, init, &raw const id),
+        wdf!(WdfPdoInitAssignInstanceID, init, &raw const instance),
+        wdf!(
+            WdfPdoInitAddDeviceText,
+            init,
+            &raw const text,
+            &raw const text,
+            ENGLISH
+        ),
+    ];
+    wdf!(WdfPdoInitSetDefaultLocale, init, ENGLISH);
+    let status = wdf!(
+        WdfDeviceCreate,
+        &raw mut init,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        child
+    );
+    wdk::println!("without an id {without:x}, then {statuses:x?} {status:x}");
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let mut table = INTERFACE {
+        Size: size_of::<INTERFACE>() as u16,
+        Version: 1,
+        Context: (*child).cast(),
+        InterfaceReference: Some(reference),
+        InterfaceDereference: Some(reference),
+    };
+    let mut config = WDF_QUERY_INTERFACE_CONFIG {
+        Size: size_of::<WDF_QUERY_INTERFACE_CONFIG>() as u32,
+        Interface: &raw mut table,
+        InterfaceType: &raw const TABLE,
+        ..WDF_QUERY_INTERFACE_CONFIG::default()
+    };
+    wdf!(WdfDeviceAddQueryInterface, *child, &raw mut config)
+}
+
+extern "C" fn reference(_context: PVOID) {
+    wdk::println!("reference");
+}
+
+/// `EvtChildListCreateDevice`.
+extern "C" fn create_listed(
+    _list: WDFCHILDLIST,
+    description: PWDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
+    init: PWDFDEVICE_INIT,
+) -> NTSTATUS {
+    // SAFETY: the framework passes a description of the size that the driver configured.
+    let description = unsafe { *description.cast::<Description>() };
+    wdk::println!("create {}", description.number);
+    let mut child: WDFDEVICE = ptr::null_mut();
+    create(init, &mut child)
+}
+
+fn print(device: WDFDEVICE) {
+    let list = wdf!(WdfFdoGetDefaultChildList, device);
+    let mut iterator = WDF_CHILD_LIST_ITERATOR {
+        Size: size_of::<WDF_CHILD_LIST_ITERATOR>() as u32,
+        Flags: 1,
+        ..WDF_CHILD_LIST_ITERATOR::default()
+    };
+    wdf!(WdfChildListBeginIteration, list, &raw mut iterator);
+    loop {
+        let mut description = Description::new(0);
+        let mut info = WDF_CHILD_RETRIEVE_INFO {
+            Size: size_of::<WDF_CHILD_RETRIEVE_INFO>() as u32,
+            IdentificationDescription: &raw mut description.header,
+            ..WDF_CHILD_RETRIEVE_INFO::default()
+        };
+        let mut child: WDFDEVICE = ptr::null_mut();
+        let status = wdf!(
+            WdfChildListRetrieveNextDevice,
+            list,
+            &raw mut iterator,
+            &raw mut child,
+            &raw mut info
+        );
+        let is_there = !child.is_null();
+        wdk::println!("listed {status:x} {} {is_there}", description.number);
+        if !NT_SUCCESS(status) {
+            break;
+        }
+    }
+    wdf!(WdfChildListEndIteration, list, &raw mut iterator);
+    wdf!(WdfFdoLockStaticChildListForIteration, device);
+    let first = wdf!(WdfFdoRetrieveNextStaticChild, device, ptr::null_mut(), 1);
+    let second = if first.is_null() {
+        ptr::null_mut()
+    } else {
+        wdf!(WdfFdoRetrieveNextStaticChild, device, first, 1)
+    };
+    wdf!(WdfFdoUnlockStaticChildListFromIteration, device);
+    wdk::println!("static {} {}", !first.is_null(), !second.is_null());
+}
+
+fn remove(device: WDFDEVICE) {
+    let list = wdf!(WdfFdoGetDefaultChildList, device);
+    // A scan that sees no child.
+    wdf!(WdfChildListBeginScan, list);
+    wdf!(WdfChildListEndScan, list);
+    wdf!(WdfFdoLockStaticChildListForIteration, device);
+    let child = wdf!(WdfFdoRetrieveNextStaticChild, device, ptr::null_mut(), 1);
+    wdf!(WdfFdoUnlockStaticChildListFromIteration, device);
+    let missing = wdf!(WdfPdoMarkMissing, child);
+    let again = wdf!(WdfPdoMarkMissing, child);
+    wdk::println!("missing {missing:x} {again:x}");
+}
+
+fn query(device: WDFDEVICE) {
+    let mut table = INTERFACE::default();
+    let ask = |size: u16, version: u16, table: &mut INTERFACE| {
+        wdf!(
+            WdfFdoQueryForInterface,
+            device,
+            &raw const TABLE,
+            table,
+            size,
+            version,
+            ptr::null_mut()
+        )
+    };
+    let size = size_of::<INTERFACE>() as u16;
+    let found = ask(size, 1, &mut table);
+    let short = ask(size - 1, 1, &mut table);
+    wdk::println!("query {found:x} {short:x} version {}", table.Version);
+}

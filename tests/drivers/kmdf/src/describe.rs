@@ -1,0 +1,293 @@
+//! Device controls that ask the framework about the device, its settings, and small objects.
+
+use core::{ptr, slice};
+
+use wdk_sys::{
+    DEVICE_REGISTRY_PROPERTY, KEY_READ, KEY_SET_VALUE, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, PVOID,
+    REG_BINARY, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES,
+    WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS, WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFCOLLECTION, WDFDEVICE, WDFKEY, WDFLOOKASIDE, WDFMEMORY, WDFOBJECT,
+    WDFREQUEST, WDFSTRING,
+};
+
+use crate::{
+    commands,
+    framework::{attributes, complete, counted, utf16, wdf},
+};
+
+const VALUE: [u16; 5] = utf16(b"Value");
+
+/// Runs the commands of this module. Returns false for another.
+pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
+    match code {
+        commands::WDM => print_objects(device),
+        commands::SETTINGS => set(device),
+        commands::COLLECTION => collect(),
+        commands::KEYS => use_keys(device),
+        commands::PROPERTIES => print_properties(device),
+        commands::VERSION => print_version(device),
+        commands::LOOKASIDE => use_lookaside(),
+        _ => return false,
+    }
+    complete(request, STATUS_SUCCESS);
+    true
+}
+
+fn print_objects(device: WDFDEVICE) {
+    let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
+    let attached = wdf!(WdfDeviceWdmGetAttachedDevice, device);
+    let physical = wdf!(WdfDeviceWdmGetPhysicalDevice, device);
+    let same = wdf!(WdfWdmDeviceGetWdfDeviceHandle, own) == device;
+    let driver = wdf!(WdfDeviceGetDriver, device);
+    let driver = wdf!(WdfDriverWdmGetDriverObject, driver);
+    // SAFETY: the framework returns a device object that lives as long as the device.
+    let object = unsafe { *own };
+    // SAFETY: likewise, for the next lower device.
+    let lower = unsafe { *attached };
+    // SAFETY: likewise, for the driver.
+    let first = unsafe { (*driver).DeviceObject };
+    wdk::println!(
+        "own type {} size {} stack {} flags {:x}",
+        object.Type,
+        object.Size,
+        object.StackSize,
+        object.Flags
+    );
+    let links = lower.AttachedDevice == own && object.DriverObject == driver && first == own;
+    wdk::println!("same {same} links {links} stack {}", lower.StackSize);
+    wdk::println!("physical is attached {}", physical == attached);
+}
+
+fn set(device: WDFDEVICE) {
+    let mut idle = WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS {
+        Size: size_of::<WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS>() as u32,
+        IdleCaps: 1,
+        DxState: 5,
+        UserControlOfIdleSettings: 1,
+        Enabled: 2,
+        PowerUpIdleDeviceOnSystemWake: 2,
+        ..WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS::default()
+    };
+    let good = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
+    idle.DxState = 1;
+    let bad_state = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
+    idle.Size = 3;
+    let bad_size = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
+    wdk::println!("idle {good:x} {bad_state:x} {bad_size:x}");
+    let stopped = wdf!(
+        WdfDeviceStopIdleActual,
+        device,
+        1,
+        ptr::null_mut(),
+        0,
+        c"".as_ptr()
+    );
+    wdf!(
+        WdfDeviceResumeIdleActual,
+        device,
+        ptr::null_mut(),
+        0,
+        c"".as_ptr()
+    );
+    wdk::println!("stop idle {stopped:x}");
+    let mut state = WDF_DEVICE_STATE {
+        Size: size_of::<WDF_DEVICE_STATE>() as u32,
+        DontDisplayInUI: 1,
+        ..WDF_DEVICE_STATE::default()
+    };
+    wdf!(WdfDeviceSetDeviceState, device, &raw mut state);
+    state.DontDisplayInUI = 0;
+    wdf!(WdfDeviceGetDeviceState, device, &raw mut state);
+    wdk::println!("state {} {}", state.DontDisplayInUI, state.Disabled);
+    let mut capabilities = WDF_DEVICE_PNP_CAPABILITIES {
+        Size: size_of::<WDF_DEVICE_PNP_CAPABILITIES>() as u32,
+        Removable: 7,
+        ..WDF_DEVICE_PNP_CAPABILITIES::default()
+    };
+    wdf!(WdfDeviceSetPnpCapabilities, device, &raw mut capabilities);
+    // Without a stop before it.
+    wdf!(
+        WdfDeviceResumeIdleActual,
+        device,
+        ptr::null_mut(),
+        0,
+        c"".as_ptr()
+    );
+}
+
+fn collect() {
+    let mut collection: WDFCOLLECTION = ptr::null_mut();
+    let _status = wdf!(
+        WdfCollectionCreate,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut collection
+    );
+    let object = || {
+        let mut object: WDFOBJECT = ptr::null_mut();
+        let _status = wdf!(WdfObjectCreate, &mut attributes(), &raw mut object);
+        object
+    };
+    let (a, b) = (object(), object());
+    for item in [a, b, a] {
+        let _status = wdf!(WdfCollectionAdd, collection, item);
+    }
+    wdf!(WdfObjectDelete, b);
+    let order = [0, 1, 2].map(|index| wdf!(WdfCollectionGetItem, collection, index));
+    wdk::println!(
+        "count {} {}",
+        wdf!(WdfCollectionGetCount, collection),
+        order == [a, b, a]
+    );
+    wdf!(WdfCollectionRemove, collection, a);
+    wdf!(WdfCollectionRemoveItem, collection, 0);
+    let first = wdf!(WdfCollectionGetFirstItem, collection);
+    let last = wdf!(WdfCollectionGetLastItem, collection);
+    let none = wdf!(WdfCollectionGetItem, collection, 1);
+    wdk::println!("left {} {}", first == a && last == a, none.is_null());
+    wdf!(WdfCollectionRemoveItem, collection, 5);
+    wdf!(WdfObjectDelete, collection.cast());
+    wdf!(WdfObjectDelete, a);
+}
+
+fn use_keys(device: WDFDEVICE) {
+    let mut key: WDFKEY = ptr::null_mut();
+    let open = |rights: ULONG, key: &mut WDFKEY| -> NTSTATUS {
+        wdf!(
+            WdfDeviceOpenRegistryKey,
+            device,
+            PLUGPLAY_REGKEY_DEVICE,
+            rights,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            key
+        )
+    };
+    let status = open(KEY_READ, &mut key);
+    let name = counted(&VALUE);
+    let mut number: ULONG = 0;
+    let read = wdf!(WdfRegistryQueryULong, key, &raw const name, &raw mut number);
+    let refused = wdf!(WdfRegistryAssignULong, key, &raw const name, 1);
+    wdf!(WdfRegistryClose, key);
+    wdk::println!("key {status:x} {read:x} {number} {refused:x}");
+    let _status = open(KEY_READ | KEY_SET_VALUE, &mut key);
+    let mut bytes = [1_u8, 2, 3];
+    let set = wdf!(
+        WdfRegistryAssignValue,
+        key,
+        &raw const name,
+        REG_BINARY,
+        3,
+        bytes.as_mut_ptr().cast()
+    );
+    let mut memory: WDFMEMORY = ptr::null_mut();
+    let mut kind: ULONG = 0;
+    let query = wdf!(
+        WdfRegistryQueryMemory,
+        key,
+        &raw const name,
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut memory,
+        &raw mut kind
+    );
+    let mut size = 0;
+    let buffer = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
+    // SAFETY: the framework returned the buffer with this size.
+    let found = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), size) };
+    wdk::println!("value {set:x} {query:x} {kind} {found:?}");
+    let removed = wdf!(WdfRegistryRemoveValue, key, &raw const name);
+    let again = wdf!(WdfRegistryRemoveValue, key, &raw const name);
+    wdk::println!("removed {removed:x} {again:x}");
+    wdf!(WdfRegistryClose, key);
+}
+
+/// Prints the ASCII text of UTF-16 units.
+fn print_units(what: &str, status: NTSTATUS, units: &[u16]) {
+    let mut bytes = [0_u8; 64];
+    for (byte, unit) in bytes.iter_mut().zip(units) {
+        *byte = *unit as u8;
+    }
+    let text = core::str::from_utf8(&bytes[..units.len().min(bytes.len())]).unwrap_or("?");
+    wdk::println!("{what} {status:x} {text}");
+}
+
+fn print_properties(device: WDFDEVICE) {
+    let mut memory: WDFMEMORY = ptr::null_mut();
+    let status = wdf!(
+        WdfDeviceAllocAndQueryProperty,
+        device,
+        DEVICE_REGISTRY_PROPERTY::DevicePropertyEnumeratorName,
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut memory
+    );
+    let mut size = 0;
+    let buffer = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
+    // SAFETY: the framework returned the buffer with this size, which is aligned for UTF-16.
+    let units = unsafe { slice::from_raw_parts(buffer.cast::<u16>(), size / 2 - 1) };
+    print_units("enumerator", status, units);
+    let mut length: ULONG = 0;
+    let short = wdf!(
+        WdfDeviceQueryProperty,
+        device,
+        DEVICE_REGISTRY_PROPERTY::DevicePropertyHardwareID,
+        2,
+        (&raw mut size).cast(),
+        &raw mut length
+    );
+    let missing = wdf!(
+        WdfDeviceQueryProperty,
+        device,
+        DEVICE_REGISTRY_PROPERTY::DevicePropertyFriendlyName,
+        0,
+        ptr::null_mut(),
+        &raw mut length
+    );
+    wdk::println!("short {short:x} missing {missing:x} {length}");
+}
+
+fn print_version(device: WDFDEVICE) {
+    let driver = wdf!(WdfDeviceGetDriver, device);
+    for minor in [31, 40] {
+        let mut version = WDF_DRIVER_VERSION_AVAILABLE_PARAMS {
+            Size: size_of::<WDF_DRIVER_VERSION_AVAILABLE_PARAMS>() as u32,
+            MajorVersion: 1,
+            MinorVersion: minor,
+        };
+        let available = wdf!(WdfDriverIsVersionAvailable, driver, &raw mut version);
+        wdk::println!("1.{minor} {available}");
+    }
+    let mut string: WDFSTRING = ptr::null_mut();
+    let _status = wdf!(
+        WdfStringCreate,
+        ptr::null(),
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut string
+    );
+    let status = wdf!(WdfDriverRetrieveVersionString, driver, string);
+    let mut text = UNICODE_STRING::default();
+    wdf!(WdfStringGetUnicodeString, string, &raw mut text);
+    // SAFETY: a counted string has a buffer of its length.
+    let units = unsafe { slice::from_raw_parts(text.Buffer, usize::from(text.Length) / 2) };
+    print_units("version", status, units);
+    wdf!(WdfObjectDelete, string.cast());
+}
+
+fn use_lookaside() {
+    let mut lookaside: WDFLOOKASIDE = ptr::null_mut();
+    let status = wdf!(
+        WdfLookasideListCreate,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        24,
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        0,
+        &raw mut lookaside
+    );
+    let mut memory: WDFMEMORY = ptr::null_mut();
+    let made = wdf!(WdfMemoryCreateFromLookaside, lookaside, &raw mut memory);
+    let mut size = 0;
+    let _buffer: PVOID = wdf!(WdfMemoryGetBuffer, memory, &raw mut size);
+    wdk::println!("lookaside {status:x} {made:x} {size}");
+    wdf!(WdfObjectDelete, memory.cast());
+    wdf!(WdfObjectDelete, lookaside.cast());
+}

@@ -1,0 +1,118 @@
+//! The interrupt of the device, if the test gives it one, and its other resources.
+
+use core::{
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use wdk_sys::{
+    BOOLEAN, NTSTATUS, STATUS_SUCCESS, ULONG, WDF_INTERRUPT_CONFIG, WDF_INTERRUPT_INFO,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFCMRESLIST, WDFCONTEXT, WDFDEVICE, WDFINTERRUPT, WDFOBJECT,
+    WDFREQUEST,
+};
+
+use crate::{
+    commands,
+    framework::{complete, irql, wdf},
+};
+
+/// The device's interrupt.
+static INTERRUPT: AtomicPtr<wdk_sys::WDFINTERRUPT__> = AtomicPtr::new(ptr::null_mut());
+
+/// Creates the interrupt.
+pub fn create(device: WDFDEVICE) -> NTSTATUS {
+    let mut config = WDF_INTERRUPT_CONFIG {
+        Size: size_of::<WDF_INTERRUPT_CONFIG>() as u32,
+        ShareVector: 2,
+        EvtInterruptIsr: Some(service),
+        EvtInterruptDpc: Some(dpc),
+        EvtInterruptEnable: Some(enable),
+        EvtInterruptDisable: Some(disable),
+        ReportInactiveOnPowerDown: 2,
+        ..WDF_INTERRUPT_CONFIG::default()
+    };
+    let mut interrupt: WDFINTERRUPT = ptr::null_mut();
+    let status = wdf!(
+        WdfInterruptCreate,
+        device,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut interrupt
+    );
+    INTERRUPT.store(interrupt, Ordering::Relaxed);
+    status
+}
+
+/// Prints the resources of the device.
+pub fn print_resources(list: WDFCMRESLIST) {
+    let count = wdf!(WdfCmResourceListGetCount, list);
+    for index in 0..count {
+        let descriptor = wdf!(WdfCmResourceListGetDescriptor, list, index);
+        // SAFETY: the framework returns the descriptors of the indices below the count.
+        let descriptor = unsafe { *descriptor };
+        // SAFETY: memory descriptors and interrupt descriptors have numbers in these places.
+        let words = unsafe { descriptor.u.DevicePrivate.Data };
+        wdk::println!("resource {} {:x?}", descriptor.Type, words);
+    }
+    if count > 0 {
+        let past = wdf!(WdfCmResourceListGetDescriptor, list, count);
+        wdk::println!("past the end {}", past.is_null());
+    }
+}
+
+extern "C" fn enable(_interrupt: WDFINTERRUPT, _device: WDFDEVICE) -> NTSTATUS {
+    wdk::println!("enable at {}", irql());
+    STATUS_SUCCESS
+}
+
+extern "C" fn disable(_interrupt: WDFINTERRUPT, _device: WDFDEVICE) -> NTSTATUS {
+    wdk::println!("disable at {}", irql());
+    STATUS_SUCCESS
+}
+
+extern "C" fn service(interrupt: WDFINTERRUPT, message: ULONG) -> BOOLEAN {
+    let first = wdf!(WdfInterruptQueueDpcForIsr, interrupt);
+    let second = wdf!(WdfInterruptQueueDpcForIsr, interrupt);
+    wdk::println!("isr {message} at {}, queued {first} {second}", irql());
+    1
+}
+
+extern "C" fn dpc(interrupt: WDFINTERRUPT, object: WDFOBJECT) {
+    let same = wdf!(WdfInterruptGetDevice, interrupt).cast() == object;
+    wdk::println!("dpc at {}, {same}", irql());
+}
+
+extern "C" fn synchronized(_interrupt: WDFINTERRUPT, _context: WDFCONTEXT) -> BOOLEAN {
+    wdk::println!("synchronized at {}", irql());
+    1
+}
+
+/// Runs the commands of this module. Returns false for another.
+pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
+    if code != commands::LOCK {
+        return false;
+    }
+    let interrupt = INTERRUPT.load(Ordering::Relaxed);
+    wdf!(WdfInterruptAcquireLock, interrupt);
+    wdk::println!("locked at {}", irql());
+    wdf!(WdfInterruptReleaseLock, interrupt);
+    let result = wdf!(
+        WdfInterruptSynchronize,
+        interrupt,
+        Some(synchronized),
+        ptr::null_mut::<core::ffi::c_void>()
+    );
+    let mut info = WDF_INTERRUPT_INFO {
+        Size: size_of::<WDF_INTERRUPT_INFO>() as u32,
+        ..WDF_INTERRUPT_INFO::default()
+    };
+    wdf!(WdfInterruptGetInfo, interrupt, &raw mut info);
+    wdk::println!(
+        "{result} vector {} level {} at {}",
+        info.Vector,
+        info.Irql,
+        irql()
+    );
+    complete(request, STATUS_SUCCESS);
+    true
+}

@@ -1,0 +1,308 @@
+//! Device controls that send requests to an I/O target: the device `\Device\Played` of the test.
+
+use core::{
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use wdk_sys::{
+    NT_SUCCESS, NTSTATUS, PVOID, PWDF_REQUEST_COMPLETION_PARAMS, STATUS_SUCCESS, ULONG,
+    WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_REQUEST_REUSE_PARAMS, WDF_REQUEST_SEND_OPTIONS, WDFCONTEXT, WDFDEVICE, WDFIOTARGET,
+    WDFMEMORY, WDFREQUEST,
+};
+
+use crate::{
+    commands,
+    framework::{attributes, complete, counted, irql, utf16, wdf},
+};
+
+const NAME: [u16; 14] = utf16(br"\Device\Played");
+const CODE: ULONG = 0x0022_2000;
+
+/// The request that the driver sent last, or null.
+static SENT: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
+/// The command that the completion of the sent request completes, or null.
+static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
+/// The target that the driver opened last, or null.
+static TARGET: AtomicPtr<wdk_sys::WDFIOTARGET__> = AtomicPtr::new(ptr::null_mut());
+
+/// Runs the commands of this module. Returns false for another.
+pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
+    match code {
+        commands::TARGET => {
+            synchronously(device);
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::SEND => {
+            WAITING.store(request, Ordering::Relaxed);
+            let sent = send(device, 0, 0);
+            wdk::println!("sent {sent}");
+        }
+        commands::CANCEL_SENT => {
+            let sent = SENT.load(Ordering::Relaxed);
+            let asked = wdf!(WdfRequestCancelSentRequest, sent);
+            wdk::println!("asked {asked}");
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::SEND_WITH_TIMEOUT => {
+            // WDF_REQUEST_SEND_OPTION_TIMEOUT and WDF_REQUEST_SEND_OPTION_SYNCHRONOUS
+            let sent = send(device, 3, -50_000);
+            let status = wdf!(WdfRequestGetStatus, SENT.load(Ordering::Relaxed));
+            wdk::println!("sent {sent} status {status:x}");
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::STATES => {
+            states(device);
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::COMPLETE_SENT => complete(SENT.load(Ordering::Relaxed), STATUS_SUCCESS),
+        _ => return false,
+    }
+    true
+}
+
+/// Creates a target and opens it by the device's name.
+fn open(device: WDFDEVICE) -> WDFIOTARGET {
+    let mut target: WDFIOTARGET = ptr::null_mut();
+    let _status = wdf!(
+        WdfIoTargetCreate,
+        device,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut target
+    );
+    let created = wdf!(WdfIoTargetGetState, target);
+    let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
+        Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
+        Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenByName,
+        TargetDeviceName: counted(&NAME),
+        DesiredAccess: wdk_sys::GENERIC_READ,
+        ..WDF_IO_TARGET_OPEN_PARAMS::default()
+    };
+    let opened = wdf!(WdfIoTargetOpen, target, &raw mut parameters);
+    let state = wdf!(WdfIoTargetGetState, target);
+    wdk::println!("open {opened:x} from {created} to {state}");
+    TARGET.store(target, Ordering::Relaxed);
+    target
+}
+
+/// Returns the descriptor of a buffer.
+fn descriptor(buffer: &mut [u8]) -> WDF_MEMORY_DESCRIPTOR {
+    let mut descriptor = WDF_MEMORY_DESCRIPTOR {
+        Type: wdk_sys::_WDF_MEMORY_DESCRIPTOR_TYPE::WdfMemoryDescriptorTypeBuffer,
+        ..WDF_MEMORY_DESCRIPTOR::default()
+    };
+    descriptor.u.BufferType.Length = buffer.len() as u32;
+    descriptor.u.BufferType.Buffer = buffer.as_mut_ptr().cast();
+    descriptor
+}
+
+fn synchronously(device: WDFDEVICE) {
+    let target = open(device);
+    let mut input = *b"ping";
+    let mut output = [0_u8; 8];
+    let mut bytes = 0;
+    let status = wdf!(
+        WdfIoTargetSendIoctlSynchronously,
+        target,
+        ptr::null_mut(),
+        CODE,
+        &mut descriptor(&mut input),
+        &mut descriptor(&mut output),
+        ptr::null_mut(),
+        &raw mut bytes
+    );
+    wdk::println!("ioctl {status:x} {bytes} {:?}", &output[..4]);
+    let mut offset = 512;
+    let status = wdf!(
+        WdfIoTargetSendReadSynchronously,
+        target,
+        ptr::null_mut(),
+        &mut descriptor(&mut output),
+        &raw mut offset,
+        ptr::null_mut(),
+        &raw mut bytes
+    );
+    wdk::println!("read {status:x} {bytes} {:?}", &output[..2]);
+    let status = wdf!(
+        WdfIoTargetSendWriteSynchronously,
+        target,
+        ptr::null_mut(),
+        &mut descriptor(&mut input),
+        ptr::null_mut(),
+        ptr::null_mut(),
+        ptr::null_mut()
+    );
+    wdk::println!("write {status:x}");
+    let object = wdf!(WdfIoTargetWdmGetTargetDeviceObject, target);
+    let file = wdf!(WdfIoTargetWdmGetTargetFileObject, target);
+    let owner = wdf!(WdfIoTargetGetDevice, target) == device;
+    wdk::println!("target {} {} {owner}", !object.is_null(), !file.is_null());
+    wdf!(WdfIoTargetClose, target);
+    let status = wdf!(
+        WdfIoTargetSendWriteSynchronously,
+        target,
+        ptr::null_mut(),
+        &mut descriptor(&mut input),
+        ptr::null_mut(),
+        ptr::null_mut(),
+        ptr::null_mut()
+    );
+    let state = wdf!(WdfIoTargetGetState, target);
+    wdk::println!("closed {status:x} {state}");
+    wdf!(WdfObjectDelete, target.cast());
+}
+
+/// Creates memory with these bytes.
+fn memory(bytes: &[u8], parent: WDFREQUEST) -> WDFMEMORY {
+    let mut memory: WDFMEMORY = ptr::null_mut();
+    let mut buffer: PVOID = ptr::null_mut();
+    let mut attributes = attributes();
+    attributes.ParentObject = parent.cast();
+    let _status = wdf!(
+        WdfMemoryCreate,
+        &raw mut attributes,
+        wdk_sys::_POOL_TYPE::NonPagedPoolNx,
+        0,
+        bytes.len(),
+        &raw mut memory,
+        &raw mut buffer
+    );
+    // SAFETY: the framework returned a buffer of this length, which does not overlap the bytes.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
+    memory
+}
+
+/// Creates a request for the device control, and formats it.
+fn create(target: WDFIOTARGET) -> WDFREQUEST {
+    let mut request: WDFREQUEST = ptr::null_mut();
+    let _status = wdf!(
+        WdfRequestCreate,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        target,
+        &raw mut request
+    );
+    SENT.store(request, Ordering::Relaxed);
+    format(target, request);
+    request
+}
+
+fn format(target: WDFIOTARGET, request: WDFREQUEST) {
+    let status = wdf!(
+        WdfIoTargetFormatRequestForIoctl,
+        target,
+        request,
+        CODE,
+        memory(b"ping", request),
+        ptr::null_mut(),
+        memory(&[0; 8], request),
+        ptr::null_mut()
+    );
+    if !NT_SUCCESS(status) {
+        wdk::println!("format {status:x}");
+    }
+}
+
+/// Sends a new request to a new target, with options if the flags are not 0.
+fn send(device: WDFDEVICE, flags: ULONG, timeout: i64) -> u8 {
+    let target = open(device);
+    let request = create(target);
+    let mut options = WDF_REQUEST_SEND_OPTIONS {
+        Size: size_of::<WDF_REQUEST_SEND_OPTIONS>() as u32,
+        Flags: flags,
+        Timeout: timeout,
+    };
+    wdf!(
+        WdfRequestSetCompletionRoutine,
+        request,
+        Some(completed),
+        ptr::null_mut::<core::ffi::c_void>()
+    );
+    let options = if flags == 0 {
+        ptr::null_mut()
+    } else {
+        &raw mut options
+    };
+    wdf!(WdfRequestSend, request, target, options)
+}
+
+/// The completion routine of the requests that the driver creates.
+extern "C" fn completed(
+    request: WDFREQUEST,
+    target: WDFIOTARGET,
+    parameters: PWDF_REQUEST_COMPLETION_PARAMS,
+    _context: WDFCONTEXT,
+) {
+    // SAFETY: the framework passes the parameters of the completed request.
+    let parameters = unsafe { &*parameters };
+    // SAFETY: the status is the member that completed requests have.
+    let status: NTSTATUS = unsafe { parameters.IoStatus.__bindgen_anon_1.Status };
+    // SAFETY: the request is a device control, whose parameters these are.
+    let control = unsafe { parameters.Parameters.Ioctl };
+    let same = target == TARGET.load(Ordering::Relaxed);
+    wdk::println!(
+        "completed {status:x} {} type {} code {:x} {same} at {}",
+        parameters.IoStatus.Information,
+        parameters.Type,
+        control.IoControlCode,
+        irql()
+    );
+    if NT_SUCCESS(status) {
+        let mut size = 0;
+        let buffer = wdf!(WdfMemoryGetBuffer, control.Output.Buffer, &raw mut size);
+        // SAFETY: the output has 8 bytes.
+        let output = unsafe { *buffer.cast::<[u8; 4]>() };
+        wdk::println!("output {output:?} of {size}");
+    }
+    let _ = request;
+    let waiting = WAITING.swap(ptr::null_mut(), Ordering::Relaxed);
+    if !waiting.is_null() {
+        complete(waiting, status);
+    }
+}
+
+fn states(device: WDFDEVICE) {
+    let target = open(device);
+    let request = create(target);
+    let routine = || {
+        wdf!(
+            WdfRequestSetCompletionRoutine,
+            request,
+            Some(completed),
+            ptr::null_mut::<core::ffi::c_void>()
+        );
+    };
+    let reuse = || {
+        let mut parameters = WDF_REQUEST_REUSE_PARAMS {
+            Size: size_of::<WDF_REQUEST_REUSE_PARAMS>() as u32,
+            ..WDF_REQUEST_REUSE_PARAMS::default()
+        };
+        let status = wdf!(WdfRequestReuse, request, &raw mut parameters);
+        wdk::println!("reuse {status:x}");
+    };
+    wdf!(
+        WdfIoTargetStop,
+        target,
+        wdk_sys::_WDF_IO_TARGET_SENT_IO_ACTION::WdfIoTargetWaitForSentIoToComplete
+    );
+    routine();
+    let sent = wdf!(WdfRequestSend, request, target, ptr::null_mut());
+    wdk::println!("queued {sent}");
+    let status = wdf!(WdfIoTargetStart, target);
+    wdk::println!("started {status:x}");
+    reuse();
+    let unformatted = wdf!(WdfRequestSend, request, target, ptr::null_mut());
+    let status = wdf!(WdfRequestGetStatus, request);
+    wdk::println!("unformatted {unformatted} {status:x}");
+    format(target, request);
+    wdf!(
+        WdfIoTargetPurge,
+        target,
+        wdk_sys::_WDF_IO_TARGET_PURGE_IO_ACTION::WdfIoTargetPurgeIoAndWait
+    );
+    let sent = wdf!(WdfRequestSend, request, target, ptr::null_mut());
+    let status = wdf!(WdfRequestGetStatus, request);
+    wdk::println!("purged {sent} {status:x}");
+    wdf!(WdfObjectDelete, request.cast());
+    wdf!(WdfObjectDelete, target.cast());
+}

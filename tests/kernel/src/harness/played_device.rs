@@ -1,0 +1,91 @@
+//! A device that a test plays: below a driver's device, or beside it.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{error::KernelError, runner::Runner};
+use crate::{
+    execution::identity::Identity,
+    services::kmdf::{
+        io::send::deliver_result,
+        state::{
+            device_object::Object,
+            framework::Context,
+            played::{Answer, PlayedDevices, PlayedRequest},
+            request::Completion,
+        },
+    },
+};
+
+/// A device that a test plays. A closure of the test answers its requests.
+#[derive(Clone)]
+pub struct PlayedDevice {
+    runner: Runner,
+    number: u64,
+}
+
+impl PlayedDevice {
+    pub(super) fn new(
+        runner: &Runner,
+        name: Option<&str>,
+        answer: impl FnMut(&PlayedRequest) -> Answer + Send + 'static,
+    ) -> Self {
+        /// `FILE_DEVICE_UNKNOWN`.
+        const UNKNOWN: u32 = 0x22;
+        let object = Object::new(0, 0, UNKNOWN, 1);
+        let number = runner
+            .system()
+            .kmdf
+            .framework()
+            .part::<PlayedDevices>()
+            .add(
+                object,
+                name.map(str::to_owned),
+                Arc::new(Mutex::new(answer)),
+            );
+        Self {
+            runner: runner.clone(),
+            number,
+        }
+    }
+
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the requests that the device keeps, oldest first, each with whether its sender has
+    /// cancelled it.
+    #[must_use]
+    pub fn kept(&self) -> Vec<(PlayedRequest, bool)> {
+        let mut framework = self.runner.system().kmdf.framework();
+        framework.part::<PlayedDevices>().kept(self.number)
+    }
+
+    /// Completes a request that the device keeps. Returns `false` if it does not keep the request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn complete(
+        &self,
+        request: &PlayedRequest,
+        completion: Completion,
+    ) -> Result<bool, KernelError> {
+        let (device, number) = (self.number, request.number);
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
+            complete(context, device, number, completion)
+        })?)
+    }
+}
+
+fn complete(context: &Context, device: u64, request: u64, completion: Completion) -> bool {
+    let upper = context
+        .framework()
+        .part::<PlayedDevices>()
+        .take(device, request);
+    if let Some(upper) = upper {
+        deliver_result(context, upper, completion);
+    }
+    upper.is_some()
+}

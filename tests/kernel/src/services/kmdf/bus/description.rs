@@ -1,0 +1,166 @@
+//! The descriptions of children: structures of a bus driver, which may own memory that only the
+//! driver's callbacks can copy and free.
+
+use super::super::state::framework::Context;
+use crate::ground::{arena::Block, framework_abi::ChildListConfig, memory, status::NtStatus};
+
+/// The largest description.
+pub const MAX_SIZE: u32 = 1 << 20;
+
+/// The two kinds of descriptions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What tells a child from others.
+    Identification,
+    /// Where the child is, which may change.
+    Address,
+}
+
+/// A description that a list keeps.
+pub struct Description(Block);
+
+impl Description {
+    /// Returns the address that the driver's callbacks get.
+    pub const fn address(&self) -> u64 {
+        self.0.address()
+    }
+}
+
+/// The callbacks of a configuration for a kind: copy, duplicate and clean up.
+const fn callbacks(config: &ChildListConfig, kind: Kind) -> (u32, [u64; 3]) {
+    match kind {
+        Kind::Identification => (
+            config.identification_description_size,
+            [
+                config.identification_description_copy,
+                config.identification_description_duplicate,
+                config.identification_description_cleanup,
+            ],
+        ),
+        Kind::Address => (
+            config.address_description_size,
+            [
+                config.address_description_copy,
+                config.address_description_duplicate,
+                config.address_description_cleanup,
+            ],
+        ),
+    }
+}
+
+/// Checks the size in a description's header.
+pub fn check(
+    context: &Context,
+    config: &ChildListConfig,
+    kind: Kind,
+    address: u64,
+) -> Result<(), NtStatus> {
+    let size: u32 = context.read(address);
+    let (expected, _) = callbacks(config, kind);
+    if size == expected && size != 0 {
+        Ok(())
+    } else {
+        Err(NtStatus::INVALID_DEVICE_REQUEST)
+    }
+}
+
+fn bytes_of(context: &Context, address: u64, size: u32) -> Vec<u8> {
+    let length = size as usize;
+    memory::read_bytes(address, length).unwrap_or_else(|error| context.stop_for_address(error))
+}
+
+fn write_bytes(context: &Context, address: u64, bytes: &[u8]) {
+    if let Err(error) = memory::write_bytes(address, bytes) {
+        context.stop_for_address(error);
+    }
+}
+
+/// Copies a description for a list to keep.
+pub fn duplicate(
+    context: &Context,
+    list: u64,
+    config: &ChildListConfig,
+    kind: Kind,
+    address: u64,
+) -> Result<Description, NtStatus> {
+    let (size, [_, duplicate, _]) = callbacks(config, kind);
+    let block = Block::zeroed(size as usize);
+    if duplicate == 0 {
+        write_bytes(context, block.address(), &bytes_of(context, address, size));
+        return Ok(Description(block));
+    }
+    // The callback expects a header in the destination.
+    context.write(block.address(), &size);
+    let name = match kind {
+        Kind::Identification => "EvtChildListIdentificationDescriptionDuplicate",
+        Kind::Address => "EvtChildListAddressDescriptionDuplicate",
+    };
+    let status = context.call_driver(name, duplicate, [list, address, block.address()]);
+    let status = NtStatus::from_register(status);
+    status
+        .is_success()
+        .then_some(Description(block))
+        .ok_or(status)
+}
+
+/// Copies a description that a list keeps to the driver's structure.
+pub fn copy(
+    context: &Context,
+    list: u64,
+    config: &ChildListConfig,
+    kind: Kind,
+    from: u64,
+    to: u64,
+) -> Result<(), NtStatus> {
+    check(context, config, kind, to)?;
+    let (size, [copy, ..]) = callbacks(config, kind);
+    if copy == 0 {
+        write_bytes(context, to, &bytes_of(context, from, size));
+    } else {
+        let name = match kind {
+            Kind::Identification => "EvtChildListIdentificationDescriptionCopy",
+            Kind::Address => "EvtChildListAddressDescriptionCopy",
+        };
+        context.call_driver(name, copy, [list, from, to]);
+    }
+    Ok(())
+}
+
+/// Lets the driver free what a description holds.
+pub fn clean_up(
+    context: &Context,
+    list: u64,
+    config: &ChildListConfig,
+    kind: Kind,
+    description: &Description,
+) {
+    let (_, [.., cleanup]) = callbacks(config, kind);
+    if cleanup != 0 {
+        let name = match kind {
+            Kind::Identification => "EvtChildListIdentificationDescriptionCleanup",
+            Kind::Address => "EvtChildListAddressDescriptionCleanup",
+        };
+        context.call_driver(name, cleanup, [list, description.address()]);
+    }
+}
+
+/// Returns whether two identification descriptions are those of one child.
+pub fn is_same(
+    context: &Context,
+    list: u64,
+    config: &ChildListConfig,
+    first: u64,
+    second: u64,
+) -> bool {
+    let compare = config.identification_description_compare;
+    if compare == 0 {
+        let size = config.identification_description_size;
+        return bytes_of(context, first, size) == bytes_of(context, second, size);
+    }
+    let same = context.call_driver(
+        "EvtChildListIdentificationDescriptionCompare",
+        compare,
+        [list, first, second],
+    );
+    same & 0xFF != 0
+}

@@ -1,0 +1,590 @@
+//! Dynamic child lists: children by their identification descriptions.
+
+use super::{
+    super::{
+        device::{
+            init::{Inits, allocate_init, with_init},
+            pnp::start_stack,
+        },
+        object::{self, create, give, read_attributes, status_of},
+        state::{
+            device::DeviceData,
+            framework::{Context, Data, Entries, ObjectRoutine},
+        },
+        work::{Work, WorkKind, queue_work},
+    },
+    children::{Child, ChildState, with_child},
+    description::{self, Description, Kind},
+    pdo_init,
+    removal::{eject_later, remove_later},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        abi::ObjectAttributes,
+        framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
+        status::NtStatus,
+    },
+};
+
+pub const ENTRIES: Entries = &[
+    (
+        "WdfFdoInitSetDefaultChildListConfig",
+        Routine::Four(set_default_config),
+    ),
+    ("WdfFdoGetDefaultChildList", Routine::Two(get_default_list)),
+    ("WdfChildListCreate", Routine::Five(list_create)),
+    ("WdfChildListGetDevice", Routine::Two(get_device)),
+    ("WdfChildListBeginScan", Routine::Two(begin_scan)),
+    ("WdfChildListEndScan", Routine::Two(end_scan)),
+    (
+        "WdfChildListAddOrUpdateChildDescriptionAsPresent",
+        Routine::Four(add_or_update),
+    ),
+    (
+        "WdfChildListUpdateChildDescriptionAsMissing",
+        Routine::Three(update_as_missing),
+    ),
+    (
+        "WdfChildListUpdateAllChildDescriptionsAsPresent",
+        Routine::Two(update_all_as_present),
+    ),
+    (
+        "WdfChildListBeginIteration",
+        Routine::Three(begin_iteration),
+    ),
+    (
+        "WdfChildListRetrieveNextDevice",
+        Routine::Five(retrieve_next),
+    ),
+    ("WdfChildListEndIteration", Routine::Three(end_iteration)),
+    (
+        "WdfChildListRequestChildEject",
+        Routine::Three(request_eject),
+    ),
+];
+
+/// A child that a list has.
+struct Entry {
+    number: u64,
+    id: Description,
+    address: Option<Description>,
+    /// The child's device, once the driver has created it.
+    device: Option<u64>,
+    is_missing: bool,
+    /// Set if the current scan has seen the child.
+    is_seen: bool,
+}
+
+/// A child list.
+pub struct ChildListData {
+    device: u64,
+    pub config: ChildListConfig,
+    entries: Vec<Entry>,
+    issued: u64,
+    scans: u32,
+    /// The iterations under way.
+    iterations: u32,
+}
+
+impl Data for ChildListData {
+    const NAME: &'static str = "WDFCHILDLIST";
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(clean_up);
+    const DEVICE_STARTED: Option<ObjectRoutine> = Some(scan);
+
+    fn is_frameworks(&self) -> bool {
+        true
+    }
+}
+
+/// The configuration of a bus device's default list, until the device is created, and then the list.
+#[derive(Default)]
+pub struct DefaultList {
+    config: Option<(ChildListConfig, Option<ObjectAttributes>)>,
+    list: Option<u64>,
+}
+
+fn check(config: &ChildListConfig) -> Result<(), NtStatus> {
+    if config.size as usize != size_of::<ChildListConfig>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let smallest = 4;
+    let is_valid = config.identification_description_size >= smallest
+        && (config.address_description_size == 0 || config.address_description_size >= smallest)
+        && config.create_device != 0
+        && config.identification_description_size <= description::MAX_SIZE
+        && config.address_description_size <= description::MAX_SIZE;
+    is_valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER)
+}
+
+fn set_default_config(
+    context: &Context,
+    _globals: u64,
+    init: u64,
+    config: u64,
+    attributes: u64,
+) -> u64 {
+    let config: ChildListConfig = context.read(config);
+    if config.size as usize != size_of::<ChildListConfig>() {
+        context.stop_for_size("WDF_CHILD_LIST_CONFIG", config.size);
+    }
+    let attributes = read_attributes(context, attributes);
+    let is_valid = check(&config).is_ok();
+    let is_function = with_init(context, init, |init| {
+        let is_function = init.control_of.is_none() && init.child_of.is_none();
+        if is_function && is_valid {
+            init.parts.get::<DefaultList>().config = Some((config, attributes));
+        }
+        is_function
+    });
+    if !is_valid || !is_function {
+        context.warn_of_misuse(|| {
+            "with a configuration that is not valid, or for a device that is no function device"
+                .to_owned()
+        });
+    }
+    0
+}
+
+/// Creates the default list of a new bus device, if its driver configured one.
+pub fn create_default(context: &Context, device: u64) -> Result<(), NtStatus> {
+    let config =
+        context.with::<DeviceData, _>(device, |device| device.part::<DefaultList>().config.take());
+    let Some((config, attributes)) = config else {
+        return Ok(());
+    };
+    let list = make(context, device, config, attributes.as_ref())?;
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<DefaultList>().list = Some(list);
+    });
+    Ok(())
+}
+
+fn make(
+    context: &Context,
+    device: u64,
+    config: ChildListConfig,
+    attributes: Option<&ObjectAttributes>,
+) -> Result<u64, NtStatus> {
+    let data = ChildListData {
+        device,
+        config,
+        entries: Vec::new(),
+        issued: 0,
+        scans: 0,
+        iterations: 0,
+    };
+    create(context, data, attributes, Some(device))
+}
+
+fn get_default_list(context: &Context, _globals: u64, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<DefaultList>().list.unwrap_or(0)
+    })
+}
+
+fn list_create(
+    context: &Context,
+    _globals: u64,
+    device: u64,
+    config: u64,
+    attributes: u64,
+    list: u64,
+) -> u64 {
+    let is_function = context.with::<DeviceData, _>(device, |device| {
+        !device.is_control() && device.init.child_of.is_none()
+    });
+    let config: ChildListConfig = context.read(config);
+    let attributes = read_attributes(context, attributes);
+    let made = check(&config).and_then(|()| {
+        if is_function {
+            make(context, device, config, attributes.as_ref())
+        } else {
+            Err(NtStatus::INVALID_DEVICE_REQUEST)
+        }
+    });
+    give(context, made, list)
+}
+
+fn get_device(context: &Context, _globals: u64, list: u64) -> u64 {
+    context.with::<ChildListData, _>(list, |list| list.device)
+}
+
+/// Asks the driver to scan for children when the device has started.
+fn scan(context: &Context, list: u64) {
+    let callback = context.with::<ChildListData, _>(list, |list| list.config.scan_for_children);
+    if callback != 0 {
+        context.call_driver("EvtChildListScanForChildren", callback, [list]);
+    }
+}
+
+/// Returns the number of the child with an identification description, if the list has it.
+fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
+    let (config, present) = context.with::<ChildListData, _>(list, |list| {
+        let present = list.entries.iter().filter(|entry| !entry.is_missing);
+        let present: Vec<(u64, u64)> = present
+            .map(|entry| (entry.number, entry.id.address()))
+            .collect();
+        (list.config, present)
+    });
+    present
+        .into_iter()
+        .find(|(_, known)| description::is_same(context, list, &config, *known, id))
+        .map(|(number, _)| number)
+}
+
+/// Runs `body` on a child of a list, if the list still has it.
+fn with_entry<R>(
+    context: &Context,
+    list: u64,
+    number: u64,
+    body: impl FnOnce(&mut Entry) -> R,
+) -> Option<R> {
+    context.with::<ChildListData, _>(list, |list| {
+        let mut entries = list.entries.iter_mut();
+        entries.find(|entry| entry.number == number).map(body)
+    })
+}
+
+fn begin_scan(context: &Context, _globals: u64, list: u64) -> u64 {
+    context.with::<ChildListData, _>(list, |list| {
+        if list.scans == 0 {
+            for entry in &mut list.entries {
+                entry.is_seen = false;
+            }
+        }
+        list.scans += 1;
+    });
+    0
+}
+
+/// Ends a scan. Children that it has not seen are missing.
+fn end_scan(context: &Context, _globals: u64, list: u64) -> u64 {
+    let is_over = context.with::<ChildListData, _>(list, |list| {
+        list.scans = list.scans.checked_sub(1)?;
+        if list.scans == 0 {
+            for entry in &mut list.entries {
+                entry.is_missing |= !entry.is_seen;
+            }
+        }
+        Some(list.scans == 0)
+    });
+    match is_over {
+        Some(true) => report(context, list),
+        Some(false) => {}
+        None => context.warn_of_misuse(|| "without WdfChildListBeginScan before it".to_owned()),
+    }
+    0
+}
+
+/// Reports the changes of a list to the plug-and-play manager, unless a scan is under way.
+fn report(context: &Context, list: u64) {
+    if context.with::<ChildListData, _>(list, |list| list.scans > 0) {
+        return;
+    }
+    queue_work(
+        context,
+        Work {
+            kind: WorkKind::NewChildren,
+            handle: list,
+            run: enumerate,
+        },
+    );
+}
+
+fn add_or_update(context: &Context, _globals: u64, list: u64, id: u64, address: u64) -> u64 {
+    let config = context.with::<ChildListData, _>(list, |list| list.config);
+    let added = description::check(context, &config, Kind::Identification, id).and_then(|()| {
+        if address != 0 {
+            description::check(context, &config, Kind::Address, address)?;
+        }
+        add(context, list, &config, id, address)
+    });
+    match added {
+        Ok(true) => NtStatus::SUCCESS.to_register(),
+        Ok(false) => NtStatus::OBJECT_NAME_EXISTS.to_register(),
+        Err(status) => status.to_register(),
+    }
+}
+
+/// Adds a child, or updates the address of one that the list has. Returns whether it is new.
+fn add(
+    context: &Context,
+    list: u64,
+    config: &ChildListConfig,
+    id: u64,
+    address: u64,
+) -> Result<bool, NtStatus> {
+    let address = if address == 0 {
+        None
+    } else {
+        Some(description::duplicate(
+            context,
+            list,
+            config,
+            Kind::Address,
+            address,
+        )?)
+    };
+    if let Some(number) = find(context, list, id) {
+        let old = with_entry(context, list, number, |entry| {
+            entry.is_seen = true;
+            match address {
+                Some(address) => entry.address.replace(address),
+                None => None,
+            }
+        });
+        if let Some(old) = old.flatten() {
+            description::clean_up(context, list, config, Kind::Address, &old);
+        }
+        return Ok(false);
+    }
+    let id = description::duplicate(context, list, config, Kind::Identification, id)?;
+    context.with::<ChildListData, _>(list, |list| {
+        list.issued += 1;
+        list.entries.push(Entry {
+            number: list.issued,
+            id,
+            address,
+            device: None,
+            is_missing: false,
+            is_seen: true,
+        });
+    });
+    report(context, list);
+    Ok(true)
+}
+
+fn update_as_missing(context: &Context, _globals: u64, list: u64, id: u64) -> u64 {
+    let config = context.with::<ChildListData, _>(list, |list| list.config);
+    let result = description::check(context, &config, Kind::Identification, id).and_then(|()| {
+        let number = find(context, list, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+        with_entry(context, list, number, |entry| entry.is_missing = true);
+        report(context, list);
+        Ok(())
+    });
+    status_of(result)
+}
+
+fn update_all_as_present(context: &Context, _globals: u64, list: u64) -> u64 {
+    context.with::<ChildListData, _>(list, |list| {
+        for entry in &mut list.entries {
+            entry.is_seen = true;
+        }
+    });
+    0
+}
+
+/// Creates the devices of new children, and removes those of missing ones.
+fn enumerate(context: &Context, list: u64) {
+    loop {
+        let next = context
+            .framework()
+            .get::<ChildListData>(list)
+            .ok()
+            .and_then(|list| {
+                let mut entries = list.entries.iter();
+                let next = entries.find(|entry| entry.is_missing || entry.device.is_none())?;
+                Some((next.number, next.is_missing))
+            });
+        match next {
+            Some((number, true)) => remove_entry(context, list, number),
+            Some((number, false)) => create_child(context, list, number),
+            None => return,
+        }
+    }
+}
+
+/// Removes a child from its list, and its device after the current step.
+fn remove_entry(context: &Context, list: u64, number: u64) {
+    let (config, removed) = context.with::<ChildListData, _>(list, |list| {
+        let place = list.entries.iter().position(|entry| entry.number == number);
+        (list.config, place.map(|place| list.entries.remove(place)))
+    });
+    let Some(removed) = removed else {
+        return;
+    };
+    if let Some(device) = removed.device
+        && context.framework().exists(device)
+    {
+        with_child(context, device, |child| child.is_missing = true);
+        remove_later(context, device);
+    }
+    clean_up_entry(context, list, &config, &removed);
+}
+
+fn clean_up_entry(context: &Context, list: u64, config: &ChildListConfig, entry: &Entry) {
+    if let Some(address) = &entry.address {
+        description::clean_up(context, list, config, Kind::Address, address);
+    }
+    description::clean_up(context, list, config, Kind::Identification, &entry.id);
+}
+
+/// Asks the driver to create the device of a child. A child whose creation fails is removed.
+fn create_child(context: &Context, list: u64, number: u64) {
+    let (device, callback) =
+        context.with::<ChildListData, _>(list, |list| (list.device, list.config.create_device));
+    let Some(id) = with_entry(context, list, number, |entry| entry.id.address()) else {
+        return;
+    };
+    let mut description = pdo_init::new(device);
+    description.parts.get::<Child>().listed = Some((list, number));
+    let init = allocate_init(context, description);
+    let before = context.framework().all::<DeviceData>();
+    let status = context.call_driver("EvtChildListCreateDevice", callback, [list, id, init]);
+    let created = {
+        let mut framework = context.framework();
+        framework.part::<Inits>().open.remove(&init);
+        framework.all::<DeviceData>().into_iter().find(|child| {
+            !before.contains(child)
+                && framework
+                    .get::<DeviceData>(*child)
+                    .is_ok_and(|child| child.init.child_of == Some(device))
+        })
+    };
+    let is_created = NtStatus::from_register(status).is_success();
+    if let Some(child) = created.filter(|_| is_created) {
+        with_entry(context, list, number, |entry| entry.device = Some(child));
+        let is_raw = with_child(context, child, |child| {
+            child.is_reported = true;
+            child.is_raw
+        });
+        if is_raw {
+            // A device that does not start stays in the tree.
+            let _started = start_stack(context, child);
+        }
+        return;
+    }
+    if let Some(child) = created {
+        object::delete(context, child);
+    }
+    remove_entry(context, list, number);
+}
+
+/// Releases what the descriptions of a list that is being deleted hold.
+fn clean_up(context: &Context, list: u64) {
+    let (config, entries) = context.with::<ChildListData, _>(list, |list| {
+        (list.config, core::mem::take(&mut list.entries))
+    });
+    for entry in &entries {
+        clean_up_entry(context, list, &config, entry);
+    }
+}
+
+fn begin_iteration(context: &Context, _globals: u64, list: u64, iterator: u64) -> u64 {
+    let mut given: ChildListIterator = context.read(iterator);
+    if given.size as usize != size_of::<ChildListIterator>() {
+        context.stop_for_size("WDF_CHILD_LIST_ITERATOR", given.size);
+    }
+    context.with::<ChildListData, _>(list, |list| list.iterations += 1);
+    given.reserved = [0; 4];
+    context.write(iterator, &given);
+    0
+}
+
+fn end_iteration(context: &Context, _globals: u64, list: u64, _iterator: u64) -> u64 {
+    let ended = context.with::<ChildListData, _>(list, |list| {
+        list.iterations = list.iterations.checked_sub(1)?;
+        Some(())
+    });
+    if ended.is_none() {
+        context.warn_of_misuse(|| "without WdfChildListBeginIteration before it".to_owned());
+    }
+    0
+}
+
+/// Returns the next child that the iterator's flags select, with its descriptions if the driver wants
+/// them.
+fn retrieve_next(
+    context: &Context,
+    _globals: u64,
+    list: u64,
+    iterator: u64,
+    device: u64,
+    info: u64,
+) -> u64 {
+    let result = next_child(context, list, iterator, info).map(|found| {
+        context.write(device, &found);
+    });
+    if result.is_err() {
+        context.write(device, &0_u64);
+    }
+    status_of(result)
+}
+
+fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> Result<u64, NtStatus> {
+    /// `WdfChildListRetrieveDeviceSuccess` and `WdfChildListRetrieveDeviceNotYetCreated`.
+    const CREATED: u32 = 1;
+    const NOT_YET: u32 = 2;
+    let mut given: ChildListIterator = context.read(iterator);
+    if given.size as usize != size_of::<ChildListIterator>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let [mut after, ..] = given.reserved;
+    let wanted: Option<ChildRetrieveInfo> = (info != 0).then(|| context.read(info));
+    if wanted.is_some_and(|wanted| wanted.size as usize != size_of::<ChildRetrieveInfo>()) {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let config = context.with::<ChildListData, _>(list, |list| list.config);
+    loop {
+        let next = context.with::<ChildListData, _>(list, |list| {
+            let mut entries = list.entries.iter();
+            let next = entries.find(|entry| entry.number > after)?;
+            let state = match (next.is_missing, next.device) {
+                (true, _) => ChildState::Missing,
+                (false, Some(_)) => ChildState::Present,
+                (false, None) => ChildState::Pending,
+            };
+            let address = next.address.as_ref().map(Description::address);
+            Some((next.number, state, next.id.address(), address, next.device))
+        });
+        let (number, state, id, address, child) = next.ok_or(NtStatus::NO_MORE_ENTRIES)?;
+        after = number;
+        if !state.is_in(given.flags) {
+            continue;
+        }
+        if let Some(wanted) = &wanted {
+            let compare = wanted.identification_description_compare;
+            if compare != 0 && wanted.identification_description != 0 {
+                let same = context.call_driver(
+                    "EvtChildListIdentificationDescriptionCompare",
+                    compare,
+                    [list, wanted.identification_description, id],
+                );
+                let [same, ..] = same.to_le_bytes();
+                if same == 0 {
+                    continue;
+                }
+            }
+        }
+        given.reserved = [after, 0, 0, 0];
+        context.write(iterator, &given);
+        if let Some(mut wanted) = wanted {
+            if wanted.identification_description != 0 {
+                let to = wanted.identification_description;
+                description::copy(context, list, &config, Kind::Identification, id, to)?;
+            }
+            if let (Some(address), true) = (address, wanted.address_description != 0) {
+                let to = wanted.address_description;
+                description::copy(context, list, &config, Kind::Address, address, to)?;
+            }
+            wanted.status = if child.is_some() { CREATED } else { NOT_YET };
+            context.write(info, &wanted);
+        }
+        return Ok(child.unwrap_or(0));
+    }
+}
+
+/// Ejects the child with a description. Returns whether the list has it.
+fn request_eject(context: &Context, _globals: u64, list: u64, id: u64) -> u64 {
+    let config = context.with::<ChildListData, _>(list, |list| list.config);
+    if description::check(context, &config, Kind::Identification, id).is_err() {
+        return 0;
+    }
+    let device = find(context, list, id)
+        .and_then(|number| with_entry(context, list, number, |entry| entry.device).flatten());
+    if let Some(device) = device {
+        eject_later(context, device);
+    }
+    u64::from(device.is_some())
+}

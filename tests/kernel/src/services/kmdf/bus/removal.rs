@@ -1,0 +1,54 @@
+//! The end of children that their drivers report missing or eject.
+
+use super::{
+    super::{
+        device::pnp::{remove_device, surprise_remove},
+        state::{device::DeviceData, framework::Context},
+        work::{Work, WorkKind, queue_work},
+    },
+    children::with_child,
+};
+
+/// Removes a child with its stack after the current step, because its driver reported it missing.
+pub fn remove_later(context: &Context, child: u64) {
+    queue_work(
+        context,
+        Work {
+            kind: WorkKind::MissingChild,
+            handle: child,
+            run: remove_missing,
+        },
+    );
+}
+
+fn remove_missing(context: &Context, child: u64) {
+    if context.framework().exists(child) {
+        surprise_remove(context, child);
+    }
+}
+
+/// Ejects a child after the current step: removes its stack, and tells its driver to eject it.
+pub fn eject_later(context: &Context, child: u64) {
+    queue_work(
+        context,
+        Work {
+            kind: WorkKind::EjectedChild,
+            handle: child,
+            run: eject,
+        },
+    );
+}
+
+fn eject(context: &Context, child: u64) {
+    let is_there = context.framework().get::<DeviceData>(child).is_ok();
+    if !is_there {
+        return;
+    }
+    let callback = with_child(context, child, |child| child.eject);
+    if callback != 0 {
+        context.call_driver("EvtDeviceEject", callback, [child]);
+    }
+    with_child(context, child, |child| child.is_missing = true);
+    // A driver that refuses keeps the device.
+    let _removed = remove_device(context, child);
+}

@@ -1,0 +1,130 @@
+//! The creation of devices.
+
+use std::collections::HashMap;
+
+use super::{
+    bus::{children::Child, list::create_default},
+    device::{
+        init::{Inits, with_init},
+        properties::CLASS,
+        wdm::attach,
+    },
+    driver::driver_of,
+    object::{self, create, read_attributes},
+    state::{
+        device::{DeviceData, DeviceInit, Presence},
+        framework::{Context, Entries},
+        target::TargetData,
+    },
+};
+use crate::{execution::routine::Routine, ground::status::NtStatus};
+
+pub const ENTRIES: Entries = &[
+    ("WdfDeviceCreate", Routine::Four(device_create)),
+    ("WdfDeviceGetIoTarget", Routine::Two(get_io_target)),
+];
+
+fn device_create(
+    context: &Context,
+    _globals: u64,
+    init_pointer: u64,
+    attributes: u64,
+    device: u64,
+) -> u64 {
+    let init_handle: u64 = context.read(init_pointer);
+    if with_init(context, init_handle, |init| init.lacks_a_name_to_protect()) {
+        return NtStatus::INVALID_SECURITY_DESCR.to_register();
+    }
+    let lacks_id = with_init(context, init_handle, |init| {
+        init.child_of.is_some() && !init.parts.get::<Child>().has_device_id
+    });
+    if lacks_id {
+        return NtStatus::INVALID_DEVICE_STATE.to_register();
+    }
+    let mut init = with_init(context, init_handle, core::mem::take);
+    if init.child_of.is_some() {
+        name_child(context, &mut init);
+    }
+    let control_of = init.control_of;
+    let attributes = read_attributes(context, attributes);
+    if attributes.is_some_and(|attributes| attributes.parent != 0) {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let parent = control_of.or_else(|| driver_of(context));
+    let data = DeviceData {
+        init,
+        default_queue: None,
+        queues: HashMap::new(),
+        interfaces: Vec::new(),
+        links: Vec::new(),
+        in_d0: false,
+        is_started: false,
+        is_finished: false,
+        presence: Presence::Present,
+    };
+    match create(context, data, attributes.as_ref(), parent) {
+        Ok(handle) => {
+            // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
+            context
+                .framework()
+                .part::<Inits>()
+                .open
+                .remove(&init_handle);
+            attach(context, handle);
+            create_local_target(context, handle);
+            if let Err(status) = create_default(context, handle) {
+                object::delete(context, handle);
+                return status.to_register();
+            }
+            context.write(init_pointer, &0_u64);
+            context.write(device, &handle);
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+/// The number of children that bus drivers have ever created.
+#[derive(Default)]
+struct ChildDevices(u32);
+
+/// Names the physical device of a child and the driver key of its stack.
+fn name_child(context: &Context, init: &mut DeviceInit) {
+    let number = {
+        let mut framework = context.framework();
+        let devices = &mut framework.part::<ChildDevices>().0;
+        *devices += 1;
+        *devices
+    };
+    init.identity.physical_name = format!(r"\Device\{:08x}", 0x1000 + number);
+    init.identity.driver_key = format!(r"{}\{:04}", CLASS.1, 1000 + number);
+}
+
+/// The target for a device's next lower device.
+#[derive(Default)]
+struct LocalTarget(Option<u64>);
+
+/// Creates the target for the next lower device. Control devices and the children of bus drivers have
+/// none.
+fn create_local_target(context: &Context, device: u64) {
+    let below = context.with::<DeviceData, _>(device, |device| {
+        let init = &device.init;
+        (init.control_of.is_none() && init.child_of.is_none()).then_some(init.below)
+    });
+    let Some(below) = below else {
+        return;
+    };
+    let target = create(
+        context,
+        TargetData::local(device, below),
+        None,
+        Some(device),
+    );
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<LocalTarget>().0 = target.ok();
+    });
+}
+
+fn get_io_target(context: &Context, _globals: u64, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| device.part::<LocalTarget>().0.unwrap_or(0))
+}

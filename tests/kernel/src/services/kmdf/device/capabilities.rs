@@ -1,0 +1,200 @@
+//! What a driver tells the plug-and-play manager about a device: capabilities, state, bus.
+
+use zerocopy::IntoBytes;
+
+use super::super::state::{
+    device::DeviceData,
+    framework::{Context, Entries},
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
+        status::NtStatus,
+    },
+    services::strings::read_unicode_string,
+};
+
+pub const ENTRIES: Entries = &[
+    (
+        "WdfDeviceSetPnpCapabilities",
+        Routine::Three(set_pnp_capabilities),
+    ),
+    (
+        "WdfDeviceSetPowerCapabilities",
+        Routine::Three(set_power_capabilities),
+    ),
+    (
+        "WdfDeviceSetBusInformationForChildren",
+        Routine::Three(set_bus_information),
+    ),
+    (
+        "WdfDeviceSetStaticStopRemove",
+        Routine::Three(set_static_stop_remove),
+    ),
+    (
+        "WdfDeviceSetAlignmentRequirement",
+        Routine::Three(set_alignment),
+    ),
+    (
+        "WdfDeviceGetAlignmentRequirement",
+        Routine::Two(get_alignment),
+    ),
+    (
+        "WdfDeviceSetCharacteristics",
+        Routine::Three(set_characteristics),
+    ),
+    (
+        "WdfDeviceGetCharacteristics",
+        Routine::Two(get_characteristics),
+    ),
+    (
+        "WdfDeviceAssignMofResourceName",
+        Routine::Three(assign_mof_resource_name),
+    ),
+    (
+        "WdfDeviceGetSystemPowerAction",
+        Routine::Two(get_system_power_action),
+    ),
+];
+
+/// `WdfFalse`, `WdfTrue` and `WdfUseDefault`.
+const TRI_STATES: [u32; 3] = [0, 1, 2];
+
+/// What the driver told about a device.
+pub struct Capabilities {
+    /// Set unless the driver forbids that its device is stopped or removed.
+    pub can_be_removed: bool,
+    alignment: u32,
+    /// The resource with the device's WMI classes, once the driver has named it.
+    mof_resource: Option<String>,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            can_be_removed: true,
+            alignment: 0,
+            mof_resource: None,
+        }
+    }
+}
+
+/// Returns whether a structure has the headers' size and only valid `WDF_TRI_STATE` values. Otherwise
+/// the framework ignores the call.
+pub fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -> bool {
+    let is_valid =
+        size as usize == expected && values.iter().all(|value| TRI_STATES.contains(value));
+    if !is_valid {
+        context.warn_of_misuse(|| {
+            format!(
+                "with a structure whose Size is {size}, expected {expected}, or that has a value \
+                 that is no WDF_TRI_STATE; the framework ignores the call"
+            )
+        });
+    }
+    is_valid
+}
+
+/// Returns the 32-bit words of a structure after its size.
+pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
+    structure
+        .as_bytes()
+        .chunks_exact(4)
+        .skip(1)
+        .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        .collect()
+}
+
+/// Takes the capabilities, which only the system's user interface shows.
+fn set_pnp_capabilities(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    let given: PnpCapabilities = context.read(given);
+    let all = words(&given);
+    is_valid(
+        context,
+        given.size,
+        size_of::<PnpCapabilities>(),
+        all.get(..9).unwrap_or_default(),
+    );
+    0
+}
+
+/// Takes the capabilities. The device's power states are the test's choice, so they have no effect.
+fn set_power_capabilities(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    let given: PowerCapabilities = context.read(given);
+    let all = words(&given);
+    is_valid(
+        context,
+        given.size,
+        size_of::<PowerCapabilities>(),
+        all.get(..6).unwrap_or_default(),
+    );
+    0
+}
+
+/// Takes the bus of a device's children, which only their drivers' property queries show.
+fn set_bus_information(context: &Context, _globals: u64, device: u64, information: u64) -> u64 {
+    let information: BusInformation = context.read(information);
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<ChildrensBus>().0 = Some(information);
+    });
+    0
+}
+
+/// The bus of a device's children.
+#[derive(Default)]
+pub struct ChildrensBus(pub Option<BusInformation>);
+
+fn set_static_stop_remove(context: &Context, _globals: u64, device: u64, stoppable: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<Capabilities>().can_be_removed = stoppable & 0xFF != 0;
+    });
+    0
+}
+
+fn set_alignment(context: &Context, _globals: u64, device: u64, alignment: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<Capabilities>().alignment = low_half(alignment);
+    });
+    0
+}
+
+fn get_alignment(context: &Context, _globals: u64, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        u64::from(device.part::<Capabilities>().alignment)
+    })
+}
+
+fn set_characteristics(context: &Context, _globals: u64, device: u64, value: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| {
+        device.init.characteristics = low_half(value);
+    });
+    0
+}
+
+fn get_characteristics(context: &Context, _globals: u64, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |device| u64::from(device.init.characteristics))
+}
+
+/// Names the resource with the device's WMI classes, once.
+fn assign_mof_resource_name(context: &Context, _globals: u64, device: u64, name: u64) -> u64 {
+    let name = read_unicode_string(context, name);
+    let status = context.with::<DeviceData, _>(device, |device| {
+        let resource = &mut device.part::<Capabilities>().mof_resource;
+        if resource.is_some() {
+            NtStatus::INVALID_DEVICE_REQUEST
+        } else {
+            *resource = Some(name);
+            NtStatus::SUCCESS
+        }
+    });
+    status.to_register()
+}
+
+/// Returns `PowerActionNone`: the stand-in kernel never sleeps or shuts down.
+fn get_system_power_action(context: &Context, _globals: u64, device: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    0
+}

@@ -1,0 +1,102 @@
+//! The state of a device that its driver reports to the plug-and-play manager (`WDF_DEVICE_STATE`).
+
+use zerocopy::IntoBytes;
+
+use super::{
+    super::{
+        state::{
+            device::DeviceData,
+            framework::{Context, Entries},
+        },
+        work::{Work, WorkKind, queue_work},
+    },
+    capabilities::{is_valid, words},
+    pnp::surprise_remove,
+};
+use crate::{execution::routine::Routine, ground::framework_abi::DeviceState};
+
+pub const ENTRIES: Entries = &[
+    ("WdfDeviceSetDeviceState", Routine::Three(set_state)),
+    ("WdfDeviceGetDeviceState", Routine::Three(get_state)),
+];
+
+/// `WdfTrue` and `WdfUseDefault`.
+const TRUE: u32 = 1;
+const USE_DEFAULT: u32 = 2;
+
+/// The places of `Failed` and `Removed`.
+const FAILED: usize = 2;
+const REMOVED: usize = 4;
+
+/// The fields of the structure after its size.
+struct StateOfDevice([u32; 7]);
+
+impl Default for StateOfDevice {
+    fn default() -> Self {
+        Self([USE_DEFAULT; 7])
+    }
+}
+
+/// Removes a device that its driver reported failed or removed, after the current step.
+fn end(context: &Context, device: u64) {
+    queue_work(
+        context,
+        Work {
+            kind: WorkKind::FailedDevice,
+            handle: device,
+            run: surprise_remove,
+        },
+    );
+}
+
+fn set_state(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    let given = read_state(context, given);
+    if let Some(given) = given {
+        let all = words(&given);
+        let count = (given.size as usize / 4).saturating_sub(1);
+        let values = all.get(..count).unwrap_or_default();
+        if is_valid(context, given.size, given.size as usize, values) {
+            let is_over = context.with::<DeviceData, _>(device, |device| {
+                let state = &mut device.part::<StateOfDevice>().0;
+                for (slot, value) in state.iter_mut().zip(values) {
+                    *slot = *value;
+                }
+                state[FAILED] == TRUE || state[REMOVED] == TRUE
+            });
+            if is_over {
+                end(context, device);
+            }
+        }
+    }
+    0
+}
+
+/// The size of `WDF_DEVICE_STATE` up to KMDF 1.27.
+const OLD_STATE: u32 = 28;
+
+/// Reads a state of either size; the rest of a short one is zero.
+fn read_state(context: &Context, address: u64) -> Option<DeviceState> {
+    let size: u32 = context.read(address);
+    if size != OLD_STATE && size as usize != size_of::<DeviceState>() {
+        is_valid(context, size, size_of::<DeviceState>(), &[]);
+        return None;
+    }
+    let mut state: DeviceState = zerocopy::FromZeros::new_zeroed();
+    let length = size as usize;
+    if let Some(bytes) = state.as_mut_bytes().get_mut(..length) {
+        context.read_into(address, bytes);
+    }
+    Some(state)
+}
+
+fn get_state(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
+    let state = context.with::<DeviceData, _>(device, |device| device.part::<StateOfDevice>().0);
+    if let Some(given) = read_state(context, to) {
+        let count = (given.size as usize / 4).saturating_sub(1);
+        for (at, value) in (to + 4..).step_by(4).zip(state.iter().take(count)) {
+            context.write(at, value);
+        }
+    }
+    0
+}

@@ -1,0 +1,263 @@
+//! Power policy: idling and waking, as far as the driver configures them.
+
+use super::{
+    super::state::{
+        device::DeviceData,
+        framework::{Context, Entries},
+    },
+    init::with_init,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        framework_abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
+        irql::Irql,
+        rule::Rule,
+        status::NtStatus,
+    },
+};
+
+pub const ENTRIES: Entries = &[
+    (
+        "WdfDeviceInitSetPowerPolicyEventCallbacks",
+        Routine::Three(set_callbacks),
+    ),
+    (
+        "WdfDeviceInitSetPowerPolicyOwnership",
+        Routine::Three(set_ownership),
+    ),
+    ("WdfDeviceInitSetPowerNotPageable", Routine::Two(accept)),
+    ("WdfDeviceInitSetPowerPageable", Routine::Two(accept)),
+    ("WdfDeviceInitSetPowerInrush", Routine::Two(accept)),
+    (
+        "WdfDeviceAssignS0IdleSettings",
+        Routine::Three(assign_idle_settings),
+    ),
+    (
+        "WdfDeviceAssignSxWakeSettings",
+        Routine::Three(assign_wake_settings),
+    ),
+    ("WdfDeviceStopIdleNoTrack", Routine::Three(stop_idle)),
+    ("WdfDeviceStopIdleActual", Routine::Six(stop_idle_tracked)),
+    ("WdfDeviceResumeIdleNoTrack", Routine::Two(resume_idle)),
+    (
+        "WdfDeviceResumeIdleActual",
+        Routine::Five(resume_idle_tracked),
+    ),
+    (
+        "WdfDeviceWdmAssignPowerFrameworkSettings",
+        Routine::Three(assign_power_framework_settings),
+    ),
+];
+
+/// A device's power policy.
+#[derive(Default)]
+pub struct PowerPolicy {
+    callbacks: Option<PowerPolicyCallbacks>,
+    /// The driver's choice whether it owns the device's power policy.
+    owns: Option<bool>,
+    /// The references that keep the device from idling.
+    stops: u32,
+}
+
+fn set_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
+    /// The size up to KMDF 1.5, without the last callback.
+    const OLD: usize = 56;
+    let size: u32 = context.read(callbacks);
+    let mut given: PowerPolicyCallbacks = zerocopy::FromZeros::new_zeroed();
+    if size as usize != size_of_val(&given) && size as usize != OLD {
+        context.stop_for_size("WDF_POWER_POLICY_EVENT_CALLBACKS", size);
+    }
+    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
+    if let Some(bytes) = bytes.get_mut(..size as usize) {
+        context.read_into(callbacks, bytes);
+    }
+    with_init(context, init, |init| {
+        init.parts.get::<PowerPolicy>().callbacks = Some(given);
+    });
+    0
+}
+
+fn set_ownership(context: &Context, _globals: u64, init: u64, owns: u64) -> u64 {
+    with_init(context, init, |init| {
+        init.parts.get::<PowerPolicy>().owns = Some(owns & 0xFF != 0);
+    });
+    0
+}
+
+/// Accepts a property of power requests, which the stand-in kernel does not send as IRPs.
+fn accept(context: &Context, _globals: u64, init: u64) -> u64 {
+    with_init(context, init, |_| ());
+    0
+}
+
+/// Returns whether the driver owns the device's power policy: a function driver does, a filter, a
+/// bus driver's child and a control device do not, unless the driver chose otherwise.
+fn owns_policy(context: &Context, device: u64) -> bool {
+    context.with::<DeviceData, _>(device, |device| {
+        let init = &device.init;
+        let default = !init.is_filter && init.child_of.is_none() && init.control_of.is_none();
+        device.part::<PowerPolicy>().owns.unwrap_or(default)
+    })
+}
+
+/// The smallest and largest valid `DEVICE_POWER_STATE` of settings: D1, and `PowerDeviceMaximum` for
+/// the deepest state.
+const STATES: core::ops::RangeInclusive<u32> = 2..=5;
+
+/// `WDF_TRI_STATE`.
+const USE_DEFAULT: u32 = 2;
+
+fn assign_idle_settings(context: &Context, _globals: u64, device: u64, settings: u64) -> u64 {
+    check_idle_settings(context, device, settings).to_register()
+}
+
+fn check_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
+    /// The sizes of KMDF 1.7 and 1.9.
+    const OLD: [u32; 2] = [24, 28];
+    /// `IdleCannotWakeFromS0`.
+    const CANNOT_WAKE: u32 = 1;
+    if !owns_policy(context, device) {
+        return NtStatus::INVALID_DEVICE_REQUEST;
+    }
+    let size: u32 = context.read(settings);
+    let mut given: IdleSettings = zerocopy::FromZeros::new_zeroed();
+    if size as usize != size_of_val(&given) && !OLD.contains(&size) {
+        return NtStatus::INFO_LENGTH_MISMATCH;
+    }
+    given.power_up_idle_device_on_system_wake = USE_DEFAULT;
+    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
+    if let Some(bytes) = bytes.get_mut(..size as usize) {
+        context.read_into(settings, bytes);
+    }
+    let is_valid = STATES.contains(&given.dx_state)
+        && (1..=3).contains(&given.idle_caps)
+        && (1..=2).contains(&given.user_control_of_idle_settings)
+        && given.enabled <= USE_DEFAULT
+        && given.power_up_idle_device_on_system_wake <= USE_DEFAULT
+        && (given.idle_caps == CANNOT_WAKE
+            || given.power_up_idle_device_on_system_wake == USE_DEFAULT)
+        && given.idle_timeout_type <= 2;
+    if is_valid {
+        NtStatus::SUCCESS
+    } else {
+        NtStatus::INVALID_PARAMETER
+    }
+}
+
+fn assign_wake_settings(context: &Context, _globals: u64, device: u64, settings: u64) -> u64 {
+    check_wake_settings(context, device, settings).to_register()
+}
+
+fn check_wake_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
+    /// The size of KMDF 1.5.
+    const OLD: u32 = 16;
+    if !owns_policy(context, device) {
+        return NtStatus::INVALID_DEVICE_REQUEST;
+    }
+    let size: u32 = context.read(settings);
+    let mut given: WakeSettings = zerocopy::FromZeros::new_zeroed();
+    if size as usize != size_of_val(&given) && size != OLD {
+        return NtStatus::INFO_LENGTH_MISMATCH;
+    }
+    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
+    if let Some(bytes) = bytes.get_mut(..size as usize) {
+        context.read_into(settings, bytes);
+    }
+    let is_valid = STATES.contains(&given.dx_state)
+        && (1..=2).contains(&given.user_control_of_wake_settings)
+        && given.enabled <= USE_DEFAULT;
+    if is_valid {
+        NtStatus::SUCCESS
+    } else {
+        NtStatus::INVALID_PARAMETER
+    }
+}
+
+/// Keeps the device in its working state. It never idles by itself here, so there is nothing to wait
+/// for unless the test has it in a low-power state.
+fn stop_idle(context: &Context, _globals: u64, device: u64, wait: u64) -> u64 {
+    let call = context.call();
+    if wait & 0xFF != 0 && call.irql > Irql::PASSIVE_LEVEL {
+        context.stop(
+            Rule::IrqlTooHigh,
+            format!(
+                "{} was called with WaitForD0 at {} from {}; the highest IRQL for a wait is {}",
+                call.name,
+                call.irql,
+                context.caller(),
+                Irql::PASSIVE_LEVEL
+            ),
+        );
+    }
+    if !owns_policy(context, device) {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    let in_d0 = context.with::<DeviceData, _>(device, |device| {
+        let in_d0 = device.is_in_d0();
+        if in_d0 {
+            device.part::<PowerPolicy>().stops += 1;
+        }
+        in_d0
+    });
+    if in_d0 {
+        NtStatus::SUCCESS.to_register()
+    } else {
+        NtStatus::POWER_STATE_INVALID.to_register()
+    }
+}
+
+fn stop_idle_tracked(
+    context: &Context,
+    globals: u64,
+    device: u64,
+    wait: u64,
+    _tag: u64,
+    _line: u64,
+    _file: u64,
+) -> u64 {
+    stop_idle(context, globals, device, wait)
+}
+
+fn resume_idle(context: &Context, _globals: u64, device: u64) -> u64 {
+    let resumed = context.with::<DeviceData, _>(device, |device| {
+        let policy = device.part::<PowerPolicy>();
+        policy.stops = policy.stops.checked_sub(1)?;
+        Some(())
+    });
+    if resumed.is_none() {
+        context.warn_of_misuse(|| "without a successful WdfDeviceStopIdle before it".to_owned());
+    }
+    0
+}
+
+fn resume_idle_tracked(
+    context: &Context,
+    globals: u64,
+    device: u64,
+    _tag: u64,
+    _line: u64,
+    _file: u64,
+) -> u64 {
+    resume_idle(context, globals, device)
+}
+
+/// Checks the settings. The power management framework, which would call the driver's callbacks, is
+/// not played.
+fn assign_power_framework_settings(
+    context: &Context,
+    _globals: u64,
+    device: u64,
+    settings: u64,
+) -> u64 {
+    if !owns_policy(context, device) {
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    let settings: PowerFrameworkSettings = context.read(settings);
+    let is_sized = settings.size as usize == size_of::<PowerFrameworkSettings>();
+    // Newer headers append two fields.
+    if !is_sized && settings.size as usize != size_of::<PowerFrameworkSettings>() + 16 {
+        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+    }
+    NtStatus::SUCCESS.to_register()
+}

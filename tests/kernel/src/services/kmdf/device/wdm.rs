@@ -1,0 +1,317 @@
+//! The `DEVICE_OBJECT`s of devices: what a driver sees that looks below the framework.
+
+use std::collections::HashMap;
+
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::super::{
+    driver::{DriverData, handle_of, object_of},
+    state::{
+        device::{Below, DeviceData},
+        device_object::{Object, Objects, bus_object, fill, own, update},
+        framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
+        played,
+    },
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        abi::{DriverObject, UnicodeString},
+        arena::Block,
+        framework_abi::DeviceObject,
+        memory,
+    },
+};
+
+pub const ENTRIES: Entries = &[
+    (
+        "WdfDeviceWdmGetDeviceObject",
+        Routine::Two(get_device_object),
+    ),
+    (
+        "WdfDeviceWdmGetAttachedDevice",
+        Routine::Two(get_attached_device),
+    ),
+    (
+        "WdfDeviceWdmGetPhysicalDevice",
+        Routine::Two(get_physical_device),
+    ),
+    (
+        "WdfWdmDeviceGetWdfDeviceHandle",
+        Routine::Two(get_device_handle),
+    ),
+    (
+        "WdfWdmDriverGetWdfDriverHandle",
+        Routine::Two(get_driver_handle),
+    ),
+];
+
+impl Data for DeviceData {
+    const NAME: &'static str = "WDFDEVICE";
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(detach);
+
+    fn is_frameworks(&self) -> bool {
+        !self.is_control()
+    }
+}
+
+/// `DO_BUFFERED_IO`, `DO_DIRECT_IO` and `DO_POWER_PAGABLE` of `DEVICE_OBJECT.Flags`.
+const BUFFERED: u32 = 0x4;
+const DIRECT: u32 = 0x10;
+const POWER_PAGEABLE: u32 = 0x2000;
+
+/// `DO_BUS_ENUMERATED_DEVICE`: the flag of physical devices.
+const BUS_ENUMERATED: u32 = 0x1000;
+
+/// `WDF_DEVICE_IO_TYPE` of direct I/O.
+const IO_DIRECT: u32 = 3;
+
+/// What a `DEVICE_OBJECT`'s address stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A device of a driver.
+    Device(u64),
+    /// The physical device at the bottom of a device's stack.
+    Bus(u64),
+}
+
+/// The `DEVICE_OBJECT`s of devices by their addresses.
+#[derive(Default)]
+struct Owners(HashMap<u64, Owner>);
+
+/// The driver of the physical devices that no driver of a test has made.
+#[derive(Default)]
+struct BusDriver(Option<(Block, Block)>);
+
+/// Returns the `DRIVER_OBJECT` of the root bus.
+fn bus_driver(context: &Context) -> u64 {
+    let mut framework = context.framework();
+    let (object, _) = framework.part::<BusDriver>().0.get_or_insert_with(|| {
+        let name: Vec<u8> = r"\Driver\PnpManager"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let text = Block::zeroed(name.len());
+        fill(text.address(), &name);
+        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
+        let object = Block::zeroed(size_of::<DriverObject>());
+        let mut filled = DriverObject::new_zeroed();
+        // IO_TYPE_DRIVER
+        filled.kind = 4;
+        filled.size = i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX);
+        filled.driver_name = UnicodeString {
+            length,
+            maximum_length: length,
+            reserved: 0,
+            buffer: text.address(),
+        };
+        fill(object.address(), filled.as_bytes());
+        (object, text)
+    });
+    object.address()
+}
+
+/// Creates a physical device before a driver is offered a device.
+pub fn create_bus_device(context: &Context) -> Object {
+    Object::new(
+        bus_driver(context),
+        BUS_ENUMERATED,
+        FILE_DEVICE_CONTROLLER,
+        1,
+    )
+}
+
+const FILE_DEVICE_CONTROLLER: u32 = 4;
+
+/// What a device description keeps for the device's `DEVICE_OBJECT`.
+#[derive(Default)]
+pub struct Offered {
+    /// The physical device, if it is the bus's.
+    pub bus: Option<Object>,
+    /// `DEVICE_TYPE`, or 0.
+    pub device_type: u32,
+}
+
+/// Creates the `DEVICE_OBJECT` of a new device and attaches it to the next lower one.
+pub fn attach(context: &Context, device: u64) {
+    let driver = context.framework().ancestor::<DriverData>(device);
+    let driver = driver.map_or(0, |driver| object_of(context, driver));
+    let (offered, below, is_alone, io_type, characteristics) =
+        context.with::<DeviceData, _>(device, |device| {
+            let offered = core::mem::take(device.part::<Offered>());
+            let init = &device.init;
+            let is_alone = init.control_of.is_some() || init.child_of.is_some();
+            (
+                offered,
+                init.below,
+                is_alone,
+                init.io_type,
+                init.characteristics,
+            )
+        });
+    let lower = match (is_alone, below) {
+        (true, _) => 0,
+        (false, Below::Bus) => offered.bus.as_ref().map_or(0, Object::address),
+        (false, Below::Played(number)) => played::object(context, number),
+        (false, Below::Device(lower)) => own(context, lower),
+    };
+    let stack_size =
+        memory::read::<DeviceObject>(lower).map_or(1, |lower| lower.stack_size.saturating_add(1));
+    let io = if io_type == IO_DIRECT {
+        DIRECT
+    } else {
+        BUFFERED
+    };
+    let device_type = match offered.device_type {
+        // FILE_DEVICE_UNKNOWN
+        0 => 0x22,
+        given => given,
+    };
+    let object = Object::new(driver, io | POWER_PAGEABLE, device_type, stack_size);
+    let address = object.address();
+    update(address, |object| object.characteristics = characteristics);
+    if lower != 0 {
+        update(lower, |lower| lower.attached_device = address);
+    }
+    if let Ok(mut its_driver) = memory::read::<DriverObject>(driver) {
+        update(address, |object| {
+            object.next_device = its_driver.device_object;
+        });
+        its_driver.device_object = address;
+        fill(driver, its_driver.as_bytes());
+    }
+    {
+        let mut framework = context.framework();
+        let owners = &mut framework.part::<Owners>().0;
+        owners.insert(address, Owner::Device(device));
+        if let Some(bus) = &offered.bus {
+            owners.insert(bus.address(), Owner::Bus(device));
+        }
+    }
+    context.with::<DeviceData, _>(device, |device| {
+        *device.part::<Objects>() = Objects {
+            own: Some(object),
+            bus: offered.bus,
+        };
+    });
+}
+
+/// Removes a device's `DEVICE_OBJECT` from its stack and from its driver's list, before the device is
+/// deleted.
+fn detach(context: &Context, device: u64) {
+    let address = own(context, device);
+    let lower = lower_object(context, device);
+    if lower != 0 {
+        update(lower, |lower| {
+            if lower.attached_device == address {
+                lower.attached_device = 0;
+            }
+        });
+    }
+    let Ok(object) = memory::read::<DeviceObject>(address) else {
+        return;
+    };
+    if let Ok(mut driver) = memory::read::<DriverObject>(object.driver_object) {
+        if driver.device_object == address {
+            driver.device_object = object.next_device;
+            fill(object.driver_object, driver.as_bytes());
+        }
+        let mut at = driver.device_object;
+        while let Ok(other) = memory::read::<DeviceObject>(at) {
+            if other.next_device == address {
+                update(at, |other| other.next_device = object.next_device);
+                break;
+            }
+            at = other.next_device;
+        }
+    }
+    let bus = bus_object(context, device);
+    let mut framework = context.framework();
+    let owners = &mut framework.part::<Owners>().0;
+    owners.remove(&address);
+    owners.remove(&bus);
+}
+
+/// Returns what a `DEVICE_OBJECT`'s address stands for, if it is that of a device of a driver or of
+/// the bottom of its stack.
+pub fn owner(context: &Context, address: u64) -> Option<Owner> {
+    context
+        .framework()
+        .part::<Owners>()
+        .0
+        .get(&address)
+        .copied()
+}
+
+/// Returns the next lower `DEVICE_OBJECT` of a device's stack, or 0.
+pub fn lower_object(context: &Context, device: u64) -> u64 {
+    let (below, is_alone) = context.with::<DeviceData, _>(device, |device| {
+        let init = &device.init;
+        (
+            init.below,
+            init.control_of.is_some() || init.child_of.is_some(),
+        )
+    });
+    match below {
+        _ if is_alone => 0,
+        Below::Bus => bus_object(context, device),
+        Below::Played(number) => played::object(context, number),
+        Below::Device(lower) if context.framework().exists(lower) => own(context, lower),
+        Below::Device(_) => 0,
+    }
+}
+
+/// Returns the `DEVICE_OBJECT` at the bottom of a device's stack, or 0 for a control device.
+pub fn physical_object(context: &Context, device: u64) -> u64 {
+    let (below, is_child, is_control) = context.with::<DeviceData, _>(device, |device| {
+        let init = &device.init;
+        (init.below, init.child_of.is_some(), device.is_control())
+    });
+    match below {
+        _ if is_control => 0,
+        _ if is_child => own(context, device),
+        Below::Bus => bus_object(context, device),
+        below => physical_below(context, below),
+    }
+}
+
+/// Returns the `DEVICE_OBJECT` at the bottom of the stack that a driver of the test or the test has
+/// made, or 0 if it is gone.
+pub fn physical_below(context: &Context, below: Below) -> u64 {
+    match below {
+        Below::Device(lower) if context.framework().exists(lower) => {
+            physical_object(context, lower)
+        }
+        Below::Played(number) => played::object(context, number),
+        Below::Device(_) | Below::Bus => 0,
+    }
+}
+
+fn get_device_object(context: &Context, _globals: u64, device: u64) -> u64 {
+    own(context, device)
+}
+
+fn get_attached_device(context: &Context, _globals: u64, device: u64) -> u64 {
+    lower_object(context, device)
+}
+
+fn get_physical_device(context: &Context, _globals: u64, device: u64) -> u64 {
+    physical_object(context, device)
+}
+
+fn get_device_handle(context: &Context, _globals: u64, object: u64) -> u64 {
+    match owner(context, object) {
+        Some(Owner::Device(device)) => device,
+        _ => context.stop_for_handle(&BadHandle {
+            handle: object,
+            expected: "DEVICE_OBJECT that the framework created",
+            found: None,
+        }),
+    }
+}
+
+/// Returns the framework's driver object of a `DRIVER_OBJECT`, or 0 if its driver has not called
+/// `WdfDriverCreate`.
+fn get_driver_handle(context: &Context, _globals: u64, object: u64) -> u64 {
+    handle_of(context, object).unwrap_or(0)
+}

@@ -1,0 +1,196 @@
+//! The connection of interrupts with their resources, and their delivery to the driver.
+
+use super::{
+    super::{
+        resource::{Resource, Resources},
+        state::{device::DeviceData, framework::Context},
+        timer::queue_dpc,
+        work::{WORKER, Work, WorkKind, queue_work},
+    },
+    lock::{acquire, release},
+    state::{InterruptData, Line},
+};
+use crate::ground::{irql::Irql, status::NtStatus};
+
+/// Returns the interrupts of a device, oldest first.
+pub fn of_device(context: &Context, device: u64) -> Vec<u64> {
+    let mut framework = context.framework();
+    let mut interrupts = framework.all::<InterruptData>();
+    interrupts.retain(|interrupt| {
+        framework
+            .get::<InterruptData>(*interrupt)
+            .is_ok_and(|data| data.device == device)
+    });
+    interrupts
+}
+
+/// Gives the interrupts of a starting device their resources: those that the driver chose, then the
+/// others in their order.
+pub fn assign(context: &Context, device: u64) {
+    let given =
+        context.with::<DeviceData, _>(device, |device| device.part::<Resources>().given.clone());
+    let mut free: Vec<(usize, Line)> = given
+        .iter()
+        .enumerate()
+        .flat_map(|(place, resource)| lines(*resource).map(move |line| (place, line)))
+        .collect();
+    let interrupts = of_device(context, device);
+    for wants_chosen in [true, false] {
+        for interrupt in &interrupts {
+            context.with::<InterruptData, _>(*interrupt, |data| {
+                if data.line.is_some() || data.chosen.is_some() != wants_chosen {
+                    return;
+                }
+                let found = free
+                    .iter()
+                    .position(|(place, _)| data.chosen.is_none_or(|chosen| chosen == *place));
+                data.line = found.map(|found| free.remove(found).1);
+            });
+        }
+    }
+}
+
+/// Returns the interrupts of a resource.
+fn lines(resource: Resource) -> impl Iterator<Item = Line> {
+    (0..u32::from(resource.interrupts())).map(move |message| Line {
+        vector: resource.vector() + message,
+        message,
+        is_message: resource.is_message(),
+    })
+}
+
+/// Connects and enables the interrupts of a device that has entered D0.
+pub fn connect(context: &Context, device: u64) -> Result<(), NtStatus> {
+    for interrupt in of_device(context, device) {
+        let has_line = context.with::<InterruptData, _>(interrupt, |data| data.line.is_some());
+        if has_line {
+            enable(context, interrupt)?;
+        }
+    }
+    Ok(())
+}
+
+/// Enables an interrupt: the driver programs its device with the interrupt's lock held.
+pub fn enable(context: &Context, interrupt: u64) -> Result<(), NtStatus> {
+    let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
+        data.is_connected = true;
+        (data.config.enable, data.device)
+    });
+    call_locked(context, interrupt, "EvtInterruptEnable", callback, device).inspect_err(|_| {
+        context.with::<InterruptData, _>(interrupt, |data| data.is_connected = false);
+    })
+}
+
+/// Disables and disconnects the interrupts of a device that leaves D0.
+pub fn disconnect(context: &Context, device: u64) {
+    for interrupt in of_device(context, device).into_iter().rev() {
+        if context.with::<InterruptData, _>(interrupt, |data| data.is_connected) {
+            disable(context, interrupt);
+        }
+    }
+}
+
+/// Disables an interrupt. The driver's status has no effect.
+pub fn disable(context: &Context, interrupt: u64) {
+    let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
+        data.is_connected = false;
+        (data.config.disable, data.device)
+    });
+    let _ = call_locked(context, interrupt, "EvtInterruptDisable", callback, device);
+}
+
+/// Calls a callback with the interrupt's lock held, if the driver has it.
+fn call_locked(
+    context: &Context,
+    interrupt: u64,
+    name: &str,
+    callback: u64,
+    argument: u64,
+) -> Result<(), NtStatus> {
+    if callback == 0 {
+        return Ok(());
+    }
+    acquire(context, interrupt);
+    let status = context.call_driver(name, callback, [interrupt, argument]);
+    release(context, interrupt);
+    let status = NtStatus::from_register(status);
+    status.is_success().then_some(()).ok_or(status)
+}
+
+/// Calls a routine of the driver with the interrupt's lock held, and returns its `BOOLEAN`.
+pub fn synchronize(context: &Context, interrupt: u64, callback: u64, argument: u64) -> bool {
+    acquire(context, interrupt);
+    let result = context.call_driver("EvtInterruptSynchronize", callback, [interrupt, argument]);
+    release(context, interrupt);
+    result & 0xFF != 0
+}
+
+/// Raises an interrupt of a device, by its number in the order of creation. Returns whether the driver
+/// claims it.
+pub fn raise(context: &Context, device: u64, number: usize) -> Result<bool, NtStatus> {
+    if !context.framework().exists(device) {
+        return Err(NtStatus::NO_SUCH_DEVICE);
+    }
+    let interrupts = of_device(context, device);
+    let interrupt = interrupts
+        .get(number)
+        .copied()
+        .ok_or(NtStatus::INVALID_PARAMETER)?;
+    let (routine, line) = context.with::<InterruptData, _>(interrupt, |data| {
+        let line = data.line.filter(|_| data.is_connected);
+        (data.config.isr, line)
+    });
+    let line = line.ok_or(NtStatus::INVALID_DEVICE_STATE)?;
+    acquire(context, interrupt);
+    let claimed = context.call_driver(
+        "EvtInterruptIsr",
+        routine,
+        [interrupt, u64::from(line.message)],
+    );
+    release(context, interrupt);
+    Ok(claimed & 0xFF != 0)
+}
+
+/// Queues the interrupt's DPC. Returns whether it was not queued yet.
+pub fn queue_interrupt_dpc(context: &Context, interrupt: u64) -> bool {
+    queue_dpc(context, interrupt, run_dpc)
+}
+
+fn run_dpc(context: &Context, interrupt: u64) {
+    let found = context
+        .framework()
+        .get::<InterruptData>(interrupt)
+        .map(|data| (data.config.dpc, data.associated));
+    if let Ok((callback, associated)) = found {
+        context.call_driver_at(
+            Irql::DISPATCH_LEVEL,
+            "EvtInterruptDpc",
+            callback,
+            [interrupt, associated],
+        );
+    }
+}
+
+/// Queues the interrupt's work item for a system thread. Returns whether it was not queued yet.
+pub fn queue_interrupt_work(context: &Context, interrupt: u64) -> bool {
+    queue_work(
+        context,
+        Work {
+            kind: WorkKind::Interrupt,
+            handle: interrupt,
+            run: run_work,
+        },
+    )
+}
+
+fn run_work(context: &Context, interrupt: u64) {
+    let found = context
+        .framework()
+        .get::<InterruptData>(interrupt)
+        .map(|data| (data.config.work_item, data.associated));
+    if let Ok((callback, associated)) = found {
+        context.as_identity(WORKER, || {
+            context.call_driver("EvtInterruptWorkItem", callback, [interrupt, associated])
+        });
+    }
+}

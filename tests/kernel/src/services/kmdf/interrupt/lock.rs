@@ -1,0 +1,101 @@
+//! The lock of an interrupt, which its service routine holds.
+
+use super::{super::state::framework::Context, state::InterruptData};
+use crate::ground::{irql::Irql, rule::Rule};
+
+/// Acquires an interrupt's lock: raises the IRQL to that of the interrupt.
+pub fn acquire(context: &Context, interrupt: u64) {
+    let this = context.id();
+    let (irql, is_own) = context.with::<InterruptData, _>(interrupt, |data| {
+        let is_own = data.held.is_some_and(|(owner, _)| owner == this);
+        (data.irql(), is_own)
+    });
+    if is_own {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} for the lock of an interrupt that its caller already holds",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    let before = if irql > Irql::PASSIVE_LEVEL {
+        context.raise_irql(irql)
+    } else {
+        must_be_passive(context);
+        context.irql()
+    };
+    context.wait_for("the lock of an interrupt that is never released", || {
+        context.with::<InterruptData, _>(interrupt, |data| {
+            let is_free = data.held.is_none();
+            if is_free {
+                data.held = Some((this, before));
+            }
+            is_free.then_some(())
+        })
+    });
+}
+
+/// Bugchecks if the lock of an interrupt that is handled at `PASSIVE_LEVEL` is acquired above it.
+fn must_be_passive(context: &Context) {
+    let call = context.call();
+    if context.irql() > Irql::PASSIVE_LEVEL {
+        context.stop(
+            Rule::IrqlTooHigh,
+            format!(
+                "{} was called for an interrupt that is handled at PASSIVE_LEVEL at {} from {}; the \
+                 highest IRQL for it is {}",
+                call.name,
+                call.irql,
+                context.caller(),
+                Irql::PASSIVE_LEVEL
+            ),
+        );
+    }
+}
+
+/// Acquires the lock of a passive interrupt if nobody holds it. Returns whether it was acquired.
+pub fn try_acquire(context: &Context, interrupt: u64) -> bool {
+    let this = context.id();
+    let is_passive = context.with::<InterruptData, _>(interrupt, |data| data.is_passive());
+    if !is_passive {
+        context.stop(
+            Rule::BadHandle,
+            format!(
+                "{} was called from {} for an interrupt that is not handled at PASSIVE_LEVEL",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    let before = context.irql();
+    context.with::<InterruptData, _>(interrupt, |data| {
+        let is_free = data.held.is_none();
+        if is_free {
+            data.held = Some((this, before));
+        }
+        is_free
+    })
+}
+
+/// Releases an interrupt's lock, and lowers the IRQL to what it was before.
+pub fn release(context: &Context, interrupt: u64) {
+    let this = context.id();
+    let released = context.with::<InterruptData, _>(interrupt, |data| {
+        data.held.take_if(|(owner, _)| *owner == this)
+    });
+    let Some((_, before)) = released else {
+        context.stop(
+            Rule::IrqlNotLowered,
+            format!(
+                "{} was called from {} for the lock of an interrupt that its caller does not hold",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    };
+    if before < context.irql() {
+        context.lower_irql(before);
+    }
+}

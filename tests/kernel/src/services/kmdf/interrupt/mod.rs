@@ -1,0 +1,6 @@
+//! Interrupts, which a test raises.
+
+pub mod delivery;
+pub mod lock;
+pub mod routines;
+pub mod state;

@@ -1,0 +1,240 @@
+//! The `WdfInterrupt*` routines.
+
+use super::{
+    super::{
+        object::{create, give, read_attributes},
+        resource::place_of,
+        state::{
+            device::{DeviceData, device_of},
+            framework::{Context, Entries},
+        },
+    },
+    delivery::{disable, enable, queue_interrupt_dpc, queue_interrupt_work, synchronize},
+    lock::{acquire, release, try_acquire},
+    state::InterruptData,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
+        status::NtStatus,
+    },
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfInterruptCreate", Routine::Five(interrupt_create)),
+    ("WdfInterruptGetDevice", Routine::Two(get_device)),
+    ("WdfInterruptGetInfo", Routine::Three(get_info)),
+    (
+        "WdfInterruptQueueDpcForIsr",
+        Routine::Two(queue_dpc_for_isr),
+    ),
+    (
+        "WdfInterruptQueueWorkItemForIsr",
+        Routine::Two(queue_work_item_for_isr),
+    ),
+    ("WdfInterruptSynchronize", Routine::Four(run_synchronized)),
+    ("WdfInterruptAcquireLock", Routine::Two(acquire_lock)),
+    ("WdfInterruptReleaseLock", Routine::Two(release_lock)),
+    (
+        "WdfInterruptTryToAcquireLock",
+        Routine::Two(try_to_acquire_lock),
+    ),
+    ("WdfInterruptEnable", Routine::Two(enable_again)),
+    ("WdfInterruptDisable", Routine::Two(disable_now)),
+    ("WdfInterruptSetPolicy", Routine::Five(set_policy)),
+    (
+        "WdfInterruptSetExtendedPolicy",
+        Routine::Three(set_extended_policy),
+    ),
+];
+
+/// Reads a configuration, which older headers have without the last fields.
+fn read_config(context: &Context, address: u64) -> Result<InterruptConfig, NtStatus> {
+    /// The sizes up to KMDF 1.9 and to 1.11.
+    const OLD: [usize; 2] = [56, 96];
+    let size: u32 = context.read(address);
+    let mut config: InterruptConfig = zerocopy::FromZeros::new_zeroed();
+    if size as usize != size_of_val(&config) && !OLD.contains(&(size as usize)) {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut config);
+    if let Some(bytes) = bytes.get_mut(..size as usize) {
+        context.read_into(address, bytes);
+    }
+    Ok(config)
+}
+
+fn interrupt_create(
+    context: &Context,
+    _globals: u64,
+    device: u64,
+    config: u64,
+    attributes: u64,
+    interrupt: u64,
+) -> u64 {
+    let made = check_config(context, device, config).and_then(|(config, chosen)| {
+        let attributes = read_attributes(context, attributes);
+        let associated = attributes
+            .map(|attributes| attributes.parent)
+            .filter(|parent| *parent != 0)
+            .unwrap_or(device);
+        let is_its = context.framework().exists(associated)
+            && device_of(context, associated) == Some(device);
+        if !is_its {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        let data = InterruptData {
+            device,
+            associated,
+            config,
+            line: None,
+            chosen,
+            is_connected: false,
+            held: None,
+        };
+        create(context, data, attributes.as_ref(), Some(device))
+    });
+    give(context, made, interrupt)
+}
+
+fn check_config(
+    context: &Context,
+    device: u64,
+    config: u64,
+) -> Result<(InterruptConfig, Option<usize>), NtStatus> {
+    let (is_function, is_started) = context.with::<DeviceData, _>(device, |device| {
+        let is_function = !device.is_control() && device.init.child_of.is_none();
+        (is_function, device.is_in_d0())
+    });
+    let config = read_config(context, config)?;
+    if !is_function || is_started {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
+    }
+    let is_passive = config.passive_handling != 0;
+    let is_valid = config.isr != 0
+        && (config.dpc == 0 || config.work_item == 0)
+        && (is_passive || config.wait_lock == 0)
+        && (!is_passive || config.spin_lock == 0)
+        && (is_passive || config.can_wake_device == 0)
+        && (config.interrupt_raw == 0) == (config.interrupt_translated == 0);
+    if !is_valid {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let chosen = if config.interrupt_translated == 0 {
+        None
+    } else {
+        let place = place_of(context, device, config.interrupt_translated);
+        Some(place.ok_or(NtStatus::INVALID_PARAMETER)?)
+    };
+    Ok((config, chosen))
+}
+
+fn get_device(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    context.with::<InterruptData, _>(interrupt, |data| data.device)
+}
+
+fn get_info(context: &Context, _globals: u64, interrupt: u64, info: u64) -> u64 {
+    let given: InterruptInfo = context.read(info);
+    let (line, irql) = context.with::<InterruptData, _>(interrupt, |data| (data.line, data.irql()));
+    if given.size as usize != size_of::<InterruptInfo>() {
+        context.stop_for_size("WDF_INTERRUPT_INFO", given.size);
+    }
+    let mut filled: InterruptInfo = zerocopy::FromZeros::new_zeroed();
+    filled.size = given.size;
+    if let Some(line) = line {
+        filled.target_processor_set = 1;
+        filled.message_number = line.message;
+        filled.vector = line.vector;
+        filled.irql = irql.number();
+        // LevelSensitive or Latched; active high or unknown polarity.
+        filled.mode = u32::from(line.is_message);
+        filled.message_signaled = u8::from(line.is_message);
+        // CmResourceShareDeviceExclusive
+        filled.share_disposition = 1;
+    }
+    context.write(info, &filled);
+    0
+}
+
+fn queue_dpc_for_isr(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    let has_dpc = context.with::<InterruptData, _>(interrupt, |data| data.config.dpc != 0);
+    if !has_dpc {
+        context.warn_of_misuse(|| "for an interrupt without EvtInterruptDpc".to_owned());
+        return 0;
+    }
+    u64::from(queue_interrupt_dpc(context, interrupt))
+}
+
+fn queue_work_item_for_isr(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    let has_item = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item != 0);
+    if !has_item {
+        context.warn_of_misuse(|| "for an interrupt without EvtInterruptWorkItem".to_owned());
+        return 0;
+    }
+    u64::from(queue_interrupt_work(context, interrupt))
+}
+
+fn run_synchronized(
+    context: &Context,
+    _globals: u64,
+    interrupt: u64,
+    callback: u64,
+    argument: u64,
+) -> u64 {
+    context.with::<InterruptData, _>(interrupt, |_| ());
+    u64::from(synchronize(context, interrupt, callback, argument))
+}
+
+fn acquire_lock(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    acquire(context, interrupt);
+    0
+}
+
+fn release_lock(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    release(context, interrupt);
+    0
+}
+
+fn try_to_acquire_lock(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    u64::from(try_acquire(context, interrupt))
+}
+
+/// Enables an interrupt that the driver has disabled. Usually the framework enables interrupts.
+fn enable_again(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    let is_ready = context
+        .with::<InterruptData, _>(interrupt, |data| data.line.is_some() && !data.is_connected);
+    if is_ready {
+        let _ = enable(context, interrupt);
+    }
+    0
+}
+
+fn disable_now(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    if context.with::<InterruptData, _>(interrupt, |data| data.is_connected) {
+        disable(context, interrupt);
+    }
+    0
+}
+
+/// Accepts a policy for the choice of processors. The stand-in kernel has no choice.
+fn set_policy(
+    context: &Context,
+    _globals: u64,
+    interrupt: u64,
+    _policy: u64,
+    _priority: u64,
+    _processors: u64,
+) -> u64 {
+    context.with::<InterruptData, _>(interrupt, |_| ());
+    0
+}
+
+fn set_extended_policy(context: &Context, _globals: u64, interrupt: u64, policy: u64) -> u64 {
+    context.with::<InterruptData, _>(interrupt, |_| ());
+    let policy: InterruptPolicy = context.read(policy);
+    if policy.size as usize != size_of::<InterruptPolicy>() {
+        context.stop_for_size("WDF_INTERRUPT_EXTENDED_POLICY", policy.size);
+    }
+    0
+}

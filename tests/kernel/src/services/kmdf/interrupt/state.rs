@@ -1,0 +1,65 @@
+//! The state of an interrupt.
+
+use std::thread::ThreadId;
+
+use super::super::{
+    state::framework::{Context, Data, ObjectRoutine},
+    timer::forget_dpc,
+    work::{WorkKind, forget_work},
+};
+use crate::ground::{framework_abi::InterruptConfig, irql::Irql};
+
+/// The resource of an interrupt.
+#[derive(Clone, Copy)]
+pub struct Line {
+    pub vector: u32,
+    /// The message's number, 0 for a line.
+    pub message: u32,
+    pub is_message: bool,
+}
+
+/// An interrupt.
+pub struct InterruptData {
+    pub device: u64,
+    /// The object whose callbacks the DPC is serialized with: the parent.
+    pub associated: u64,
+    pub config: InterruptConfig,
+    /// The resource, once the device has it.
+    pub line: Option<Line>,
+    /// The place of the resource that the driver chose in the device's list.
+    pub chosen: Option<usize>,
+    /// Set while the device is in D0 and the driver has not disabled the interrupt.
+    pub is_connected: bool,
+    /// The owner of the interrupt's lock and its IRQL before.
+    pub held: Option<(ThreadId, Irql)>,
+}
+
+impl Data for InterruptData {
+    const NAME: &'static str = "WDFINTERRUPT";
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(stop_before_delete);
+
+    fn is_frameworks(&self) -> bool {
+        true
+    }
+}
+
+impl InterruptData {
+    /// Returns whether the driver handles the interrupt at `PASSIVE_LEVEL`.
+    pub const fn is_passive(&self) -> bool {
+        self.config.passive_handling != 0
+    }
+
+    /// Returns the IRQL at which the driver handles the interrupt.
+    pub const fn irql(&self) -> Irql {
+        if self.is_passive() {
+            Irql::PASSIVE_LEVEL
+        } else {
+            Irql::DIRQL
+        }
+    }
+}
+
+fn stop_before_delete(context: &Context, interrupt: u64) {
+    forget_dpc(context, interrupt);
+    forget_work(context, WorkKind::Interrupt, interrupt);
+}

@@ -1,0 +1,469 @@
+//! The way of requests into a device, and down its stack: the framework's choice between the driver's
+//! queues and the next lower device, and the results that come back up.
+
+use std::collections::HashMap;
+
+use super::{
+    super::{
+        object::{self, tell},
+        state::{
+            device::{Below, DeviceData, Presence, device_of, queue_for, queue_of},
+            file::FileData,
+            framework::{Context, Data, ObjectRoutine},
+            outgoing::{Buffer, Format, Lower, Phase},
+            played::{self, Given},
+            queue::QueueData,
+            request::{Completion, IoRequest, RequestData, RequestKind},
+            target::TargetData,
+        },
+        timer::clear_deadline,
+    },
+    completion::record,
+    dispatch, ending,
+    irp::irp_of,
+    send::{make, make_file},
+};
+use crate::ground::{arena::Block, memory, status::NtStatus};
+
+impl Data for RequestData {
+    const NAME: &'static str = "WDFREQUEST";
+    const REQUEST_ENDED: Option<ObjectRoutine> = Some(finish);
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(before_delete);
+
+    fn is_frameworks(&self) -> bool {
+        !self.is_created
+    }
+}
+
+/// The most bytes that one request carries down a stack.
+const MAX_LENGTH: u64 = 1 << 28;
+
+/// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
+/// its device, which no fault of the driver is.
+pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, NtStatus> {
+    let device = context
+        .framework()
+        .get::<FileData>(file)
+        .map(|file| file.device);
+    let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
+    let handle = make(context, device, Some(file), request)?;
+    enter(context, device, handle);
+    Ok(handle)
+}
+
+/// The routines that see IRPs before the framework, by major function.
+#[derive(Default)]
+pub struct Preprocess(pub HashMap<u8, u64>);
+
+/// Returns the `IRP_MJ` code of a request.
+const fn major_function(kind: RequestKind) -> u8 {
+    match kind {
+        RequestKind::Create => 0,
+        RequestKind::Close => 2,
+        RequestKind::Read => 3,
+        RequestKind::Write => 4,
+        RequestKind::DeviceControl { .. } => 14,
+        RequestKind::InternalDeviceControl { .. } => 15,
+        RequestKind::Cleanup => 18,
+    }
+}
+
+/// Gives a device a new request. The driver sees its IRP first, if it asked for that.
+pub fn enter(context: &Context, device: u64, request: u64) {
+    let kind = context.with::<RequestData, _>(request, |request| request.kind);
+    let routine = context.with::<DeviceData, _>(device, |device| {
+        let all = &device.part::<Preprocess>().0;
+        all.get(&major_function(kind)).copied()
+    });
+    match routine {
+        Some(routine) => {
+            let irp = irp_of(context, request);
+            context.call_driver("EvtDeviceWdmIrpPreprocess", routine, [device, irp]);
+        }
+        None => enter_preprocessed(context, device, request),
+    }
+}
+
+/// Gives the framework a request: calls the driver in the sender's context if it asked for that, or
+/// queues the request.
+pub fn enter_preprocessed(context: &Context, device: u64, request: u64) {
+    let kind = context.with::<RequestData, _>(request, |request| request.kind);
+    let in_caller_context =
+        context.with::<DeviceData, _>(device, |device| device.init.in_caller_context);
+    let is_io = !matches!(
+        kind,
+        RequestKind::Create | RequestKind::Cleanup | RequestKind::Close
+    );
+    if is_io && in_caller_context != 0 {
+        context.with::<RequestData, _>(request, |request| request.is_in_caller_context = true);
+        context.call_driver("EvtIoInCallerContext", in_caller_context, [device, request]);
+        if let Ok(request) = context.framework().get::<RequestData>(request) {
+            request.is_in_caller_context = false;
+        }
+    } else {
+        enqueue(context, device, request);
+    }
+}
+
+/// Puts a request in the queue for its kind. Without one, a filter passes it down, and another driver
+/// fails it.
+pub fn enqueue(context: &Context, device: u64, request: u64) {
+    let kind = context.with::<RequestData, _>(request, |request| request.kind);
+    if kind == RequestKind::Create {
+        enter_create(context, device, request);
+    } else if let Some(queue) = queue_of(context, device, kind) {
+        context.with::<RequestData, _>(request, |request| request.queue = Some(queue));
+        dispatch::enqueue(context, queue, request);
+    } else if is_filter(context, device) {
+        pass_down(context, device, request);
+    } else {
+        ending::end(context, request, NtStatus::INVALID_DEVICE_REQUEST, Some(0));
+    }
+}
+
+/// Gives a create request to the driver, or ends it if the driver does not take part.
+fn enter_create(context: &Context, device: u64, request: u64) {
+    let file = context.with::<RequestData, _>(request, |request| request.file.unwrap_or(0));
+    let config = context.with::<DeviceData, _>(device, |device| device.file_config());
+    let callback = config.map_or(0, |(config, _)| config.create);
+    if callback != 0 {
+        context.call_driver("EvtDeviceFileCreate", callback, [device, request, file]);
+    } else if let Some(queue) = queue_for(context, device, RequestKind::Create) {
+        context.with::<RequestData, _>(request, |request| request.queue = Some(queue));
+        dispatch::enqueue(context, queue, request);
+    } else if is_filter(context, device) {
+        pass_down(context, device, request);
+    } else {
+        ending::end(context, request, NtStatus::SUCCESS, Some(0));
+    }
+}
+
+/// Returns whether a device's driver is a filter.
+pub fn is_filter(context: &Context, device: u64) -> bool {
+    context.with::<DeviceData, _>(device, |device| device.init.is_filter)
+}
+
+/// Sends a request to the next lower device for good: what ends it there ends it here.
+pub fn pass_down(context: &Context, device: u64, request: u64) {
+    let below = context.with::<DeviceData, _>(device, |device| device.init.below);
+    forget(context, request, below, None);
+}
+
+/// Sends a request to a device for good. The request leaves its queue, which can present the next one.
+pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
+    let queue = context.with::<RequestData, _>(request, |request| {
+        request.outgoing.format = Some(current_format(request));
+        request.outgoing.is_forgotten = true;
+        request.queue.take()
+    });
+    if let Some(queue) = queue
+        && let Ok(queue) = context.framework().get::<QueueData>(queue)
+    {
+        queue.forget(request);
+    }
+    deliver(context, request, to, file);
+    if let Some(queue) = queue {
+        tell(context, queue, |data| data.request_ended());
+    }
+}
+
+/// Gives a child's request to a queue of its parent for good, as a request of the parent.
+pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> Result<(), NtStatus> {
+    ending::must_own(context, request);
+    ending::must_not_be_cancelable(context, request);
+    let parent = device_of(context, queue).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    let from = context.with::<RequestData, _>(request, |request| {
+        request.outgoing.format = Some(current_format(request));
+        request.outgoing.is_forgotten = true;
+        request.queue.take()
+    });
+    if let Some(from) = from
+        && let Ok(from) = context.framework().get::<QueueData>(from)
+    {
+        from.forget(request);
+    }
+    let moved = formatted(context, request)?;
+    let lower = make(context, parent, None, &moved)?;
+    context.with::<RequestData, _>(lower, |lower| {
+        lower.upper = Some(request);
+        lower.queue = Some(queue);
+    });
+    context.with::<RequestData, _>(request, |request| {
+        request.outgoing.phase = Phase::Sent(Lower::Request(lower));
+    });
+    dispatch::enqueue(context, queue, lower);
+    if let Some(from) = from {
+        tell(context, from, |data| data.request_ended());
+    }
+    Ok(())
+}
+
+/// Returns a request's own operation and buffers as a format.
+pub fn current_format(request: &RequestData) -> Format {
+    let whole = |(address, length)| Buffer {
+        address,
+        length,
+        memory: None,
+    };
+    Format {
+        kind: request.kind,
+        input: whole(request.input()),
+        output: whole(request.output()),
+        offset: request.offset,
+        others: request.others.map(|others| {
+            others.map(|address| Buffer {
+                address,
+                length: 0,
+                memory: None,
+            })
+        }),
+        is_current_type: true,
+    }
+}
+
+/// Returns the formatted request with its input, or the status that explains why it cannot be sent.
+fn formatted(context: &Context, request: u64) -> Result<IoRequest, NtStatus> {
+    let format = context.with::<RequestData, _>(request, |request| request.outgoing.format);
+    let format = format.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    if format.input.length > MAX_LENGTH || format.output.length > MAX_LENGTH {
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
+    }
+    let length = |buffer: Buffer| usize::try_from(buffer.length).unwrap_or(usize::MAX);
+    let input = match length(format.input) {
+        0 => Vec::new(),
+        length => match memory::read_bytes(format.input.address, length) {
+            Ok(input) => input,
+            Err(error) => context.stop_for_address(error),
+        },
+    };
+    Ok(IoRequest {
+        kind: format.kind,
+        input,
+        output_length: length(format.output),
+        offset: format.offset,
+        others: format
+            .others
+            .map(|others| others.map(|buffer| buffer.address)),
+    })
+}
+
+/// Sends a formatted request to a device. `file` is the file that is open there, unless the request
+/// opens it.
+pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
+    context.with::<RequestData, _>(upper, |request| {
+        request.outgoing.phase = Phase::Sent(Lower::Nobody);
+        request.outgoing.result = None;
+    });
+    let answer = match formatted(context, upper) {
+        Err(status) => Completion::failure(status),
+        Ok(request) => match to {
+            Below::Bus => Completion::failure(NtStatus::INVALID_DEVICE_REQUEST),
+            Below::Played(number) => match give_to_played(context, number, upper, request) {
+                Given::Answered(completion) => completion,
+                Given::Kept(kept) => {
+                    context.with::<RequestData, _>(upper, |request| {
+                        request.outgoing.phase = Phase::Sent(Lower::Played(number, kept));
+                    });
+                    return;
+                }
+            },
+            Below::Device(device) => match deliver_to(context, upper, device, file, &request) {
+                Ok(()) => return,
+                Err(status) => Completion::failure(status),
+            },
+        },
+    };
+    context.with::<RequestData, _>(upper, |request| request.outgoing.result = Some(answer));
+    finish(context, upper);
+}
+
+/// Sends a request to a device of the test. A file that it opens is recorded as open there.
+fn give_to_played(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
+    if request.kind == RequestKind::Create
+        && let Some(file) = context.with::<RequestData, _>(upper, |request| request.file)
+    {
+        context.with::<FileData, _>(file, |file| file.below = Below::Played(device));
+    }
+    played::give(context, device, upper, request)
+}
+
+/// Sends a request to another device of a driver. The result arrives by [`finish`], perhaps before
+/// this function returns.
+fn deliver_to(
+    context: &Context,
+    upper: u64,
+    device: u64,
+    file: Option<u64>,
+    request: &IoRequest,
+) -> Result<(), NtStatus> {
+    let is_present = context
+        .framework()
+        .get::<DeviceData>(device)
+        .is_ok_and(|device| device.presence == Presence::Present);
+    if !is_present {
+        return Err(NtStatus::NO_SUCH_DEVICE);
+    }
+    let upper_file = context.with::<RequestData, _>(upper, |request| request.file);
+    let file = match (file, upper_file) {
+        (None, Some(upper_file)) if request.kind == RequestKind::Create => {
+            let name = context.with::<FileData, _>(upper_file, |file| file.name.to_text());
+            let made = make_file(context, device, &name)?;
+            context.with::<FileData, _>(upper_file, |file| file.below = Below::Device(made));
+            Some(made)
+        }
+        (None, Some(upper_file)) => {
+            match context.with::<FileData, _>(upper_file, |file| file.below) {
+                Below::Device(file) => Some(file),
+                _ => None,
+            }
+        }
+        (file, _) => file,
+    };
+    let lower = make(context, device, file, request)?;
+    context.with::<RequestData, _>(lower, |request| request.upper = Some(upper));
+    context.with::<RequestData, _>(upper, |request| {
+        request.outgoing.phase = Phase::Sent(Lower::Request(lower));
+    });
+    enter(context, device, lower);
+    Ok(())
+}
+
+/// Processes the result of a sent request: copies the output, then ends the request or calls the
+/// driver's completion routine.
+fn finish(context: &Context, request: u64) {
+    let taken = context
+        .framework()
+        .get::<RequestData>(request)
+        .ok()
+        .and_then(|data| {
+            data.outgoing.phase = Phase::Idle;
+            data.outgoing.result.take()
+        });
+    let Some(mut result) = taken else {
+        return;
+    };
+    clear_deadline(context, request);
+    let (format, is_timed_out, target) = context.with::<RequestData, _>(request, |data| {
+        let outgoing = &mut data.outgoing;
+        (outgoing.format, outgoing.is_timed_out, outgoing.target)
+    });
+    if is_timed_out && result.status == NtStatus::CANCELLED {
+        result.status = NtStatus::IO_TIMEOUT;
+    }
+    if let Some(format) = format {
+        copy_output(context, &format, &result);
+        if format.kind == RequestKind::Create {
+            note_create(context, request, result.status);
+        }
+    }
+    context.with::<RequestData, _>(request, |data| record(data, &result));
+    let (is_forgotten, is_awaited) = context.with::<RequestData, _>(request, |data| {
+        (data.outgoing.is_forgotten, data.outgoing.is_awaited)
+    });
+    if is_forgotten {
+        ending::end(context, request, result.status, Some(result.information));
+    } else if !is_awaited {
+        call_routine(context, request);
+    }
+    if let Some(target) = target {
+        forget_sent(context, target, request);
+    }
+}
+
+/// Removes a completed request from the list of its target, and tells the target.
+fn forget_sent(context: &Context, target: u64, request: u64) {
+    let is_under_way = context
+        .framework()
+        .get::<RequestData>(request)
+        .is_ok_and(|data| data.outgoing.is_under_way());
+    if is_under_way {
+        // The completion routine sent it again.
+        return;
+    }
+    if let Ok(target) = context.framework().get::<TargetData>(target) {
+        target.sent.retain(|sent| *sent != request);
+        target.queued.retain(|queued| *queued != request);
+    }
+    tell(context, target, |data| data.request_ended());
+}
+
+/// Copies the output from below to the buffer that the request was formatted with.
+fn copy_output(context: &Context, format: &Format, result: &Completion) {
+    let room = usize::try_from(format.output.length).unwrap_or(usize::MAX);
+    let length = result.output.len().min(room);
+    let Some(output) = result
+        .output
+        .get(..length)
+        .filter(|output| !output.is_empty())
+    else {
+        return;
+    };
+    if let Err(error) = memory::write_bytes(format.output.address, output) {
+        context.stop_for_address(error);
+    }
+}
+
+/// Records on the file which device below has it open, or that none has.
+fn note_create(context: &Context, request: u64, status: NtStatus) {
+    let file = context.with::<RequestData, _>(request, |data| data.file);
+    let Some(file) = file else {
+        return;
+    };
+    if status.is_success() {
+        return;
+    }
+    let below = context.with::<FileData, _>(file, |file| core::mem::take(&mut file.below));
+    if let Below::Device(lower) = below {
+        object::delete(context, lower);
+    }
+}
+
+/// Calls the driver's completion routine, if the driver has set one. It is called once for each time
+/// that the driver sets it.
+pub fn call_routine(context: &Context, request: u64) {
+    let (routine, routine_context, target, parameters) =
+        context.with::<RequestData, _>(request, |data| {
+            let outgoing = &mut data.outgoing;
+            (
+                core::mem::take(&mut outgoing.routine),
+                core::mem::take(&mut outgoing.routine_context),
+                outgoing.target.unwrap_or(0),
+                outgoing.parameters,
+            )
+        });
+    if routine == 0 {
+        return;
+    }
+    let Some(parameters) = parameters else {
+        return;
+    };
+    let block = Block::zeroed(size_of_val(&parameters));
+    context.write(block.address(), &parameters);
+    context.call_driver(
+        "EvtRequestCompletionRoutine",
+        routine,
+        [request, target, block.address(), routine_context],
+    );
+}
+
+/// Bugchecks if a driver deletes a request that is on its way, and releases the memory of its format.
+fn before_delete(context: &Context, request: u64) {
+    if context.with::<RequestData, _>(request, |data| data.is_created) {
+        ending::must_not_be_under_way(context, request);
+    }
+    release_format(context, request);
+}
+
+/// Releases the memory objects that a request was formatted with, and forgets the format.
+pub fn release_format(context: &Context, request: u64) {
+    let format = context.with::<RequestData, _>(request, |data| data.outgoing.format.take());
+    let Some(format) = format else {
+        return;
+    };
+    let buffers = [format.input, format.output];
+    for buffer in buffers.iter().chain(format.others.iter().flatten()) {
+        if let Some((memory, _)) = buffer.memory {
+            object::release(context, memory);
+        }
+    }
+}

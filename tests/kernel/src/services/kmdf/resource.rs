@@ -1,0 +1,209 @@
+//! Hardware resources, which a test gives a device, as lists that a driver reads.
+
+use super::{
+    object::create,
+    state::{
+        device::DeviceData,
+        framework::{Context, Data, Entries},
+    },
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{arena::Block, memory, status::NtStatus},
+};
+
+/// The size of a `CM_PARTIAL_RESOURCE_DESCRIPTOR`.
+pub const DESCRIPTOR: usize = 20;
+
+/// `CmResourceTypePort`, `CmResourceTypeInterrupt` and `CmResourceTypeMemory`.
+const PORT: u8 = 1;
+const INTERRUPT: u8 = 2;
+const MEMORY: u8 = 3;
+
+/// `CM_RESOURCE_INTERRUPT_LATCHED` and `CM_RESOURCE_INTERRUPT_MESSAGE`.
+const LATCHED: u16 = 1;
+const MESSAGE: u16 = 2;
+
+/// A hardware resource that a test gives a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Memory-mapped registers: the physical address and the length in bytes.
+    Memory {
+        /// The physical address.
+        start: u64,
+        /// The length in bytes.
+        length: u32,
+    },
+    /// I/O ports: the first port and the length in bytes.
+    Port {
+        /// The first port.
+        start: u64,
+        /// The length in bytes.
+        length: u32,
+    },
+    /// A line-based, level-triggered interrupt.
+    Interrupt {
+        /// The vector.
+        vector: u32,
+    },
+    /// Message-signalled interrupts.
+    Messages {
+        /// The number of messages.
+        count: u16,
+        /// The first message's vector.
+        vector: u32,
+    },
+}
+
+impl Resource {
+    /// Returns the number of interrupts.
+    #[must_use]
+    pub const fn interrupts(self) -> u16 {
+        match self {
+            Self::Interrupt { .. } => 1,
+            Self::Messages { count, .. } => count,
+            Self::Memory { .. } | Self::Port { .. } => 0,
+        }
+    }
+
+    /// Returns whether an interrupt is message-signalled.
+    #[must_use]
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Messages { .. })
+    }
+
+    /// Returns the vector of an interrupt.
+    #[must_use]
+    pub const fn vector(self) -> u32 {
+        match self {
+            Self::Interrupt { vector } | Self::Messages { vector, .. } => vector,
+            Self::Memory { .. } | Self::Port { .. } => 0,
+        }
+    }
+
+    /// Returns the resource's descriptor. Translated descriptors of messages have the layout of those
+    /// of lines, with the IRQL in place of the count.
+    fn descriptor(self, is_translated: bool) -> [u8; DESCRIPTOR] {
+        /// `CmResourceShareDeviceExclusive`.
+        const EXCLUSIVE: u8 = 1;
+        /// The IRQL of devices' interrupts.
+        const LEVEL: u32 = 3;
+        /// All the processors that a line can interrupt.
+        const AFFINITY: u64 = 1;
+        let (kind, flags, first, second) = match self {
+            Self::Memory { start, length } => (MEMORY, 0, start, u64::from(length)),
+            // CM_RESOURCE_PORT_IO
+            Self::Port { start, length } => (PORT, 1, start, u64::from(length)),
+            Self::Interrupt { vector } => {
+                let words = u64::from(LEVEL) | u64::from(vector) << 32;
+                (INTERRUPT, 0, words, AFFINITY)
+            }
+            Self::Messages { count, vector } => {
+                // Raw: the group, the number of messages, and the vector.
+                let low = if is_translated {
+                    LEVEL
+                } else {
+                    u32::from(count) << 16
+                };
+                let words = u64::from(low) | u64::from(vector) << 32;
+                (INTERRUPT, LATCHED | MESSAGE, words, AFFINITY)
+            }
+        };
+        let mut bytes = [0; DESCRIPTOR];
+        let [flags_0, flags_1] = u16::to_le_bytes(flags);
+        let head = [kind, EXCLUSIVE, flags_0, flags_1];
+        let tail = first.to_le_bytes().into_iter().chain(second.to_le_bytes());
+        for (slot, byte) in bytes.iter_mut().zip(head.into_iter().chain(tail)) {
+            *slot = byte;
+        }
+        bytes
+    }
+}
+
+/// The resources of a device.
+#[derive(Default)]
+pub struct Resources {
+    /// The resources that the test gave the device.
+    pub given: Vec<Resource>,
+    /// The list objects, once the device is starting.
+    raw: Option<u64>,
+    translated: Option<u64>,
+}
+
+/// A list of resources.
+pub struct ResourceListData {
+    descriptors: Vec<Block>,
+}
+
+impl Data for ResourceListData {
+    const NAME: &'static str = "WDFCMRESLIST";
+
+    fn is_frameworks(&self) -> bool {
+        true
+    }
+}
+
+pub const ENTRIES: Entries = &[
+    ("WdfCmResourceListGetCount", Routine::Two(get_count)),
+    (
+        "WdfCmResourceListGetDescriptor",
+        Routine::Three(get_descriptor),
+    ),
+];
+
+/// Returns a device's lists of raw and of translated resources. They are created once.
+pub fn lists(context: &Context, device: u64) -> Result<[u64; 2], NtStatus> {
+    let (given, raw, translated) = context.with::<DeviceData, _>(device, |device| {
+        let resources = device.part::<Resources>();
+        (resources.given.clone(), resources.raw, resources.translated)
+    });
+    if let (Some(raw), Some(translated)) = (raw, translated) {
+        return Ok([raw, translated]);
+    }
+    let list = |is_translated| {
+        let descriptors = given.iter().map(|resource| {
+            let block = Block::zeroed(DESCRIPTOR);
+            let bytes = resource.descriptor(is_translated);
+            let written = memory::write_bytes(block.address(), &bytes);
+            debug_assert!(written.is_ok(), "the kernel's own memory is writable");
+            block
+        });
+        let descriptors = descriptors.collect();
+        create(
+            context,
+            ResourceListData { descriptors },
+            None,
+            Some(device),
+        )
+    };
+    let made = [list(false)?, list(true)?];
+    let [raw, translated] = made;
+    context.with::<DeviceData, _>(device, |device| {
+        let resources = device.part::<Resources>();
+        resources.raw = Some(raw);
+        resources.translated = Some(translated);
+    });
+    Ok(made)
+}
+
+/// Returns the place of a descriptor in a device's list of translated resources.
+pub fn place_of(context: &Context, device: u64, descriptor: u64) -> Option<usize> {
+    let list =
+        context.with::<DeviceData, _>(device, |device| device.part::<Resources>().translated)?;
+    context.with::<ResourceListData, _>(list, |list| {
+        let mut all = list.descriptors.iter();
+        all.position(|block| block.address() == descriptor)
+    })
+}
+
+fn get_count(context: &Context, _globals: u64, list: u64) -> u64 {
+    context.with::<ResourceListData, _>(list, |list| list.descriptors.len() as u64)
+}
+
+/// Returns the address of a descriptor, or 0 past the end.
+fn get_descriptor(context: &Context, _globals: u64, list: u64, index: u64) -> u64 {
+    let index = low_half(index) as usize;
+    context.with::<ResourceListData, _>(list, |list| {
+        list.descriptors.get(index).map_or(0, Block::address)
+    })
+}

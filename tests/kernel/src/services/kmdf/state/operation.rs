@@ -1,0 +1,89 @@
+//! What senders ask of devices, and what they get.
+
+use crate::ground::status::NtStatus;
+
+/// The operation of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// The opening of a file.
+    Create,
+    /// `ReadFile`.
+    Read,
+    /// `WriteFile`.
+    Write,
+    /// `DeviceIoControl`.
+    DeviceControl {
+        /// The control code.
+        code: u32,
+    },
+    /// A device control that only drivers send (`IRP_MJ_INTERNAL_DEVICE_CONTROL`).
+    InternalDeviceControl {
+        /// The control code.
+        code: u32,
+    },
+    /// The last handle of a file was closed (`IRP_MJ_CLEANUP`).
+    Cleanup,
+    /// The file is closed, and its requests have ended (`IRP_MJ_CLOSE`).
+    Close,
+}
+
+/// A request, as its sender creates it.
+pub struct IoRequest {
+    /// The requested operation.
+    pub kind: RequestKind,
+    /// The bytes to write, or the control code's input.
+    pub input: Vec<u8>,
+    /// The size of the sender's output buffer in bytes.
+    pub output_length: usize,
+    /// The position on the device of a read or write.
+    pub offset: u64,
+    /// The arguments of an internal device control that passes pointers instead of buffers:
+    /// `Others.Argument1`, `2` and `4`.
+    pub others: Option<[u64; 3]>,
+}
+
+impl IoRequest {
+    /// Creates a request at the start of the device.
+    pub const fn new(kind: RequestKind, input: Vec<u8>, output_length: usize) -> Self {
+        Self {
+            kind,
+            input,
+            output_length,
+            offset: 0,
+            others: None,
+        }
+    }
+}
+
+/// The completion of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The status that the driver completed it with.
+    pub status: NtStatus,
+    /// The number of bytes that the driver reported.
+    pub information: u64,
+    /// The output: [`Self::information`] bytes, or none if the status is an error.
+    pub output: Vec<u8>,
+}
+
+impl Completion {
+    /// Returns the completion of a request that failed, without output.
+    #[must_use]
+    pub const fn failure(status: NtStatus) -> Self {
+        Self {
+            status,
+            information: 0,
+            output: Vec::new(),
+        }
+    }
+
+    /// Returns the completion of a request that succeeded with this output.
+    #[must_use]
+    pub const fn success(output: Vec<u8>) -> Self {
+        Self {
+            status: NtStatus::SUCCESS,
+            information: output.len() as u64,
+            output,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Devices that a test plays: their requests are answered by a closure of the test, at once or later.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+
+use super::{
+    device_object::Object,
+    framework::{Context, Framework},
+    operation::{Completion, IoRequest, RequestKind},
+};
+use crate::ground::status::NtStatus;
+
+/// A request that reached a device of the test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlayedRequest {
+    /// The number of the request, which is unique in the kernel.
+    pub number: u64,
+    /// The requested operation.
+    pub kind: RequestKind,
+    /// The bytes to write, or the control code's input.
+    pub input: Vec<u8>,
+    /// The size of the sender's output buffer in bytes.
+    pub output_length: usize,
+    /// The position on the device of a read or write.
+    pub offset: u64,
+    /// The arguments of an internal device control that passes pointers instead of buffers.
+    pub arguments: Option<[u64; 3]>,
+}
+
+/// The answer of a device of the test to a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The request is completed at once.
+    Complete(Completion),
+    /// The device keeps the request. The test completes it later. If the sender cancels the request,
+    /// it is completed with `STATUS_CANCELLED`.
+    Keep,
+    /// The device keeps the request, and ignores a cancellation.
+    KeepUncancelable,
+}
+
+/// The closure that answers.
+pub type Answerer = Arc<Mutex<dyn FnMut(&PlayedRequest) -> Answer + Send>>;
+
+/// A request that a device of the test keeps.
+pub struct Kept {
+    /// The request.
+    pub request: PlayedRequest,
+    /// The sender's request object.
+    pub upper: u64,
+    is_cancelable: bool,
+    /// Set if the sender cancelled the request.
+    pub is_cancelled: bool,
+}
+
+/// A device that a test plays.
+struct Played {
+    names: Vec<String>,
+    object: Object,
+    answer: Answerer,
+    kept: Vec<Kept>,
+}
+
+/// The devices of the test.
+#[derive(Default)]
+pub struct PlayedDevices {
+    devices: HashMap<u64, Played>,
+    issued: u64,
+    requests: u64,
+}
+
+impl PlayedDevices {
+    /// Adds a device and returns its number.
+    pub fn add(&mut self, object: Object, name: Option<String>, answer: Answerer) -> u64 {
+        self.issued += 1;
+        self.devices.insert(
+            self.issued,
+            Played {
+                names: name.into_iter().collect(),
+                object,
+                answer,
+                kept: Vec::new(),
+            },
+        );
+        self.issued
+    }
+
+    /// Returns the requests that a device keeps, oldest first, each with whether its sender cancelled
+    /// it.
+    pub fn kept(&self, device: u64) -> Vec<(PlayedRequest, bool)> {
+        self.devices.get(&device).map_or_else(Vec::new, |device| {
+            let kept = device.kept.iter();
+            kept.map(|kept| (kept.request.clone(), kept.is_cancelled))
+                .collect()
+        })
+    }
+
+    /// Removes a request that a device keeps, and returns the sender's request object.
+    pub fn take(&mut self, device: u64, request: u64) -> Option<u64> {
+        let kept = &mut self.devices.get_mut(&device)?.kept;
+        let at = kept
+            .iter()
+            .position(|kept| kept.request.number == request)?;
+        Some(kept.remove(at).upper)
+    }
+
+    /// Returns the devices' names.
+    pub fn names(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.devices.iter().flat_map(|(number, device)| {
+            let names = device.names.iter();
+            names.map(|name| (*number, name.as_str()))
+        })
+    }
+
+    /// Returns the device with this `DEVICE_OBJECT`.
+    pub fn of_object(&self, object: u64) -> Option<u64> {
+        self.devices
+            .iter()
+            .find(|(_, device)| device.object.address() == object)
+            .map(|(number, _)| *number)
+    }
+}
+
+/// Returns the address of a device's `DEVICE_OBJECT`, or 0.
+pub fn object(context: &Context, device: u64) -> u64 {
+    let mut framework = context.framework();
+    let devices = &framework.part::<PlayedDevices>().devices;
+    devices
+        .get(&device)
+        .map_or(0, |device| device.object.address())
+}
+
+/// What became of a request that was given to a device of the test.
+pub enum Given {
+    /// The device answered.
+    Answered(Completion),
+    /// The device keeps the request under this number.
+    Kept(u64),
+}
+
+/// Gives a device a request for a sender's request object, and returns its answer.
+pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
+    let (number, answer) = {
+        let mut framework = context.framework();
+        let devices = framework.part::<PlayedDevices>();
+        devices.requests += 1;
+        let number = devices.requests;
+        match devices.devices.get(&device) {
+            Some(device) => (number, Arc::clone(&device.answer)),
+            None => {
+                return Given::Answered(Completion::failure(NtStatus::NO_SUCH_DEVICE));
+            }
+        }
+    };
+    let request = PlayedRequest {
+        number,
+        kind: request.kind,
+        input: request.input,
+        output_length: request.output_length,
+        offset: request.offset,
+        arguments: request.others,
+    };
+    let is_cancelable = match (answer.lock())(&request) {
+        Answer::Complete(completion) => return Given::Answered(completion),
+        Answer::Keep => true,
+        Answer::KeepUncancelable => false,
+    };
+    let mut framework = context.framework();
+    if let Some(device) = kept_of(&mut framework, device) {
+        device.push(Kept {
+            request,
+            upper,
+            is_cancelable,
+            is_cancelled: false,
+        });
+    }
+    Given::Kept(number)
+}
+
+fn kept_of(framework: &mut Framework, device: u64) -> Option<&mut Vec<Kept>> {
+    let devices = &mut framework.part::<PlayedDevices>().devices;
+    devices.get_mut(&device).map(|device| &mut device.kept)
+}
+
+/// Cancels a request that a device keeps. Returns whether the device had it, and the sender's request
+/// object if the cancellation ends the request.
+pub fn cancel(context: &Context, device: u64, request: u64) -> (bool, Option<u64>) {
+    let mut framework = context.framework();
+    let Some(all) = kept_of(&mut framework, device) else {
+        return (false, None);
+    };
+    let Some(at) = all.iter().position(|kept| kept.request.number == request) else {
+        return (false, None);
+    };
+    if all[at].is_cancelable {
+        (true, Some(all.remove(at).upper))
+    } else {
+        all[at].is_cancelled = true;
+        (false, None)
+    }
+}

@@ -1,0 +1,92 @@
+//! I/O targets: the devices that a driver sends requests to.
+
+use std::collections::VecDeque;
+
+use super::device::Below;
+use crate::ground::arena::Block;
+
+/// `WDF_IO_TARGET_STATE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The target was created and not opened yet.
+    Undefined = 0,
+    /// Requests are sent.
+    Started = 1,
+    /// Requests wait.
+    Stopped = 2,
+    /// The target is closed until its device's removal fails.
+    ClosedForQueryRemove = 3,
+    /// The target is closed.
+    Closed = 4,
+    /// The target is being deleted.
+    Deleted = 5,
+    /// Requests are refused.
+    Purged = 6,
+}
+
+/// A device that a target was opened on by its name.
+pub struct OpenedByName {
+    pub path: String,
+}
+
+/// The callbacks for the removal of a target's device.
+#[derive(Clone, Copy, Default)]
+pub struct RemovalCallbacks {
+    pub query_remove: u64,
+    pub remove_canceled: u64,
+    pub remove_complete: u64,
+}
+
+/// An I/O target.
+pub struct TargetData {
+    /// The device whose driver has the target.
+    pub device: u64,
+    /// Set for the target that the framework creates for the next lower device.
+    pub is_local: bool,
+    pub state: State,
+    /// The device that gets the requests, while the target is open.
+    pub to: Option<Below>,
+    /// The file that the target has open on it, if it is a device of a driver that was opened by name.
+    pub file: Option<u64>,
+    /// The name that the target was opened by last.
+    pub name: Option<OpenedByName>,
+    pub callbacks: RemovalCallbacks,
+    /// The requests that were sent and have not ended.
+    pub sent: Vec<u64>,
+    /// The requests that wait for the target's start.
+    pub queued: VecDeque<u64>,
+    /// The `FILE_OBJECT` of the open file.
+    pub file_object: Option<Block>,
+}
+
+impl TargetData {
+    /// Creates a target of a device.
+    pub const fn new(device: u64) -> Self {
+        Self {
+            device,
+            is_local: false,
+            state: State::Undefined,
+            to: None,
+            file: None,
+            name: None,
+            callbacks: RemovalCallbacks {
+                query_remove: 0,
+                remove_canceled: 0,
+                remove_complete: 0,
+            },
+            sent: Vec::new(),
+            queued: VecDeque::new(),
+            file_object: None,
+        }
+    }
+
+    /// Creates the target for a device's next lower device.
+    pub fn local(device: u64, to: Below) -> Self {
+        Self {
+            is_local: true,
+            state: State::Started,
+            to: Some(to),
+            ..Self::new(device)
+        }
+    }
+}
