@@ -136,8 +136,12 @@ mod tests {
         let eight: Routine<u64> =
             Routine::Eight(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         assert_eq!((eight.arity(), eight.call(&0, arguments)), (8, 12_345_678));
-        let nine: Routine<u64> = Routine::Nine(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        assert_eq!((nine.arity(), nine.call(&0, arguments)), (9, 123_456_789));
+        let with_nine: Routine<u64> =
+            Routine::Nine(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        assert_eq!(
+            (with_nine.arity(), with_nine.call(&0, arguments)),
+            (9, 123_456_789)
+        );
         let ten: Routine<u64> = Routine::Ten(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         assert_eq!((ten.arity(), ten.call(&0, arguments)), (10, 1_234_567_890));
         let eleven: Routine<u64> =
