@@ -67,14 +67,13 @@ fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
         driver.unprovided_imports(),
         [
             "HAL.dll!KeFlushWriteBuffer",
-            "HAL.dll!KeStallExecutionProcessor",
             "ntoskrnl.exe!MmMapIoSpaceEx",
             "ntoskrnl.exe!MmUnmapIoSpace"
         ]
     );
     assert_names(
         &message_of_adding(&driver),
-        "HAL.dll!KeStallExecutionProcessor",
-        "etw_interrupt_driver::prepare_hardware",
+        "Wdf01000.sys!WdfCmResourceListGetCount",
+        "etw_interrupt_driver::map_registers",
     );
 }

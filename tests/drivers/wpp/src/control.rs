@@ -12,7 +12,7 @@ use wdk_sys::{
     ntddk::{IoWMIRegistrationControl, MmGetSystemRoutineAddress, PsGetVersion},
 };
 
-use crate::query;
+use crate::query::{self, Wnode, utf16};
 
 /// The control GUIDs of the driver's two sets of flags.
 pub static GUIDS: [GUID; 2] = [
@@ -105,17 +105,6 @@ pub fn routine(name: &[u16]) -> *mut c_void {
     unsafe { MmGetSystemRoutineAddress(&raw mut name) }
 }
 
-/// Returns a name as UTF-16.
-pub const fn utf16<const N: usize>(name: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = name[at] as u16;
-        at += 1;
-    }
-    units
-}
-
 type ClassicCallback = extern "C" fn(*const GUID, u8, *const EnableContext, PVOID);
 type RegisterClassic =
     unsafe extern "C" fn(*const GUID, u32, ClassicCallback, PVOID, *mut u64) -> NTSTATUS;
@@ -190,18 +179,6 @@ struct RegGuid {
     flags: u32,
     instances: u32,
     names: u64,
-}
-
-/// `WNODE_HEADER`.
-#[repr(C)]
-pub struct Wnode {
-    pub size: u32,
-    pub provider: u32,
-    pub historical_context: u64,
-    pub timestamp: i64,
-    pub guid: GUID,
-    pub client_context: u32,
-    pub flags: u32,
 }
 
 /// The callback of the control block that WMI knows.

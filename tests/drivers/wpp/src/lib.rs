@@ -37,7 +37,7 @@ use crate::control::Way;
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 
 /// The name by which programs open the device.
-static LINK: [u16; 19] = control::utf16(br"\DosDevices\WppTest");
+static LINK: [u16; 19] = query::utf16(br"\DosDevices\WppTest");
 
 /// What the driver does at its unload: 0 nothing, 1 and 2 end the registration of their way.
 static AT_UNLOAD: AtomicU32 = AtomicU32::new(0);

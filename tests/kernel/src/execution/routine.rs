@@ -24,6 +24,10 @@ pub enum Routine<C> {
     Seven(fn(&C, [u64; 7]) -> u64),
     /// Eight parameters.
     Eight(fn(&C, [u64; 8]) -> u64),
+    /// Nine parameters.
+    Nine(fn(&C, [u64; 9]) -> u64),
+    /// Eleven parameters.
+    Eleven(fn(&C, [u64; 11]) -> u64),
 }
 
 impl<C> Clone for Routine<C> {
@@ -35,7 +39,7 @@ impl<C> Clone for Routine<C> {
 impl<C> Copy for Routine<C> {}
 
 /// The largest number of parameters of a routine.
-pub const MAX_ARGUMENTS: usize = 8;
+pub const MAX_ARGUMENTS: usize = 11;
 
 impl<C> Routine<C> {
     /// Returns the number of parameters.
@@ -50,12 +54,25 @@ impl<C> Routine<C> {
             Self::Six(_) => 6,
             Self::Seven(_) => 7,
             Self::Eight(_) => 8,
+            Self::Nine(_) => 9,
+            Self::Eleven(_) => 11,
         }
     }
 
     /// Calls the routine with as many of the arguments as it has parameters.
     pub fn call(self, context: &C, arguments: [u64; MAX_ARGUMENTS]) -> u64 {
-        let [first, second, third, fourth, fifth, sixth, seventh, _] = arguments;
+        let [
+            first,
+            second,
+            third,
+            fourth,
+            fifth,
+            sixth,
+            seventh,
+            eighth,
+            ninth,
+            ..,
+        ] = arguments;
         match self {
             Self::Zero(routine) => routine(context),
             Self::One(routine) => routine(context, first),
@@ -68,7 +85,17 @@ impl<C> Routine<C> {
                 context,
                 [first, second, third, fourth, fifth, sixth, seventh],
             ),
-            Self::Eight(routine) => routine(context, arguments),
+            Self::Eight(routine) => routine(
+                context,
+                [first, second, third, fourth, fifth, sixth, seventh, eighth],
+            ),
+            Self::Nine(routine) => routine(
+                context,
+                [
+                    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth,
+                ],
+            ),
+            Self::Eleven(routine) => routine(context, arguments),
         }
     }
 }
@@ -88,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_routine_gets_the_first_arguments_in_their_order() {
-        let arguments = [1, 2, 3, 4, 5, 6, 7, 8];
+        let arguments = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1];
         let none: Routine<u64> = Routine::Zero(|context| *context);
         assert_eq!((none.arity(), none.call(&9, arguments)), (0, 9));
         let three: Routine<u64> = Routine::Three(|context, a, b, c| context + a + 10 * b + 100 * c);
@@ -99,5 +126,11 @@ mod tests {
         let eight: Routine<u64> =
             Routine::Eight(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         assert_eq!((eight.arity(), eight.call(&0, arguments)), (8, 12_345_678));
+        let nine: Routine<u64> = Routine::Nine(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        assert_eq!((nine.arity(), nine.call(&0, arguments)), (9, 123_456_789));
+        let eleven: Routine<u64> =
+            Routine::Eleven(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        let eleven = (eleven.arity(), eleven.call(&0, arguments));
+        assert_eq!(eleven, (11, 12_345_678_901));
     }
 }

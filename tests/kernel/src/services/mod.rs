@@ -15,6 +15,7 @@ pub mod exports;
 pub mod faults;
 pub mod kmdf;
 pub mod ntoskrnl;
+pub mod parts;
 pub mod pool;
 pub mod strings;
 pub mod system;

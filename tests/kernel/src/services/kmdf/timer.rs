@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{
     object::{create, get_parent, read_attributes},
-    state::framework::{Context, Data, Entries, ObjectRoutine},
+    state::framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
 };
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -196,8 +196,8 @@ pub fn run_dpcs(context: &Context) {
 }
 
 /// Returns the counter's reading at which the next timer fires.
-pub fn next_due(context: &Context) -> Option<i64> {
-    let mut framework = context.framework();
+pub fn next_due(kmdf: &Kmdf) -> Option<i64> {
+    let mut framework = kmdf.framework();
     let timers = framework.all::<TimerData>();
     timers
         .into_iter()

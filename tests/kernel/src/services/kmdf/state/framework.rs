@@ -1,18 +1,13 @@
 //! The framework's state: objects by their handles, and the modules' own state.
 
-use std::{
-    any::{Any, TypeId},
-    collections::HashMap,
-    ops::Deref,
-    sync::Arc,
-};
+use std::{any::Any, collections::HashMap, ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     execution::{context::Context as Execution, routine::Routine},
     ground::{arena::Block, clock::Clock, rule::Rule},
-    services::verifier::Verifier,
+    services::{parts::Parts, verifier::Verifier},
 };
 
 /// The first handle. Handles look like kernel addresses, and none can be accessed.
@@ -246,8 +241,8 @@ pub struct Framework {
     /// The objects, by handle.
     pub objects: HashMap<u64, Object>,
     issued: u64,
-    /// The modules' state, by type.
-    parts: HashMap<TypeId, Box<dyn Any + Send>>,
+    /// The modules' state.
+    parts: Parts,
 }
 
 /// The error of a handle of the wrong kind.
@@ -263,11 +258,7 @@ pub struct BadHandle {
 impl Framework {
     /// Returns a module's state.
     pub fn part<T: Default + Send + 'static>(&mut self) -> &mut T {
-        self.parts
-            .entry(TypeId::of::<T>())
-            .or_insert_with(|| Box::new(T::default()))
-            .downcast_mut()
-            .unwrap_or_else(|| unreachable!("each part is stored under its own TypeId"))
+        self.parts.get()
     }
 
     /// Creates an object.
