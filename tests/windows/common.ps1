@@ -303,3 +303,35 @@ function Invoke-Lines($Stage, [string] $Log, [string] $Shell, $Lines) {
         [void] (Invoke-Checked $Stage "$Log-$number" $file $arguments)
     }
 }
+
+# Starts command lines of a recipe that run for some time beside the script.
+function Start-Lines($Stage, [string] $Log, $Lines) {
+    $number = 0
+    foreach ($line in $Lines) {
+        $number += 1
+        $parameters = @{
+            FilePath = 'cmd.exe'
+            ArgumentList = "/d /c $line"
+            WorkingDirectory = $Stage.Folder
+            NoNewWindow = $true
+            PassThru = $true
+            RedirectStandardError = Join-Path $Stage.Folder "$Log-$number.errors.log"
+        }
+        $process = Start-Process @parameters
+        # Without this, Windows PowerShell does not keep the exit code.
+        $null = $process.Handle
+        @{ Name = "$Log-$number"; Process = $process }
+    }
+}
+
+# Waits for a command line that was started, which must end by itself and succeed.
+function Wait-Line($Stage, $Line) {
+    $code = -1
+    if ($Line.Process.WaitForExit(60000)) {
+        $Line.Process.WaitForExit()
+        $code = $Line.Process.ExitCode
+    } else {
+        $Line.Process.Kill()
+    }
+    Add-Check $Stage "exit code of $($Line.Name)" 0 $code
+}

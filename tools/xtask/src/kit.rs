@@ -265,6 +265,12 @@ fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
     };
     let (limit, any) = (level(enable)?, mask(enable, "match_any")?);
     let keyword = mask(event, "keyword")?;
+    // An event without an id is a TraceLogging event, whose id is 0.
+    let id = event["id"].as_u64().unwrap_or(0);
+    let left_out = enable["except_ids"].as_array();
+    if left_out.is_some_and(|ids| ids.iter().any(|one| one.as_u64() == Some(id))) {
+        return Ok(false);
+    }
     Ok((limit == 0 || level(event)? <= limit) && (any == 0 || keyword == 0 || keyword & any != 0))
 }
 
@@ -374,6 +380,7 @@ mod tests {
         { "name": "all", "enables": [{ "level": 5, "match_any": "0xff" }] },
         { "name": "few", "enables": [{ "level": 4, "match_any": "0x1" }] },
         { "name": "group", "enables": [{ "level": 0, "match_any": "0x0" }] },
+        { "name": "filter", "enables": [{ "level": 5, "match_any": "0xff", "except_ids": [0] }] },
         { "name": "two", "enables": [{ "level": 4, "match_any": "0x1" },
             { "level": 4, "match_any": "0x80" }] } ] }"#;
 
@@ -411,7 +418,7 @@ mod tests {
             .iter()
             .map(|one| one["expected"].as_u64().unwrap())
             .collect();
-        assert_eq!(counts, [17, 4, 17, 5]);
+        assert_eq!(counts, [17, 4, 17, 0, 5]);
         assert_eq!(recipes["traffic"][0], "send write hello");
         // A second kit does not mix with the first.
         let error = make(&contents, RECIPES.as_bytes()).unwrap_err();
