@@ -124,7 +124,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
         xperf(session, everything(providers)),
     ];
     let mut recipe = logman(session, everything(providers));
-    recipe.name = "logman-keyword".to_owned();
+    "logman-keyword".clone_into(&mut recipe.name);
     for enable in providers.iter().filter_map(selected) {
         recipe.start.push(format!(
             "logman update {session} -p {{{}}} {:#x} {} -ets",
@@ -164,7 +164,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     }
     all.extend(tracelog_filter(providers, session));
     let mut capture = tracelog(session, everything(providers));
-    capture.name = "tracelog-capture-state".to_owned();
+    "tracelog-capture-state".clone_into(&mut capture.name);
     capture.start.push(capture_state(session));
     capture.at_least = true;
     all.push(capture);
@@ -329,7 +329,7 @@ fn capture_state(session: &str) -> String {
 /// Enables groups besides their providers.
 fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let mut recipe = tracelog(session, everything(providers));
-    recipe.name = "tracelog-group".to_owned();
+    "tracelog-group".clone_into(&mut recipe.name);
     for (group, level) in groups(providers) {
         recipe.start.push(format!(
             "tracelog -enable {session} -guid #{group} -level {level} -enableproperty 0x20"
@@ -348,7 +348,7 @@ fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
 /// Changes what a session records to some events of each provider, if that can be.
 fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<'a>> {
     let mut recipe = tracelog(session, everything(providers));
-    recipe.name = "tracelog-filter".to_owned();
+    "tracelog-filter".clone_into(&mut recipe.name);
     let mut is_filtered = false;
     for (provider, enable) in providers.iter().zip(&mut recipe.enables) {
         if let Some(filtered) = Filtered::of(provider) {
