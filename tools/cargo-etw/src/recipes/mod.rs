@@ -354,8 +354,8 @@ mod tests {
         }
         let left_out = left_out(&text, &commands);
         assert_eq!(left_out, [] as [&str; 0], "lines that no recipe has");
-        let named = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
-        let group = &named("powershell-group")["enables"];
+        let recipe = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
+        let group = &recipe("powershell-group")["enables"];
         assert_eq!(
             *group,
             serde_json::json!([{
@@ -367,7 +367,7 @@ mod tests {
             }])
         );
         assert_eq!(all[5]["enables"].as_array().unwrap().len(), 2);
-        let filtered = &named("tracelog-filter")["enables"];
+        let filtered = &recipe("tracelog-filter")["enables"];
         assert_eq!(filtered[0]["except_ids"], serde_json::json!([]));
         assert_eq!(filtered[1]["except_ids"], serde_json::json!([7]));
         for (name, boots, at_least) in [
@@ -375,8 +375,8 @@ mod tests {
             ("client-record", false, false),
             ("powershell-boot", true, true),
         ] {
-            assert_eq!(named(name)["boots"], boots, "{name}");
-            assert_eq!(named(name)["at_least"], at_least, "{name}");
+            assert_eq!(recipe(name)["boots"], boots, "{name}");
+            assert_eq!(recipe(name)["at_least"], at_least, "{name}");
         }
     }
 
