@@ -69,11 +69,14 @@ function Get-VerifierOff($Stage, [string] $Out) {
     # What turns it on, and what must run in any case.
     if ('verifier', 'uninstall' -contains $Stage.Name) { return $null }
     if ((Split-Path -Leaf $Out) -ne 'verifier') { return $null }
+    # A machine that does not start again has what was set, and may show a driver when it is loaded.
+    $shows = -not ($env:WDK_ETW_NO_RESTART -and $Stage.Name -eq 'install')
     $path = Join-Path $Out 'verifier\result.json'
     if (Test-Path -LiteralPath $path) {
         $result = ConvertFrom-Json ([IO.File]::ReadAllText($path))
         if ($result.status -eq 'skipped') { return "Driver Verifier is off: $($result.reason)" }
     }
+    if (-not $shows) { return $null }
     $driver = [Regex]::Escape($Stage.Plan.driver.sys)
     # The first shows what is verified now, the second what the registry says, without what was set
     # at once. A driver that has not been loaded yet may be in the second only.
@@ -331,7 +334,8 @@ function Wait-Line($Stage, $Line) {
         $Line.Process.WaitForExit()
         $code = $Line.Process.ExitCode
     } else {
-        $Line.Process.Kill()
+        # With the program that the command prompt runs.
+        [void] (Invoke-Program $Stage "$($Line.Name)-kill" 'taskkill.exe' "/f /t /pid $($Line.Process.Id)")
     }
     Add-Check $Stage "exit code of $($Line.Name)" 0 $code
 }

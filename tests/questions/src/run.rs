@@ -45,11 +45,11 @@ pub fn ask_some<'a>(
     Ok(Answers { system, answers })
 }
 
-/// Asks some questions, adds the answers to those that there are, and has them saved after each one.
+/// Asks some questions, and has the answers saved after each one, so that none is lost in a bugcheck.
 ///
-/// So none is lost in a bugcheck. Before a risky question, an entry is saved that says that the question
-/// did not return; its answer replaces that. `progress` receives each question before and after it is
-/// asked.
+/// The answers are added to those that there are. Before a risky question, an entry is saved that says
+/// that the question did not return; its answer replaces that. `progress` receives each question before
+/// and after it is asked.
 ///
 /// # Errors
 ///
