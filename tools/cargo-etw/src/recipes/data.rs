@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
+    filtered::Filtered,
     profile::{SELECTED_LEVEL, profiles},
     provider::{Traced, groups},
-    text::Filtered,
 };
 
 /// The version of the format.

@@ -1,6 +1,7 @@
 //! `cargo etw recipes`: writes instructions for tracing a driver with Windows tools.
 
 mod data;
+mod filtered;
 mod profile;
 mod provider;
 mod text;
