@@ -20,6 +20,7 @@ enum {
     RETURN_WITH_CONTROL = CODE(9),
     READ_COUNTER = CODE(10),
     WAIT_BY_CLOCK = CODE(11),
+    SET_PRIORITY = CODE(12),
     TRAP = CODE(16),
 };
 
@@ -254,6 +255,10 @@ static void OnControl(WDFQUEUE queue, WDFREQUEST request, SIZE_T output, SIZE_T 
                          : "rcx", "rdx");
         break;
     case WAIT_BY_CLOCK: Wait(results); break;
+    case SET_PRIORITY:
+        results[0] = (ULONG64)KeSetPriorityThread(CurrentThread(), 9);
+        results[1] = (ULONG64)KeSetPriorityThread(CurrentThread(), (LONG)results[0]);
+        break;
     case TRAP: Trap(argument); break;
     default: status = STATUS_INVALID_DEVICE_REQUEST; break;
     }

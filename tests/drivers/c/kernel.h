@@ -88,6 +88,7 @@ IMPORT NTSTATUS EtwWriteEx(REGHANDLE handle, const EVENT_DESCRIPTOR *event, ULON
                            ULONG flags, const GUID *activity, const GUID *related, ULONG count,
                            EVENT_DATA_DESCRIPTOR *data);
 IMPORT KIRQL KeGetCurrentIrql(void);
+IMPORT LONG KeSetPriorityThread(PVOID thread, LONG priority);
 IMPORT void KeQuerySystemTimePrecise(LONG64 *time);
 IMPORT PVOID MmGetSystemRoutineAddress(UNICODE_STRING *name);
 IMPORT void RtlInitUnicodeString(UNICODE_STRING *string, const WCHAR *text);

@@ -5,7 +5,7 @@
 
 mod common;
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{collections::BTreeSet, path::Path, process::Command, time::Duration};
 
 use etl_file::{Catalog, Trace, decode};
 use etw_testkernel::{
@@ -39,6 +39,7 @@ const RETURN_WITH_DIRECTION: u32 = code(8);
 const RETURN_WITH_CONTROL: u32 = code(9);
 const READ_COUNTER: u32 = code(10);
 const WAIT_BY_CLOCK: u32 = code(11);
+const SET_PRIORITY: u32 = code(12);
 const TRAP: u32 = code(16);
 
 /// The number of results, each of eight bytes.
@@ -283,6 +284,13 @@ fn each_processor_has_its_number_and_each_thread_its_object() {
 }
 
 #[test]
+fn routines_take_the_thread_that_the_inline_function_returns() {
+    let bench = Bench::new("o2");
+    assert_eq!(bench.results(SET_PRIORITY, 0)[..2], [8, 9]);
+    bench.leave();
+}
+
+#[test]
 fn an_irql_that_is_left_raised_is_reported_with_its_place() {
     let bugcheck = stops("od", LEAVE_RAISED, 0);
     assert_eq!(bugcheck.code, 0xC4);
@@ -442,4 +450,28 @@ fn floating_point_control_is_put_back_and_reported() {
         assert!(warnings[0].message.contains(register), "{warnings:?}");
         bench.leave();
     }
+}
+
+#[test]
+fn a_system_that_cannot_report_system_calls_says_so_for_such_images() {
+    const NOTE: &str = "contains the bytes of an instruction that makes system calls";
+    let folder = tempfile::tempdir().unwrap();
+    let run = |image: &Path, setting: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .env("WDK_ETW_SYSTEM_CALLS", setting)
+            .arg("run")
+            .arg(image)
+            .arg("--etl")
+            .arg(folder.path().join("c.etl"))
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        said
+    };
+    let driver = common::c_driver("o2");
+    let said = run(&driver, "made");
+    assert!(said.contains(NOTE), "{said}");
+    assert!(!run(&driver, "").contains(NOTE));
 }

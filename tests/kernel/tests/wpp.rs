@@ -15,6 +15,7 @@ use etw_testkernel::{
     BugCheck, EnableParameters, Fault, Guid, Identity, Kernel, KernelError, NtStatus, Recording,
     Rule, Sequence, SessionConfig, SessionHandle, Target, Violation,
 };
+use serde_json::{Value, json};
 
 const CLIENT: Identity = Identity {
     process: 10,
@@ -371,6 +372,34 @@ fn the_record_is_as_its_flags_say() {
             .collect();
         let expected: Vec<Option<u32>> = (1..=6).map(|n| sequence.map(|_| n)).collect();
         assert_eq!(numbers, expected);
+        assert_dissect_agrees(&bench.file(), &records);
+    }
+}
+
+/// Compares messages with what dissect.etl, which is not of this project, reads of their file.
+fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
+    let script = etw_test_support::oracle("dissect_messages.py");
+    let output = etw_test_support::run_python([script.as_path(), file]);
+    let theirs: Vec<Value> = output
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let decoded = decode_all(file);
+    assert_eq!((theirs.len(), decoded.len()), (6, 6));
+    for ((theirs, record), event) in theirs.iter().zip(records).zip(&decoded) {
+        let sequence = kernel::decode(record).unwrap().header.wpp.sequence;
+        let start = if sequence.is_some() { 44 } else { 40 };
+        let ours = json!({
+            "number": event.descriptor.id,
+            "sequence": sequence,
+            "guid": event.provider.to_string(),
+            "time": event.timestamp,
+            "thread": event.thread_id,
+            "process": event.process_id,
+            "arguments": record[start..],
+        });
+        assert_eq!(*theirs, ours);
     }
 }
 

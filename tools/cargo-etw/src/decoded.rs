@@ -72,7 +72,7 @@ impl Traces {
     }
 
     /// Returns what describes the driver's events: the image's resources or, if it has none, the
-    /// manifests beside it. TraceLogging events need neither.
+    /// manifests beside it. `TraceLogging` events need neither.
     fn catalog(&self) -> Result<Catalog> {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
@@ -192,7 +192,6 @@ fn said(result: &Comparison) -> String {
 
 #[cfg(test)]
 #[path = "../../etl/tests/fixture/mod.rs"]
-#[expect(dead_code, reason = "other tests use more of it")]
 mod fixture;
 
 #[cfg(test)]

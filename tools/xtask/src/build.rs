@@ -20,6 +20,11 @@ use crate::{
 pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
 /// The driver that uses the framework as its device controls request.
 pub const KMDF: (&str, &str) = ("etw-kmdf-driver", "etw_kmdf_driver");
+/// The driver that calls the kernel's routines and checks their results.
+pub const KERNEL: (&str, &str) = ("etw-kernel-driver", "etw_kernel_driver");
+
+/// A driver without a framework.
+pub const WDM: (&str, &str) = ("etw-wdm-driver", "etw_wdm_driver");
 
 /// A driver of a USB device, which uses a feature of wdk-sys.
 pub const USB: (&str, &str) = ("etw-usb-driver", "etw_usb_driver");

@@ -30,12 +30,14 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 13] = [
+const DRIVERS: [((&str, &str), Profile); 15] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
     (build::PROBE, Profile::Release),
     (build::KMDF, Profile::Release),
+    (build::KERNEL, Profile::Release),
+    (build::WDM, Profile::Release),
     (build::USB, Profile::Release),
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
@@ -79,6 +81,8 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             sample::DRIVER,
             build::PROBE,
             build::KMDF,
+            build::KERNEL,
+            build::WDM,
             build::USB,
             build::FILTER,
             build::INTERRUPT,

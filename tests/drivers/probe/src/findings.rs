@@ -50,7 +50,7 @@ pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
         ("smashed-stack", smash_the_stack),
         ("not-canonical", write_to_no_address),
         ("not-canonical-at-dispatch", write_to_no_address_at_dispatch),
-        ("privileged", read_the_task_priority),
+        ("privileged", read_a_control_register),
         ("kill-after-box", kill_after_a_box),
         ("bugcheck-in-a-large-frame", bugcheck_in_a_large_frame),
         ("kill-after-many-events", kill_after_many_events),
@@ -238,13 +238,13 @@ fn write_to_no_address_at_dispatch() {
     write_to_no_address();
 }
 
-/// Reads the IRQL from the register that has it. A driver may do so.
+/// Reads a register of the processor. A driver may do so.
 #[inline(never)]
-fn read_the_task_priority() {
-    let irql: u64;
+fn read_a_control_register() {
+    let value: u64;
     // SAFETY: the instruction has no other effect.
-    unsafe { asm!("mov {}, cr8", out(reg) irql, options(nomem, nostack)) }; // BUG: privileged
-    black_box(irql);
+    unsafe { asm!("mov {}, cr0", out(reg) value, options(nomem, nostack)) }; // BUG: privileged
+    black_box(value);
 }
 
 /// Allocates through a library, and ends the process.

@@ -12,7 +12,7 @@ use wdk_sys::{
     ntddk::{IoWMIRegistrationControl, MmGetSystemRoutineAddress, PsGetVersion},
 };
 
-use crate::query;
+use crate::query::{self, Wnode, utf16};
 
 /// The control GUIDs of the driver's two sets of flags.
 pub static GUIDS: [GUID; 2] = [
@@ -105,17 +105,6 @@ pub fn routine(name: &[u16]) -> *mut c_void {
     unsafe { MmGetSystemRoutineAddress(&raw mut name) }
 }
 
-/// Returns a name as UTF-16.
-pub const fn utf16<const N: usize>(name: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = name[at] as u16;
-        at += 1;
-    }
-    units
-}
-
 type ClassicCallback = extern "C" fn(*const GUID, u8, *const EnableContext, PVOID);
 type RegisterClassic =
     unsafe extern "C" fn(*const GUID, u32, ClassicCallback, PVOID, *mut u64) -> NTSTATUS;
@@ -192,18 +181,6 @@ struct RegGuid {
     names: u64,
 }
 
-/// `WNODE_HEADER`.
-#[repr(C)]
-pub struct Wnode {
-    pub size: u32,
-    pub provider: u32,
-    pub historical_context: u64,
-    pub timestamp: i64,
-    pub guid: GUID,
-    pub client_context: u32,
-    pub flags: u32,
-}
-
 /// The callback of the control block that WMI knows.
 extern "C" fn wmi_callback(
     minor: u8,
@@ -223,8 +200,8 @@ extern "C" fn wmi_callback(
         REGINFO if ptr::eq(first, &raw const BLOCKS[0]) => register_info(size, buffer, &mut length),
         ENABLE_EVENTS | DISABLE_EVENTS if size as usize >= size_of::<Wnode>() => {
             // SAFETY: the buffer has a header, as its size says.
-            let wnode = unsafe { &*buffer.cast::<Wnode>() };
-            notify(wnode, minor == ENABLE_EVENTS);
+            let wnode = unsafe { buffer.cast::<Wnode>().read_unaligned() };
+            notify(&wnode, minor == ENABLE_EVENTS);
             STATUS_SUCCESS
         }
         ENABLE_COLLECTION | DISABLE_COLLECTION => STATUS_SUCCESS,
@@ -242,7 +219,7 @@ fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
     const WANTED: u32 = 1024;
     if size < WANTED {
         // SAFETY: the buffer has at least four bytes.
-        unsafe { buffer.cast::<u32>().write(WANTED) };
+        unsafe { buffer.cast::<u32>().write_unaligned(WANTED) };
         *written = 4;
         return STATUS_BUFFER_TOO_SMALL;
     }
@@ -260,8 +237,8 @@ fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
             names: 0,
         }),
     };
-    // SAFETY: the buffer is large enough, and aligned as all blocks are.
-    unsafe { buffer.cast::<RegInfo>().write(info) };
+    // SAFETY: the buffer is large enough.
+    unsafe { buffer.cast::<RegInfo>().write_unaligned(info) };
     *written = length;
     STATUS_SUCCESS
 }

@@ -152,11 +152,14 @@ fn write_events(logger: u64) {
     say("event of fields", status);
 }
 
+/// What a service does with the handle of a session.
+type Action = fn(u64);
+
 /// Runs what a service does after the registration, if it does something.
 pub fn run(is_service: impl Fn(&str) -> bool) {
-    let all: [(&str, fn(u64)); 12] = [
+    let all: [(&str, Action); 12] = [
         ("by-list", |logger| {
-            say("by list", messages::by_list(logger))
+            say("by list", messages::by_list(logger));
         }),
         ("query", query::all),
         ("classic-events", write_events),

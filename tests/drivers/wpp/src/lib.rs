@@ -37,7 +37,7 @@ use crate::control::Way;
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 
 /// The name by which programs open the device.
-static LINK: [u16; 19] = control::utf16(br"\DosDevices\WppTest");
+static LINK: [u16; 19] = query::utf16(br"\DosDevices\WppTest");
 
 /// What the driver does at its unload: 0 nothing, 1 and 2 end the registration of their way.
 static AT_UNLOAD: AtomicU32 = AtomicU32::new(0);
@@ -146,7 +146,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
 /// `EvtDeviceFileCreate`: writes the messages at two IRQLs.
 extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFILEOBJECT) {
     messages::of_opening(0);
-    faults::at_high_level(|irql| messages::of_opening(irql));
+    faults::at_high_level(messages::of_opening);
     // SAFETY: the request is the one that the framework passed, and is completed once.
     unsafe { call_unsafe_wdf_function_binding!(WdfRequestComplete, request, STATUS_SUCCESS) };
 }

@@ -8,7 +8,10 @@ use core::{
 
 use wdk_sys::{GUID, NTSTATUS};
 
-use crate::control::{enabled, routine, utf16};
+use crate::{
+    control::{enabled, routine},
+    query::utf16,
+};
 
 /// The GUID of the messages of a source file, which the TMF file has for its name.
 pub static MESSAGES: GUID = GUID {

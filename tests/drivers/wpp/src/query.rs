@@ -3,10 +3,8 @@
 use core::ptr;
 
 use wdk_sys::{
-    NT_SUCCESS, NTSTATUS, PVOID, ULONG, UNICODE_STRING, ntddk::WmiQueryTraceInformation,
+    GUID, NT_SUCCESS, NTSTATUS, PVOID, ULONG, UNICODE_STRING, ntddk::WmiQueryTraceInformation,
 };
-
-use crate::control::{Wnode, utf16};
 
 /// `TRACE_INFORMATION_CLASS`.
 const ID: i32 = 0;
@@ -16,6 +14,29 @@ pub const ENABLE_LEVEL: i32 = 3;
 const GLOBAL_LOGGER: i32 = 4;
 const ALL_HANDLES: i32 = 6;
 const HANDLE_BY_NAME: i32 = 7;
+
+/// `WNODE_HEADER`.
+#[repr(C)]
+pub struct Wnode {
+    pub size: u32,
+    pub provider: u32,
+    pub historical_context: u64,
+    pub timestamp: i64,
+    pub guid: GUID,
+    pub client_context: u32,
+    pub flags: u32,
+}
+
+/// Returns a name as UTF-16.
+pub const fn utf16<const N: usize>(name: &[u8; N]) -> [u16; N] {
+    let mut units = [0; N];
+    let mut at = 0;
+    while at < N {
+        units[at] = name[at] as u16;
+        at += 1;
+    }
+    units
+}
 
 fn ask<T>(class: i32, answer: &mut T, input: PVOID) -> (NTSTATUS, ULONG) {
     let mut required = 0;
@@ -85,6 +106,7 @@ pub fn all(handle: u64) {
     say("no such class", status, 0);
     wnode.historical_context = 77;
     let mut answer = 0_u32;
+    let input = (&raw mut wnode).cast();
     let status = ask(ENABLE_FLAGS, &mut answer, input);
     say("no such session", status, 0);
 }

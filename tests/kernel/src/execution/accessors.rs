@@ -157,7 +157,7 @@ impl Place {
     }
 
     /// Returns the bytes there, if the kernel provides them.
-    fn read(self, thread: &Thread, length: usize) -> Option<Vec<u8>> {
+    fn read(self, thread: &Rc<Thread>, length: usize) -> Option<Vec<u8>> {
         match self {
             Self::Processor(offset) => {
                 let block = ProcessorBlock {

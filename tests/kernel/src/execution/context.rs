@@ -42,6 +42,11 @@ impl Context {
         Self::new(Rc::clone(thread), thread.last_call())
     }
 
+    /// Returns the thread.
+    pub const fn thread(&self) -> &Rc<Thread> {
+        &self.thread
+    }
+
     /// Returns the current call.
     pub const fn call(&self) -> Call {
         self.call
@@ -66,6 +71,12 @@ impl Context {
             }
             if self.environment().has_crashed() {
                 park();
+            }
+            if self.irql() < Irql::DISPATCH_LEVEL
+                && self.coroutine().is_none()
+                && self.host().run_work(&self.thread, self.call)
+            {
+                continue;
             }
             if !self.give_way(looks) {
                 self.stop(
@@ -141,6 +152,17 @@ impl Context {
         address: u64,
         arguments: [u64; N],
     ) -> u64 {
+        self.call_driver_lowering(self.irql(), what, address, arguments)
+    }
+
+    /// Calls a driver routine as [`Self::call_driver`] does, which must return at the IRQL `to`.
+    pub fn call_driver_lowering<const N: usize>(
+        &self,
+        to: Irql,
+        what: &str,
+        address: u64,
+        arguments: [u64; N],
+    ) -> u64 {
         const { assert!(N <= 8, "no driver routine has more parameters") };
         let mut all = [0; 8];
         for (slot, argument) in all.iter_mut().zip(arguments) {
@@ -175,7 +197,7 @@ impl Context {
             self.watch.note_step();
         }
         let after = self.irql();
-        if before != after {
+        if to != after {
             self.stop_for_irql(what, before, after);
         }
         self.raises.replace(raises);

@@ -7,10 +7,12 @@
 mod accessors;
 pub mod call;
 pub mod context;
+pub mod coroutine;
 pub mod environment;
 mod frame;
 pub mod gateway;
 pub mod identity;
+pub mod inside;
 mod intercept;
 mod origin;
 mod protection;

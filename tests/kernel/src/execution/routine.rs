@@ -28,6 +28,8 @@ pub enum Routine<C> {
     Nine(fn(&C, [u64; 9]) -> u64),
     /// Ten parameters.
     Ten(fn(&C, [u64; 10]) -> u64),
+    /// Eleven parameters.
+    Eleven(fn(&C, [u64; 11]) -> u64),
 }
 
 impl<C> Clone for Routine<C> {
@@ -39,7 +41,7 @@ impl<C> Clone for Routine<C> {
 impl<C> Copy for Routine<C> {}
 
 /// The largest number of parameters of a routine.
-pub const MAX_ARGUMENTS: usize = 10;
+pub const MAX_ARGUMENTS: usize = 11;
 
 impl<C> Routine<C> {
     /// Returns the number of parameters.
@@ -56,6 +58,7 @@ impl<C> Routine<C> {
             Self::Eight(_) => 8,
             Self::Nine(_) => 9,
             Self::Ten(_) => 10,
+            Self::Eleven(_) => 11,
         }
     }
 
@@ -71,7 +74,7 @@ impl<C> Routine<C> {
             seventh,
             eighth,
             ninth,
-            _,
+            ..,
         ] = arguments;
         match self {
             Self::Zero(routine) => routine(context),
@@ -95,7 +98,16 @@ impl<C> Routine<C> {
                     first, second, third, fourth, fifth, sixth, seventh, eighth, ninth,
                 ],
             ),
-            Self::Ten(routine) => routine(context, arguments),
+            Self::Ten(routine) => {
+                let [.., tenth, _] = arguments;
+                routine(
+                    context,
+                    [
+                        first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth,
+                    ],
+                )
+            }
+            Self::Eleven(routine) => routine(context, arguments),
         }
     }
 }
@@ -115,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_routine_gets_the_first_arguments_in_their_order() {
-        let arguments = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0];
+        let arguments = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1];
         let none: Routine<u64> = Routine::Zero(|context| *context);
         assert_eq!((none.arity(), none.call(&9, arguments)), (0, 9));
         let three: Routine<u64> = Routine::Three(|context, a, b, c| context + a + 10 * b + 100 * c);
@@ -134,5 +146,9 @@ mod tests {
         );
         let ten: Routine<u64> = Routine::Ten(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         assert_eq!((ten.arity(), ten.call(&0, arguments)), (10, 1_234_567_890));
+        let eleven: Routine<u64> =
+            Routine::Eleven(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
+        let eleven = (eleven.arity(), eleven.call(&0, arguments));
+        assert_eq!(eleven, (11, 12_345_678_901));
     }
 }

@@ -33,7 +33,7 @@ struct State {
 }
 
 /// The number of turns per thread without progress after which the threads are deadlocked.
-const HOPELESS: usize = 10_000;
+pub(super) const HOPELESS: usize = 10_000;
 
 impl Baton {
     /// Creates a baton for a number of threads; the seed decides which thread starts.

@@ -38,6 +38,7 @@ const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 // and above them a bit for MXCSR and one for the x87 control word.
 global_asm!(
     ".globl etw_testkernel_call",
+    ".globl etw_testkernel_exit",
     "etw_testkernel_call:",
     "push rbp",
     "push rbx",
@@ -68,6 +69,7 @@ global_asm!(
     "mov r9, [rsi + 24]",
     "mov rsp, r10",
     "call rax",
+    "2:",
     "mov rsp, [rbx - 8]",
     "pushfq",
     "pop rdx",
@@ -103,6 +105,12 @@ global_asm!(
     "pop rbx",
     "pop rbp",
     "ret",
+    // Returns from the routine that etw_testkernel_call called last, whatever driver code is above it.
+    "etw_testkernel_exit:",
+    "mov rbx, rsp",
+    "and rbx, -0x8000",
+    "add rbx, 0x8000",
+    "jmp 2b",
     flags = const CLEAR_FLAGS,
     kept = const !CLEAR_FLAGS,
 );
@@ -133,8 +141,11 @@ impl Returned {
     }
 }
 
+const _: () = assert!(RANGE == 0x8000, "etw_testkernel_exit has the number too");
+
 unsafe extern "C" {
     fn etw_testkernel_call(routine: u64, arguments: *const u64, end: u64) -> Returned;
+    fn etw_testkernel_exit();
 }
 
 /// Returns the address above the stack that an address is in.
@@ -237,6 +248,17 @@ impl Stack {
         });
         let used = lowest.map_or(0, |lowest| self.top() - lowest);
         usize::try_from(used).unwrap_or(SIZE)
+    }
+
+    /// Makes a routine that the driver called with this stack pointer return from the innermost
+    /// [`Self::call`] instead of to the driver. Its result is the result of that call.
+    pub fn exit_after(&self, stack_pointer: u64) {
+        debug_assert!(
+            self.contains(stack_pointer),
+            "a call's frame is on its thread's stack"
+        );
+        // SAFETY: a call's stack pointer is the address of its return address, on this thread's stack.
+        unsafe { (stack_pointer as *mut u64).write(etw_testkernel_exit as *const () as u64) };
     }
 
     /// Calls a routine with the Windows x64 calling convention on this stack, below the frames

@@ -2,7 +2,7 @@
 
 use std::{
     any::{Any, TypeId},
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::{HashMap, VecDeque},
     rc::Rc,
     sync::Arc,
@@ -13,6 +13,7 @@ use super::{
     call::{Call, Preserved},
     environment::Environment,
     identity::Identity,
+    inside::Inside,
     schedule::{self, Baton},
     stack::Stack,
     watchdog::Watch,
@@ -21,6 +22,7 @@ use crate::ground::{
     access::Finding,
     backtrace::{Backtrace, Explained, Step},
     bugcheck::BugCheck,
+    clock::Clock,
     irql::Irql,
     memory,
     restored::Restored,
@@ -49,11 +51,25 @@ pub trait Host: Any + Send + Sync {
     /// Returns the reason that an address is invalid, if it is known.
     fn finding(&self, address: u64) -> Option<Finding>;
 
+    /// Returns the kernel's clock.
+    fn clock(&self) -> &Clock;
+
+    /// Runs one piece of the work that waits for a thread below `DISPATCH_LEVEL`: a work item, or a
+    /// system thread until its next wait. Returns whether there was any.
+    fn run_work(&self, thread: &Rc<Thread>, call: Call) -> bool;
+
+    /// Returns the counter's reading at which the next timer fires or the next wait of a system thread
+    /// ends.
+    fn next_due(&self) -> Option<i64>;
+
+    /// Fires the timers that are due up to `until`, earliest first, and advances the clock to it.
+    fn fire_timers(&self, thread: &Rc<Thread>, call: Call, until: i64);
+
     /// Returns what the shared user data page shows now. The clock advances as by a reading of it.
     fn shared_data(&self) -> SharedData;
 
     /// Returns the address of the object of a thread, which drivers only pass on.
-    fn thread_object(&self, thread: &Thread) -> u64;
+    fn thread_object(&self, thread: &Rc<Thread>) -> u64;
 
     /// Keeps a warning about a call by a driver. `sentence` completes the sentence that names the call.
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str);
@@ -105,6 +121,8 @@ pub struct Thread {
     irql_rule: Cell<Rule>,
     /// The state that services keep for this thread, by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
+    /// Set if the thread runs only while another one resumes it.
+    coroutine: OnceCell<Inside>,
     /// Called on a bugcheck, to wake the thread that waits for this thread's job.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
@@ -168,6 +186,7 @@ impl Thread {
             inside: RefCell::default(),
             irql_rule: Cell::new(Rule::CallbackIrql),
             locals: RefCell::default(),
+            coroutine: OnceCell::new(),
             on_bugcheck: RefCell::new(None),
         });
         CURRENT.set(Some(Rc::clone(&thread)));
@@ -365,6 +384,46 @@ impl Thread {
         }
     }
 
+    /// Makes this thread one that runs only while another one resumes it.
+    pub(super) fn enter_coroutine(&self, inside: Inside) {
+        // A thread enters one when it starts, and never leaves it.
+        drop(self.coroutine.set(inside));
+    }
+
+    /// Returns the coroutine that this thread is, if it is one.
+    pub fn coroutine(&self) -> Option<&Inside> {
+        self.coroutine.get()
+    }
+
+    /// Lets the resuming thread continue, at most until the counter reads `deadline`. Returns `false`
+    /// if this thread is not a coroutine.
+    pub fn pause(&self, deadline: Option<i64>) -> bool {
+        let Some(inside) = self.coroutine() else {
+            return false;
+        };
+        self.watch.set_inside(false);
+        if !inside.pause(deadline) {
+            park();
+        }
+        self.watch.set_inside(true);
+        if self.environment.has_crashed() {
+            park();
+        }
+        true
+    }
+
+    /// Notes that the wait in which this thread paused is over.
+    pub fn wait_is_over(&self) {
+        if let Some(inside) = self.coroutine() {
+            inside.go_on();
+        }
+    }
+
+    /// Returns the number of nested calls to driver code.
+    pub const fn depth(&self) -> u32 {
+        self.depth.get()
+    }
+
     /// Returns whether other threads run together with this one.
     pub fn has_company(&self) -> bool {
         self.baton.is_some() || self.environment.is_parallel()
@@ -373,6 +432,9 @@ impl Thread {
     /// Lets other threads run. `looks` is the number of earlier calls in the same wait. Returns
     /// `false` if waiting longer is pointless.
     pub fn give_way(&self, looks: u128) -> bool {
+        if self.pause(None) {
+            return looks < schedule::HOPELESS as u128;
+        }
         match &self.baton {
             Some((baton, number)) => baton.give_way(*number),
             None => schedule::pause(looks),
@@ -457,6 +519,11 @@ impl Thread {
                 .note_stack(&routine, self.stack.most_used());
         }
         self.environment.crash(&bugcheck);
+        self.end_with(bugcheck)
+    }
+
+    /// Ends the thread because its kernel has bugchecked, and tells who waits for it.
+    pub(super) fn end_with(&self, bugcheck: BugCheck) -> ! {
         if let Some(tell) = self.on_bugcheck.take() {
             tell(bugcheck);
         }

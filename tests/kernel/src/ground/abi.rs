@@ -49,6 +49,263 @@ abi! {
         reserved: u32,
         buffer as "Buffer": u64,
     }
+    /// The start of every object that a thread can wait for.
+    DispatcherHeader as "_DISPATCHER_HEADER" {
+        /// The kind of the object.
+        kind: u8,
+        reserved: u8,
+        /// The object's size in 32-bit units.
+        units: u8,
+        reserved_1: u8,
+        signal_state as "SignalState": i32,
+        waiters as "WaitListHead": [u64; 2],
+    }
+    /// `KMUTEX`.
+    Mutant as "_KMUTANT" {
+        header as "Header": DispatcherHeader,
+        list_entry as "MutantListEntry": [u64; 2],
+        owner as "OwnerThread": u64,
+        abandoned as "Abandoned": u8,
+        apc_disable as "ApcDisable": u8,
+        reserved: [u8; 6],
+    }
+    Semaphore as "_KSEMAPHORE" {
+        header as "Header": DispatcherHeader,
+        limit as "Limit": i32,
+        reserved: u32,
+    }
+    KernelTimer as "_KTIMER" {
+        header as "Header": DispatcherHeader,
+        due_time as "DueTime": u64,
+        list_entry as "TimerListEntry": [u64; 2],
+        dpc as "Dpc": u64,
+        processor as "Processor": u32,
+        period as "Period": u32,
+    }
+    KernelDpc as "_KDPC" {
+        kind: u8,
+        importance: u8,
+        number: u16,
+        reserved: u32,
+        list_entry as "DpcListEntry": u64,
+        processor_history as "ProcessorHistory": u64,
+        routine as "DeferredRoutine": u64,
+        context as "DeferredContext": u64,
+        argument_1 as "SystemArgument1": u64,
+        argument_2 as "SystemArgument2": u64,
+        data as "DpcData": u64,
+    }
+    /// `FAST_MUTEX`, which is also `KGUARDED_MUTEX`.
+    FastMutex as "_FAST_MUTEX" {
+        /// 1 if nobody owns the mutex.
+        count as "Count": i32,
+        reserved: u32,
+        owner as "Owner": u64,
+        contention as "Contention": u32,
+        reserved_1: u32,
+        event as "Event": DispatcherHeader,
+        old_irql as "OldIrql": u32,
+        reserved_2: u32,
+    }
+    /// The handle of a queued spin lock.
+    LockQueueHandle as "_KLOCK_QUEUE_HANDLE" {
+        /// The next handle in the queue, and the lock.
+        queue as "LockQueue": [u64; 2],
+        old_irql as "OldIrql": u8,
+        reserved: [u8; 7],
+    }
+    /// A work item that its driver allocates.
+    WorkQueueItem as "_WORK_QUEUE_ITEM" {
+        list as "List": [u64; 2],
+        routine as "WorkerRoutine": u64,
+        parameter as "Parameter": u64,
+    }
+    /// A memory descriptor list, which the pages' numbers follow.
+    Mdl as "_MDL" {
+        next as "Next": u64,
+        size as "Size": i16,
+        flags as "MdlFlags": u16,
+        reserved: u32,
+        process as "Process": u64,
+        mapped as "MappedSystemVa": u64,
+        start as "StartVa": u64,
+        byte_count as "ByteCount": u32,
+        byte_offset as "ByteOffset": u32,
+    }
+    /// A lookaside list, without the space that fills its cache line.
+    Lookaside as "_GENERAL_LOOKASIDE_POOL" {
+        head: [u64; 2],
+        depth as "Depth": u16,
+        maximum_depth as "MaximumDepth": u16,
+        total_allocates as "TotalAllocates": u32,
+        allocate_misses: u32,
+        total_frees as "TotalFrees": u32,
+        free_misses: u32,
+        kind as "Type": u32,
+        tag as "Tag": u32,
+        size as "Size": u32,
+        allocate: u64,
+        free: u64,
+        list_entry as "ListEntry": [u64; 2],
+        last_total_allocates as "LastTotalAllocates": u32,
+        last_misses: u32,
+        future as "Future": [u32; 2],
+    }
+    /// What a file's or key's name is relative to, and the name.
+    ObjectAttributesNt as "_OBJECT_ATTRIBUTES" {
+        length as "Length": u32,
+        reserved: u32,
+        root as "RootDirectory": u64,
+        name as "ObjectName": u64,
+        attributes as "Attributes": u32,
+        reserved_1: u32,
+        security_descriptor as "SecurityDescriptor": u64,
+        quality_of_service as "SecurityQualityOfService": u64,
+    }
+    IoStatusBlock as "_IO_STATUS_BLOCK" {
+        status: u32,
+        reserved: u32,
+        information as "Information": u64,
+    }
+    FileBasic as "_FILE_BASIC_INFORMATION" {
+        creation as "CreationTime": i64,
+        last_access as "LastAccessTime": i64,
+        last_write as "LastWriteTime": i64,
+        change as "ChangeTime": i64,
+        attributes as "FileAttributes": u32,
+        reserved: u32,
+    }
+    FileStandard as "_FILE_STANDARD_INFORMATION" {
+        allocation as "AllocationSize": u64,
+        end as "EndOfFile": u64,
+        links as "NumberOfLinks": u32,
+        delete_pending as "DeletePending": u8,
+        directory as "Directory": u8,
+        reserved: [u8; 2],
+    }
+    /// `DEVICE_OBJECT`.
+    DeviceObject as "_DEVICE_OBJECT" {
+        kind as "Type": i16,
+        size as "Size": u16,
+        reference_count as "ReferenceCount": i32,
+        driver as "DriverObject": u64,
+        next as "NextDevice": u64,
+        attached as "AttachedDevice": u64,
+        current_irp as "CurrentIrp": u64,
+        timer as "Timer": u64,
+        flags as "Flags": u32,
+        characteristics as "Characteristics": u32,
+        volume as "Vpb": u64,
+        extension as "DeviceExtension": u64,
+        device_type as "DeviceType": u32,
+        stack_size as "StackSize": u8,
+        reserved: [u8; 3],
+        wait_queue as "Queue": [u64; 9],
+        alignment as "AlignmentRequirement": u32,
+        reserved_1: u32,
+        queue as "DeviceQueue": [u64; 5],
+        dpc as "Dpc": KernelDpc,
+        active_threads as "ActiveThreadCount": u32,
+        reserved_2: u32,
+        security_descriptor as "SecurityDescriptor": u64,
+        lock as "DeviceLock": DispatcherHeader,
+        sector_size as "SectorSize": u16,
+        spare as "Spare1": u16,
+        reserved_3: u32,
+        object_extension as "DeviceObjectExtension": u64,
+        reserved_4 as "Reserved": u64,
+        reserved_5: u64,
+    }
+    /// `FILE_OBJECT`.
+    FileObject as "_FILE_OBJECT" {
+        kind as "Type": i16,
+        size as "Size": i16,
+        reserved: u32,
+        device as "DeviceObject": u64,
+        volume as "Vpb": u64,
+        context as "FsContext": u64,
+        context_2 as "FsContext2": u64,
+        sections as "SectionObjectPointer": u64,
+        cache_map as "PrivateCacheMap": u64,
+        final_status as "FinalStatus": u32,
+        reserved_1: u32,
+        related as "RelatedFileObject": u64,
+        lock_operation as "LockOperation": u8,
+        delete_pending as "DeletePending": u8,
+        read_access as "ReadAccess": u8,
+        write_access as "WriteAccess": u8,
+        delete_access as "DeleteAccess": u8,
+        shared_read as "SharedRead": u8,
+        shared_write as "SharedWrite": u8,
+        shared_delete as "SharedDelete": u8,
+        flags as "Flags": u32,
+        reserved_2: u32,
+        name as "FileName": UnicodeString,
+        offset as "CurrentByteOffset": u64,
+        waiters as "Waiters": u32,
+        busy as "Busy": u32,
+        last_lock as "LastLock": u64,
+        lock as "Lock": DispatcherHeader,
+        event as "Event": DispatcherHeader,
+        completion as "CompletionContext": u64,
+        irp_list_lock as "IrpListLock": u64,
+        irp_list as "IrpList": [u64; 2],
+        extension as "FileObjectExtension": u64,
+    }
+    /// `IRP`, which its stack locations follow.
+    Irp as "_IRP" {
+        kind as "Type": i16,
+        size as "Size": u16,
+        reserved: u32,
+        mdl as "MdlAddress": u64,
+        flags as "Flags": u32,
+        reserved_1: u32,
+        system_buffer as "AssociatedIrp": u64,
+        thread_list as "ThreadListEntry": [u64; 2],
+        status_block as "IoStatus": IoStatusBlock,
+        requestor_mode as "RequestorMode": u8,
+        pending_returned as "PendingReturned": u8,
+        stack_count as "StackCount": u8,
+        current_location as "CurrentLocation": u8,
+        cancel as "Cancel": u8,
+        cancel_irql as "CancelIrql": u8,
+        apc_environment as "ApcEnvironment": u8,
+        allocation_flags as "AllocationFlags": u8,
+        user_status as "UserIosb": u64,
+        user_event as "UserEvent": u64,
+        overlay as "Overlay": [u64; 2],
+        cancel_routine as "CancelRoutine": u64,
+        user_buffer as "UserBuffer": u64,
+        /// Among others the thread, the current stack location and the file.
+        tail as "Tail": [u64; 11],
+    }
+    /// `IO_STACK_LOCATION`.
+    IrpStack as "_IO_STACK_LOCATION" {
+        major as "MajorFunction": u8,
+        minor as "MinorFunction": u8,
+        flags as "Flags": u8,
+        control as "Control": u8,
+        reserved: u32,
+        parameters as "Parameters": [u64; 4],
+        device as "DeviceObject": u64,
+        file as "FileObject": u64,
+        completion_routine as "CompletionRoutine": u64,
+        context as "Context": u64,
+    }
+    ClientId as "_CLIENT_ID" {
+        process as "UniqueProcess": u64,
+        thread as "UniqueThread": u64,
+    }
+    TimeFields as "_TIME_FIELDS" {
+        year as "Year": i16,
+        month as "Month": i16,
+        day as "Day": i16,
+        hour as "Hour": i16,
+        minute as "Minute": i16,
+        second as "Second": i16,
+        milliseconds as "Milliseconds": i16,
+        weekday as "Weekday": i16,
+    }
     /// `DRIVER_OBJECT`. Only the fields that the framework and the stub access have names.
     DriverObject as "_DRIVER_OBJECT" {
         kind as "Type": i16,

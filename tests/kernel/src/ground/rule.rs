@@ -208,6 +208,12 @@ rules! {
     /// A routine that lowers the IRQL was called to raise it, or a lock was released that was
     /// not held.
     IrqlNotLowered BugCheck;
+    /// An object of the kernel, such as an event or a lock, was used before it was initialized, or in a
+    /// way that its state does not allow.
+    ObjectMisused BugCheck;
+    /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory is
+    /// freed that contains a queued timer or DPC.
+    LeftQueued BugCheck;
     /// The direction flag is set at a call of the kernel, or when a driver routine returns.
     DirectionFlag Warning;
     /// A driver routine changes the control bits of MXCSR, or the x87 control word, and does not

@@ -32,6 +32,12 @@ pub fn disable() {
     DISABLED.store(true, Ordering::Relaxed);
 }
 
+/// Reads something else of a PDB, unless no PDB is to be read.
+pub fn reading<R>(path: &Path, body: impl FnOnce() -> R) -> Option<R> {
+    let is_read = !DISABLED.load(Ordering::Relaxed);
+    is_read.then(|| flight::reading_symbols(&path.display().to_string(), body))
+}
+
 /// An image's reference to its PDB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PdbReference {

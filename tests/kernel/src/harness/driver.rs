@@ -4,7 +4,7 @@ use std::{panic::Location, path::Path, sync::Arc};
 
 use super::{
     device::Device, device_config::DeviceConfig, driver_memory::DriverMemory, error::KernelError,
-    runner::Runner,
+    file::File, runner::Runner,
 };
 use crate::{
     execution::{call::Call, identity::Identity},
@@ -24,6 +24,10 @@ use crate::{
         kmdf::{
             device::pnp,
             driver::{framework_unload, unload_routine, version_of},
+        },
+        ntoskrnl::{
+            io::{devices, send},
+            left,
         },
         system::System,
     },
@@ -55,6 +59,11 @@ impl Driver {
             NtStatus::from_register(context.call_driver("DriverEntry", image.entry(), arguments))
         })?;
         if status.is_success() {
+            let object = driver.memory.object.address();
+            runner.run(Identity::SYSTEM, move |context| {
+                let context = System::ntoskrnl_context(context.clone());
+                devices::finish_initialization(&context, object);
+            })?;
             driver.image.discard();
             if let Some(guard) = runner.guard() {
                 guard.loaded(driver.image.name(), loaded_at);
@@ -104,6 +113,41 @@ impl Driver {
         Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
             pnp::adds_devices(context, memory.object.address())
         })?)
+    }
+
+    /// Returns whether the driver has created a device itself, as a driver without the framework does.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel has bugchecked.
+    pub fn has_own_device(&self) -> Result<bool, KernelError> {
+        Ok(self.own_device()?.is_some())
+    }
+
+    fn own_device(&self) -> Result<Option<u64>, KernelError> {
+        let object = self.memory.object.address();
+        Ok(self.runner.run(Identity::SYSTEM, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            devices::first_of_driver(&context, object)
+        })?)
+    }
+
+    /// Opens the first device that the driver has created itself (`CreateFile`).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is none, or if the driver fails the open.
+    pub fn open_own_device(&self, identity: Identity) -> Result<File, KernelError> {
+        let device = self.own_device()?;
+        let opened = self.runner.run(identity, move |context| {
+            let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+            send::open(&System::ntoskrnl_context(context.clone()), device, "")
+        })?;
+        let file = opened.map_err(|status| KernelError::Status {
+            routine: "opening the device",
+            status,
+        })?;
+        Ok(File::of_device_object(&self.runner, identity, file))
     }
 
     /// Offers the driver a device, as the plug-and-play manager does with a root-enumerated device,
@@ -182,12 +226,16 @@ impl Driver {
     /// `unload` describes the driver's unload routine.
     fn forget(&self, unload: Option<String>) -> Result<Vec<Violation>, BugCheck> {
         let image = Arc::clone(&self.image);
+        let driver_object = self.memory.object.address();
         self.runner.run(Identity::SYSTEM, move |context| {
             let system = System::of(context);
             let name = image.name();
             let belongs = |call: &Call| image.contains(call.return_address);
+            let nt = System::ntoskrnl_context(context.clone());
+            let mut violations =
+                left::take_left(&nt, &name, driver_object, |address| image.contains(address));
             let leaks = system.pool.take_leaks(belongs);
-            let mut violations: Vec<Violation> = leaks
+            let of_pool: Vec<Violation> = leaks
                 .into_iter()
                 .map(|leak| {
                     let Explained { place, lines, .. } = context.explain(&leak.backtrace);
@@ -203,6 +251,7 @@ impl Driver {
                     Violation::new(Rule::PoolLeak, message, lines)
                 })
                 .collect();
+            violations.extend(of_pool);
             violations.extend(report_left_registered(
                 &System::etw_context(context.clone()),
                 belongs,

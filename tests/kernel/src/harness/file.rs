@@ -1,18 +1,26 @@
 //! An open file.
 
-use super::{error::KernelError, request::Request, runner::Runner};
+use super::{
+    error::KernelError,
+    request::{Owner, Request},
+    runner::Runner,
+};
 use crate::{
     execution::identity::Identity,
     ground::status::NtStatus,
-    services::kmdf::{
-        file::close_file,
-        io::pass::submit,
-        state::{
-            device::Unreachable,
-            file::FileData,
-            framework::Context,
-            request::{Completion, IoRequest, RequestKind},
+    services::{
+        kmdf::{
+            file::close_file,
+            io::pass::submit,
+            state::{
+                device::Unreachable,
+                file::FileData,
+                framework::Context,
+                request::{Completion, IoRequest, RequestKind},
+            },
         },
+        ntoskrnl::io::send::{self, Operation},
+        system::System,
     },
 };
 
@@ -27,6 +35,7 @@ pub struct File {
     runner: Runner,
     identity: Identity,
     handle: u64,
+    owner: Owner,
 }
 
 impl File {
@@ -52,7 +61,18 @@ impl File {
             runner: runner.clone(),
             identity,
             handle,
+            owner: Owner::Framework,
         })
+    }
+
+    /// Returns a file on a device of a driver without the framework.
+    pub(super) fn of_device_object(runner: &Runner, identity: Identity, handle: u64) -> Self {
+        Self {
+            runner: runner.clone(),
+            identity,
+            handle,
+            owner: Owner::Driver,
+        }
     }
 
     /// Starts a read of `length` bytes (`ReadFile`).
@@ -131,13 +151,38 @@ impl File {
     /// Returns an error if the kernel bugchecks.
     pub fn close(self) -> Result<(), KernelError> {
         let file = self.handle;
-        self.runner
-            .kmdf(self.identity, move |context| close_file(context, file))?;
+        match self.owner {
+            Owner::Framework => self
+                .runner
+                .kmdf(self.identity, move |context| close_file(context, file))?,
+            Owner::Driver => self.runner.run(self.identity, move |context| {
+                send::close(&System::ntoskrnl_context(context.clone()), file);
+            })?,
+        }
         Ok(())
     }
 
     fn submit(&self, request: IoRequest) -> Result<Request, KernelError> {
         let file = self.handle;
+        if self.owner == Owner::Driver {
+            let operation = match request.kind {
+                RequestKind::Read => Operation::Read(request.output_length),
+                RequestKind::DeviceControl { code } => {
+                    Operation::Control(code, request.input, request.output_length)
+                }
+                _ => Operation::Write(request.input),
+            };
+            let number = self.runner.run(self.identity, move |context| {
+                let context = System::ntoskrnl_context(context.clone());
+                send::submit(&context, file, &operation)
+            })?;
+            return Ok(Request::new(
+                &self.runner,
+                self.identity,
+                number,
+                self.owner,
+            ));
+        }
         let handle = self
             .runner
             .kmdf(self.identity, move |context| {
@@ -147,7 +192,12 @@ impl File {
                 routine: "sending the request",
                 status,
             })?;
-        Ok(Request::new(&self.runner, self.identity, handle))
+        Ok(Request::new(
+            &self.runner,
+            self.identity,
+            handle,
+            self.owner,
+        ))
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     played_device::PlayedDevice, runner::Runner,
 };
 use crate::{
-    execution::identity::Identity,
+    execution::{coroutine::pass_time, identity::Identity},
     ground::{
         bugcheck::Violation,
         clock::{self, Clock},
@@ -30,8 +30,8 @@ use crate::{
                 device::{Unreachable, find_device},
                 played::{Answer, PlayedRequest},
             },
-            timer::run_timers,
         },
+        ntoskrnl::{files, io},
         system::{Checks, System},
     },
 };
@@ -181,6 +181,19 @@ impl Kernel {
     ///
     /// Returns an error if no device has this name, or if the driver fails the open.
     pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
+        let wanted = path.to_owned();
+        let opened = self.runner.run(identity, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            let (device, name) = io::devices::find(&context, &wanted)?;
+            Some(io::send::open(&context, device, &name))
+        })?;
+        if let Some(opened) = opened {
+            let file = opened.map_err(|status| KernelError::Status {
+                routine: "opening the device",
+                status,
+            })?;
+            return Ok(File::of_device_object(&self.runner, identity, file));
+        }
         let what = format!("`{path}`");
         let path = path.to_owned();
         File::open(&self.runner, &what, identity, move |context| {
@@ -233,14 +246,13 @@ impl Kernel {
     pub fn advance(&self, duration: Duration) -> Result<(), KernelError> {
         self.runner.run(Identity::IDLE, move |context| {
             let clock = &System::of(context).clock;
-            let kmdf = System::kmdf_context(context.clone());
             let etw = System::etw_context(context.clone());
             let until = clock.last().saturating_add(clock::ticks(duration));
             while let Some(flush) = controller::next_flush(&etw).filter(|at| *at <= until) {
-                run_timers(&kmdf, flush.max(clock.last()));
+                pass_time(context, flush.max(clock.last()));
                 controller::flush_what_is_due(&etw);
             }
-            run_timers(&kmdf, until);
+            pass_time(context, until);
         })?;
         Ok(())
     }
@@ -305,6 +317,12 @@ impl Kernel {
     /// events must be written with `EVENT_WRITE_FLAG_NO_FAULTING`.
     pub fn forbid_page_faults(&self, forbidden: bool) {
         self.runner.system().etw.forbid_page_faults(forbidden);
+    }
+
+    /// Sets the folder that drivers find at `\??\C:`, as the volume that the system is on. Drivers reach
+    /// nothing outside it: neither by `..` nor by symbolic links. Without a folder, there is no volume.
+    pub fn set_folder(&self, folder: &Path) {
+        files::set_folder(&self.runner.system().ntoskrnl, folder.to_owned());
     }
 
     /// Sets a value in a service's parameters key in the registry, which the driver

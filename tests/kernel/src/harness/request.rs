@@ -3,25 +3,40 @@
 use super::{error::KernelError, runner::Runner};
 use crate::{
     execution::{identity::Identity, thread},
-    services::kmdf::{
-        io::send::{cancel, outcome},
-        state::request::Completion,
+    services::{
+        kmdf::{
+            io::send::{cancel, outcome},
+            state::request::Completion,
+        },
+        ntoskrnl::io::send,
+        system::System,
     },
 };
+
+/// Who serves a device's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The framework, for its driver.
+    Framework,
+    /// A driver without the framework.
+    Driver,
+}
 
 /// A request sent to a device.
 pub struct Request {
     runner: Runner,
     identity: Identity,
     handle: u64,
+    owner: Owner,
 }
 
 impl Request {
-    pub(super) fn new(runner: &Runner, identity: Identity, handle: u64) -> Self {
+    pub(super) fn new(runner: &Runner, identity: Identity, handle: u64, owner: Owner) -> Self {
         Self {
             runner: runner.clone(),
             identity,
             handle,
+            owner,
         }
     }
 
@@ -32,6 +47,16 @@ impl Request {
     /// Returns an error if the kernel bugchecks.
     pub fn try_finish(&self) -> Result<Option<Completion>, KernelError> {
         let request = self.handle;
+        if self.owner == Owner::Driver {
+            let outcome = self.runner.run(self.identity, move |context| {
+                send::outcome(&System::ntoskrnl_context(context.clone()), request)
+            })?;
+            return Ok(outcome.map(|outcome| Completion {
+                status: outcome.status,
+                information: outcome.information,
+                output: outcome.output,
+            }));
+        }
         Ok(self
             .runner
             .kmdf(self.identity, move |context| outcome(context, request))?)
@@ -65,6 +90,12 @@ impl Request {
     /// Returns an error if the kernel bugchecks.
     pub fn cancel(&self) -> Result<(), KernelError> {
         let request = self.handle;
+        if self.owner == Owner::Driver {
+            self.runner.run(self.identity, move |context| {
+                send::cancel(&System::ntoskrnl_context(context.clone()), request);
+            })?;
+            return Ok(());
+        }
         self.runner
             .kmdf(self.identity, move |context| cancel(context, request))?;
         Ok(())

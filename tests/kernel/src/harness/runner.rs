@@ -16,10 +16,14 @@ use crate::{
     ground::bugcheck::BugCheck,
     services::{
         etw::{controller, service::Context as EtwContext},
-        kmdf::{state::framework::Context as KmdfContext, work::run_work},
+        kmdf::state::framework::Context as KmdfContext,
         system::System,
     },
 };
+
+/// The maximum amount of work that one job leaves and that runs after it. A work item that always
+/// queues itself again continues after the next job.
+const PER_JOB: usize = 1000;
 
 type Job = Box<dyn FnOnce(&Rc<Thread>) + Send>;
 
@@ -171,7 +175,11 @@ fn start_thread(
 fn finish<R>(thread: &Rc<Thread>, job: impl FnOnce(&Context) -> R) -> R {
     let result = job(&Context::of_job(thread));
     let context = Context::of_job(thread);
-    run_work(&System::kmdf_context(context.clone()));
+    for _ in 0..PER_JOB {
+        if !thread.host().run_work(thread, context.call()) {
+            break;
+        }
+    }
     controller::after_job(&System::etw_context(context));
     result
 }

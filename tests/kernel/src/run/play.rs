@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use etl_file::{Catalog, image::ImageError, show::Escaped, symbols};
+use etl_file::{Catalog, image::ImageError, show::Escaped, symbols::formats_of};
 
 use super::{
     finding::{self, Finding, Kind},
@@ -11,7 +11,7 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    ground::{flight, nearest::nearest},
+    ground::{flight, nearest::nearest, symbols},
     harness::{
         config::KernelConfig,
         driver::Driver,
@@ -164,7 +164,8 @@ impl Run {
             }
         }
         // An image without a PDB, or with a damaged one, is named by the kernel.
-        if let Ok(formats) = symbols::formats_of(&self.image.with_extension("pdb")) {
+        let pdb = self.image.with_extension("pdb");
+        if let Some(Ok(formats)) = symbols::reading(&pdb, || formats_of(&pdb)) {
             catalog.add_formats(&formats);
         }
         catalog
@@ -257,6 +258,9 @@ impl Run {
         }
         if driver.adds_devices()? {
             return Ok(Script::life_of_a_device());
+        }
+        if driver.has_own_device()? {
+            return Ok(Script::life_of_an_own_device());
         }
         findings.push(Finding::sentence(
             Kind::Note,

@@ -25,8 +25,10 @@ pub fn gateways() -> &'static Gateways {
         Gateways::generate(
             entries(),
             bare::routines()
+                .into_iter()
+                .chain(ntoskrnl::data::exports())
                 .map(|(name, address)| (NTOSKRNL, name, address))
-                .into(),
+                .collect(),
             &[NTOSKRNL, wdfldr::MODULE],
         )
     })

@@ -211,6 +211,12 @@ impl Pool {
         state.live.get(&address).map(|allocation| allocation.paged)
     }
 
+    /// Returns the requested size of a live block.
+    pub fn size(&self, address: u64) -> Option<usize> {
+        let state = self.state.read();
+        state.live.get(&address).map(|allocation| allocation.size)
+    }
+
     /// Does the same as [`Self::freed_at`]. An address that a thread has passed before, and that was
     /// not freed then, is not looked up again until the pool changes.
     pub fn freed_at_again(&self, address: u64, sound: &SoundAddresses) -> Option<Freed> {

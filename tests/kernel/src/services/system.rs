@@ -9,9 +9,13 @@ use super::{
     faults::Faults,
     kmdf::{
         state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
-        timer::run_dpcs,
+        timer::{self, run_dpcs},
+        work,
     },
-    ntoskrnl::context::{Context as NtContext, Ntoskrnl, SystemRoutines},
+    ntoskrnl::{
+        context::{Context as NtContext, Ntoskrnl, SystemRoutines},
+        dpc, thread_objects as objects, threads, timer as nt_timer,
+    },
     pool::Pool,
     thread_objects::ThreadObjects,
     verifier::Verifier,
@@ -46,7 +50,7 @@ pub struct System {
     /// The ETW runtime.
     pub etw: Arc<EtwRuntime>,
     addresses: Arc<Addresses>,
-    thread_objects: ThreadObjects,
+    thread_objects: Arc<ThreadObjects>,
     processors: u16,
 }
 
@@ -91,15 +95,17 @@ impl System {
             Arc::clone(&verifier),
             functions,
         ));
+        let thread_objects = Arc::new(ThreadObjects::default());
         let ntoskrnl = Arc::new(Ntoskrnl::new(
             Arc::clone(&pool),
             Arc::clone(&faults),
             Arc::clone(&clock),
-            Arc::clone(&kmdf),
             SystemRoutines {
                 find: find_routine,
                 hidden,
             },
+            etw.processors,
+            Arc::clone(&thread_objects),
         ));
         let uses = Uses {
             clock: Arc::clone(&clock),
@@ -120,7 +126,7 @@ impl System {
             ntoskrnl,
             etw: Arc::new(EtwRuntime::new(etw, uses)),
             addresses,
-            thread_objects: ThreadObjects::default(),
+            thread_objects,
         })
     }
 
@@ -178,8 +184,9 @@ impl Host for System {
         }
     }
 
-    fn thread_object(&self, thread: &Thread) -> u64 {
-        self.thread_objects.of(thread.identity())
+    fn thread_object(&self, thread: &Rc<Thread>) -> u64 {
+        // The routines that take an object know those that were given out.
+        objects::current(&Self::ntoskrnl_context(Context::of_job(thread)))
     }
 
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str) {
@@ -191,9 +198,41 @@ impl Host for System {
         self.verifier.warn_once(rule, || sentence.to_owned());
     }
 
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn run_work(&self, thread: &Rc<Thread>, call: Call) -> bool {
+        let context = Context::new(Rc::clone(thread), call);
+        work::run_one(&Self::kmdf_context(context.clone()))
+            || threads::run_one(&Self::ntoskrnl_context(context))
+    }
+
+    fn next_due(&self) -> Option<i64> {
+        let nt = [
+            nt_timer::next_due(&self.ntoskrnl),
+            threads::next_due(&self.ntoskrnl),
+        ];
+        let all = nt.into_iter().chain([timer::next_due(&self.kmdf)]);
+        all.flatten().min()
+    }
+
+    fn fire_timers(&self, thread: &Rc<Thread>, call: Call, until: i64) {
+        let context = Context::new(Rc::clone(thread), call);
+        let kmdf = Self::kmdf_context(context.clone());
+        let nt = Self::ntoskrnl_context(context);
+        while let Some(due) = nt_timer::next_due(&self.ntoskrnl).filter(|due| *due <= until) {
+            // The framework's timers that are due before go first.
+            timer::run_timers(&kmdf, due);
+            nt_timer::fire_next(&nt, due);
+        }
+        timer::run_timers(&kmdf, until);
+    }
+
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call) {
         let context = Context::new(Rc::clone(thread), call);
-        run_dpcs(&KmdfContext::new(Arc::clone(&self.kmdf), context));
+        run_dpcs(&Self::kmdf_context(context.clone()));
+        dpc::run_dpcs(&Self::ntoskrnl_context(context));
     }
 
     fn driver_entered(&self, thread: &Thread) -> u128 {

@@ -60,6 +60,16 @@ pub fn kmdf() -> PathBuf {
     driver("release", "etw_kmdf_driver.sys")
 }
 
+/// Returns the path of the driver without a framework.
+pub fn wdm() -> PathBuf {
+    driver("release", "etw_wdm_driver.sys")
+}
+
+/// Returns the path of the driver whose service name selects the kernel's routines that it calls.
+pub fn kernel() -> PathBuf {
+    driver("release", "etw_kernel_driver.sys")
+}
+
 /// Returns the file and the number of the line that a comment in the probe driver marks.
 pub fn line_of(service: &str) -> String {
     let file = "tests/drivers/probe/src/findings.rs";

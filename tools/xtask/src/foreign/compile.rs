@@ -192,6 +192,9 @@ impl Compiler {
             .current_dir(out)
             .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
             .args(["/nologo", "/c", "/X", "/Zl", "/O2", "/GS", "/Z7", "-w"])
+            // Clang would inline functions of nonpageable sections in those of pageable ones, which
+            // Microsoft's compiler does not.
+            .arg("/Ob1")
             // Microsoft's compiler only warns of these.
             .args([
                 "-Wno-error=incompatible-function-pointer-types",

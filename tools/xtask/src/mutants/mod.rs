@@ -27,6 +27,7 @@ use self::{
     outcome::{End, Mutant, Outcome, Summary},
 };
 use crate::{
+    environment::ORACLES,
     packages,
     process::{output_of, root, run_quietly, target},
     progress::{step, step_with_output},
@@ -197,8 +198,6 @@ const GROUPS: [Group; 7] = [
                     "decoders_",
                     "--skip",
                     "third_party_",
-                    "--skip",
-                    "dissect_",
                 ],
             },
         ],
@@ -247,7 +246,9 @@ fn cargo_mutants(group: &Group) -> Command {
         .current_dir(root())
         .args(["mutants", "--package", group.package])
         // Each copy of the workspace has a target folder of its own.
-        .env_remove("CARGO_TARGET_DIR");
+        .env_remove("CARGO_TARGET_DIR")
+        // Which is why the third-party readers are not in it.
+        .env("WDK_ETW_PYTHON", ORACLES.python());
     for file in group.without {
         command.args(["--exclude", file]);
     }
@@ -414,7 +415,10 @@ fn time_unchanged(tests: &Tests) -> Result<Duration> {
         for package in tests.packages {
             command.args(["--package", package]);
         }
-        command.args(more).args(tests.arguments);
+        command
+            .args(more)
+            .args(tests.arguments)
+            .env("WDK_ETW_PYTHON", ORACLES.python());
         run_quietly(&mut command)
     };
     cargo_test(&["--no-run"])?;

@@ -361,7 +361,12 @@ impl Hands {
                         "the device is open already; close it with `close` first",
                     ));
                 }
-                self.file = Some(device?.open(*identity)?);
+                self.file = Some(match (device, host.driver) {
+                    (Err(_), Some(driver)) if driver.has_own_device()? => {
+                        driver.open_own_device(*identity)?
+                    }
+                    (device, _) => device?.open(*identity)?,
+                });
             }
             Step::Send(sent) => {
                 self.last = Some(sent.start(file?)?.finish()?);

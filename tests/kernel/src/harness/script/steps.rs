@@ -74,6 +74,12 @@ struct Repetition {
     steps: Vec<Line>,
 }
 
+/// The process and thread that open a device, unless a script names others.
+const CLIENT: Identity = Identity {
+    process: 4096,
+    thread: 4100,
+};
+
 impl Script {
     /// The syntax of all steps.
     pub const STEPS: &'static [StepSyntax] = STEPS;
@@ -87,6 +93,17 @@ impl Script {
             ("power-cycle", Step::PowerCycle),
             ("capture-state", Step::CaptureState),
             ("remove", Step::Remove),
+        ])
+    }
+
+    /// Returns the script for a driver that has created its device itself: the device is opened and
+    /// closed.
+    #[must_use]
+    pub fn life_of_an_own_device() -> Self {
+        Self::unnumbered([
+            ("open", Step::Open(CLIENT)),
+            ("capture-state", Step::CaptureState),
+            ("close", Step::Close),
         ])
     }
 
@@ -219,10 +236,7 @@ impl Step {
 fn step(words: &[&str]) -> Result<Step, String> {
     Ok(match words {
         ["add-device"] => Step::AddDevice,
-        ["open"] => Step::Open(Identity {
-            process: 4096,
-            thread: 4100,
-        }),
+        ["open"] => Step::Open(CLIENT),
         ["open", process, thread] => Step::Open(Identity {
             process: number(process)?,
             thread: number(thread)?,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{
     object::{create, get_parent, read_attributes},
-    state::framework::{Context, Data, Entries, ObjectRoutine},
+    state::framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
 };
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -236,8 +236,8 @@ fn run_dpc(context: &Context, dpc: u64) {
 }
 
 /// Returns the counter's reading at which the next timer fires or the next deadline is.
-pub fn next_due(context: &Context) -> Option<i64> {
-    let mut framework = context.framework();
+pub fn next_due(kmdf: &Kmdf) -> Option<i64> {
+    let mut framework = kmdf.framework();
     let deadline = framework.part::<Deadlines>().0.iter().map(|(at, ..)| *at);
     let deadline = deadline.min();
     let timers = framework.all::<TimerData>();

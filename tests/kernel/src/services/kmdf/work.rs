@@ -11,10 +11,6 @@ pub const WORKER: Identity = Identity {
     thread: 12,
 };
 
-/// The maximum amount of work that one step runs. A work item that always queues itself again
-/// continues after the next step.
-const PER_STEP: usize = 1000;
-
 /// A routine to run for an object on a system thread.
 #[derive(Clone, Copy)]
 pub struct Work {
@@ -66,15 +62,6 @@ pub fn forget_work(context: &Context, kind: WorkKind, handle: u64) {
     let mut framework = context.framework();
     let queue = &mut framework.part::<WorkQueue>().0;
     queue.retain(|work| (work.kind, work.handle) != (kind, handle));
-}
-
-/// Runs the work that the last step queued, and the work that results from it.
-pub fn run_work(context: &Context) {
-    for _ in 0..PER_STEP {
-        if !run_one(context) {
-            return;
-        }
-    }
 }
 
 /// Runs the first queued work. Returns whether there was any.

@@ -2,16 +2,12 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
-use super::super::{
-    faults::Faults,
-    kmdf::state::framework::{Context as KmdfContext, Kmdf},
-    pool::Pool,
-};
+use super::super::{faults::Faults, parts::Parts, pool::Pool, thread_objects::ThreadObjects};
 use crate::{
-    execution::context::Context as Execution,
-    ground::{clock::Clock, flight},
+    execution::{context::Context as Execution, routine::Export},
+    ground::{clock::Clock, flight, irql::Irql, rule::Rule},
 };
 
 /// The routines that `MmGetSystemRoutineAddress` finds.
@@ -28,9 +24,10 @@ pub struct Ntoskrnl {
     pool: Arc<Pool>,
     faults: Arc<Faults>,
     clock: Arc<Clock>,
-    /// The framework, whose timers come due during waits.
-    kmdf: Arc<Kmdf>,
     printed: Mutex<Printed>,
+    state: Mutex<Parts>,
+    processors: u16,
+    thread_objects: Arc<ThreadObjects>,
     routines: SystemRoutines,
 }
 
@@ -49,17 +46,31 @@ impl Ntoskrnl {
         pool: Arc<Pool>,
         faults: Arc<Faults>,
         clock: Arc<Clock>,
-        kmdf: Arc<Kmdf>,
         routines: SystemRoutines,
+        processors: u16,
+        thread_objects: Arc<ThreadObjects>,
     ) -> Self {
         Self {
             routines,
             pool,
             faults,
             clock,
-            kmdf,
+            processors,
+            thread_objects,
             printed: Mutex::default(),
+            state: Mutex::default(),
         }
+    }
+
+    /// Locks the modules' state. The lock is never held over a call to the driver nor over a
+    /// bugcheck.
+    pub fn state(&self) -> MutexGuard<'_, Parts> {
+        self.state.lock()
+    }
+
+    /// Returns the kernel's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Returns the lines that drivers printed, oldest first.
@@ -68,7 +79,12 @@ impl Ntoskrnl {
     }
 }
 
+/// A module's exports: each routine's name, the highest IRQL at which it may be called, and the
+/// routine.
+pub type Entries = &'static [Export<Context>];
+
 /// The context in which the routines act.
+#[derive(Clone)]
 pub struct Context {
     nt: Arc<Ntoskrnl>,
     execution: Execution,
@@ -109,9 +125,61 @@ impl Context {
         &self.nt.clock
     }
 
-    /// Returns the framework's context for the same call.
-    pub fn kmdf(&self) -> KmdfContext {
-        KmdfContext::new(Arc::clone(&self.nt.kmdf), self.execution.clone())
+    /// Returns the addresses of threads' objects.
+    pub fn thread_objects(&self) -> &ThreadObjects {
+        &self.nt.thread_objects
+    }
+
+    /// Returns the number of processors.
+    pub fn processors(&self) -> u16 {
+        self.nt.processors
+    }
+
+    /// Locks the modules' state. The lock is never held over a call to the driver nor over a
+    /// bugcheck.
+    pub fn state(&self) -> MutexGuard<'_, Parts> {
+        self.nt.state()
+    }
+
+    /// Returns what a thread needs to call the routines' modules: the state, without a thread.
+    pub const fn ntoskrnl(&self) -> &Arc<Ntoskrnl> {
+        &self.nt
+    }
+
+    /// Bugchecks because the driver used an object of the kernel wrongly. `what` completes "was called
+    /// from PLACE".
+    pub fn stop_for_misuse(&self, what: &str) -> ! {
+        self.stop(
+            Rule::ObjectMisused,
+            format!(
+                "{} was called from {} {what}",
+                self.call().name,
+                self.caller()
+            ),
+        )
+    }
+
+    /// Bugchecks if the caller's IRQL is higher than an argument allows. `what` completes "was called".
+    pub fn require_irql(&self, highest: Irql, what: &str) {
+        let irql = self.call().irql;
+        if irql > highest {
+            self.stop(
+                Rule::irql_of(self.call().name),
+                format!(
+                    "{} was called {what} at {irql} from {}; the highest IRQL for that is {highest}",
+                    self.call().name,
+                    self.caller()
+                ),
+            );
+        }
+    }
+
+    /// Bugchecks if the caller's IRQL is lower than the routine allows.
+    pub fn require_at_least(&self, lowest: Irql) {
+        let irql = self.call().irql;
+        if irql < lowest {
+            self.stop_for_misuse(&format!("at {irql}; its lowest IRQL is {lowest}"));
+        }
     }
 
     /// Keeps a line that a driver printed.

@@ -1,52 +1,147 @@
-//! The routines that print for a debugger.
+//! The routines that print for a debugger, and those that break into one.
 
-use super::context::Context;
-use crate::{execution::routine::low_half, ground::memory};
+use super::{
+    context::{Context, Entries},
+    format::{Arguments, Width, format},
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{irql::Irql, memory, status::NtStatus},
+};
 
-pub fn dbg_print(context: &Context, format: u64, a: u64, b: u64, c: u64) -> u64 {
-    print(context, format, [a, b, c])
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("DbgPrint", HIGH, Routine::Four(dbg_print)),
+    ("DbgPrintEx", HIGH, Routine::Four(dbg_print_ex)),
+    ("vDbgPrintEx", HIGH, Routine::Four(v_dbg_print_ex)),
+    (
+        "vDbgPrintExWithPrefix",
+        HIGH,
+        Routine::Five(v_dbg_print_ex_with_prefix),
+    ),
+    ("DbgBreakPoint", HIGH, Routine::Zero(break_point)),
+    (
+        "DbgBreakPointWithStatus",
+        HIGH,
+        Routine::One(break_point_with_status),
+    ),
+    ("RtlAssert", HIGH, Routine::Four(assert)),
+];
+
+/// The maximum length of what one call prints, in bytes.
+const LIMIT: usize = 512;
+
+/// Returns the `va_list` of the current call of a variadic routine with this number of named
+/// parameters.
+pub fn variadic(context: &Context, named: u64) -> Arguments {
+    let first = context.call().stack.wrapping_add(8);
+    Arguments::at(first.wrapping_add(named * 8))
 }
 
-pub fn dbg_print_ex(context: &Context, _component: u64, _level: u64, format: u64, a: u64) -> u64 {
-    print(context, format, [a, 0, 0])
+fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u64 {
+    print(context, "", format, variadic(context, 1))
 }
 
-/// Formats a driver's message with the arguments that are in registers. Other conversions stay
-/// unformatted.
-fn print(context: &Context, format: u64, arguments: [u64; 3]) -> u64 {
-    const LIMIT: usize = 512;
-    let text = |address: u64| match memory::read_c_string(address, LIMIT) {
+fn dbg_print_ex(context: &Context, _component: u64, _level: u64, format: u64, _: u64) -> u64 {
+    print(context, "", format, variadic(context, 3))
+}
+
+fn v_dbg_print_ex(
+    context: &Context,
+    _component: u64,
+    _level: u64,
+    format: u64,
+    arguments: u64,
+) -> u64 {
+    print(context, "", format, Arguments::at(arguments))
+}
+
+fn v_dbg_print_ex_with_prefix(
+    context: &Context,
+    prefix: u64,
+    _component: u64,
+    _level: u64,
+    format: u64,
+    arguments: u64,
+) -> u64 {
+    let prefix = text(context, prefix);
+    print(context, &prefix, format, Arguments::at(arguments))
+}
+
+/// Returns a narrow string that the driver passed.
+fn text(context: &Context, address: u64) -> String {
+    match memory::read_c_string(address, LIMIT) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) => context.stop_for_address(error),
-    };
-    let format = text(format);
-    let mut arguments = arguments.into_iter();
-    let mut out = String::new();
-    let mut rest = format.as_str();
-    while let Some(at) = rest.find('%') {
-        let (before, directive) = rest.split_at(at);
-        out.push_str(before);
-        let mut taken = 2;
-        let value = match directive.as_bytes().get(1) {
-            Some(b's') => arguments.next().map(text),
-            Some(b'd' | b'i') => arguments
-                .next()
-                .map(|value| low_half(value).cast_signed().to_string()),
-            Some(b'u') => arguments.next().map(|value| low_half(value).to_string()),
-            Some(b'x' | b'X') => arguments
-                .next()
-                .map(|value| format!("{:x}", low_half(value))),
-            Some(b'p') => arguments.next().map(|value| format!("{value:016X}")),
-            Some(b'%') => Some("%".to_owned()),
-            _ => None,
-        };
-        out.push_str(&value.unwrap_or_else(|| {
-            taken = 1;
-            "%".to_owned()
-        }));
-        rest = directive.get(taken..).unwrap_or_default();
     }
-    out.push_str(rest);
+}
+
+/// Formats and keeps a driver's message.
+fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u64 {
+    let units: Vec<u16> = match memory::read_c_string(text, LIMIT) {
+        Ok(bytes) => bytes.into_iter().map(u16::from).collect(),
+        Err(error) => context.stop_for_address(error),
+    };
+    let formatted = match format(&units, Width::Narrow, &mut arguments) {
+        Ok(formatted) => formatted,
+        Err(error) => context.stop_for_address(error),
+    };
+    if formatted.converts {
+        context.require_irql(Irql::PASSIVE_LEVEL, "with a directive for wide characters");
+    }
+    let mut out = format!("{prefix}{}", formatted.to_text());
+    let end = (0..=LIMIT.min(out.len()))
+        .rev()
+        .find(|end| out.is_char_boundary(*end));
+    out.truncate(end.unwrap_or(0));
     context.print(out);
-    0
+    NtStatus::SUCCESS.to_register()
+}
+
+/// `KMODE_EXCEPTION_NOT_HANDLED`, which a breakpoint without a debugger is.
+const KMODE_EXCEPTION_NOT_HANDLED: u32 = 0x1E;
+/// `STATUS_BREAKPOINT`.
+const STATUS_BREAKPOINT: u64 = 0x8000_0003;
+
+fn break_point(context: &Context) -> u64 {
+    let message = format!(
+        "the driver called {} from {}, and no kernel debugger is attached",
+        context.call().name,
+        context.caller()
+    );
+    context.bugcheck(
+        KMODE_EXCEPTION_NOT_HANDLED,
+        [STATUS_BREAKPOINT, context.call().return_address, 0, 0],
+        message,
+        &context.backtrace(),
+    )
+}
+
+fn break_point_with_status(context: &Context, _status: u64) -> u64 {
+    break_point(context)
+}
+
+/// Reports a failed assertion, which breaks into the debugger.
+fn assert(context: &Context, assertion: u64, file: u64, line: u64, message: u64) -> u64 {
+    let or_empty = |address: u64| match address {
+        0 => String::new(),
+        _ => text(context, address),
+    };
+    let message = match or_empty(message) {
+        message if message.is_empty() => message,
+        message => format!(": {message}"),
+    };
+    let sentence = format!(
+        "the driver's assertion `{}` failed at {}:{}{message}",
+        or_empty(assertion),
+        or_empty(file),
+        low_half(line)
+    );
+    context.bugcheck(
+        KMODE_EXCEPTION_NOT_HANDLED,
+        [STATUS_BREAKPOINT, context.call().return_address, 0, 0],
+        sentence,
+        &context.backtrace(),
+    )
 }

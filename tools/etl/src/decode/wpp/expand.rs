@@ -74,7 +74,7 @@ impl Format {
                 error = Some(ArgumentError::UnknownType { number, item });
                 break;
             }
-            let mut ahead = c.clone();
+            let mut ahead = c;
             let found = argument
                 .item
                 .read(&mut ahead, header.pointer_size, argument.style);

@@ -12,7 +12,7 @@ use crate::show::Hex;
 use crate::time::FileTime;
 
 /// The type of an argument.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A number of some bytes. Its sign is that of its place in the text.
     Integer {
@@ -144,7 +144,8 @@ impl Item {
             "ItemUChar" => integer(1, Style::Unsigned),
             "ItemCharShort" | "ItemShort" => integer(2, Style::Signed),
             "ItemUShort" => integer(2, Style::Unsigned),
-            "ItemLong" | "ItemInt" => integer(4, Style::Signed),
+            // The names of an enumeration's values are in the PDB's types.
+            "ItemLong" | "ItemInt" | "ItemEnum" | "ItemFlagsEnum" => integer(4, Style::Signed),
             "ItemULong" | "ItemUInt" => integer(4, Style::Unsigned),
             "ItemULongX" | "ItemLongX" => integer(4, Style::Hexadecimal),
             "ItemLongLong" => integer(8, Style::Signed),
@@ -152,8 +153,6 @@ impl Item {
             "ItemLongLongX" | "ItemLongLongXX" | "ItemLongLongO" | "ItemULongLongX" => {
                 integer(8, Style::Hexadecimal)
             }
-            // The names of the values are in the PDB's types.
-            "ItemEnum" | "ItemFlagsEnum" => integer(4, Style::Signed),
             "ItemPtr" => Self::Pointer,
             "ItemFloat" => Self::Float,
             "ItemDouble" => Self::Double,
@@ -195,22 +194,22 @@ impl Item {
 
     /// Reads an argument's bytes. Returns `None` if there are too few.
     pub fn read(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
-        let of = |value| Read {
-            value,
-            text: None,
-            number: None,
-            float: None,
-        };
-        let text = |text: String| Read {
-            text: Some(text.clone()),
-            ..of(Value::Text(text))
-        };
-        // A value that its own text stands for in a message.
-        let shown = |value: Value, number| Read {
-            text: Some(value.in_sentence()),
-            number,
-            ..of(value)
-        };
+        match self {
+            Self::Integer { .. } | Self::Pointer | Self::Float | Self::Double => {
+                self.read_number(c, pointer, style)
+            }
+            Self::Characters
+            | Self::Ansi
+            | Self::Wide
+            | Self::CountedAnsi
+            | Self::CountedWide
+            | Self::Bytes => self.read_text(c),
+            Self::List { .. } | Self::Set { .. } => self.read_named(c),
+            _ => self.read_other(c),
+        }
+    }
+
+    fn read_number(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
         Some(match self {
             Self::Integer { size, .. } => {
                 let number = unsigned(c, *size)?;
@@ -250,6 +249,12 @@ impl Item {
                     ..of(Value::Double(number))
                 }
             }
+            _ => return None,
+        })
+    }
+
+    fn read_text(&self, c: &mut Cursor<'_>) -> Option<Read> {
+        Some(match self {
             Self::Characters => {
                 let bytes: [u8; 4] = c.array()?;
                 let number = u32::from_le_bytes(bytes);
@@ -287,6 +292,43 @@ impl Item {
                     ..of(Value::Binary(bytes.to_vec()))
                 }
             }
+            _ => return None,
+        })
+    }
+
+    fn read_named(&self, c: &mut Cursor<'_>) -> Option<Read> {
+        Some(match self {
+            Self::List { size, names } => {
+                let number = unsigned(c, *size)?;
+                let name = names.iter().find(|(value, _)| *value == number);
+                let value = name.map_or(Value::UInt(number), |(_, name)| Value::Named {
+                    value: number,
+                    signed: false,
+                    name: Arc::clone(name),
+                });
+                shown(value, Some((number, *size)))
+            }
+            Self::Set { size, names } => {
+                let number = unsigned(c, *size)?;
+                let is_set = |bit: u64| bit < 64 && number >> bit & 1 != 0;
+                let names = names.iter().filter(|(bit, _)| is_set(*bit));
+                let names: Vec<&str> = names.map(|(_, name)| &**name).collect();
+                let name = format!("[{}]", names.join(","));
+                shown(
+                    Value::Named {
+                        value: number,
+                        signed: false,
+                        name: name.into(),
+                    },
+                    Some((number, *size)),
+                )
+            }
+            _ => return None,
+        })
+    }
+
+    fn read_other(&self, c: &mut Cursor<'_>) -> Option<Read> {
+        Some(match self {
             Self::Guid => shown(Value::Guid(Guid::from_bytes(c.array()?)), None),
             Self::NtStatus => {
                 let code = c.u32()?;
@@ -354,33 +396,34 @@ impl Item {
                     ..of(Value::Int(raw))
                 }
             }
-            Self::List { size, names } => {
-                let number = unsigned(c, *size)?;
-                let name = names.iter().find(|(value, _)| *value == number);
-                let value = name.map_or(Value::UInt(number), |(_, name)| Value::Named {
-                    value: number,
-                    signed: false,
-                    name: Arc::clone(name),
-                });
-                shown(value, Some((number, *size)))
-            }
-            Self::Set { size, names } => {
-                let number = unsigned(c, *size)?;
-                let is_set = |bit: u64| bit < 64 && number >> bit & 1 != 0;
-                let names = names.iter().filter(|(bit, _)| is_set(*bit));
-                let names: Vec<&str> = names.map(|(_, name)| &**name).collect();
-                let name = format!("[{}]", names.join(","));
-                shown(
-                    Value::Named {
-                        value: number,
-                        signed: false,
-                        name: name.into(),
-                    },
-                    Some((number, *size)),
-                )
-            }
-            Self::Unknown(_) => return None,
+            _ => return None,
         })
+    }
+}
+
+/// An argument that its value says all of.
+const fn of(value: Value) -> Read {
+    Read {
+        value,
+        text: None,
+        number: None,
+        float: None,
+    }
+}
+
+fn text(text: String) -> Read {
+    Read {
+        text: Some(text.clone()),
+        ..of(Value::Text(text))
+    }
+}
+
+/// A value that its own text stands for in a message.
+fn shown(value: Value, number: Option<(u64, u8)>) -> Read {
+    Read {
+        text: Some(value.in_sentence()),
+        number,
+        ..of(value)
     }
 }
 
@@ -435,7 +478,7 @@ pub fn signed(number: u64, size: u8) -> i64 {
 
 /// Returns text of bytes, which is UTF-8 or of some code page.
 fn ansi(bytes: &[u8]) -> String {
-    std::str::from_utf8(bytes).map_or_else(|_| super::latin1(bytes), str::to_owned)
+    std::str::from_utf8(bytes).map_or_else(|_| latin1(bytes), str::to_owned)
 }
 
 /// Returns text of UTF-16.
@@ -443,4 +486,9 @@ fn wide(bytes: &[u8]) -> String {
     let (units, _) = bytes.as_chunks::<2>();
     let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
     String::from_utf16_lossy(&units)
+}
+
+/// Returns bytes as text of one byte for each character.
+pub fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
 }

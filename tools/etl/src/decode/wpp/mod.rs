@@ -23,7 +23,7 @@ pub use item::ArgumentError;
 pub use tmf::{Defect, DefectKind, Format};
 
 /// The formats of messages, by GUID and number.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     by_key: BTreeMap<(Guid, u16), Arc<Format>>,
 }
@@ -137,7 +137,7 @@ impl Formats {
             });
         }
         // Older tools write the code page of their machine.
-        let text = etw_manifest::text(&bytes).unwrap_or_else(|| latin1(&bytes));
+        let text = etw_manifest::text(&bytes).unwrap_or_else(|| item::latin1(&bytes));
         let defects = self.add_text(&text).into_iter();
         Ok(defects
             .map(|defect| SkippedFormat {
@@ -187,9 +187,4 @@ impl Formats {
         let key = (format.guid, format.number);
         self.by_key.entry(key).or_insert_with(|| Arc::new(format));
     }
-}
-
-/// Returns bytes as text of one byte for each character.
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
 }

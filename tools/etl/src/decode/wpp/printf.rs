@@ -8,6 +8,7 @@ const MAX_WIDTH: usize = 1024;
 
 /// The form of an argument at its place: what stands between the exclamation marks.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of C's printf")]
 pub struct Spec {
     left: bool,
     plus: bool,

@@ -14,7 +14,7 @@ const MAX_TEXT_LINES: usize = 64;
 const MAX_ARGUMENTS: usize = 256;
 
 /// The format of a message.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     /// The GUID of the messages of a source file.
     pub guid: Guid,
@@ -41,7 +41,7 @@ pub struct Format {
 }
 
 /// An argument of a message.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// The number of the argument's places in the text.
     pub number: u16,
@@ -141,10 +141,9 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
                     whole.push_str(next);
                     read += 1;
                 }
-                let format = match &origin {
-                    None => Err(DefectKind::NoGuid),
-                    Some(origin) => message(&whole, origin).ok_or(DefectKind::Message),
-                };
+                let format = origin.as_ref().map_or(Err(DefectKind::NoGuid), |origin| {
+                    message(&whole, origin).ok_or(DefectKind::Message)
+                });
                 usable = format.is_ok();
                 match format {
                     Ok(format) => {

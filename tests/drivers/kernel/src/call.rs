@@ -1,0 +1,117 @@
+//! Calls of the kernel's routines by their names, and checks of the results.
+
+use core::{
+    ffi::c_void,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use wdk_sys::{UNICODE_STRING, ntddk::MmGetSystemRoutineAddress};
+
+/// The checks so far.
+static CHECKS: AtomicU32 = AtomicU32::new(0);
+
+/// Returns the number of checks so far.
+pub fn checks() -> u32 {
+    CHECKS.load(Ordering::Relaxed)
+}
+
+/// Counts a check, and prints it if it failed.
+pub fn check(line: u32, what: &str, found: u64, expected: u64) {
+    CHECKS.fetch_add(1, Ordering::Relaxed);
+    if found != expected {
+        wdk::println!("FAILED line {line}: {what} is {found:#x}, not {expected:#x}");
+    }
+}
+
+/// Checks that an expression has a value.
+macro_rules! same {
+    ($found:expr, $expected:expr $(,)?) => {
+        $crate::call::check(
+            line!(),
+            stringify!($found),
+            ($found) as u64,
+            ($expected) as u64,
+        )
+    };
+}
+pub(crate) use same;
+
+/// A routine of the kernel, whose parameters and result are whole registers.
+#[derive(Clone, Copy)]
+pub struct Routine(Entry);
+
+type Entry =
+    unsafe extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u64;
+
+impl Routine {
+    /// Finds a routine. Must be called at `PASSIVE_LEVEL`.
+    pub fn find(name: &str) -> Self {
+        let mut units = [0_u16; 64];
+        for (unit, byte) in units.iter_mut().zip(name.bytes()) {
+            *unit = u16::from(byte);
+        }
+        let length = 2 * name.len() as u16;
+        let mut string = UNICODE_STRING {
+            Length: length,
+            MaximumLength: length,
+            Buffer: units.as_mut_ptr(),
+        };
+        // SAFETY: the string is a local with a buffer of its length.
+        let address = unsafe { MmGetSystemRoutineAddress(&raw mut string) };
+        assert!(!address.is_null(), "{name} is not found");
+        // SAFETY: the address is that of a routine; its callers pass what it takes, and the registers
+        // and slots of more arguments than it has do not matter.
+        Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
+    }
+
+    /// Calls the routine with up to twelve arguments.
+    pub fn call(self, arguments: &[u64]) -> u64 {
+        let at = |number: usize| arguments.get(number).copied().unwrap_or(0);
+        // SAFETY: the callers pass what the routine takes. Calls that are wrong are faults that a test
+        // expects.
+        unsafe {
+            (self.0)(
+                at(0),
+                at(1),
+                at(2),
+                at(3),
+                at(4),
+                at(5),
+                at(6),
+                at(7),
+                at(8),
+                at(9),
+                at(10),
+                at(11),
+            )
+        }
+    }
+}
+
+/// Calls a routine by its name, at `PASSIVE_LEVEL`.
+macro_rules! call {
+    ($name:literal $(, $argument:expr)* $(,)?) => {
+        $crate::call::Routine::find($name).call(&[$(($argument) as u64),*])
+    };
+}
+pub(crate) use call;
+
+/// Returns a routine's address.
+pub fn address(routine: *const c_void) -> u64 {
+    routine as u64
+}
+
+/// Returns the address of a value.
+pub fn at<T>(value: &mut T) -> u64 {
+    &raw mut *value as u64
+}
+
+/// Returns the low 32 bits of a result, which is an `NTSTATUS`, a `LONG` or a `ULONG`.
+pub const fn low(result: u64) -> u32 {
+    (result & 0xFFFF_FFFF) as u32
+}
+
+/// Returns a `BOOLEAN` result.
+pub const fn boolean(result: u64) -> bool {
+    result & 0xFF != 0
+}

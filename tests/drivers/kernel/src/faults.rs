@@ -1,0 +1,191 @@
+//! What a driver must not do.
+
+use core::ffi::c_void;
+
+use crate::{
+    call::{Routine, address, at, call},
+    objects::{Object, wait, wait_for},
+    queues::dpc_address,
+    threads,
+};
+
+/// The services that break a rule.
+pub const SERVICES: &[(&str, fn())] = &[
+    ("fault-wait-forever", wait_forever),
+    ("fault-wait-raised", wait_raised),
+    ("fault-event", uninitialized_event),
+    ("fault-mutex", foreign_mutex),
+    ("fault-semaphore", semaphore),
+    ("fault-spin-lock-twice", spin_lock_twice),
+    ("fault-spin-lock", spin_lock),
+    ("fault-fast-mutex-twice", fast_mutex_twice),
+    ("fault-close", close),
+    ("fault-dereference", dereference),
+    ("fault-dpc", uninitialized_dpc),
+    ("fault-timer-freed", timer_freed),
+    ("fault-timer-left", timer_left),
+    ("fault-thread-left", thread_left),
+    ("fault-work-item-twice", work_item_twice),
+    ("fault-region", region),
+    ("fault-thread", thread),
+    ("fault-print", print),
+    ("fault-assert", assertion),
+    ("fault-break", break_point),
+];
+
+fn wait_forever() {
+    let mut event = Object::new();
+    call!("KeInitializeEvent", event.at(), 0, 0);
+    wait(event.at());
+}
+
+fn raised(body: impl FnOnce()) {
+    let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
+    let before = raise.call(&[2]);
+    body();
+    lower.call(&[before & 0xFF]);
+}
+
+fn wait_raised() {
+    let mut event = Object::new();
+    call!("KeInitializeEvent", event.at(), 0, 1);
+    let wait = Routine::find("KeWaitForSingleObject");
+    let mut timeout = 0_i64;
+    let timeout = at(&mut timeout);
+    // Without waiting, it may look.
+    raised(|| {
+        wait.call(&[event.at(), 0, 0, 0, timeout]);
+        wait.call(&[event.at(), 0, 0, 0, 0]);
+    });
+}
+
+fn uninitialized_event() {
+    let mut event = Object::new();
+    call!("KeSetEvent", event.at(), 0, 0);
+}
+
+fn foreign_mutex() {
+    let mut mutex = Object::new();
+    call!("KeInitializeMutex", mutex.at(), 0);
+    wait(mutex.at());
+    let thread = threads::start(release, mutex.at());
+    wait_for(thread, -10_000);
+}
+
+unsafe extern "C" fn release(mutex: *mut c_void) {
+    call!("KeReleaseMutex", mutex, 0);
+}
+
+fn semaphore() {
+    let mut semaphore = Object::new();
+    call!("KeInitializeSemaphore", semaphore.at(), 1, 1);
+    call!("KeReleaseSemaphore", semaphore.at(), 0, 1, 0);
+}
+
+fn spin_lock_twice() {
+    let mut lock = 0_u64;
+    let acquire = Routine::find("KeAcquireSpinLockRaiseToDpc");
+    acquire.call(&[at(&mut lock)]);
+    acquire.call(&[at(&mut lock)]);
+}
+
+fn spin_lock() {
+    let mut lock = 0_u64;
+    let release = Routine::find("KeReleaseSpinLock");
+    raised(|| {
+        release.call(&[at(&mut lock), 2]);
+    });
+}
+
+fn fast_mutex_twice() {
+    let mut mutex = Object::new();
+    call!("KeInitializeGuardedMutex", mutex.at());
+    call!("KeAcquireGuardedMutex", mutex.at());
+    call!("KeAcquireGuardedMutex", mutex.at());
+}
+
+fn close() {
+    call!("ZwClose", 0x1234);
+}
+
+fn dereference() {
+    let mut memory = Object::new();
+    call!("ObfDereferenceObject", memory.at());
+}
+
+fn uninitialized_dpc() {
+    let mut dpc = Object::new();
+    call!("KeInsertQueueDpc", dpc.at(), 0, 0);
+}
+
+fn timer_freed() {
+    let block = call!("ExAllocatePool2", 0x40, 64, 0x7473_6574);
+    call!("KeInitializeTimer", block);
+    call!("KeSetTimer", block, -10_000_i64, 0);
+    call!("ExFreePool", block);
+}
+
+/// A timer and its DPC in the image.
+static mut LEFT: [Object; 2] = [Object::new(), Object::new()];
+
+fn timer_left() {
+    let [timer, dpc] = [0, 64].map(|offset| &raw mut LEFT as u64 + offset);
+    call!("KeInitializeDpc", dpc, dpc_address(), 2);
+    call!("KeInitializeTimer", timer);
+    call!("KeSetTimer", timer, -10_000_000_000_i64, dpc);
+}
+
+fn thread_left() {
+    let thread = threads::start(sleep_long, 0);
+    call!("ObfDereferenceObject", thread);
+}
+
+unsafe extern "C" fn sleep_long(_context: *mut c_void) {
+    let mut time = -10_000_000_000_i64;
+    call!("KeDelayExecutionThread", 0, 0, at(&mut time));
+}
+
+const unsafe extern "C" fn nothing(_device: u64, _context: u64) {}
+
+fn work_item_twice() {
+    let item = call!("IoAllocateWorkItem", 0);
+    for _ in 0..2 {
+        call!(
+            "IoQueueWorkItem",
+            item,
+            address(nothing as *const c_void),
+            1,
+            0
+        );
+    }
+}
+
+fn region() {
+    call!("KeLeaveCriticalRegion");
+}
+
+fn thread() {
+    let thread = threads::start(write_null, 0);
+    wait(thread);
+}
+
+unsafe extern "C" fn write_null(_context: *mut c_void) {
+    call!("KeSetEvent", 0x10, 0, 0);
+}
+
+fn print() {
+    let print = Routine::find("DbgPrint");
+    let text = [u16::from(b'x'), 0];
+    raised(|| {
+        print.call(&[c"%s".as_ptr() as u64, c"fine".as_ptr() as u64]);
+        print.call(&[c"%ws".as_ptr() as u64, text.as_ptr() as u64]);
+    });
+}
+
+fn assertion() {
+    call!("RtlAssert", c"1 == 2".as_ptr(), c"file.c".as_ptr(), 7, 0);
+}
+
+fn break_point() {
+    call!("DbgBreakPoint");
+}

@@ -1,0 +1,229 @@
+//! Files on the volume of the system.
+
+use crate::call::{at, call, low, same};
+
+const NOT_FOUND: u32 = 0xC000_0034;
+const NAME_COLLISION: u32 = 0xC000_0035;
+const PATH_NOT_FOUND: u32 = 0xC000_003A;
+const NAME_INVALID: u32 = 0xC000_0033;
+const SHARING_VIOLATION: u32 = 0xC000_0043;
+const ACCESS_DENIED: u32 = 0xC000_0022;
+const END_OF_FILE: u32 = 0xC000_0011;
+const IS_A_DIRECTORY: u32 = 0xC000_00BA;
+const LENGTH_MISMATCH: u32 = 0xC000_0004;
+const INVALID_INFO_CLASS: u32 = 0xC000_0003;
+
+/// Reading, writing, synchronous use.
+const READ: u64 = 0x8010_0000;
+const WRITE: u64 = 0x4010_0000;
+const DELETE: u64 = 0x1_0000;
+const SYNCHRONOUS: u64 = 0x20;
+/// What to do with a file.
+const OPEN: u64 = 1;
+const CREATE: u64 = 2;
+const OPEN_IF: u64 = 3;
+const OVERWRITE_IF: u64 = 5;
+
+/// The result of opening: the status, what happened, and the handle.
+type Opened = (u32, u64, u64);
+
+fn open(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> Opened {
+    let mut units = [0_u16; 64];
+    for (unit, byte) in units.iter_mut().zip(name) {
+        *unit = u16::from(*byte);
+    }
+    let length = 2 * name.len() as u64;
+    let mut string = [length | length << 16, units.as_ptr() as u64];
+    let mut attributes = [48, 0, at(&mut string), 0x240, 0, 0];
+    let (mut handle, mut block) = (0_u64, [0_u64; 2]);
+    let status = call!(
+        "ZwCreateFile",
+        at(&mut handle),
+        access,
+        at(&mut attributes),
+        at(&mut block),
+        0,
+        0x80,
+        share,
+        disposition,
+        options,
+        0,
+        0,
+    );
+    same!(low(block[0]), low(status));
+    (low(status), block[1], handle)
+}
+
+/// Returns the status of an attempt to open, and closes what was opened.
+fn attempt(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> u32 {
+    let (status, _, handle) = open(name, access, share, disposition, options);
+    if status == 0 {
+        call!("ZwClose", handle);
+    }
+    status
+}
+
+fn transfer(routine: &str, handle: u64, buffer: &mut [u8], offset: Option<i64>) -> (u32, u64) {
+    let mut block = [0_u64; 2];
+    let mut place = offset.unwrap_or(0);
+    let place = if offset.is_some() { at(&mut place) } else { 0 };
+    let arguments = [
+        handle,
+        0,
+        0,
+        0,
+        at(&mut block),
+        buffer.as_mut_ptr() as u64,
+        buffer.len() as u64,
+        place,
+        0,
+    ];
+    let status = crate::call::Routine::find(routine).call(&arguments);
+    (low(status), block[1])
+}
+
+const FILE: &[u8] = br"\??\C:\Sub\File.txt";
+
+pub fn run() {
+    same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), PATH_NOT_FOUND);
+    same!(attempt(br"\??\C:\Sub", READ, 7, CREATE, 1), 0);
+    same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), NOT_FOUND);
+    let (status, happened, handle) = open(FILE, READ | WRITE, 0, CREATE, SYNCHRONOUS);
+    same!((status, happened) == (0, 2), true);
+    same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), SHARING_VIOLATION);
+    same!(
+        attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0),
+        NAME_COLLISION
+    );
+    contents(handle);
+    information(handle);
+    same!(low(call!("ZwClose", handle)), 0);
+    let (status, happened, handle) = open(FILE, READ, 7, OPEN_IF, SYNCHRONOUS);
+    same!((status, happened) == (0, 1), true);
+    same!(
+        transfer("ZwWriteFile", handle, &mut [1], None).0,
+        ACCESS_DENIED
+    );
+    call!("ZwClose", handle);
+    let (status, happened, handle) =
+        open(FILE, WRITE | DELETE, 7, OVERWRITE_IF, SYNCHRONOUS | 0x1000);
+    same!((status, happened) == (0, 3), true);
+    call!("ZwClose", handle);
+    same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), NOT_FOUND);
+    same!(attempt(br"\??\C:\Sub", READ, 7, OPEN, 0x40), IS_A_DIRECTORY);
+    same!(
+        attempt(br"\??\C:\..\outside", READ, 7, OPEN, 0),
+        NAME_INVALID
+    );
+    same!(
+        attempt(br"\??\C:\link\etc\passwd", READ, 7, OPEN, 0),
+        ACCESS_DENIED
+    );
+    same!(attempt(br"\??\D:\file", READ, 7, OPEN, 0), PATH_NOT_FOUND);
+    same!(
+        attempt(br"\SystemRoot\log.txt", WRITE, 7, OVERWRITE_IF, 0),
+        0
+    );
+}
+
+fn contents(handle: u64) {
+    let mut text = *b"0123456789";
+    same!(
+        transfer("ZwWriteFile", handle, &mut text, None) == (0, 10),
+        true
+    );
+    // The position is at the end.
+    let mut buffer = [0_u8; 4];
+    same!(
+        transfer("ZwReadFile", handle, &mut buffer, None).0,
+        END_OF_FILE
+    );
+    same!(
+        transfer("ZwReadFile", handle, &mut buffer, Some(8)) == (0, 2),
+        true
+    );
+    same!(buffer[..2] == *b"89", true);
+    same!(
+        transfer("ZwReadFile", handle, &mut buffer, Some(2)) == (0, 4),
+        true
+    );
+    same!(
+        transfer("ZwReadFile", handle, &mut buffer, None) == (0, 4),
+        true
+    );
+    same!(buffer == *b"6789", true);
+    // At the end of the file.
+    same!(
+        transfer("ZwWriteFile", handle, &mut text[..2], Some(-1)) == (0, 2),
+        true
+    );
+    same!(
+        transfer("ZwReadFile", 0x4444, &mut buffer, None).0,
+        0xC000_0008
+    );
+}
+
+fn information(handle: u64) {
+    let mut block = [0_u64; 2];
+    let mut standard = [0_u64; 3];
+    same!(
+        low(call!(
+            "ZwQueryInformationFile",
+            handle,
+            at(&mut block),
+            at(&mut standard),
+            24,
+            5
+        )),
+        0
+    );
+    same!((standard[1], standard[2], block[1]) == (12, 1, 24), true);
+    let short = call!(
+        "ZwQueryInformationFile",
+        handle,
+        at(&mut block),
+        at(&mut standard),
+        23,
+        5
+    );
+    same!(low(short), LENGTH_MISMATCH);
+    let other = call!(
+        "ZwQueryInformationFile",
+        handle,
+        at(&mut block),
+        at(&mut standard),
+        24,
+        99
+    );
+    same!(low(other), INVALID_INFO_CLASS);
+    let mut end = 3_u64;
+    same!(
+        low(call!(
+            "ZwSetInformationFile",
+            handle,
+            at(&mut block),
+            at(&mut end),
+            8,
+            20
+        )),
+        0
+    );
+    let mut position = 1_u64;
+    same!(
+        low(call!(
+            "ZwSetInformationFile",
+            handle,
+            at(&mut block),
+            at(&mut position),
+            8,
+            14
+        )),
+        0
+    );
+    let mut buffer = [0_u8; 4];
+    same!(
+        transfer("ZwReadFile", handle, &mut buffer, None) == (0, 2),
+        true
+    );
+    same!(buffer[..2] == *b"12", true);
+}

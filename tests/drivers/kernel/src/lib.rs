@@ -1,0 +1,112 @@
+//! A driver that calls the routines of ntoskrnl.exe and checks their results.
+//!
+//! The service name selects what it calls. It prints each check that fails, and `done` with the number
+//! of checks at the end; tests of the stand-in kernel load it and read what it printed. The services
+//! whose names start with `fault-` break a rule.
+
+#![no_std]
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the routines' arguments and results are whole registers"
+)]
+
+extern crate wdk_panic;
+
+mod call;
+mod faults;
+mod files;
+mod locks;
+mod memory;
+mod objects;
+mod queues;
+mod system;
+mod text;
+mod threads;
+
+use core::{ptr, slice};
+
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{
+    DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDFDRIVER, call_unsafe_wdf_function_binding,
+};
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// What the driver does, by service name.
+const SERVICES: &[(&str, fn())] = &[
+    ("text", text::run),
+    ("strings", text::strings),
+    ("objects", objects::run),
+    ("threads", threads::run),
+    ("together", threads::together),
+    ("queues", queues::run),
+    ("locks", locks::run),
+    ("system", system::run),
+    ("memory", memory::run),
+    ("files", files::run),
+];
+
+/// The driver's entry point.
+///
+/// # Safety
+///
+/// Only the framework's entry code may call this function, with the arguments that it got from the
+/// system.
+// SAFETY: the framework's entry code finds the entry point by this name, and no other symbol has
+// the name.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+        EvtDriverUnload: Some(unload),
+        DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver.cast_unsigned(),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    // SAFETY: the arguments are those of the entry point, and the configuration is a local.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            registry_path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            ptr::null_mut(),
+        )
+    };
+    if status != wdk_sys::STATUS_SUCCESS {
+        return status;
+    }
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
+        if is_service(path, name) {
+            run();
+            wdk::println!("done {}", call::checks());
+        }
+    }
+    status
+}
+
+/// Returns true if the registry path ends with this service name.
+fn is_service(path: &[u16], name: &str) -> bool {
+    let mut units = path.iter().rev();
+    name.bytes()
+        .rev()
+        .all(|byte| units.next() == Some(&u16::from(byte)))
+        && units.next() == Some(&u16::from(b'\\'))
+}
+
+/// `EvtDriverUnload`.
+extern "C" fn unload(_driver: WDFDRIVER) {
+    threads::stop();
+}

@@ -1,0 +1,501 @@
+//! The C runtime's routines, `DbgPrint`, and counted strings.
+
+use crate::call::{at, boolean, call, low, same};
+
+/// Returns UTF-16 units with an end.
+const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
+    let mut units = [0; N];
+    let mut at = 0;
+    while at < N {
+        units[at] = text[at] as u16;
+        at += 1;
+    }
+    units
+}
+
+/// Checks that a buffer starts with a text.
+macro_rules! starts {
+    ($buffer:expr, $text:expr) => {
+        same!($buffer.starts_with($text), true)
+    };
+}
+
+/// The slots that a `va_list` leads to.
+fn list(slots: &[u64]) -> u64 {
+    slots.as_ptr() as u64
+}
+
+pub fn run() {
+    lengths_and_comparisons();
+    copies();
+    printing();
+    let wide_text = wide(b"wide\0");
+    let mut counted = [0x000A_0006, wide_text.as_ptr() as u64];
+    // Two values are in registers, and the others on the stack.
+    call!(
+        "DbgPrint",
+        c"%s=%d %I64x %p %ws %wZ %c%C %5u|%-5x|%05d %%\n".as_ptr(),
+        c"name".as_ptr(),
+        -5_i64,
+        0x1_2345_6789_u64,
+        0x1234_u64,
+        wide_text.as_ptr(),
+        at(&mut counted),
+        b'a',
+        b'b',
+        7,
+        0xAB,
+        -42_i64,
+    );
+    call!("DbgPrint", c"%lld %hx %d\n".as_ptr(), -1_i64, 0x1_2345, 3);
+    call!(
+        "DbgPrintEx",
+        0,
+        0,
+        c"%d %y %s\n".as_ptr(),
+        1,
+        c"two".as_ptr()
+    );
+    let slots = [c"list".as_ptr() as u64, 9];
+    call!("vDbgPrintEx", 0, 0, c"%s %d\n".as_ptr(), list(&slots));
+    call!(
+        "vDbgPrintExWithPrefix",
+        c"prefix: ".as_ptr(),
+        0,
+        0,
+        c"%s %d\n".as_ptr(),
+        list(&slots)
+    );
+}
+
+fn lengths_and_comparisons() {
+    let (abc, other, capitals) = (c"abc".as_ptr(), c"abd".as_ptr(), c"ABC".as_ptr());
+    let (wide_first, wide_other) = (wide(b"abc\0"), wide(b"abd\0"));
+    let wide_capitals = wide(b"ABC\0");
+    let (w, x, y) = (
+        wide_first.as_ptr(),
+        wide_other.as_ptr(),
+        wide_capitals.as_ptr(),
+    );
+    same!(call!("strlen", abc), 3);
+    same!(call!("wcslen", w), 3);
+    same!(call!("strnlen", abc, 2), 2);
+    same!(call!("wcsnlen", w, 9), 3);
+    same!(low(call!("strcmp", abc, abc)), 0);
+    same!((low(call!("strcmp", abc, other)) as i32) < 0, true);
+    same!((low(call!("strcmp", other, abc)) as i32) > 0, true);
+    same!(low(call!("strncmp", abc, other, 2)), 0);
+    same!(low(call!("_stricmp", abc, capitals)), 0);
+    same!(low(call!("strcmp", abc, capitals)) == 0, false);
+    same!(low(call!("_strnicmp", other, capitals, 2)), 0);
+    same!(low(call!("wcscmp", w, w)), 0);
+    same!((low(call!("wcscmp", w, x)) as i32) < 0, true);
+    same!(low(call!("wcsncmp", w, x, 2)), 0);
+    same!(low(call!("_wcsicmp", w, y)), 0);
+    same!(low(call!("_wcsnicmp", x, y, 2)), 0);
+    same!(low(call!("_wcsnicmp", x, y, 3)) == 0, false);
+    let text = c"a-b-c".as_ptr();
+    same!(call!("strchr", text, b'-') - text as u64, 1);
+    same!(call!("strrchr", text, b'-') - text as u64, 3);
+    same!(call!("strchr", text, 0) - text as u64, 5);
+    same!(call!("strchr", text, b'x'), 0);
+    same!(call!("strstr", text, c"b-".as_ptr()) - text as u64, 2);
+    same!(call!("wcschr", w, b'c') - w as u64, 4);
+    same!(call!("wcsrchr", w, b'x'), 0);
+    same!(call!("wcsstr", w, x), 0);
+    same!(low(call!("toupper", b'q')), b'Q');
+    same!(low(call!("towlower", b'Q')), b'q');
+}
+
+fn copies() {
+    let mut buffer = [0xEE_u8; 8];
+    let to = buffer.as_mut_ptr() as u64;
+    same!(call!("strcpy", to, c"one".as_ptr()), to);
+    starts!(buffer, b"one\0");
+    call!("strcat", to, c"two".as_ptr());
+    starts!(buffer, b"onetwo\0");
+    call!("strncpy", to, c"ab".as_ptr(), 5);
+    starts!(buffer, b"ab\0\0\0o\0".get(..5).unwrap_or_default());
+    same!(call!("strcpy_s", to, 4, c"abc".as_ptr()), 0);
+    same!(call!("strcpy_s", to, 3, c"abc".as_ptr()), 34);
+    same!(buffer[0], 0);
+    same!(call!("strncpy_s", to, 8, c"abcdef".as_ptr(), 2), 0);
+    starts!(buffer, b"ab\0");
+    same!(call!("strncpy_s", to, 4, c"abcdef".as_ptr(), u64::MAX), 80);
+    starts!(buffer, b"abc\0");
+    same!(call!("strncpy_s", to, 4, c"abcdef".as_ptr(), 5), 34);
+    same!(buffer[0], 0);
+    same!(call!("strcat_s", to, 8, c"xy".as_ptr()), 0);
+    starts!(buffer, b"xy\0");
+    let source = wide(b"wide\0");
+    let mut units = [0xEEEE_u16; 8];
+    let to = units.as_mut_ptr() as u64;
+    same!(call!("wcsncpy_s", to, 8, source.as_ptr(), 3), 0);
+    starts!(units, &wide(b"wid\0"));
+    call!("wcscat", to, source.as_ptr());
+    starts!(units, &wide(b"widwide\0"));
+    same!(call!("wcscpy_s", to, 4, source.as_ptr()), 34);
+    same!(units[0], 0);
+}
+
+fn printing() {
+    let mut buffer = [0xEE_u8; 16];
+    let to = buffer.as_mut_ptr() as u64;
+    same!(
+        low(call!(
+            "_snprintf",
+            to,
+            16,
+            c"%d-%s".as_ptr(),
+            42,
+            c"x".as_ptr()
+        )),
+        4
+    );
+    starts!(buffer, b"42-x\0");
+    // As long as the buffer: all of it, without an end.
+    buffer[4] = 0xEE;
+    same!(low(call!("_snprintf", to, 4, c"%04d".as_ptr(), 42)), 4);
+    same!(buffer[4], 0xEE);
+    same!(
+        low(call!("_snprintf", to, 3, c"%04d".as_ptr(), 42)),
+        u32::MAX
+    );
+    let slots = [1, c"list".as_ptr() as u64, 2];
+    same!(
+        low(call!(
+            "_vsnprintf",
+            to,
+            16,
+            c"%d%s%d".as_ptr(),
+            list(&slots)
+        )),
+        6
+    );
+    starts!(buffer, b"1list2\0");
+    same!(
+        low(call!("sprintf_s", to, 3, c"%d".as_ptr(), 123)),
+        u32::MAX
+    );
+    same!(buffer[0], 0);
+    same!(low(call!("sprintf_s", to, 4, c"%d".as_ptr(), 123)), 3);
+    same!(
+        low(call!(
+            "_snprintf_s",
+            to,
+            4,
+            u64::MAX,
+            c"%s".as_ptr(),
+            c"long text".as_ptr()
+        )),
+        u32::MAX
+    );
+    starts!(buffer, b"lon\0");
+    let mut units = [0xEEEE_u16; 16];
+    let to = units.as_mut_ptr() as u64;
+    let format = wide(b"%s %S %d %wZ\0");
+    let name = wide(b"wide\0");
+    let mut counted = [0x0004_0004, name.as_ptr() as u64];
+    let slots = [
+        name.as_ptr() as u64,
+        c"n".as_ptr() as u64,
+        5,
+        at(&mut counted),
+    ];
+    same!(
+        low(call!("_vsnwprintf", to, 16, format.as_ptr(), list(&slots))),
+        11
+    );
+    starts!(units, &wide(b"wide n 5 wi\0"));
+    let format = wide(b"%hs|%3u|%#x\0");
+    same!(
+        low(call!(
+            "swprintf_s",
+            to,
+            16,
+            format.as_ptr(),
+            c"n".as_ptr(),
+            7,
+            255
+        )),
+        10
+    );
+    starts!(units, &wide(b"n|  7|0xff\0"));
+    same!(
+        low(call!(
+            "_snwprintf",
+            to,
+            3,
+            format.as_ptr(),
+            c"n".as_ptr(),
+            7,
+            255
+        )),
+        u32::MAX
+    );
+    starts!(units, &wide(b"n| "));
+}
+
+/// A counted string: its length and maximum length in bytes, and its buffer.
+fn counted(text: &[u16], room: usize) -> [u64; 2] {
+    let length = 2 * (text.len() as u64 - 1);
+    [length | (2 * room as u64) << 16, text.as_ptr() as u64]
+}
+
+const BUFFER_TOO_SMALL: u32 = 0xC000_0023;
+const INVALID_PARAMETER: u32 = 0xC000_000D;
+const BUFFER_OVERFLOW: u32 = 0x8000_0005;
+
+#[expect(clippy::too_many_lines, reason = "one check after the other")]
+pub fn strings() {
+    let text = wide(b"Text\0");
+    let mut string = [0_u64; 2];
+    call!("RtlInitUnicodeString", at(&mut string), text.as_ptr());
+    same!(string[0] & 0xFFFF_FFFF, 0x000A_0008);
+    same!(string[1], text.as_ptr());
+    call!("RtlInitUnicodeString", at(&mut string), 0);
+    same!(string[0] & 0xFFFF_FFFF, 0);
+    call!("RtlInitAnsiString", at(&mut string), c"ansi!".as_ptr());
+    same!(string[0] & 0xFFFF_FFFF, 0x0006_0005);
+    same!(
+        low(call!(
+            "RtlInitUnicodeStringEx",
+            at(&mut string),
+            text.as_ptr()
+        )),
+        0
+    );
+
+    let mut buffer = [0_u16; 8];
+    let mut to = [(16_u64) << 16, buffer.as_mut_ptr() as u64];
+    same!(
+        low(call!(
+            "RtlAppendUnicodeToString",
+            at(&mut to),
+            text.as_ptr()
+        )),
+        0
+    );
+    same!(
+        low(call!(
+            "RtlAppendUnicodeStringToString",
+            at(&mut to),
+            at(&mut string)
+        )),
+        0
+    );
+    same!(to[0] & 0xFFFF, 16);
+    starts!(buffer, &wide(b"TextText"));
+    same!(
+        low(call!(
+            "RtlAppendUnicodeToString",
+            at(&mut to),
+            text.as_ptr()
+        )),
+        BUFFER_TOO_SMALL
+    );
+    same!(to[0] & 0xFFFF, 16);
+
+    let (small, large) = (wide(b"abc\0"), wide(b"ABD\0"));
+    let (mut one, mut other) = (counted(&small, 4), counted(&large, 4));
+    same!(
+        low(call!(
+            "RtlCompareUnicodeString",
+            at(&mut one),
+            at(&mut other),
+            1
+        )),
+        u32::MAX
+    );
+    same!(
+        low(call!(
+            "RtlCompareUnicodeString",
+            at(&mut one),
+            at(&mut other),
+            0
+        )),
+        32
+    );
+    same!(
+        boolean(call!(
+            "RtlEqualUnicodeString",
+            at(&mut one),
+            at(&mut other),
+            1
+        )),
+        false
+    );
+    other[0] -= 2;
+    same!(
+        boolean(call!(
+            "RtlPrefixUnicodeString",
+            at(&mut other),
+            at(&mut one),
+            1
+        )),
+        true
+    );
+    same!(
+        boolean(call!(
+            "RtlPrefixUnicodeString",
+            at(&mut other),
+            at(&mut one),
+            0
+        )),
+        false
+    );
+    let mut hash = 0_u32;
+    same!(
+        low(call!(
+            "RtlHashUnicodeString",
+            at(&mut one),
+            0,
+            0,
+            at(&mut hash)
+        )),
+        0
+    );
+    same!(
+        hash,
+        ((97_u32 * 65599) + 98).wrapping_mul(65599).wrapping_add(99)
+    );
+    same!(
+        low(call!(
+            "RtlHashUnicodeString",
+            at(&mut one),
+            0,
+            7,
+            at(&mut hash)
+        )),
+        INVALID_PARAMETER
+    );
+
+    let mut new = [0_u64; 2];
+    same!(
+        low(call!(
+            "RtlUpcaseUnicodeString",
+            at(&mut new),
+            at(&mut one),
+            1
+        )),
+        0
+    );
+    // SAFETY: the routine allocated a buffer of three units.
+    same!(unsafe { *(new[1] as *const u16) }, b'A');
+    call!("RtlFreeUnicodeString", at(&mut new));
+    same!(new[1], 0);
+    same!(
+        low(call!(
+            "RtlDuplicateUnicodeString",
+            1,
+            at(&mut one),
+            at(&mut new)
+        )),
+        0
+    );
+    same!(new[0] & 0xFFFF_FFFF, 0x0008_0006);
+    call!("RtlFreeUnicodeString", at(&mut new));
+    same!(
+        low(call!(
+            "RtlDuplicateUnicodeString",
+            2,
+            at(&mut one),
+            at(&mut new)
+        )),
+        INVALID_PARAMETER
+    );
+
+    let mut ansi = [0_u64; 2];
+    same!(
+        low(call!(
+            "RtlUnicodeStringToAnsiString",
+            at(&mut ansi),
+            at(&mut one),
+            1
+        )),
+        0
+    );
+    same!(ansi[0] & 0xFFFF_FFFF, 0x0004_0003);
+    same!(
+        low(call!(
+            "RtlAnsiStringToUnicodeString",
+            at(&mut new),
+            at(&mut ansi),
+            1
+        )),
+        0
+    );
+    same!(
+        boolean(call!(
+            "RtlEqualUnicodeString",
+            at(&mut new),
+            at(&mut one),
+            0
+        )),
+        true
+    );
+    call!("RtlFreeUnicodeString", at(&mut new));
+    let mut tiny = [4_u64 << 16, buffer.as_mut_ptr() as u64];
+    same!(
+        low(call!(
+            "RtlAnsiStringToUnicodeString",
+            at(&mut tiny),
+            at(&mut ansi),
+            0
+        )),
+        BUFFER_OVERFLOW
+    );
+    call!("RtlFreeAnsiString", at(&mut ansi));
+
+    guids_and_numbers();
+}
+
+fn guids_and_numbers() {
+    let mut guid = [0x1234_5678_u32, 0xABCD_0009, 0x0403_0201, 0x0807_0605];
+    let mut text = [0_u64; 2];
+    same!(
+        low(call!("RtlStringFromGUID", at(&mut guid), at(&mut text))),
+        0
+    );
+    same!(text[0] & 0xFFFF_FFFF, 0x004E_004C);
+    let mut read = [0_u32; 4];
+    same!(
+        low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))),
+        0
+    );
+    same!(read == guid, true);
+    text[0] -= 2;
+    same!(
+        low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))),
+        INVALID_PARAMETER
+    );
+    call!("RtlFreeUnicodeString", at(&mut text));
+
+    let mut units = [0_u16; 8];
+    let mut number = [16_u64 << 16, units.as_mut_ptr() as u64];
+    same!(
+        low(call!(
+            "RtlIntegerToUnicodeString",
+            0xAB,
+            16,
+            at(&mut number)
+        )),
+        0
+    );
+    starts!(units, &wide(b"AB"));
+    let mut value = 0_u32;
+    same!(
+        low(call!(
+            "RtlUnicodeStringToInteger",
+            at(&mut number),
+            16,
+            at(&mut value)
+        )),
+        0
+    );
+    same!(value, 0xAB);
+    same!(
+        low(call!("RtlIntegerToUnicodeString", 5, 7, at(&mut number))),
+        INVALID_PARAMETER
+    );
+}

@@ -1,0 +1,120 @@
+//! A WDM driver, which has no framework: it creates its device, serves requests, and writes events.
+//!
+//! Tests of the stand-in kernel open its device, and read, write and control it.
+
+#![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
+
+extern crate wdk_panic;
+
+pub mod commands;
+mod requests;
+mod trace;
+
+use core::ptr;
+
+use wdk_alloc::WdkAllocator;
+use wdk_etw::emit;
+use wdk_sys::{
+    DEVICE_OBJECT, DO_BUFFERED_IO, DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, IRP_MJ_CLEANUP,
+    IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS,
+    NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS, UNICODE_STRING,
+    ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink},
+};
+
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// Returns the UTF-16 units of a text.
+const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
+    let mut units = [0; N];
+    let mut at = 0;
+    while at < N {
+        units[at] = text[at] as u16;
+        at += 1;
+    }
+    units
+}
+
+static NAME: [u16; 15] = utf16(br"\Device\WdmTest");
+static LINK: [u16; 19] = utf16(br"\DosDevices\WdmTest");
+
+/// Returns a counted string.
+const fn counted(text: &'static [u16]) -> UNICODE_STRING {
+    let length = 2 * text.len() as u16;
+    UNICODE_STRING {
+        Length: length,
+        MaximumLength: length,
+        Buffer: text.as_ptr().cast_mut(),
+    }
+}
+
+/// The driver's entry point.
+///
+/// # Safety
+///
+/// Only the system may call this function, with a driver object and the path of the driver's key.
+// SAFETY: the linker finds the entry point by this name, and no other symbol has the name.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    _registry_path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let (mut name, mut link) = (counted(&NAME), counted(&LINK));
+    let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
+    // SAFETY: the driver object is this driver's, and the others are locals.
+    let status = unsafe {
+        IoCreateDevice(
+            driver,
+            size_of::<requests::State>() as u32,
+            &raw mut name,
+            FILE_DEVICE_UNKNOWN,
+            0,
+            0,
+            &raw mut device,
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    // SAFETY: the strings are locals.
+    let status = unsafe { IoCreateSymbolicLink(&raw mut link, &raw mut name) };
+    if !NT_SUCCESS(status) {
+        // SAFETY: the device was created above.
+        unsafe { IoDeleteDevice(device) };
+        return status;
+    }
+    // SAFETY: the device was created above.
+    unsafe { (*device).Flags |= DO_BUFFERED_IO };
+    for major in [
+        IRP_MJ_CREATE,
+        IRP_MJ_CLOSE,
+        IRP_MJ_CLEANUP,
+        IRP_MJ_READ,
+        IRP_MJ_WRITE,
+        IRP_MJ_DEVICE_CONTROL,
+    ] {
+        driver.MajorFunction[major as usize] = Some(requests::dispatch);
+    }
+    driver.DriverUnload = Some(unload);
+    // The driver works without tracing.
+    let _result = trace::register();
+    emit!(trace::loaded());
+    STATUS_SUCCESS
+}
+
+/// `DriverUnload`.
+unsafe extern "C" fn unload(driver: *mut DRIVER_OBJECT) {
+    emit!(trace::unloaded());
+    let _result = trace::unregister();
+    let mut link = counted(&LINK);
+    // SAFETY: the string is a local.
+    let _status = unsafe { IoDeleteSymbolicLink(&raw mut link) };
+    // SAFETY: the system passes this driver's object.
+    let device = unsafe { (*driver).DeviceObject };
+    // SAFETY: the driver's only device was created at the start.
+    unsafe { IoDeleteDevice(device) };
+}

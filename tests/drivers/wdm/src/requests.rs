@@ -1,0 +1,214 @@
+//! The requests of the device.
+
+use core::{
+    ptr, slice,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use wdk_etw::emit;
+use wdk_sys::{
+    DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ,
+    IRP_MJ_WRITE, NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED,
+    STATUS_INVALID_DEVICE_REQUEST, STATUS_MORE_PROCESSING_REQUIRED, STATUS_PENDING, STATUS_SUCCESS,
+    ntddk::{
+        IoAllocateIrp, IoFreeIrp, IoReleaseCancelSpinLock, IofCallDriver, IofCompleteRequest,
+        MmMapLockedPagesSpecifyCache,
+    },
+};
+
+use crate::{commands, trace};
+
+/// What was written last, in the device's extension.
+#[repr(C)]
+pub struct State {
+    length: usize,
+    bytes: [u8; 64],
+}
+
+/// The kept request.
+static KEPT: AtomicPtr<IRP> = AtomicPtr::new(ptr::null_mut());
+
+/// Bits of a stack location's `Control`.
+const PENDING_RETURNED: u8 = 1;
+const INVOKE_ALWAYS: u8 = 0xE0;
+
+/// `IoGetCurrentIrpStackLocation`.
+const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    let overlay = unsafe { &irp.Tail.Overlay };
+    // SAFETY: the driver that a request was passed to has a stack location.
+    unsafe {
+        overlay
+            .__bindgen_anon_2
+            .__bindgen_anon_1
+            .CurrentStackLocation
+    }
+}
+
+/// Completes a request.
+fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
+    // SAFETY: the driver has the request until it completes it.
+    let request = unsafe { &mut *irp };
+    request.IoStatus.__bindgen_anon_1.Status = status;
+    request.IoStatus.Information = information as u64;
+    // SAFETY: as above.
+    unsafe { IofCompleteRequest(irp, 0) };
+    status
+}
+
+/// Serves a request of the device.
+pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
+    // SAFETY: the system passes a request of this device.
+    let request = unsafe { &mut *irp };
+    // SAFETY: the request has a stack location.
+    let location = unsafe { &mut *current(request) };
+    // SAFETY: the system passes this driver's device.
+    let extension = unsafe { (*device).DeviceExtension };
+    // SAFETY: the extension has room for the state.
+    let state = unsafe { &mut *extension.cast::<State>() };
+    // SAFETY: the buffer is null or has the length that the request's parameters say.
+    let buffer = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
+    let major = u32::from(location.MajorFunction);
+    match major {
+        IRP_MJ_READ => {
+            // SAFETY: a read has these parameters.
+            let length = unsafe { location.Parameters.Read.Length } as usize;
+            emit!(trace::request(major as u8, length as u32));
+            let count = length.min(state.length);
+            if count > 0 {
+                // SAFETY: the buffer has the length, and the state is not in it.
+                unsafe { ptr::copy_nonoverlapping(state.bytes.as_ptr(), buffer, count) };
+            }
+            complete(irp, STATUS_SUCCESS, count)
+        }
+        IRP_MJ_WRITE => {
+            // SAFETY: a write has these parameters.
+            let length = unsafe { location.Parameters.Write.Length } as usize;
+            emit!(trace::request(major as u8, length as u32));
+            if length > state.bytes.len() {
+                return complete(irp, STATUS_BUFFER_TOO_SMALL, 0);
+            }
+            if length > 0 {
+                // SAFETY: the buffer has the length, and the state is not in it.
+                unsafe { ptr::copy_nonoverlapping(buffer, state.bytes.as_mut_ptr(), length) };
+            }
+            state.length = length;
+            complete(irp, STATUS_SUCCESS, length)
+        }
+        IRP_MJ_DEVICE_CONTROL => control(device, irp, location),
+        IRP_MJ_CREATE => {
+            state.length = 0;
+            complete(irp, STATUS_SUCCESS, 0)
+        }
+        _ => complete(irp, STATUS_SUCCESS, 0),
+    }
+}
+
+fn control(
+    device: *mut DEVICE_OBJECT,
+    irp: *mut IRP,
+    location: &mut IO_STACK_LOCATION,
+) -> NTSTATUS {
+    // SAFETY: the request is this driver's.
+    let request = unsafe { &mut *irp };
+    // SAFETY: a device control has these parameters.
+    let parameters = unsafe { location.Parameters.DeviceIoControl };
+    let input_length = parameters.InputBufferLength as usize;
+    let output_length = parameters.OutputBufferLength as usize;
+    // SAFETY: the buffer is null or has the lengths above.
+    let system = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
+    match parameters.IoControlCode {
+        commands::KEEP => {
+            location.Control |= PENDING_RETURNED;
+            request.CancelRoutine = Some(canceled);
+            KEPT.store(irp, Ordering::Relaxed);
+            STATUS_PENDING
+        }
+        commands::RELEASE => {
+            let kept = KEPT.swap(ptr::null_mut(), Ordering::Relaxed);
+            // SAFETY: the driver has the kept request.
+            unsafe { (*kept).CancelRoutine = None };
+            complete(kept, STATUS_SUCCESS, 0);
+            complete(irp, STATUS_SUCCESS, 0)
+        }
+        commands::REVERSE_DIRECT => {
+            // SAFETY: the request describes its output.
+            let output = unsafe {
+                MmMapLockedPagesSpecifyCache(request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16)
+            };
+            reverse(irp, system, input_length, output.cast(), output_length)
+        }
+        commands::REVERSE_NEITHER => {
+            let input = parameters.Type3InputBuffer.cast::<u8>();
+            let output = request.UserBuffer.cast();
+            reverse(irp, input, input_length, output, output_length)
+        }
+        commands::FORWARD => {
+            let count = read_own(device, system, output_length);
+            complete(irp, STATUS_SUCCESS, count)
+        }
+        commands::COMPLETE_TWICE => {
+            complete(irp, STATUS_SUCCESS, 0);
+            complete(irp, STATUS_SUCCESS, 0)
+        }
+        commands::FORGET => STATUS_SUCCESS,
+        _ => complete(irp, STATUS_INVALID_DEVICE_REQUEST, 0),
+    }
+}
+
+/// Copies the input in reverse order.
+fn reverse(irp: *mut IRP, from: *const u8, length: usize, to: *mut u8, room: usize) -> NTSTATUS {
+    let count = length.min(room);
+    // SAFETY: the request's input has this length.
+    let input = unsafe { slice::from_raw_parts(from, count) };
+    // SAFETY: the request's output has this room, elsewhere.
+    let output = unsafe { slice::from_raw_parts_mut(to, count) };
+    for (to, from) in output.iter_mut().zip(input.iter().rev()) {
+        *to = *from;
+    }
+    complete(irp, STATUS_SUCCESS, count)
+}
+
+/// Cancels the kept request.
+unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
+    KEPT.store(ptr::null_mut(), Ordering::Relaxed);
+    // SAFETY: the system passes the request.
+    let irql = unsafe { (*irp).CancelIrql };
+    // SAFETY: the system has acquired the lock, and stored the IRQL.
+    unsafe { IoReleaseCancelSpinLock(irql) };
+    complete(irp, STATUS_CANCELLED, 0);
+}
+
+/// Reads from this driver's own device with a request of its own. Returns the number of bytes.
+fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
+    // SAFETY: the device is this driver's.
+    let size = unsafe { (*device).StackSize };
+    // SAFETY: the size is that of the device's stack.
+    let irp = unsafe { IoAllocateIrp(size, 0) };
+    // SAFETY: the request was allocated above.
+    let request = unsafe { &mut *irp };
+    request.AssociatedIrp.SystemBuffer = buffer.cast();
+    // SAFETY: a request has at least one location, which is below the current one.
+    let next = unsafe { current(request).sub(1) };
+    // SAFETY: as above.
+    let location = unsafe { &mut *next };
+    location.MajorFunction = IRP_MJ_READ as u8;
+    location.Parameters.Read.Length = length as u32;
+    location.CompletionRoutine = Some(completed);
+    location.Control = INVOKE_ALWAYS;
+    // SAFETY: the request is complete.
+    let _status = unsafe { IofCallDriver(device, irp) };
+    let count = request.IoStatus.Information as usize;
+    // SAFETY: the completion routine kept the request.
+    unsafe { IoFreeIrp(irp) };
+    count
+}
+
+/// Keeps a request of the driver's own from being completed any further.
+const unsafe extern "C" fn completed(
+    _device: *mut DEVICE_OBJECT,
+    _irp: *mut IRP,
+    _context: PVOID,
+) -> NTSTATUS {
+    STATUS_MORE_PROCESSING_REQUIRED
+}

@@ -1,0 +1,209 @@
+//! Handles, and the references that drivers hold to objects.
+
+use std::collections::HashMap;
+
+use super::{
+    context::{Context, Entries},
+    data, thread_objects,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{irql::Irql, memory, status::NtStatus},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ZwClose", PASSIVE, Routine::One(close)),
+    ("ObCloseHandle", PASSIVE, Routine::Two(close_for)),
+    (
+        "ObReferenceObjectByHandle",
+        PASSIVE,
+        Routine::Six(reference_by_handle),
+    ),
+    (
+        "ObReferenceObjectByHandleWithTag",
+        PASSIVE,
+        Routine::Seven(reference_by_handle_with_tag),
+    ),
+    (
+        "ObReferenceObjectByPointer",
+        DISPATCH,
+        Routine::Four(reference_by_pointer),
+    ),
+    ("ObfReferenceObject", DISPATCH, Routine::One(reference)),
+    (
+        "ObfReferenceObjectWithTag",
+        DISPATCH,
+        Routine::Two(reference_with_tag),
+    ),
+    ("ObfDereferenceObject", DISPATCH, Routine::One(dereference)),
+    (
+        "ObfDereferenceObjectWithTag",
+        DISPATCH,
+        Routine::Two(dereference_with_tag),
+    ),
+];
+
+/// `NtCurrentProcess()`.
+pub const CURRENT_PROCESS: u64 = (-1_i64).cast_unsigned();
+/// `NtCurrentThread()`.
+pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
+
+/// The first handle: those of the kernel have the high bit set.
+const FIRST: u64 = 0xFFFF_FFFF_8000_1000;
+const STEP: u64 = 4;
+
+/// What a handle is for.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The exported variable that points to the object's type.
+    pub type_name: &'static str,
+    /// The object.
+    pub object: u64,
+    /// Called when the handle is closed, with the object.
+    pub close: fn(&Context, u64),
+}
+
+impl Target {
+    /// Returns the target of a thread's handle.
+    pub const fn thread(object: u64) -> Self {
+        Self {
+            type_name: "PsThreadType",
+            object,
+            close: |_, _| {},
+        }
+    }
+}
+
+#[derive(Default)]
+struct Handles {
+    issued: u64,
+    open: HashMap<u64, Target>,
+    /// The references that drivers took to objects, without those of handles.
+    references: HashMap<u64, u32>,
+}
+
+/// Creates a handle.
+pub fn open(context: &Context, target: Target) -> u64 {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    let handle = FIRST + handles.issued * STEP;
+    handles.issued += 1;
+    handles.open.insert(handle, target);
+    handle
+}
+
+/// Returns what a handle is for.
+pub fn target(context: &Context, handle: u64) -> Option<Target> {
+    context.state().get::<Handles>().open.get(&handle).copied()
+}
+
+/// Closes a handle. A handle that is not open is what Driver Verifier stops a driver for.
+fn close(context: &Context, handle: u64) -> u64 {
+    if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
+        return NtStatus::SUCCESS.to_register();
+    }
+    let closed = context.state().get::<Handles>().open.remove(&handle);
+    let Some(closed) = closed else {
+        context.stop_for_misuse(&format!(
+            "with 0x{handle:016X}, which is not an open handle"
+        ));
+    };
+    (closed.close)(context, closed.object);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn close_for(context: &Context, handle: u64, _mode: u64) -> u64 {
+    close(context, handle)
+}
+
+fn reference_by_handle(
+    context: &Context,
+    handle: u64,
+    _access: u64,
+    kind: u64,
+    _mode: u64,
+    object: u64,
+    information: u64,
+) -> u64 {
+    let found = match handle {
+        CURRENT_THREAD => Some(Target::thread(thread_objects::current(context))),
+        _ => target(context, handle),
+    };
+    let Some(found) = found else {
+        context.write(object, &0_u64);
+        return NtStatus::INVALID_HANDLE.to_register();
+    };
+    let (address, name) = (found.object, found.type_name);
+    if kind != 0 && data::object_type(name) != Some(kind) {
+        context.write(object, &0_u64);
+        return NtStatus::OBJECT_TYPE_MISMATCH.to_register();
+    }
+    reference(context, address);
+    context.write(object, &address);
+    if information != 0 {
+        context.write(information, &0_u64);
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+fn reference_by_handle_with_tag(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [handle, access, kind, mode, _tag, object, information] = arguments;
+    reference_by_handle(context, handle, access, kind, mode, object, information)
+}
+
+fn reference_by_pointer(
+    context: &Context,
+    object: u64,
+    _access: u64,
+    _kind: u64,
+    _mode: u64,
+) -> u64 {
+    reference(context, object);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Takes a reference to an object. Returns the number of references, of which drivers can only use that
+/// it is not 0.
+pub fn reference(context: &Context, object: u64) -> u64 {
+    let is_thread = thread_objects::has_ended(context, object).is_some();
+    if !is_thread && memory::read::<u8>(object).is_err() {
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+    }
+    let mut state = context.state();
+    let count = state.get::<Handles>().references.entry(object).or_default();
+    *count += 1;
+    u64::from(*count) + 1
+}
+
+fn reference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
+    reference(context, object)
+}
+
+fn dereference(context: &Context, object: u64) -> u64 {
+    let left = {
+        let mut state = context.state();
+        let references = &mut state.get::<Handles>().references;
+        let count = references.get_mut(&object);
+        let left = count.and_then(|count| {
+            *count = count.checked_sub(1)?;
+            Some(*count)
+        });
+        if left == Some(0) {
+            references.remove(&object);
+        }
+        left
+    };
+    let Some(left) = left else {
+        context.stop_for_misuse(&format!(
+            "for the object at 0x{object:016X}, to which the driver holds no reference"
+        ));
+    };
+    u64::from(left) + 1
+}
+
+fn dereference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
+    dereference(context, object)
+}

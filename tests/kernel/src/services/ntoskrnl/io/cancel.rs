@@ -1,0 +1,146 @@
+//! The cancellation of requests, and the queues of drivers with a `StartIo` routine.
+
+use std::collections::VecDeque;
+
+use super::{
+    super::context::{Context, Entries},
+    irp::STACK,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        abi::{DeviceObject, DriverObject, Irp, IrpStack},
+        irql::Irql,
+        rule::Rule,
+    },
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoCancelIrp", DISPATCH, Routine::One(cancel)),
+    ("IoAcquireCancelSpinLock", DISPATCH, Routine::One(acquire)),
+    ("IoReleaseCancelSpinLock", DISPATCH, Routine::One(release)),
+    ("IoStartPacket", DISPATCH, Routine::Four(start_packet)),
+    ("IoStartNextPacket", DISPATCH, Routine::Two(start_next)),
+];
+
+/// The system's lock for cancellation: whether it is held.
+#[derive(Default)]
+struct CancelLock(bool);
+
+fn take(context: &Context) -> Irql {
+    let before = context.raise_irql(DISPATCH);
+    let was_held = std::mem::replace(&mut context.state().get::<CancelLock>().0, true);
+    if was_held {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} while the cancel spin lock is held",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    before
+}
+
+fn acquire(context: &Context, irql: u64) -> u64 {
+    let before = take(context);
+    context.write(irql, &before.number());
+    0
+}
+
+fn release(context: &Context, irql: u64) -> u64 {
+    let was_held = std::mem::take(&mut context.state().get::<CancelLock>().0);
+    if !was_held {
+        context.stop(
+            Rule::IrqlNotLowered,
+            format!(
+                "{} was called from {} for the cancel spin lock, which is not held",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    context.lower_irql(Irql::from_number((irql & 0xFF) as u8));
+    0
+}
+
+fn cancel(context: &Context, irp: u64) -> u64 {
+    u64::from(cancel_request(context, irp))
+}
+
+/// Cancels a request. Returns whether it had a cancel routine, which has run.
+pub fn cancel_request(context: &Context, irp: u64) -> bool {
+    let before = take(context);
+    let mut value: Irp = context.read(irp);
+    value.cancel = 1;
+    let routine = std::mem::take(&mut value.cancel_routine);
+    value.cancel_irql = before.number();
+    context.write(irp, &value);
+    if routine == 0 {
+        release(context, u64::from(before.number()));
+        return false;
+    }
+    let device = context.read::<IrpStack>(value.tail[STACK]).device;
+    // The routine releases the lock.
+    context.call_driver_lowering(before, "the cancel routine", routine, [device, irp]);
+    true
+}
+
+/// The requests that wait for a device's `StartIo`, with their keys.
+#[derive(Default)]
+struct Packets(VecDeque<(u64, u64, u64)>);
+
+/// Passes a request to the driver's `StartIo`, or queues it if the device is busy.
+fn start_packet(context: &Context, device: u64, irp: u64, key: u64, cancel: u64) -> u64 {
+    let key = if key == 0 {
+        u64::MAX
+    } else {
+        u64::from(context.read::<u32>(key))
+    };
+    if cancel != 0 {
+        let mut value: Irp = context.read(irp);
+        value.cancel_routine = cancel;
+        context.write(irp, &value);
+    }
+    let mut value: DeviceObject = context.read(device);
+    if value.current_irp != 0 {
+        let mut state = context.state();
+        let packets = &mut state.get::<Packets>().0;
+        let after = packets.iter().position(|(_, _, other)| *other > key);
+        packets.insert(after.unwrap_or(packets.len()), (device, irp, key));
+        return 0;
+    }
+    value.current_irp = irp;
+    context.write(device, &value);
+    start(context, device, irp);
+    0
+}
+
+/// Calls a driver's `StartIo`.
+fn start(context: &Context, device: u64, irp: u64) {
+    let driver = context.read::<DeviceObject>(device).driver;
+    let routine = context.read::<DriverObject>(driver).driver_start_io;
+    context.call_driver_at(DISPATCH, "StartIo", routine, [device, irp]);
+}
+
+/// Passes the next queued request to the driver's `StartIo`.
+fn start_next(context: &Context, device: u64, _cancelable: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    let next = {
+        let mut state = context.state();
+        let packets = &mut state.get::<Packets>().0;
+        let at = packets.iter().position(|(owner, ..)| *owner == device);
+        at.and_then(|at| packets.remove(at))
+    };
+    let irp = next.map_or(0, |(_, irp, _)| irp);
+    let mut value: DeviceObject = context.read(device);
+    value.current_irp = irp;
+    context.write(device, &value);
+    if irp != 0 {
+        start(context, device, irp);
+    }
+    0
+}

@@ -1,0 +1,393 @@
+//! Requests: their stack locations, and their way down and up a stack of devices.
+
+use std::collections::HashMap;
+
+use super::{
+    super::context::{Context, Entries},
+    devices,
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        abi::{DeviceObject, DriverObject, Irp, IrpStack},
+        irql::Irql,
+        memory,
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::pool::{Tag, Wanted},
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoAllocateIrp", DISPATCH, Routine::Two(allocate)),
+    ("IoFreeIrp", DISPATCH, Routine::One(free)),
+    ("IoInitializeIrp", DISPATCH, Routine::Three(initialize)),
+    ("IoReuseIrp", DISPATCH, Routine::Two(reuse)),
+    ("IofCallDriver", DISPATCH, Routine::Two(call)),
+    ("IofCompleteRequest", DISPATCH, Routine::Two(complete)),
+];
+
+/// The sizes of a request and of a stack location.
+const HEADER: u64 = size_of::<Irp>() as u64;
+const LOCATION: u64 = size_of::<IrpStack>() as u64;
+/// `IO_TYPE_IRP`.
+const TYPE: i16 = 6;
+/// The tag of allocated requests.
+const TAG: Tag = Tag(u32::from_le_bytes(*b"Irp "));
+
+/// `STATUS_MORE_PROCESSING_REQUIRED`: the request is not completed any further.
+const MORE_PROCESSING_REQUIRED: NtStatus = NtStatus::from_bits(0xC000_0016);
+/// The bugchecks of a request that has no more stack locations, and of one that is completed twice.
+const NO_MORE_IRP_STACK_LOCATIONS: u32 = 0x35;
+const MULTIPLE_IRP_COMPLETE_REQUESTS: u32 = 0x44;
+
+/// The places of the thread, of the current stack location and of the file in a request's tail.
+pub const THREAD: usize = 4;
+pub const STACK: usize = 8;
+pub const FILE: usize = 9;
+
+/// Bits of a stack location's `Control`.
+pub mod control {
+    pub const PENDING_RETURNED: u8 = 0x01;
+    pub const INVOKE_ON_CANCEL: u8 = 0x20;
+    pub const INVOKE_ON_SUCCESS: u8 = 0x40;
+    pub const INVOKE_ON_ERROR: u8 = 0x80;
+}
+
+/// Called when a request has been completed by every driver, with its address.
+pub type Ended = fn(&Context, u64);
+
+/// The requests that have not been completed or freed.
+#[derive(Default)]
+struct Requests(HashMap<u64, Request>);
+
+struct Request {
+    /// Completes a request of the I/O manager; a driver's own request has none.
+    ended: Option<Ended>,
+    /// Set if this kernel allocated the memory.
+    is_allocated: bool,
+}
+
+/// Creates a request with this number of stack locations.
+pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
+    let size = HEADER + LOCATION * u64::from(stack_size);
+    let wanted = Wanted {
+        size: usize::try_from(size).unwrap_or(usize::MAX),
+        tag: TAG,
+        paged: false,
+        uninitialized: false,
+    };
+    let irp = context.pool().allocate(wanted, context, context.call());
+    fill(context, irp, size, stack_size);
+    let request = Request {
+        ended,
+        is_allocated: true,
+    };
+    context.state().get::<Requests>().0.insert(irp, request);
+    irp
+}
+
+/// Initializes a request's memory.
+fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
+    let bytes = vec![0; usize::try_from(size).unwrap_or(0)];
+    if let Err(error) = memory::write_bytes(irp, &bytes) {
+        context.stop_for_address(error);
+    }
+    let mut value: Irp = context.read(irp);
+    value.kind = TYPE;
+    value.size = (size & 0xFFFF) as u16;
+    value.stack_count = stack_size;
+    value.current_location = stack_size.wrapping_add(1);
+    value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
+    let list = |offset: usize| irp.wrapping_add(offset as u64);
+    value.thread_list = [list(std::mem::offset_of!(Irp, thread_list)); 2];
+    context.write(irp, &value);
+}
+
+/// Returns the address of the stack location of the next driver.
+pub fn next_location(context: &Context, irp: u64) -> u64 {
+    let value: Irp = context.read(irp);
+    value.tail[STACK].wrapping_sub(LOCATION)
+}
+
+/// Frees a request of the I/O manager.
+pub fn discard(context: &Context, irp: u64) {
+    context.state().get::<Requests>().0.remove(&irp);
+    // The block is this module's.
+    drop(context.pool().free(irp, context, context.call()));
+}
+
+fn allocate(context: &Context, stack_size: u64, _quota: u64) -> u64 {
+    let stack_size = (stack_size & 0xFF) as u8;
+    if stack_size == 0 || stack_size > 127 {
+        context.stop_for_misuse(&format!("for {stack_size} stack locations"));
+    }
+    create(context, stack_size, None)
+}
+
+fn free(context: &Context, irp: u64) -> u64 {
+    let found = {
+        let mut state = context.state();
+        let requests = &state.get::<Requests>().0;
+        requests
+            .get(&irp)
+            .map(|one| one.is_allocated && one.ended.is_none())
+    };
+    if found != Some(true) {
+        context.stop_for_misuse(&format!(
+            "with 0x{irp:016X}, which is not a request of IoAllocateIrp"
+        ));
+    }
+    discard(context, irp);
+    0
+}
+
+fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
+    let stack_size = (stack_size & 0xFF) as u8;
+    let needed = HEADER + LOCATION * u64::from(stack_size);
+    if size & 0xFFFF < needed {
+        context.stop_for_misuse(&format!("with {size} bytes; {needed} are needed"));
+    }
+    let is_known = {
+        let mut state = context.state();
+        state.get::<Requests>().0.contains_key(&irp)
+    };
+    if is_known {
+        context.stop_for_misuse("for a request that is in use");
+    }
+    fill(context, irp, needed, stack_size);
+    let request = Request {
+        ended: None,
+        is_allocated: false,
+    };
+    context.state().get::<Requests>().0.insert(irp, request);
+    0
+}
+
+fn reuse(context: &Context, irp: u64, status: u64) -> u64 {
+    let value: Irp = context.read(irp);
+    let is_own = {
+        let mut state = context.state();
+        let requests = &state.get::<Requests>().0;
+        requests.get(&irp).is_some_and(|one| one.ended.is_none())
+    };
+    if !is_own {
+        context.stop_for_misuse("for a request that the driver did not allocate");
+    }
+    let size = HEADER + LOCATION * u64::from(value.stack_count);
+    fill(context, irp, size, value.stack_count);
+    let mut value: Irp = context.read(irp);
+    value.status_block.status = low_half(status);
+    context.write(irp, &value);
+    0
+}
+
+fn call(context: &Context, device: u64, irp: u64) -> u64 {
+    call_driver(context, device, irp).to_register()
+}
+
+/// Returns the name of a request's major function.
+pub fn major_name(major: u8) -> &'static str {
+    const NAMES: [&str; 28] = [
+        "IRP_MJ_CREATE",
+        "IRP_MJ_CREATE_NAMED_PIPE",
+        "IRP_MJ_CLOSE",
+        "IRP_MJ_READ",
+        "IRP_MJ_WRITE",
+        "IRP_MJ_QUERY_INFORMATION",
+        "IRP_MJ_SET_INFORMATION",
+        "IRP_MJ_QUERY_EA",
+        "IRP_MJ_SET_EA",
+        "IRP_MJ_FLUSH_BUFFERS",
+        "IRP_MJ_QUERY_VOLUME_INFORMATION",
+        "IRP_MJ_SET_VOLUME_INFORMATION",
+        "IRP_MJ_DIRECTORY_CONTROL",
+        "IRP_MJ_FILE_SYSTEM_CONTROL",
+        "IRP_MJ_DEVICE_CONTROL",
+        "IRP_MJ_INTERNAL_DEVICE_CONTROL",
+        "IRP_MJ_SHUTDOWN",
+        "IRP_MJ_LOCK_CONTROL",
+        "IRP_MJ_CLEANUP",
+        "IRP_MJ_CREATE_MAILSLOT",
+        "IRP_MJ_QUERY_SECURITY",
+        "IRP_MJ_SET_SECURITY",
+        "IRP_MJ_POWER",
+        "IRP_MJ_SYSTEM_CONTROL",
+        "IRP_MJ_DEVICE_CHANGE",
+        "IRP_MJ_QUERY_QUOTA",
+        "IRP_MJ_SET_QUOTA",
+        "IRP_MJ_PNP",
+    ];
+    NAMES
+        .get(usize::from(major))
+        .copied()
+        .unwrap_or("an unknown request")
+}
+
+/// Passes a request to the driver of a device.
+pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
+    check_request(context, irp);
+    if !devices::is_device(context, device) {
+        context.stop_for_misuse(&format!(
+            "with 0x{device:016X}, which is not a device object"
+        ));
+    }
+    let mut value: Irp = context.read(irp);
+    value.current_location = value.current_location.wrapping_sub(1);
+    if value.current_location == 0 || value.current_location > value.stack_count {
+        context.bugcheck(
+            NO_MORE_IRP_STACK_LOCATIONS,
+            [irp, 0, 0, 0],
+            format!(
+                "{} was called from {} with a request that has no more stack locations",
+                context.call().name,
+                context.caller()
+            ),
+            &context.backtrace(),
+        );
+    }
+    value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
+    context.write(irp, &value);
+    let mut location: IrpStack = context.read(value.tail[STACK]);
+    location.device = device;
+    context.write(value.tail[STACK], &location);
+    let driver = context.read::<DeviceObject>(device).driver;
+    let object: DriverObject = context.read(driver);
+    let routine = object
+        .major_function
+        .get(usize::from(location.major))
+        .copied();
+    match routine {
+        None | Some(0) => {
+            // The I/O manager's default routine.
+            value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
+            value.status_block.information = 0;
+            context.write(irp, &value);
+            complete_request(context, irp);
+            NtStatus::INVALID_DEVICE_REQUEST
+        }
+        Some(routine) => {
+            let what = major_name(location.major);
+            let result = context.call_driver(what, routine, [device, irp]);
+            NtStatus::from_register(result)
+        }
+    }
+}
+
+/// Bugchecks if a request is not one, or was completed or freed.
+fn check_request(context: &Context, irp: u64) {
+    let is_known = context.state().get::<Requests>().0.contains_key(&irp);
+    if is_known {
+        return;
+    }
+    let is_completion = context.call().name == "IofCompleteRequest";
+    if is_completion {
+        context.bugcheck(
+            MULTIPLE_IRP_COMPLETE_REQUESTS,
+            [irp, 0, 0, 0],
+            format!(
+                "{} was called from {} with 0x{irp:016X}, which was completed before or is not a \
+                 request",
+                context.call().name,
+                context.caller()
+            ),
+            &context.backtrace(),
+        );
+    }
+    context.stop_for_misuse(&format!("with 0x{irp:016X}, which is not a request"));
+}
+
+fn complete(context: &Context, irp: u64, _boost: u64) -> u64 {
+    check_request(context, irp);
+    let value: Irp = context.read(irp);
+    if value.status_block.status == NtStatus::PENDING.bits()
+        || value.status_block.status == u32::MAX
+    {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for a request whose status is 0x{:08X}",
+                context.call().name,
+                context.caller(),
+                value.status_block.status
+            ),
+        );
+    }
+    if value.cancel_routine != 0 {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for a request that still has a cancel routine",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    complete_request(context, irp);
+    0
+}
+
+/// Passes a request back up its stack, and ends it.
+fn complete_request(context: &Context, irp: u64) {
+    loop {
+        let mut value: Irp = context.read(irp);
+        if value.current_location > value.stack_count {
+            break;
+        }
+        let at = value.tail[STACK];
+        let mut location: IrpStack = context.read(at);
+        let flags = location.control;
+        let routine = location.completion_routine;
+        let its_context = location.context;
+        value.pending_returned = flags & control::PENDING_RETURNED;
+        value.current_location += 1;
+        value.tail[STACK] = at.wrapping_add(LOCATION);
+        context.write(irp, &value);
+        let is_success = NtStatus::from_bits(value.status_block.status).is_success();
+        let wanted = (is_success && flags & control::INVOKE_ON_SUCCESS != 0)
+            || (!is_success && flags & control::INVOKE_ON_ERROR != 0)
+            || (value.cancel != 0 && flags & control::INVOKE_ON_CANCEL != 0);
+        location.control = 0;
+        context.write(at, &location);
+        let is_above = value.current_location <= value.stack_count;
+        if wanted && routine != 0 {
+            let device = if is_above {
+                context.read::<IrpStack>(value.tail[STACK]).device
+            } else {
+                0
+            };
+            let arguments = [device, irp, its_context];
+            let result = context.call_driver("the completion routine", routine, arguments);
+            if NtStatus::from_register(result) == MORE_PROCESSING_REQUIRED {
+                return;
+            }
+        } else if value.pending_returned != 0 && is_above {
+            let mut above: IrpStack = context.read(value.tail[STACK]);
+            above.control |= control::PENDING_RETURNED;
+            context.write(value.tail[STACK], &above);
+        }
+    }
+    let ended = {
+        let mut state = context.state();
+        let requests = &state.get::<Requests>().0;
+        requests.get(&irp).map(|one| one.ended)
+    };
+    match ended {
+        Some(Some(ended)) => {
+            ended(context, irp);
+            discard(context, irp);
+        }
+        Some(None) => context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for the driver's own request, whose completion routine must \
+                 return STATUS_MORE_PROCESSING_REQUIRED",
+                context.call().name,
+                context.caller()
+            ),
+        ),
+        None => {}
+    }
+}

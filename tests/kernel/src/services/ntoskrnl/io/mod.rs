@@ -1,0 +1,6 @@
+//! The I/O manager: device objects, requests (`IRP`), and what a process does with a device.
+
+pub mod cancel;
+pub mod devices;
+pub mod irp;
+pub mod send;

@@ -1,0 +1,368 @@
+//! What a process does with a device of a WDM driver: it opens, reads, writes, controls and closes.
+
+use std::collections::HashMap;
+
+use super::{
+    super::{context::Context, mdl},
+    cancel::cancel_request,
+    devices::{self, flag},
+    irp::{self, FILE, THREAD, call_driver},
+};
+use crate::{
+    execution::coroutine::wait_until,
+    ground::{
+        abi::{DeviceObject, FileObject, Irp, IrpStack, UnicodeString},
+        arena::Block,
+        memory,
+        rule::Rule,
+        status::NtStatus,
+    },
+};
+
+/// The major functions of the requests.
+const CREATE: u8 = 0;
+const CLOSE: u8 = 2;
+const READ: u8 = 3;
+const WRITE: u8 = 4;
+const DEVICE_CONTROL: u8 = 14;
+const CLEANUP: u8 = 18;
+
+/// What a process asks of a file.
+pub enum Operation {
+    /// Reads up to this number of bytes.
+    Read(usize),
+    /// Writes bytes.
+    Write(Vec<u8>),
+    /// Sends a control code with an input, for up to this number of bytes of output.
+    Control(u32, Vec<u8>, usize),
+}
+
+/// The result of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The status that the driver completed it with.
+    pub status: NtStatus,
+    /// The number of bytes that the driver reported.
+    pub information: u64,
+    /// The output.
+    pub output: Vec<u8>,
+}
+
+/// The open files by their objects' addresses, and the requests of processes by their numbers.
+#[derive(Default)]
+struct Files {
+    open: HashMap<u64, File>,
+    issued: u64,
+    pending: HashMap<u64, Pending>,
+    ended: HashMap<u64, Outcome>,
+}
+
+struct File {
+    device: u64,
+    _memory: Block,
+    _name: Block,
+}
+
+/// A request that its driver holds.
+struct Pending {
+    irp: u64,
+    /// The buffer of the output.
+    output: Option<(u64, usize)>,
+    mdl: u64,
+    /// The memory that the request uses.
+    _buffers: Vec<Block>,
+}
+
+/// Opens a file on a device.
+pub fn open(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+    /// `IO_TYPE_FILE`.
+    const TYPE: i16 = 5;
+    let value: DeviceObject = context.read(device);
+    if value.flags & flag::INITIALIZING != 0 {
+        return Err(NtStatus::NO_SUCH_DEVICE);
+    }
+    if devices::is_taken(context, device) {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let length = u16::try_from(units.len()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
+    let text = Block::zeroed(units.len().max(2));
+    write_bytes(context, text.address(), &units);
+    let memory = Block::zeroed(size_of::<FileObject>());
+    let file = memory.address();
+    let mut object: FileObject = context.read(file);
+    object.kind = TYPE;
+    object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
+    object.device = device;
+    object.name = UnicodeString {
+        length,
+        maximum_length: length,
+        reserved: 0,
+        buffer: text.address(),
+    };
+    context.write(file, &object);
+    let opened = File {
+        device,
+        _memory: memory,
+        _name: text,
+    };
+    context.state().get::<Files>().open.insert(file, opened);
+    devices::count_files(context, device, 1);
+    let outcome = run(context, file, CREATE);
+    if outcome.status.is_success() {
+        return Ok(file);
+    }
+    forget(context, file);
+    Err(outcome.status)
+}
+
+fn write_bytes(context: &Context, at: u64, bytes: &[u8]) {
+    if let Err(error) = memory::write_bytes(at, bytes) {
+        context.stop_for_address(error);
+    }
+}
+
+fn forget(context: &Context, file: u64) {
+    let removed = context.state().get::<Files>().open.remove(&file);
+    if let Some(file) = removed {
+        devices::count_files(context, file.device, -1);
+    }
+}
+
+/// Sends a request without buffers, and waits for its completion.
+fn run(context: &Context, file: u64, major: u8) -> Outcome {
+    let number = start(context, file, major, [0; 4], Buffers::default());
+    let has_ended = || context.state().get::<Files>().ended.contains_key(&number);
+    wait_until(context, None, has_ended);
+    outcome(context, number).unwrap_or_else(|| {
+        context.stop(
+            Rule::RequestNotCompleted,
+            format!("the driver did not complete {}", irp::major_name(major)),
+        )
+    })
+}
+
+/// Closes a file: cleans up, ends its requests, and closes it.
+pub fn close(context: &Context, file: u64) {
+    run(context, file, CLEANUP);
+    run(context, file, CLOSE);
+    forget(context, file);
+}
+
+/// The memory of a request.
+#[derive(Default)]
+struct Buffers {
+    system: u64,
+    user: u64,
+    mdl: u64,
+    output: Option<(u64, usize)>,
+    blocks: Vec<Block>,
+}
+
+impl Buffers {
+    /// Adds a block with these bytes and at least this size. Returns its address.
+    fn add(&mut self, context: &Context, bytes: &[u8], size: usize) -> u64 {
+        let block = Block::zeroed(size.max(bytes.len()).max(1));
+        write_bytes(context, block.address(), bytes);
+        let address = block.address();
+        self.blocks.push(block);
+        address
+    }
+}
+
+/// Starts a request. Returns its number.
+pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
+    let device = context
+        .state()
+        .get::<Files>()
+        .open
+        .get(&file)
+        .map(|file| file.device);
+    let top = devices::top_of(context, device.unwrap_or(0));
+    let flags = context.read::<DeviceObject>(top).flags;
+    let mut buffers = Buffers::default();
+    let (major, parameters) = match operation {
+        Operation::Read(length) => {
+            let address = buffers.add(context, &[], *length);
+            buffers.output = Some((address, *length));
+            place(context, &mut buffers, flags, address, *length);
+            (READ, [*length as u64, 0, 0, 0])
+        }
+        Operation::Write(bytes) => {
+            let address = buffers.add(context, bytes, bytes.len());
+            place(context, &mut buffers, flags, address, bytes.len());
+            (WRITE, [bytes.len() as u64, 0, 0, 0])
+        }
+        Operation::Control(code, input, length) => {
+            let lengths = (input.len(), *length);
+            let in_buffer = place_control(context, &mut buffers, *code, input, *length);
+            let parameters = [
+                lengths.1 as u64,
+                lengths.0 as u64,
+                u64::from(*code),
+                in_buffer,
+            ];
+            (DEVICE_CONTROL, parameters)
+        }
+    };
+    start(context, file, major, parameters, buffers)
+}
+
+/// Passes a buffer as the device's flags say.
+fn place(context: &Context, buffers: &mut Buffers, flags: u32, address: u64, length: usize) {
+    if length == 0 {
+        return;
+    }
+    if flags & flag::BUFFERED_IO != 0 {
+        buffers.system = address;
+    } else if flags & flag::DIRECT_IO != 0 {
+        buffers.mdl = mdl::locked(context, address, length);
+    }
+    buffers.user = address;
+}
+
+/// Passes the buffers of a device control as its code says. Returns the address of the input for a
+/// driver that takes the caller's buffers.
+fn place_control(
+    context: &Context,
+    buffers: &mut Buffers,
+    code: u32,
+    input: &[u8],
+    length: usize,
+) -> u64 {
+    const BUFFERED: u32 = 0;
+    const NEITHER: u32 = 3;
+    match code & 3 {
+        BUFFERED => {
+            if !input.is_empty() || length > 0 {
+                buffers.system = buffers.add(context, input, length);
+                buffers.output = Some((buffers.system, length));
+            }
+            0
+        }
+        NEITHER => {
+            let from = buffers.add(context, input, 0);
+            buffers.user = buffers.add(context, &[], length);
+            buffers.output = Some((buffers.user, length));
+            from
+        }
+        _ => {
+            if !input.is_empty() {
+                buffers.system = buffers.add(context, input, 0);
+            }
+            if length > 0 {
+                let output = buffers.add(context, &[], length);
+                buffers.output = Some((output, length));
+                buffers.mdl = mdl::locked(context, output, length);
+            }
+            0
+        }
+    }
+}
+
+/// Sends a request to the top of a file's stack of devices.
+fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers: Buffers) -> u64 {
+    let device = context
+        .state()
+        .get::<Files>()
+        .open
+        .get(&file)
+        .map(|file| file.device);
+    let top = devices::top_of(context, device.unwrap_or(0));
+    let stack_size = context.read::<DeviceObject>(top).stack_size;
+    let request = irp::create(context, stack_size, Some(ended));
+    let mut value: Irp = context.read(request);
+    value.mdl = buffers.mdl;
+    value.system_buffer = buffers.system;
+    value.user_buffer = buffers.user;
+    value.requestor_mode = 1;
+    value.tail[THREAD] = super::super::thread_objects::current(context);
+    value.tail[FILE] = file;
+    context.write(request, &value);
+    let at = irp::next_location(context, request);
+    let mut location: IrpStack = context.read(at);
+    location.major = major;
+    location.parameters = parameters;
+    location.device = top;
+    location.file = file;
+    context.write(at, &location);
+    let number = {
+        let mut state = context.state();
+        let files = state.get::<Files>();
+        files.issued += 1;
+        let pending = Pending {
+            irp: request,
+            output: buffers.output,
+            mdl: buffers.mdl,
+            _buffers: buffers.blocks,
+        };
+        files.pending.insert(files.issued, pending);
+        files.issued
+    };
+    let status = call_driver(context, top, request);
+    let is_pending = context.state().get::<Files>().pending.contains_key(&number);
+    if is_pending && status != NtStatus::PENDING {
+        context.stop(
+            Rule::RequestNotCompleted,
+            format!(
+                "the driver returned {status} for {} and did not complete the request",
+                irp::major_name(major)
+            ),
+        );
+    }
+    number
+}
+
+/// Keeps the result of a completed request.
+fn ended(context: &Context, request: u64) {
+    let value: Irp = context.read(request);
+    let status = NtStatus::from_bits(value.status_block.status);
+    let mut state = context.state();
+    let files = state.get::<Files>();
+    let number = files.pending.iter().find(|(_, one)| one.irp == request);
+    let Some(number) = number.map(|(number, _)| *number) else {
+        return;
+    };
+    let Some(pending) = files.pending.remove(&number) else {
+        return;
+    };
+    // Output of a failed request is not copied; a warning's is.
+    let is_error = status.bits() >> 30 == 3;
+    let output = pending
+        .output
+        .filter(|_| !is_error)
+        .map(|(address, length)| {
+            let count = usize::try_from(value.status_block.information)
+                .unwrap_or(usize::MAX)
+                .min(length);
+            memory::read_bytes(address, count).unwrap_or_default()
+        });
+    files.ended.insert(
+        number,
+        Outcome {
+            status,
+            information: value.status_block.information,
+            output: output.unwrap_or_default(),
+        },
+    );
+    drop(state);
+    if pending.mdl != 0 {
+        mdl::discard(context, pending.mdl);
+    }
+}
+
+/// Takes the result of a request, if it has been completed.
+pub fn outcome(context: &Context, number: u64) -> Option<Outcome> {
+    context.state().get::<Files>().ended.remove(&number)
+}
+
+/// Cancels a request.
+pub fn cancel(context: &Context, number: u64) {
+    let request = {
+        let mut state = context.state();
+        state.get::<Files>().pending.get(&number).map(|one| one.irp)
+    };
+    if let Some(request) = request {
+        cancel_request(context, request);
+    }
+}

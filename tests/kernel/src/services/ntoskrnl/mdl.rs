@@ -1,0 +1,428 @@
+//! Memory descriptor lists, and lookaside lists.
+
+use std::collections::HashMap;
+
+use super::{
+    context::{Context, Entries},
+    pool,
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        abi::{Lookaside, Mdl},
+        arena::{Arena, PAGE},
+        irql::Irql,
+        memory,
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::pool::{Tag, Wanted},
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoAllocateMdl", DISPATCH, Routine::Five(allocate)),
+    ("IoFreeMdl", DISPATCH, Routine::One(free)),
+    ("MmSizeOfMdl", HIGH, Routine::Two(size)),
+    ("MmBuildMdlForNonPagedPool", DISPATCH, Routine::One(build)),
+    (
+        "MmProbeAndLockPages",
+        DISPATCH,
+        Routine::Three(probe_and_lock),
+    ),
+    ("MmUnlockPages", DISPATCH, Routine::One(unlock)),
+    ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::Six(map)),
+    ("MmUnmapLockedPages", DISPATCH, Routine::Two(unmap)),
+    ("IoBuildPartialMdl", DISPATCH, Routine::Four(build_partial)),
+    (
+        "MmPrepareMdlForReuse",
+        DISPATCH,
+        Routine::One(prepare_for_reuse),
+    ),
+    (
+        "ExInitializeNPagedLookasideList",
+        DISPATCH,
+        Routine::Seven(initialize_non_paged),
+    ),
+    (
+        "ExInitializePagedLookasideList",
+        APC,
+        Routine::Seven(initialize_paged),
+    ),
+    (
+        "ExInitializeLookasideListEx",
+        DISPATCH,
+        Routine::Eight(initialize_ex),
+    ),
+    (
+        "ExDeleteNPagedLookasideList",
+        DISPATCH,
+        Routine::One(delete_list),
+    ),
+    ("ExDeletePagedLookasideList", APC, Routine::One(delete_list)),
+    (
+        "ExDeleteLookasideListEx",
+        DISPATCH,
+        Routine::One(delete_list),
+    ),
+    ("ExFlushLookasideListEx", DISPATCH, Routine::One(flush_list)),
+];
+
+/// The tag of allocated descriptors.
+const TAG: Tag = Tag(u32::from_le_bytes(*b"Mdl "));
+
+/// The flags in `MdlFlags`.
+mod flag {
+    pub const MAPPED_TO_SYSTEM_VA: u16 = 0x1;
+    pub const PAGES_LOCKED: u16 = 0x2;
+    pub const SOURCE_IS_NONPAGED_POOL: u16 = 0x4;
+    pub const PARTIAL: u16 = 0x10;
+    pub const PARTIAL_HAS_BEEN_MAPPED: u16 = 0x20;
+    pub const WRITE_OPERATION: u16 = 0x80;
+}
+
+/// The size of a descriptor's header, after which there are 8 bytes for each page.
+const HEADER: u64 = size_of::<Mdl>() as u64;
+const OF_PAGE: u64 = 8;
+const PAGE_SIZE: u64 = PAGE as u64;
+
+/// Returns the size of a descriptor for a buffer.
+const fn size_for(address: u64, length: u64) -> u64 {
+    let pages = ((address & (PAGE_SIZE - 1)) + length).div_ceil(PAGE_SIZE);
+    HEADER + pages * OF_PAGE
+}
+
+const fn size(_context: &Context, address: u64, length: u64) -> u64 {
+    size_for(address, length & 0xFFFF_FFFF)
+}
+
+/// Allocates a descriptor for a buffer, and optionally appends it to a request's list.
+fn allocate(
+    context: &Context,
+    address: u64,
+    length: u64,
+    secondary: u64,
+    _quota: u64,
+    irp: u64,
+) -> u64 {
+    /// The offset of a request's list.
+    const MDL_ADDRESS: u64 = 8;
+    let length = u64::from(low_half(length));
+    let size = size_for(address, length);
+    // The size is a signed 16-bit field on disk formats, and Windows limits it to that too.
+    let Ok(field) = i16::try_from(size.min(u64::from(i16::MAX.unsigned_abs()))) else {
+        return 0;
+    };
+    let wanted = Wanted {
+        size: usize::try_from(size).unwrap_or(usize::MAX),
+        tag: TAG,
+        paged: false,
+        uninitialized: false,
+    };
+    let mdl = context.pool().allocate(wanted, context, context.call());
+    let value = Mdl {
+        next: 0,
+        size: field,
+        flags: 0,
+        reserved: 0,
+        process: 0,
+        mapped: 0,
+        start: address & !(PAGE_SIZE - 1),
+        byte_count: low_half(length),
+        byte_offset: low_half(address & (PAGE_SIZE - 1)),
+    };
+    context.write(mdl, &value);
+    if irp != 0 {
+        let mut at = irp.wrapping_add(MDL_ADDRESS);
+        if secondary & 0xFF != 0 {
+            // A descriptor's link is its first field.
+            loop {
+                let next: u64 = context.read(at);
+                if next == 0 {
+                    break;
+                }
+                at = next;
+            }
+        }
+        context.write(at, &mdl);
+    }
+    mdl
+}
+
+fn free(context: &Context, mdl: u64) -> u64 {
+    let value: Mdl = context.read(mdl);
+    if value.flags & flag::PAGES_LOCKED != 0 {
+        context.stop_for_misuse("for a memory descriptor list whose pages are locked");
+    }
+    pool::free_block(context, mdl);
+    0
+}
+
+/// Returns the address of a descriptor's buffer.
+const fn address_of(mdl: &Mdl) -> u64 {
+    mdl.start.wrapping_add(mdl.byte_offset as u64)
+}
+
+/// Describes memory that is not paged. Bugchecks for other memory.
+fn build(context: &Context, mdl: u64) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    let address = address_of(&value);
+    let is_resident = Arena::non_paged().contains(address)
+        || context.environment().images.contains(address)
+        || context.stack().contains(address);
+    if !is_resident {
+        context.stop_for_misuse(&format!(
+            "for the buffer at 0x{address:016X}, which is not in nonpaged memory"
+        ));
+    }
+    value.flags |= flag::SOURCE_IS_NONPAGED_POOL;
+    value.mapped = address;
+    context.write(mdl, &value);
+    0
+}
+
+/// The access that pages are locked for: `IoReadAccess`, `IoWriteAccess` or `IoModifyAccess`.
+const READ_ACCESS: u32 = 0;
+
+/// Locks a buffer's pages. Windows raises an exception for a bad buffer.
+fn probe_and_lock(context: &Context, mdl: u64, _mode: u64, operation: u64) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
+        context.stop_for_misuse("for a memory descriptor list that is locked or built already");
+    }
+    let address = address_of(&value);
+    if context.environment().paged.contains(address) {
+        context.require_irql(APC, "for a pageable buffer");
+    }
+    let last = address.wrapping_add(u64::from(value.byte_count).saturating_sub(1));
+    for at in [address, last] {
+        if let Err(error) = memory::read::<u8>(at) {
+            context.stop_for_address(error);
+        }
+    }
+    value.flags |= flag::PAGES_LOCKED;
+    if low_half(operation) != READ_ACCESS {
+        value.flags |= flag::WRITE_OPERATION;
+    }
+    context.write(mdl, &value);
+    0
+}
+
+fn unlock(context: &Context, mdl: u64) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    if value.flags & flag::PAGES_LOCKED == 0 {
+        context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
+    }
+    value.flags &= !(flag::PAGES_LOCKED | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
+    value.mapped = 0;
+    context.write(mdl, &value);
+    0
+}
+
+/// Maps a descriptor's pages, which are at their address already.
+fn map(
+    context: &Context,
+    mdl: u64,
+    mode: u64,
+    _cache: u64,
+    _address: u64,
+    _bugcheck: u64,
+    _priority: u64,
+) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    if mode & 0xFF != 0 {
+        context.stop(
+            Rule::NotProvided,
+            format!(
+                "{} was called from {} to map memory for a process; the stand-in kernel does not \
+                 provide that",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    if value.flags & (flag::PAGES_LOCKED | flag::PARTIAL) == 0 {
+        context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
+    }
+    if value.flags & flag::MAPPED_TO_SYSTEM_VA != 0 {
+        context.stop_for_misuse("for a memory descriptor list that is mapped already");
+    }
+    value.flags |= flag::MAPPED_TO_SYSTEM_VA;
+    if value.flags & flag::PARTIAL != 0 {
+        value.flags |= flag::PARTIAL_HAS_BEEN_MAPPED;
+    }
+    value.mapped = address_of(&value);
+    context.write(mdl, &value);
+    value.mapped
+}
+
+fn unmap(context: &Context, address: u64, mdl: u64) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    if value.flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped != address {
+        context.stop_for_misuse("for an address at which the list is not mapped");
+    }
+    value.flags &= !(flag::MAPPED_TO_SYSTEM_VA | flag::PARTIAL_HAS_BEEN_MAPPED);
+    value.mapped = 0;
+    context.write(mdl, &value);
+    0
+}
+
+/// Describes a part of another descriptor's buffer.
+fn build_partial(context: &Context, source: u64, target: u64, address: u64, length: u64) -> u64 {
+    let from: Mdl = context.read(source);
+    let mut to: Mdl = context.read(target);
+    let offset = address.wrapping_sub(address_of(&from));
+    let rest = u64::from(from.byte_count).checked_sub(offset);
+    let length = match u64::from(low_half(length)) {
+        0 => rest,
+        length => rest.filter(|rest| length <= *rest).map(|_| length),
+    };
+    let room = length.map(|length| size_for(address, length) <= u64::from(to.size.unsigned_abs()));
+    let (Some(length), Some(true)) = (length, room) else {
+        context.stop_for_misuse("with a part that does not fit one of the lists");
+    };
+    to.start = address & !(PAGE_SIZE - 1);
+    to.byte_offset = low_half(address & (PAGE_SIZE - 1));
+    to.byte_count = low_half(length);
+    to.process = from.process;
+    to.flags = flag::PARTIAL
+        | from.flags
+            & (flag::SOURCE_IS_NONPAGED_POOL | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
+    if from.flags & (flag::SOURCE_IS_NONPAGED_POOL | flag::MAPPED_TO_SYSTEM_VA) != 0 {
+        to.mapped = address;
+    }
+    context.write(target, &to);
+    0
+}
+
+/// Forgets that a partial list was mapped.
+fn prepare_for_reuse(context: &Context, mdl: u64) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    value.flags &= !(flag::PARTIAL_HAS_BEEN_MAPPED | flag::MAPPED_TO_SYSTEM_VA);
+    context.write(mdl, &value);
+    0
+}
+
+/// The lookaside lists, by address: whether `ExInitializeLookasideListEx` made each.
+#[derive(Default)]
+struct Lists(HashMap<u64, bool>);
+
+/// Initializes a list. The inline routines of the headers take entries from the list in it, which stays
+/// empty until they free one, and call its allocation and free routines.
+fn initialize_list(
+    context: &Context,
+    list: u64,
+    [allocate, free]: [u64; 2],
+    [default_allocate, default_free]: [&str; 2],
+    [kind, size, tag]: [u64; 3],
+    is_extended: bool,
+) {
+    let or = |given: u64, name: &str| match given {
+        0 => context.address_of(name).unwrap_or(0),
+        given => given,
+    };
+    let value = Lookaside {
+        head: [0; 2],
+        depth: 4,
+        maximum_depth: 256,
+        total_allocates: 0,
+        allocate_misses: 0,
+        total_frees: 0,
+        free_misses: 0,
+        kind: low_half(kind),
+        tag: low_half(tag),
+        size: low_half(size),
+        allocate: or(allocate, default_allocate),
+        free: or(free, default_free),
+        list_entry: [0; 2],
+        last_total_allocates: 0,
+        last_misses: 0,
+        future: [0; 2],
+    };
+    context.write(list, &value);
+    context.state().get::<Lists>().0.insert(list, is_extended);
+}
+
+const PLAIN: [&str; 2] = ["ExAllocatePoolWithTag", "ExFreePool"];
+
+fn initialize_non_paged(context: &Context, arguments: [u64; 7]) -> u64 {
+    /// `NonPagedPoolNx`.
+    const NX: u64 = 512;
+    let [list, allocate, free, _flags, size, tag, _depth] = arguments;
+    let fields = [NX, size, tag];
+    initialize_list(context, list, [allocate, free], PLAIN, fields, false);
+    0
+}
+
+fn initialize_paged(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [list, allocate, free, _flags, size, tag, _depth] = arguments;
+    let fields = [1, size, tag];
+    initialize_list(context, list, [allocate, free], PLAIN, fields, false);
+    0
+}
+
+/// Initializes a list whose routines take the list too.
+fn initialize_ex(context: &Context, arguments: [u64; 8]) -> u64 {
+    let [list, allocate, free, kind, flags, size, tag, _depth] = arguments;
+    if low_half(flags) & !3 != 0 || size == 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let names = ["ExAllocatePoolWithTag", "ExFreePool"];
+    let fields = [kind, size, tag];
+    initialize_list(context, list, [allocate, free], names, fields, true);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Frees the entries of a list.
+fn flush_list(context: &Context, list: u64) -> u64 {
+    let Some(is_extended) = context.state().get::<Lists>().0.get(&list).copied() else {
+        context.stop_for_misuse(&format!(
+            "with 0x{list:016X}, which is not a lookaside list"
+        ));
+    };
+    let mut value: Lookaside = context.read(list);
+    let default = context.address_of("ExFreePool");
+    let mut entry = value.head[1] & !0xF;
+    while entry != 0 {
+        let next: u64 = context.read(entry);
+        if Some(value.free) == default {
+            pool::free_block(context, entry);
+        } else if is_extended {
+            context.call_driver(
+                "the lookaside list's free routine",
+                value.free,
+                [entry, list],
+            );
+        } else {
+            context.call_driver("the lookaside list's free routine", value.free, [entry]);
+        }
+        entry = next;
+    }
+    value.head = [0; 2];
+    context.write(list, &value);
+    0
+}
+
+fn delete_list(context: &Context, list: u64) -> u64 {
+    flush_list(context, list);
+    context.state().get::<Lists>().0.remove(&list);
+    0
+}
+
+/// Allocates a descriptor for the I/O manager, whose pages are locked.
+pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
+    let mdl = allocate(context, address, length as u64, 0, 0, 0);
+    let mut value: Mdl = context.read(mdl);
+    value.flags |= flag::PAGES_LOCKED;
+    context.write(mdl, &value);
+    mdl
+}
+
+/// Frees a descriptor of the I/O manager.
+pub fn discard(context: &Context, mdl: u64) {
+    // The block is this module's.
+    drop(context.pool().free(mdl, context, context.call()));
+}

@@ -1,0 +1,321 @@
+//! Fast and guarded mutexes, push locks, and rundown protection.
+
+use super::{
+    context::{Context, Entries},
+    header::{initialize as initialize_header, kind},
+    thread_objects,
+};
+use crate::{
+    execution::{coroutine::wait_until, routine::Routine},
+    ground::{
+        abi::{DispatcherHeader, FastMutex},
+        irql::Irql,
+        memory,
+        rule::Rule,
+    },
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ExAcquireFastMutex", APC, Routine::One(acquire_fast)),
+    ("ExTryToAcquireFastMutex", APC, Routine::One(try_fast)),
+    ("ExReleaseFastMutex", APC, Routine::One(release_fast)),
+    ("ExAcquireFastMutexUnsafe", APC, Routine::One(acquire_plain)),
+    ("ExReleaseFastMutexUnsafe", APC, Routine::One(release_plain)),
+    ("KeInitializeGuardedMutex", APC, Routine::One(initialize)),
+    ("KeAcquireGuardedMutex", APC, Routine::One(acquire_plain)),
+    ("KeTryToAcquireGuardedMutex", APC, Routine::One(try_plain)),
+    ("KeReleaseGuardedMutex", APC, Routine::One(release_plain)),
+    ("ExInitializePushLock", HIGH, Routine::One(initialize_word)),
+    (
+        "ExAcquirePushLockExclusiveEx",
+        APC,
+        Routine::Two(acquire_exclusive),
+    ),
+    (
+        "ExAcquirePushLockSharedEx",
+        APC,
+        Routine::Two(acquire_shared),
+    ),
+    (
+        "ExReleasePushLockExclusiveEx",
+        APC,
+        Routine::Two(release_exclusive),
+    ),
+    (
+        "ExReleasePushLockSharedEx",
+        APC,
+        Routine::Two(release_shared),
+    ),
+    (
+        "ExInitializeRundownProtection",
+        HIGH,
+        Routine::One(initialize_word),
+    ),
+    (
+        "ExReInitializeRundownProtection",
+        HIGH,
+        Routine::One(initialize_again),
+    ),
+    ("ExAcquireRundownProtection", HIGH, Routine::One(protect)),
+    (
+        "ExAcquireRundownProtectionEx",
+        HIGH,
+        Routine::Two(protect_times),
+    ),
+    (
+        "ExReleaseRundownProtection",
+        DISPATCH,
+        Routine::One(unprotect),
+    ),
+    (
+        "ExReleaseRundownProtectionEx",
+        DISPATCH,
+        Routine::Two(unprotect_times),
+    ),
+    (
+        "ExWaitForRundownProtectionRelease",
+        APC,
+        Routine::One(wait_for_release),
+    ),
+    ("ExRundownCompleted", HIGH, Routine::One(complete_rundown)),
+];
+
+fn initialize(context: &Context, mutex: u64) -> u64 {
+    let event = DispatcherHeader {
+        kind: 0,
+        reserved: 0,
+        units: 0,
+        reserved_1: 0,
+        signal_state: 0,
+        waiters: [0; 2],
+    };
+    let value = FastMutex {
+        count: 1,
+        reserved: 0,
+        owner: 0,
+        contention: 0,
+        reserved_1: 0,
+        event,
+        old_irql: 0,
+        reserved_2: 0,
+    };
+    context.write(mutex, &value);
+    let event = mutex.wrapping_add(std::mem::offset_of!(FastMutex, event) as u64);
+    let size = size_of::<DispatcherHeader>();
+    initialize_header(context, event, kind::SYNCHRONIZATION_EVENT, size, 0);
+    0
+}
+
+/// Takes a mutex that is free.
+fn try_take(context: &Context, mutex: u64) -> bool {
+    let mut value: FastMutex = context.read(mutex);
+    if value.count > 1 || value.event.kind != kind::SYNCHRONIZATION_EVENT {
+        context.stop_for_misuse(&format!(
+            "with the mutex at 0x{mutex:016X}, which was not initialized"
+        ));
+    }
+    let is_free = value.count == 1;
+    if is_free {
+        value.count = 0;
+        value.owner = thread_objects::current(context);
+        context.write(mutex, &value);
+    }
+    is_free
+}
+
+/// Waits until `ready` returns `true`. `what` completes "waits forever for".
+fn wait(context: &Context, what: &str, ready: impl FnMut() -> bool) {
+    if !wait_until(context, None, ready) {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits forever for {what}",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+fn take(context: &Context, mutex: u64) {
+    if try_take(context, mutex) {
+        return;
+    }
+    let value: FastMutex = context.read(mutex);
+    if value.owner == thread_objects::current(context) {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} for a mutex that its caller already owns",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    wait(context, "a mutex that is never released", || {
+        try_take(context, mutex)
+    });
+}
+
+fn give_back(context: &Context, mutex: u64) -> FastMutex {
+    let mut value: FastMutex = context.read(mutex);
+    if value.count == 1 || value.owner != thread_objects::current(context) {
+        context.stop_for_misuse("for a mutex that its caller does not own");
+    }
+    value.count = 1;
+    value.owner = 0;
+    context.write(mutex, &value);
+    value
+}
+
+/// Raises the IRQL and stores the previous one in the mutex.
+fn raise(context: &Context, mutex: u64) {
+    let before = context.raise_irql(APC);
+    let at = mutex.wrapping_add(std::mem::offset_of!(FastMutex, old_irql) as u64);
+    context.write(at, &u32::from(before.number()));
+}
+
+fn acquire_fast(context: &Context, mutex: u64) -> u64 {
+    take(context, mutex);
+    raise(context, mutex);
+    0
+}
+
+fn try_fast(context: &Context, mutex: u64) -> u64 {
+    let taken = try_take(context, mutex);
+    if taken {
+        raise(context, mutex);
+    }
+    u64::from(taken)
+}
+
+fn release_fast(context: &Context, mutex: u64) -> u64 {
+    context.require_at_least(APC);
+    let value = give_back(context, mutex);
+    context.lower_irql(Irql::from_number((value.old_irql & 0xFF) as u8));
+    0
+}
+
+fn acquire_plain(context: &Context, mutex: u64) -> u64 {
+    take(context, mutex);
+    0
+}
+
+fn try_plain(context: &Context, mutex: u64) -> u64 {
+    u64::from(try_take(context, mutex))
+}
+
+fn release_plain(context: &Context, mutex: u64) -> u64 {
+    give_back(context, mutex);
+    0
+}
+
+/// Initializes a push lock or a rundown reference, which are words.
+fn initialize_word(context: &Context, word: u64) -> u64 {
+    context.write(word, &0_u64);
+    0
+}
+
+/// A push lock's value: held exclusively, or this for each that shares it.
+const EXCLUSIVE: u64 = 1;
+const SHARED: u64 = 0x10;
+
+fn acquire_exclusive(context: &Context, lock: u64, _flags: u64) -> u64 {
+    wait(context, "a push lock that is never released", || {
+        let is_free = context.read::<u64>(lock) == 0;
+        if is_free {
+            context.write(lock, &EXCLUSIVE);
+        }
+        is_free
+    });
+    0
+}
+
+fn acquire_shared(context: &Context, lock: u64, _flags: u64) -> u64 {
+    wait(context, "a push lock that is never released", || {
+        let value: u64 = context.read(lock);
+        let is_free = value & EXCLUSIVE == 0;
+        if is_free {
+            context.write(lock, &value.wrapping_add(SHARED));
+        }
+        is_free
+    });
+    0
+}
+
+fn release_exclusive(context: &Context, lock: u64, _flags: u64) -> u64 {
+    if context.read::<u64>(lock) != EXCLUSIVE {
+        context.stop_for_misuse("for a push lock that is not held exclusively");
+    }
+    context.write(lock, &0_u64);
+    0
+}
+
+fn release_shared(context: &Context, lock: u64, _flags: u64) -> u64 {
+    let value: u64 = context.read(lock);
+    if value & EXCLUSIVE != 0 || value < SHARED {
+        context.stop_for_misuse("for a push lock that is not shared");
+    }
+    context.write(lock, &(value - SHARED));
+    0
+}
+
+/// A rundown reference's value: bit 0 is set once the rundown has started, and each holder counts as
+/// this.
+const ACTIVE: u64 = 1;
+const HOLDER: u64 = 2;
+
+fn initialize_again(context: &Context, reference: u64) -> u64 {
+    if context.read::<u64>(reference) != ACTIVE {
+        context.stop_for_misuse("before the rundown has completed");
+    }
+    context.write(reference, &0_u64);
+    0
+}
+
+fn protect(context: &Context, reference: u64) -> u64 {
+    protect_times(context, reference, 1)
+}
+
+/// Takes protection `count` times. Returns whether the rundown has not started.
+fn protect_times(context: &Context, reference: u64, count: u64) -> u64 {
+    let value: u64 = context.read(reference);
+    if value & ACTIVE != 0 {
+        return 0;
+    }
+    let taken = HOLDER.wrapping_mul(count & 0xFFFF_FFFF);
+    context.write(reference, &value.wrapping_add(taken));
+    1
+}
+
+fn unprotect(context: &Context, reference: u64) -> u64 {
+    unprotect_times(context, reference, 1)
+}
+
+fn unprotect_times(context: &Context, reference: u64, count: u64) -> u64 {
+    let value: u64 = context.read(reference);
+    let held = value & !ACTIVE;
+    let Some(left) = held.checked_sub(HOLDER.wrapping_mul(count & 0xFFFF_FFFF)) else {
+        context.stop_for_misuse("for rundown protection that its caller does not hold");
+    };
+    context.write(reference, &(left | (value & ACTIVE)));
+    0
+}
+
+fn wait_for_release(context: &Context, reference: u64) -> u64 {
+    let value: u64 = context.read(reference);
+    context.write(reference, &(value | ACTIVE));
+    wait(context, "rundown protection that is never released", || {
+        memory::read::<u64>(reference).is_ok_and(|value| value & !ACTIVE == 0)
+    });
+    0
+}
+
+fn complete_rundown(context: &Context, reference: u64) -> u64 {
+    context.write(reference, &ACTIVE);
+    0
+}

@@ -1,0 +1,311 @@
+//! The objects of threads and processes, and what the kernel keeps for each. Their fields are opaque to
+//! drivers.
+
+use std::collections::{HashMap, HashSet};
+
+use super::context::{Context, Entries};
+use crate::{
+    execution::{
+        identity::Identity,
+        routine::{Routine, low_half},
+    },
+    ground::{arena::Block, irql::Irql},
+};
+
+/// The size of a process object. No header declares its fields.
+const SIZE: usize = 0x100;
+
+/// The priority of a system thread: `LOW_REALTIME_PRIORITY` is 16, and this is the normal one.
+const NORMAL_PRIORITY: i32 = 8;
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    (
+        "IoGetCurrentProcess",
+        DISPATCH,
+        Routine::Zero(current_process),
+    ),
+    (
+        "PsGetCurrentProcess",
+        DISPATCH,
+        Routine::Zero(current_process),
+    ),
+    ("KeGetCurrentThread", HIGH, Routine::Zero(current)),
+    ("PsGetCurrentThread", HIGH, Routine::Zero(current)),
+    ("PsGetProcessId", DISPATCH, Routine::One(process_id)),
+    ("PsGetThreadId", DISPATCH, Routine::One(thread_id)),
+    (
+        "PsGetThreadProcessId",
+        HIGH,
+        Routine::One(thread_process_id),
+    ),
+    ("PsIsSystemThread", HIGH, Routine::One(is_system_thread)),
+    ("KeSetPriorityThread", DISPATCH, Routine::Two(set_priority)),
+    (
+        "KeSetBasePriorityThread",
+        DISPATCH,
+        Routine::Two(set_base_priority),
+    ),
+    (
+        "KeQueryPriorityThread",
+        Irql::PASSIVE_LEVEL,
+        Routine::One(query_priority),
+    ),
+    ("KeEnterCriticalRegion", APC, Routine::Zero(enter_region)),
+    ("KeLeaveCriticalRegion", APC, Routine::Zero(leave_region)),
+    ("KeEnterGuardedRegion", APC, Routine::Zero(enter_region)),
+    ("KeLeaveGuardedRegion", APC, Routine::Zero(leave_region)),
+    (
+        "KeAreApcsDisabled",
+        DISPATCH,
+        Routine::Zero(are_apcs_disabled),
+    ),
+    (
+        "KeSetSystemAffinityThreadEx",
+        APC,
+        Routine::One(set_affinity),
+    ),
+    (
+        "KeRevertToUserAffinityThreadEx",
+        APC,
+        Routine::One(revert_affinity),
+    ),
+    (
+        "KeSetSystemGroupAffinityThread",
+        APC,
+        Routine::Two(set_group_affinity),
+    ),
+    (
+        "KeRevertToUserGroupAffinityThread",
+        APC,
+        Routine::One(revert_group_affinity),
+    ),
+];
+
+/// The threads by their objects' addresses, and the processes' objects by their ids.
+#[derive(Default)]
+struct Objects {
+    threads: HashMap<u64, ThreadObject>,
+    processes: HashMap<u32, Block>,
+}
+
+struct ThreadObject {
+    identity: Identity,
+    priority: i32,
+    /// The processors that the driver chose, or 0.
+    affinity: u64,
+    /// The critical and guarded regions that the thread is in.
+    regions: u32,
+    /// Set once the thread has ended, which ends the waits for it.
+    has_ended: bool,
+}
+
+/// Returns the address of the current thread's object.
+pub fn current(context: &Context) -> u64 {
+    of_thread(context, context.identity())
+}
+
+/// Returns the address of a thread's object.
+pub fn of_thread(context: &Context, identity: Identity) -> u64 {
+    let address = context.thread_objects().of(identity);
+    let mut state = context.state();
+    let threads = &mut state.get::<Objects>().threads;
+    threads.entry(address).or_insert(ThreadObject {
+        identity,
+        priority: NORMAL_PRIORITY,
+        affinity: 0,
+        regions: 0,
+        has_ended: false,
+    });
+    address
+}
+
+/// Returns whether a thread has ended, if the address is that of a thread's object.
+pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
+    let mut state = context.state();
+    let thread = state.get::<Objects>().threads.get(&address);
+    thread.map(|thread| thread.has_ended)
+}
+
+/// Returns the objects of the threads that have ended.
+pub fn ended(context: &Context) -> HashSet<u64> {
+    let mut state = context.state();
+    let threads = state.get::<Objects>().threads.iter();
+    let ended = threads.filter(|(_, thread)| thread.has_ended);
+    ended.map(|(address, _)| *address).collect()
+}
+
+/// Notes that the current thread ends.
+pub fn note_end(context: &Context) {
+    let thread = current(context);
+    with(context, thread, |thread| thread.has_ended = true);
+}
+
+/// Forgets a thread that has ended and that nothing refers to.
+pub fn forget_thread(context: &Context, identity: Identity) {
+    let address = context.thread_objects().of(identity);
+    context.state().get::<Objects>().threads.remove(&address);
+}
+
+/// Returns the number of regions that the current thread is in, in which it gets no asynchronous
+/// procedure calls.
+pub fn regions(context: &Context) -> u32 {
+    let thread = current(context);
+    with(context, thread, |object| object.regions)
+}
+
+/// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
+fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
+    let result = context
+        .state()
+        .get::<Objects>()
+        .threads
+        .get_mut(&address)
+        .map(body);
+    result.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "with 0x{address:016X}, which is not a thread object"
+        ))
+    })
+}
+
+fn current_process(context: &Context) -> u64 {
+    let process = context.identity().process;
+    let mut state = context.state();
+    let processes = &mut state.get::<Objects>().processes;
+    let object = processes.entry(process);
+    object.or_insert_with(|| Block::zeroed(SIZE)).address()
+}
+
+fn process_id(context: &Context, process: u64) -> u64 {
+    let found = {
+        let mut state = context.state();
+        let mut all = state.get::<Objects>().processes.iter();
+        all.find(|(_, block)| block.address() == process)
+            .map(|(id, _)| u64::from(*id))
+    };
+    found.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "with 0x{process:016X}, which is not a process object"
+        ))
+    })
+}
+
+fn thread_id(context: &Context, thread: u64) -> u64 {
+    u64::from(with(context, thread, |object| object.identity.thread))
+}
+
+fn thread_process_id(context: &Context, thread: u64) -> u64 {
+    u64::from(with(context, thread, |object| object.identity.process))
+}
+
+fn is_system_thread(context: &Context, thread: u64) -> u64 {
+    let process = with(context, thread, |object| object.identity.process);
+    u64::from(process == Identity::SYSTEM.process)
+}
+
+fn check_priority(context: &Context, priority: i32) {
+    if !(1..32).contains(&priority) {
+        context.stop_for_misuse(&format!(
+            "with the priority {priority}; priorities are 1 to 31"
+        ));
+    }
+}
+
+/// Sets a thread's priority, which decides nothing here: the threads of the stand-in kernel take
+/// turns.
+fn set_priority(context: &Context, thread: u64, priority: u64) -> u64 {
+    let priority = low_half(priority).cast_signed();
+    check_priority(context, priority);
+    let before = with(context, thread, |object| {
+        std::mem::replace(&mut object.priority, priority)
+    });
+    u64::from(before.cast_unsigned())
+}
+
+/// Sets a thread's priority relative to its process's.
+fn set_base_priority(context: &Context, thread: u64, increment: u64) -> u64 {
+    let priority = NORMAL_PRIORITY.saturating_add(low_half(increment).cast_signed());
+    let priority = priority.clamp(1, 31);
+    let before = with(context, thread, |object| {
+        std::mem::replace(&mut object.priority, priority)
+    });
+    u64::from((before - NORMAL_PRIORITY).cast_unsigned())
+}
+
+fn query_priority(context: &Context, thread: u64) -> u64 {
+    u64::from(with(context, thread, |object| object.priority).cast_unsigned())
+}
+
+fn enter_region(context: &Context) -> u64 {
+    let thread = current(context);
+    with(context, thread, |object| object.regions += 1);
+    0
+}
+
+fn leave_region(context: &Context) -> u64 {
+    let thread = current(context);
+    let left = with(context, thread, |object| {
+        object.regions = object.regions.checked_sub(1)?;
+        Some(())
+    });
+    if left.is_none() {
+        context.stop_for_misuse("without a region that its thread has entered");
+    }
+    0
+}
+
+fn are_apcs_disabled(context: &Context) -> u64 {
+    let disabled = regions(context) > 0 || context.call().irql >= APC;
+    u64::from(disabled)
+}
+
+/// Returns the processors of this kernel, a bit for each.
+pub fn processors(context: &Context) -> u64 {
+    u64::MAX >> (64 - u32::from(context.processors().clamp(1, 64)))
+}
+
+fn replace_affinity(context: &Context, affinity: u64) -> u64 {
+    let thread = current(context);
+    with(context, thread, |object| {
+        std::mem::replace(&mut object.affinity, affinity)
+    })
+}
+
+/// Chooses the thread's processors. Threads of the stand-in kernel stay on theirs.
+fn set_affinity(context: &Context, affinity: u64) -> u64 {
+    let affinity = affinity & processors(context);
+    if affinity == 0 {
+        return 0;
+    }
+    replace_affinity(context, affinity)
+}
+
+fn revert_affinity(context: &Context, affinity: u64) -> u64 {
+    replace_affinity(context, affinity & processors(context));
+    0
+}
+
+/// Chooses processors of a group. The only group is 0.
+fn set_group_affinity(context: &Context, affinity: u64, previous: u64) -> u64 {
+    let wanted: [u64; 2] = context.read(affinity);
+    let mask = wanted[0] & processors(context);
+    let before = if mask == 0 || wanted[1] & 0xFFFF != 0 {
+        0
+    } else {
+        replace_affinity(context, mask)
+    };
+    if previous != 0 {
+        context.write(previous, &[before, 0]);
+    }
+    0
+}
+
+fn revert_group_affinity(context: &Context, previous: u64) -> u64 {
+    let wanted: [u64; 2] = context.read(previous);
+    replace_affinity(context, wanted[0] & processors(context));
+    0
+}

@@ -1,0 +1,215 @@
+//! Tests the routines of ntoskrnl.exe: a driver calls them, and prints what it finds wrong.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+mod common;
+
+use std::{path::Path, time::Duration};
+
+use etw_testkernel::{BugCheck, Kernel, KernelError};
+
+/// Returns the lines that drivers printed.
+fn lines(kernel: &Kernel) -> Vec<String> {
+    let output = kernel.debug_output().concat();
+    output.lines().map(str::to_owned).collect()
+}
+
+/// Runs a service of the driver, which checks results itself. Returns what it printed before the line
+/// that says that it is done.
+fn passes(service: &str) -> Vec<String> {
+    passes_in(service, None)
+}
+
+/// Runs a service as [`passes`] does, with a folder for files.
+fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
+    let kernel = Kernel::new();
+    if let Some(folder) = folder {
+        kernel.set_folder(folder);
+    }
+    let driver = kernel.load_as(&common::kernel(), service).unwrap();
+    let mut lines = lines(&kernel);
+    let done = lines.pop().unwrap_or_default();
+    let failed: Vec<&String> = lines
+        .iter()
+        .filter(|line| line.starts_with("FAILED"))
+        .collect();
+    assert!(failed.is_empty(), "{service}: {failed:#?}");
+    let checks: u32 = done.strip_prefix("done ").unwrap_or("?").parse().unwrap();
+    println!("{service}: {checks} checks");
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), [], "{service}");
+    lines
+}
+
+/// Runs a service that breaks a rule. Returns the bugcheck.
+fn stops(service: &str) -> BugCheck {
+    let kernel = Kernel::new();
+    let error = match kernel.load_as(&common::kernel(), service) {
+        Err(error) => error,
+        Ok(driver) => driver.unload().expect_err(service),
+    };
+    match error {
+        KernelError::BugCheck(bugcheck) => bugcheck,
+        other => panic!("{service}: {other}"),
+    }
+}
+
+#[test]
+fn text_is_compared_copied_and_printed() {
+    let printed = passes("text");
+    assert_eq!(
+        printed,
+        [
+            "name=-5 123456789 0000000000001234 wide wid ab     7|ab   |-0042 %",
+            "-1 2345 3",
+            "1 y two",
+            "list 9",
+            "prefix: list 9",
+        ]
+    );
+}
+
+#[test]
+fn counted_strings_are_those_of_windows() {
+    passes("strings");
+}
+
+#[test]
+fn threads_wait_for_events_mutexes_and_semaphores() {
+    passes("objects");
+}
+
+#[test]
+fn system_threads_block_and_take_turns() {
+    passes("threads");
+}
+
+#[test]
+fn dpcs_timers_and_work_items_run() {
+    passes("queues");
+}
+
+#[test]
+fn locks_exclude_each_other() {
+    passes("locks");
+}
+
+#[test]
+fn pool_times_versions_and_objects_are_those_of_windows() {
+    passes("system");
+}
+
+#[test]
+fn memory_is_described_and_kept_in_lists() {
+    passes("memory");
+}
+
+#[test]
+fn files_are_in_the_folder_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let windows = folder.path().join("Windows");
+    std::fs::create_dir(&windows).unwrap();
+    std::os::unix::fs::symlink("/", folder.path().join("link")).unwrap();
+    passes_in("files", Some(folder.path()));
+    assert!(windows.join("log.txt").exists());
+    assert!(!folder.path().join("Sub/File.txt").exists());
+}
+
+#[test]
+fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
+    let run = || {
+        let kernel = Kernel::starting_at(std::time::UNIX_EPOCH);
+        let driver = kernel.load_as(&common::kernel(), "together").unwrap();
+        kernel.advance(Duration::from_millis(10)).unwrap();
+        driver.unload().unwrap();
+        lines(&kernel)
+    };
+    let lines = run();
+    let rounds = lines.last().and_then(|line| line.strip_suffix(" rounds"));
+    let rounds: u32 = rounds.unwrap().parse().unwrap();
+    assert!((9..=11).contains(&rounds), "{rounds}");
+    // Equal runs interleave equally.
+    for _ in 0..3 {
+        assert_eq!(run(), lines);
+    }
+}
+
+#[test]
+fn faults_are_reported() {
+    for (service, part) in [
+        (
+            "fault-wait-forever",
+            "waits forever: nothing that is left to run can signal",
+        ),
+        ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
+        ("fault-event", "which was not initialized"),
+        ("fault-mutex", "for a mutex that its caller does not own"),
+        (
+            "fault-semaphore",
+            "to add 1 to a semaphore's count of 1; its limit is 1",
+        ),
+        (
+            "fault-spin-lock-twice",
+            "for a spin lock that its caller already holds",
+        ),
+        (
+            "fault-spin-lock",
+            "for a spin lock that its caller does not hold",
+        ),
+        (
+            "fault-fast-mutex-twice",
+            "for a mutex that its caller already owns",
+        ),
+        (
+            "fault-close",
+            "0x0000000000001234, which is not an open handle",
+        ),
+        (
+            "fault-dereference",
+            "to which the driver holds no reference",
+        ),
+        ("fault-dpc", "which was not initialized"),
+        ("fault-timer-freed", "for a block with a timer that is set"),
+        (
+            "fault-work-item-twice",
+            "for a work item that is queued already",
+        ),
+        (
+            "fault-region",
+            "without a region that its thread has entered",
+        ),
+        ("fault-thread", "with a bad pointer"),
+        (
+            "fault-print",
+            "with a directive for wide characters at DISPATCH_LEVEL",
+        ),
+        ("fault-assert", "assertion `1 == 2` failed at file.c:7"),
+        ("fault-break", "no kernel debugger is attached"),
+    ] {
+        let bugcheck = stops(service);
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
+}
+
+#[test]
+fn what_is_left_at_the_unload_is_reported() {
+    for (service, parts) in [
+        ("fault-timer-left", &["while its timer is set"][..]),
+        (
+            "fault-thread-left",
+            &[
+                "while its system thread with the routine",
+                "sleep_long",
+                "PsCreateSystemThread",
+            ],
+        ),
+    ] {
+        let kernel = Kernel::new();
+        let driver = kernel.load_as(&common::kernel(), service).unwrap();
+        let error = driver.unload().expect_err(service).to_string();
+        for part in parts {
+            assert!(error.contains(part), "{service}: {error}");
+        }
+        kernel.leave_behind();
+    }
+}

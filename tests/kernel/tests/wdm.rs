@@ -1,0 +1,116 @@
+//! Tests a driver without a framework: its device, its requests, and what it must not do.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+#[path = "../../drivers/wdm/src/commands.rs"]
+mod commands;
+mod common;
+
+use std::{fs, process::Command};
+
+use etw_testkernel::{Driver, File, Identity, Kernel, KernelError, NtStatus};
+
+const CLIENT: Identity = Identity {
+    process: 10,
+    thread: 11,
+};
+
+const PATH: &str = r"\\.\WdmTest";
+
+/// Loads the driver and opens its device.
+fn open() -> (Kernel, Driver, File) {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::wdm()).unwrap();
+    let file = kernel.open(PATH, CLIENT).unwrap();
+    (kernel, driver, file)
+}
+
+fn close(kernel: &Kernel, driver: Driver, file: File) {
+    file.close().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+    assert!(kernel.open(PATH, CLIENT).is_err());
+}
+
+#[test]
+fn a_device_is_written_read_and_controlled() {
+    let (kernel, driver, file) = open();
+    let written = file.write(b"hello").unwrap();
+    assert_eq!(
+        (written.status, written.information),
+        (NtStatus::SUCCESS, 5)
+    );
+    let read = file.read(64).unwrap();
+    assert_eq!((read.information, &read.output[..]), (5, &b"hello"[..]));
+    assert_eq!(file.read(2).unwrap().output, b"he");
+    let large = file.write(&[0; 65]).unwrap();
+    assert_eq!(large.status, NtStatus::BUFFER_TOO_SMALL);
+    for command in [commands::REVERSE_DIRECT, commands::REVERSE_NEITHER] {
+        let reversed = file.device_control(command, b"abc", 8).unwrap();
+        assert_eq!(reversed.output, b"cba");
+    }
+    // The driver sends a request of its own to its device.
+    let forwarded = file.device_control(commands::FORWARD, &[], 8).unwrap();
+    assert_eq!(forwarded.output, b"hello");
+    let unknown = file.device_control(commands::UNKNOWN, &[], 0).unwrap();
+    assert_eq!(unknown.status, NtStatus::INVALID_DEVICE_REQUEST);
+    close(&kernel, driver, file);
+}
+
+#[test]
+fn a_pending_request_is_completed_later_or_cancelled() {
+    let (kernel, driver, file) = open();
+    let kept = file.start_device_control(commands::KEEP, &[], 0).unwrap();
+    assert_eq!(kept.try_finish().unwrap(), None);
+    file.device_control(commands::RELEASE, &[], 0).unwrap();
+    assert_eq!(kept.finish().unwrap().status, NtStatus::SUCCESS);
+    let kept = file.start_device_control(commands::KEEP, &[], 0).unwrap();
+    kept.cancel().unwrap();
+    assert_eq!(kept.finish().unwrap().status, NtStatus::CANCELLED);
+    close(&kernel, driver, file);
+}
+
+#[test]
+fn faults_with_requests_are_reported() {
+    for (command, part) in [
+        (commands::COMPLETE_TWICE, "which was completed before"),
+        (commands::FORGET, "and did not complete the request"),
+    ] {
+        let (_kernel, _driver, file) = open();
+        let error = file.device_control(command, &[], 0).unwrap_err();
+        let KernelError::BugCheck(bugcheck) = error else {
+            panic!("{error}");
+        };
+        assert!(bugcheck.message.contains(part), "{bugcheck}");
+    }
+}
+
+#[test]
+fn the_command_line_runs_and_traces_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.txt");
+    fs::write(
+        &script,
+        "open 10 11\nwrite \"hello\"\nexpect success\nread 3\nexpect success \"hel\"\nclose\n",
+    )
+    .unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .arg("run")
+            .arg(common::wdm())
+            .arg("--etl")
+            .arg(folder.path().join("out.etl"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    let (good, said) = run(&["--script", script.to_str().unwrap()]);
+    assert!(good, "{said}");
+    // The write and the read are events of the driver.
+    assert_eq!(said.matches("WdkEtw.WdmTest Request").count(), 2, "{said}");
+    let (good, said) = run(&[]);
+    assert!(good, "{said}");
+    assert!(said.contains("open"), "{said}");
+}
