@@ -29,7 +29,8 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
     try {
         $text = [IO.File]::ReadAllText((Join-Path $stage.Kit 'wdk-etw-kit.json'))
         $stage.Plan = ConvertFrom-Json $text
-        & $Body $stage
+        $off = Get-VerifierOff $stage $Out
+        if ($off) { Skip-Stage $stage $off } else { & $Body $stage }
     } catch {
         $failure = "$($_.Exception.Message) ($($_.InvocationInfo.ScriptName):$($_.InvocationInfo.ScriptLineNumber))"
     }
@@ -60,6 +61,38 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
     if ($status -eq 'failed') { exit 1 }
     if ($stage.Restart) { exit $RestartNeeded }
     exit 0
+}
+
+# Returns why a stage of the leg `verifier` has nothing to run, or null. After a crash, Windows starts
+# without Driver Verifier (resetonunusualshutdown), and what passes then says nothing.
+function Get-VerifierOff($Stage, [string] $Out) {
+    # What turns it on, and what must run in any case.
+    if ('verifier', 'uninstall' -contains $Stage.Name) { return $null }
+    if ((Split-Path -Leaf $Out) -ne 'verifier') { return $null }
+    $path = Join-Path $Out 'verifier\result.json'
+    if (Test-Path -LiteralPath $path) {
+        $result = ConvertFrom-Json ([IO.File]::ReadAllText($path))
+        if ($result.status -eq 'skipped') { return "Driver Verifier is off: $($result.reason)" }
+    }
+    $driver = [Regex]::Escape($Stage.Plan.driver.sys)
+    # The first shows what is verified now, the second what the registry says, without what was set
+    # at once. A driver that has not been loaded yet may be in the second only.
+    foreach ($query in 'query', 'querysettings') {
+        $shown = Invoke-Program $Stage "verifier-$query" 'verifier.exe' "/$query"
+        if ($shown.Text -match $driver) { return $null }
+    }
+    return 'Driver Verifier is off'
+}
+
+# Returns how long a program of a stage may run, in seconds: five minutes less than the stage.
+function Get-StageSeconds($Stage, [string] $Out) {
+    $leg = Split-Path -Leaf $Out
+    foreach ($planned in $Stage.Plan.stages) {
+        if ($planned.leg -eq $leg -and $planned.name -eq $Stage.Name) {
+            return [Math]::Max(300, $planned.timeout_minutes * 60 - 300)
+        }
+    }
+    return 1500
 }
 
 # Writes a value as JSON in UTF-8 without a byte order mark.
@@ -170,16 +203,24 @@ function Import-Certificates($Stage, [string] $Folder) {
     }
 }
 
-# Installs a driver package and creates its device: by the client if there is one, else by the
-# package's own script.
+# Returns the path of a script that packages made by `cargo etw package` have: that of the package,
+# or that of the kit for other packages.
+function Get-PackageScript([string] $Folder, [string] $Name) {
+    $own = Join-Path $Folder "$Name.ps1"
+    if (Test-Path -LiteralPath $own) { return $own }
+    return Join-Path $PSScriptRoot "package-$Name.ps1"
+}
+
+# Installs a driver package and creates its device: by the client if there is one, else by a script.
+# Only a device that a program makes has an id that starts with Root\.
 function Install-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $inf = Join-Path $Folder $Driver.inf
     $client = Get-Client $Stage
     if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
         return Invoke-Checked $Stage $Log $client "install `"$inf`""
     }
-    $script = Join-Path $Folder 'device.ps1'
-    if (Test-Path -LiteralPath $script) {
+    if ($Driver.hardware_id -match '^Root\\') {
+        $script = Get-PackageScript $Folder 'device'
         $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$inf`" -HardwareId `"$($Driver.hardware_id)`""
         return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
     }
@@ -193,8 +234,8 @@ function Uninstall-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
         return Invoke-Checked $Stage $Log $client "uninstall `"$inf`""
     }
-    $script = Join-Path $Folder 'uninstall.ps1'
-    $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`""
+    $script = Get-PackageScript $Folder 'uninstall'
+    $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$inf`" -HardwareId `"$($Driver.hardware_id)`""
     return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
 }
 
@@ -261,4 +302,36 @@ function Invoke-Lines($Stage, [string] $Log, [string] $Shell, $Lines) {
         }
         [void] (Invoke-Checked $Stage "$Log-$number" $file $arguments)
     }
+}
+
+# Starts command lines of a recipe that run for some time beside the script.
+function Start-Lines($Stage, [string] $Log, $Lines) {
+    $number = 0
+    foreach ($line in $Lines) {
+        $number += 1
+        $parameters = @{
+            FilePath = 'cmd.exe'
+            ArgumentList = "/d /c $line"
+            WorkingDirectory = $Stage.Folder
+            NoNewWindow = $true
+            PassThru = $true
+            RedirectStandardError = Join-Path $Stage.Folder "$Log-$number.errors.log"
+        }
+        $process = Start-Process @parameters
+        # Without this, Windows PowerShell does not keep the exit code.
+        $null = $process.Handle
+        @{ Name = "$Log-$number"; Process = $process }
+    }
+}
+
+# Waits for a command line that was started, which must end by itself and succeed.
+function Wait-Line($Stage, $Line) {
+    $code = -1
+    if ($Line.Process.WaitForExit(60000)) {
+        $Line.Process.WaitForExit()
+        $code = $Line.Process.ExitCode
+    } else {
+        $Line.Process.Kill()
+    }
+    Add-Check $Stage "exit code of $($Line.Name)" 0 $code
 }

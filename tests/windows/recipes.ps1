@@ -12,6 +12,8 @@ Invoke-Stage 'recipes' $Kit $Out {
     $client = Get-Client $Stage
     $provider = Get-Provider $Stage
     $traffic = Get-Value $recipes 'traffic'
+    # The recipes of the client name it without its folder.
+    if ($client) { $env:PATH = "$(Split-Path -Parent $client);$env:PATH" }
     $results = New-Object Collections.ArrayList
     foreach ($recipe in $recipes.recipes) {
         $name = $recipe.name
@@ -37,17 +39,29 @@ Invoke-Stage 'recipes' $Kit $Out {
             $paged = ([uint32] $session.LogFileMode -band 0x1000000) -ne 0
             Add-Check $Stage "$name`: buffers in paged memory" $false $paged
         }
+        $running = @(Start-Lines $Stage "$name-during" (Get-Value $recipe 'during'))
+        # Their session starts first.
+        if ($running.Count -gt 0) { Start-Sleep -Seconds 3 }
         if ($client -and $traffic) { Send-Traffic $Stage $name $traffic }
+        foreach ($line in $running) { Wait-Line $Stage $line }
         Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
         Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)
         if (-not (Test-Path -LiteralPath $trace)) { continue }
-        $kept = Join-Path $Stage.Folder "$name.etl"
+        $kept = Join-Path $Stage.Folder "$name$([IO.Path]::GetExtension($trace))"
         Move-Item -LiteralPath $trace -Destination $kept -Force
         if (-not $provider) { continue }
-        $result.events = @(Get-TraceEvents $kept $provider).Count
+        if ($kept -like '*.jsonl') {
+            $result.events = @([IO.File]::ReadAllLines($kept) | Where-Object { $_.StartsWith('{') }).Count
+        } else {
+            $result.events = @(Get-TraceEvents $kept $provider).Count
+        }
         $expected = Get-Value $recipe 'expected'
         if ($client -and $null -ne $expected) {
-            Add-Check $Stage "$name`: events" $expected $result.events
+            if (Get-Value $recipe 'at_least') {
+                Add-Check $Stage "$name`: events" "$expected or more" $result.events ($result.events -ge $expected)
+            } else {
+                Add-Check $Stage "$name`: events" $expected $result.events
+            }
         }
     }
     Write-Json (Join-Path $Stage.Folder 'recipes.json') @{ recipes = [object[]] $results.ToArray() }

@@ -6,13 +6,46 @@ param(
 )
 . (Join-Path $PSScriptRoot 'common.ps1')
 
+# Exit codes of verifier.exe: 0 done, 1 an error, 2 a restart is needed.
+$Done = 0
+$NeedsRestart = 2
+
+# Turns rules on at once, as Windows 11 can, and returns whether it did. Only possible while no rules
+# are on: special pool (1), pool tracking (4), I/O (5), security (9), miscellaneous (12) and DDI
+# compliance (18).
+function Enable-RulesNow($Stage, [string] $Sys) {
+    $set = Invoke-Program $Stage 'dif-now' 'verifier.exe' "/dif 1 4 5 9 12 18 /now /driver $Sys"
+    return $set.Code -eq $Done
+}
+
+# Sets the volatile flags that this Windows takes, and adds the driver. Returns what was set.
+function Set-VolatileFlags($Stage, [string] $Sys) {
+    # Each flag by itself, so that one that this Windows does not take leaves the others: special pool
+    # (0x1), IRQL (0x2), pool tracking (0x8), I/O (0x10), deadlocks (0x20), DMA (0x80), security
+    # (0x100), force pending (0x200), miscellaneous (0x800).
+    $taken = @()
+    $mask = 0
+    foreach ($flag in 0x1, 0x2, 0x8, 0x10, 0x20, 0x80, 0x100, 0x200, 0x800) {
+        $text = '0x{0:x}' -f $flag
+        $set = Invoke-Program $Stage "volatile-$text" 'verifier.exe' "/volatile /flags $text"
+        if ($set.Code -eq $Done) {
+            $taken += $text
+            $mask = $mask -bor $flag
+        }
+    }
+    # A command sets the flags, and clears all others: these are the ones that stay.
+    $text = '0x{0:x}' -f $mask
+    $all = Invoke-Program $Stage 'volatile-all' 'verifier.exe' "/volatile /flags $text"
+    $added = Invoke-Program $Stage 'volatile-driver' 'verifier.exe' "/volatile /adddriver $Sys"
+    return @{ Taken = $taken; Flags = $text; Code = $all.Code; Driver = $added.Code }
+}
+
 Invoke-Stage 'verifier' $Kit $Out {
     param($Stage)
     $sys = $Stage.Plan.driver.sys
     if (-not $env:WDK_ETW_NO_RESTART) {
-        # 0 and 2 are success; 2 says that a restart is needed.
         $set = Invoke-Program $Stage 'standard' 'verifier.exe' "/standard /driver $sys"
-        Add-Check $Stage 'exit code of verifier /standard' '0 or 2' $set.Code (0, 2 -contains $set.Code)
+        Add-Check $Stage 'exit code of verifier /standard' '0 or 2' $set.Code ($Done, $NeedsRestart -contains $set.Code)
         # A crash at the start must not repeat for ever.
         [void] (Invoke-Program $Stage 'bootmode' 'verifier.exe' '/bootmode resetonunusualshutdown')
         $settings = Invoke-Program $Stage 'settings' 'verifier.exe' '/querysettings'
@@ -23,18 +56,20 @@ Invoke-Stage 'verifier' $Kit $Out {
         $Stage.Restart = $true
         return
     }
-    # Each flag by itself, so that one that this Windows does not take leaves the others: low
-    # resources (0x4), I/O (0x10), deadlocks (0x20), DMA (0x80), security (0x100), force pending
-    # (0x200), miscellaneous (0x800), DDI compliance (0x20000).
-    $taken = @()
-    foreach ($flag in '0x10', '0x20', '0x80', '0x100', '0x200', '0x800', '0x20000') {
-        $set = Invoke-Program $Stage "volatile-$flag" 'verifier.exe' "/volatile /flags $flag"
-        if (0, 2 -contains $set.Code) { $taken += $flag }
-    }
-    $added = Invoke-Program $Stage 'volatile-driver' 'verifier.exe' "/volatile /adddriver $sys"
-    [void] (Invoke-Program $Stage 'settings' 'verifier.exe' '/query')
-    Write-Json (Join-Path $Stage.Folder 'volatile.json') @{ taken = [object[]] $taken; driver = $added.Code }
-    if ($taken.Count -eq 0 -or (0, 2 -notcontains $added.Code)) {
+    # Windows 11 and Server 2025 take few volatile flags, but these rules at once.
+    $rules = $false
+    if ([Environment]::OSVersion.Version.Build -ge 22000) { $rules = Enable-RulesNow $Stage $sys }
+    $volatile = $null
+    if (-not $rules) { $volatile = Set-VolatileFlags $Stage $sys }
+    $query = Invoke-Program $Stage 'settings' 'verifier.exe' '/query'
+    Write-Json (Join-Path $Stage.Folder 'volatile.json') @{ rules = $rules; volatile = $volatile }
+    if (-not $rules -and $volatile.Taken.Count -eq 0) {
         Skip-Stage $Stage 'this Windows takes no verifier flag without a restart'
+        return
     }
+    if ($volatile) {
+        Add-Check $Stage "exit code of verifier /volatile /flags $($volatile.Flags)" $Done $volatile.Code
+        Add-Check $Stage 'exit code of verifier /volatile /adddriver' $Done $volatile.Driver
+    }
+    Add-Check $Stage 'verifier /query names the driver' $true ($query.Text -match [Regex]::Escape($sys))
 }

@@ -13,15 +13,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = here.ancestors().nth(2).unwrap_or(&here);
     let folder = root.join("tests/windows");
     println!("cargo::rerun-if-changed={}", folder.display());
-    let mut found: Vec<PathBuf> = Vec::new();
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
     for entry in fs::read_dir(&folder)? {
-        found.push(entry?.path());
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        found.push((name.into_owned(), path));
     }
-    found.retain(|path| is_script(path));
+    found.retain(|(_, path)| is_script(path));
+    // What packages of the WDK lack; the stage uninstall has the other name.
+    for name in ["device", "uninstall"] {
+        let path = root.join(format!("tools/driver-package/src/scripts/{name}.ps1"));
+        println!("cargo::rerun-if-changed={}", path.display());
+        found.push((format!("package-{name}.ps1"), path));
+    }
     found.sort();
     let mut table = String::from("&[\n");
-    for path in &found {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+    for (name, path) in &found {
         writeln!(
             table,
             "    ({name:?}, include_bytes!({:?})),",

@@ -59,6 +59,10 @@ pub struct ScenarioOptions {
 pub struct QuestionOptions {
     /// The questions to ask; an empty list means all.
     pub ids: Vec<String>,
+    /// The questions not to ask.
+    pub except: Vec<String>,
+    /// A file of former answers, to which the new ones are added.
+    pub with: Option<PathBuf>,
     /// True to list the questions instead of asking them.
     pub list: bool,
     /// The file for the answers.
@@ -172,6 +176,8 @@ pub fn parse<T: Into<OsString> + Clone>(
         }),
         "questions" => Action::Questions(QuestionOptions {
             ids: list(matches, "ids"),
+            except: list(matches, "except"),
+            with: optional(matches, "with"),
             list: matches.get_flag("list"),
             out: value(matches, "out")?,
             traces: value(matches, "traces")?,
@@ -370,6 +376,16 @@ mod tests {
         for arguments in [
             &["client", "scenarios"][..],
             &["client", "questions", "--out", "x.json", "traits-again"],
+            &[
+                "client",
+                "questions",
+                "--with",
+                "x.json",
+                "--except",
+                "timer",
+                "--except",
+                "traits-again",
+            ],
             &["client", "install", "x.inf"],
             &["client", "uninstall", "x.inf"],
             &["client", "trace"],

@@ -154,11 +154,22 @@ fn questions() -> Command {
                 .help("Questions to ask; all if none is named")
                 .num_args(0..),
         )
+        .arg(
+            Arg::new("except")
+                .long("except")
+                .value_name("QUESTION")
+                .help("A question not to ask; may be given several times")
+                .action(ArgAction::Append),
+        )
         .arg(flag("list", "List the questions"))
         .arg(
             file_option("out", "The file to write the answers to, as JSON")
                 .default_value("answers.json"),
         )
+        .arg(file_option(
+            "with",
+            "A file of former answers, to which the new ones are added",
+        ))
         .arg(
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")

@@ -113,8 +113,16 @@ pub enum Failure {
     /// There is no question with this id.
     #[error("there is no question named \"{0}\"; `questions --list` lists them")]
     NoQuestion(String),
-    /// The answers cannot be written as a file.
-    #[error("cannot write the answers: {0}")]
+    /// A file of former answers cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    ReadAnswers {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        error: io::Error,
+    },
+    /// A file of former answers is not understood.
+    #[error(transparent)]
     Answers(#[from] etw_questions::AnswersError),
     /// Some questions were not asked.
     #[error("{not_asked} of {asked} questions were not asked; the answers file says why")]

@@ -109,7 +109,7 @@ pub enum Answer {
 pub struct System {
     /// The system's name, such as `Windows`.
     pub name: String,
-    /// The build, such as `10.0.26100.1742`; the file is named after it.
+    /// The build, such as `10.0.26100.1742`; the file is named after it and the architecture.
     pub build: String,
     /// The architecture, such as `x86_64`.
     pub architecture: String,

@@ -1,6 +1,11 @@
 //! The file of one system's answers, in JSON.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +88,24 @@ impl Answers {
             system: file.system,
             answers,
         })
+    }
+
+    /// Writes the file. Whatever happens, there is the former file or the whole new one: the text is on the
+    /// disk before it gets its name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the file cannot be written.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let text = self.write().map_err(io::Error::other)?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let new = Path::new(&name);
+        let mut file = fs::File::create(new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        drop(file);
+        fs::rename(new, path)
     }
 
     /// Returns the text of the file.

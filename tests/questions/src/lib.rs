@@ -26,5 +26,5 @@ pub use crate::{
     host::{Completed, Enabling, Host, Recorded, SessionPlan, Thread},
     list::questions,
     question::{Confidence, Question},
-    run::{ask, ask_some},
+    run::{ask, ask_saving, ask_some},
 };

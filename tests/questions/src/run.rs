@@ -45,6 +45,40 @@ pub fn ask_some<'a>(
     Ok(Answers { system, answers })
 }
 
+/// Asks some questions, adds the answers to those that there are, and has them saved after each one.
+///
+/// So none is lost in a bugcheck. Before a risky question, an entry is saved that says that the question
+/// did not return; its answer replaces that. `progress` receives each question before and after it is
+/// asked.
+///
+/// # Errors
+///
+/// Returns the error of `save`. A question whose stage fails is no error, as in [`ask`].
+pub fn ask_saving<'a, E>(
+    host: &mut dyn Host,
+    questions: impl Iterator<Item = &'a Question>,
+    answers: &mut Answers,
+    save: &mut dyn FnMut(&Answers) -> Result<(), E>,
+    progress: &mut dyn FnMut(&Question, Option<&Answer>),
+) -> Result<(), E> {
+    for question in questions {
+        progress(question, None);
+        if question.risky {
+            let entry = Answer::NotAsked(DID_NOT_RETURN.to_owned());
+            answers.answers.insert(question.id.to_owned(), entry);
+            save(answers)?;
+        }
+        let answer = ask_one(host, question);
+        progress(question, Some(&answer));
+        answers.answers.insert(question.id.to_owned(), answer);
+        save(answers)?;
+    }
+    Ok(())
+}
+
+/// Why a risky question has no answer while it is asked, and after a bugcheck.
+const DID_NOT_RETURN: &str = "did not return";
+
 /// Asks a question, and leaves the host as it was.
 fn ask_one(host: &mut dyn Host, question: &Question) -> Answer {
     let mut stage = Stage::new(host);
@@ -56,5 +90,127 @@ fn ask_one(host: &mut dyn Host, question: &Question) -> Answer {
     match (found, cleared) {
         (Ok(values), Ok(())) => Answer::Found(values),
         (Err(error), _) | (Ok(_), Err(error)) => Answer::NotAsked(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use etl_file::Guid;
+    use etw_scenarios::{Session, Source};
+
+    use super::*;
+    use crate::{
+        answers::System,
+        host::{Completed, Enabling, Recorded, SessionPlan, Thread},
+    };
+
+    /// A system on which nothing works.
+    struct Nothing;
+
+    fn error() -> HostError {
+        HostError {
+            what: "nothing works".to_owned(),
+            code: None,
+        }
+    }
+
+    impl Host for Nothing {
+        fn system(&self) -> Result<System, HostError> {
+            Err(error())
+        }
+        fn thread(&self) -> Thread {
+            Thread {
+                process: 1,
+                thread: 2,
+            }
+        }
+        fn control(&mut self, _: u32, _: &[u8], _: usize) -> Result<Completed, HostError> {
+            Err(error())
+        }
+        fn start_session(&mut self, _: SessionPlan) -> Result<Session, HostError> {
+            Err(error())
+        }
+        fn stop_session(&mut self, _: Session) -> Result<Recorded, HostError> {
+            Err(error())
+        }
+        fn enable(&mut self, _: Session, _: Source, _: &Enabling) -> Result<(), HostError> {
+            Err(error())
+        }
+        fn disable(&mut self, _: Session, _: Source, _: Option<Guid>) -> Result<(), HostError> {
+            Err(error())
+        }
+        fn capture_state(&mut self, _: Session, _: Source) -> Result<(), HostError> {
+            Err(error())
+        }
+        fn set_activity(&mut self, _: Option<Guid>) -> Result<(), HostError> {
+            Err(error())
+        }
+        fn deny_group(&mut self, _: Guid) -> Result<(), HostError> {
+            Err(error())
+        }
+        fn pass(&mut self, _: Duration) -> Result<(), HostError> {
+            Err(error())
+        }
+        fn clear(&mut self) -> Result<(), HostError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_risky_is_saved_before_it_is_asked() {
+        let of = |is_risky: bool| questions().find(|one| one.risky == is_risky).unwrap();
+        let (safe, risky) = (of(false), of(true));
+        let former = Answer::NotAsked("former".to_owned());
+        let mut answers = Answers {
+            system: System {
+                name: "n".to_owned(),
+                build: "b".to_owned(),
+                architecture: "a".to_owned(),
+            },
+            answers: BTreeMap::from([("timer".to_owned(), former.clone())]),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("answers.json");
+        let mut saved = Vec::new();
+        let mut asked = Vec::new();
+        ask_saving(
+            &mut Nothing,
+            [safe, risky].into_iter(),
+            &mut answers,
+            &mut |answers| -> std::io::Result<()> {
+                answers.save(&path).unwrap();
+                let text = std::fs::read_to_string(&path)?;
+                saved.push(Answers::read(&text).unwrap().answers);
+                Ok(())
+            },
+            &mut |question, answer| asked.push((question.id, answer.is_some())),
+        )
+        .unwrap();
+        assert_eq!(
+            asked,
+            [
+                (safe.id, false),
+                (safe.id, true),
+                (risky.id, false),
+                (risky.id, true)
+            ]
+        );
+        assert_eq!(saved.len(), 3);
+        assert!(!saved[0].contains_key(risky.id));
+        let why = |answers: &BTreeMap<String, Answer>| match &answers[risky.id] {
+            Answer::NotAsked(why) => why.clone(),
+            Answer::Found(_) => panic!(),
+        };
+        assert_eq!(why(&saved[1]), "did not return");
+        assert!(
+            why(&saved[2]).contains("nothing works"),
+            "{}",
+            why(&saved[2])
+        );
+        assert!(saved.iter().all(|one| one["timer"] == former));
+        // Nothing is left beside the file.
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

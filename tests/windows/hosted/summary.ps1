@@ -1,5 +1,5 @@
-# Writes the table of the stages that ran, with the checks that failed, and gathers the answers into
-# OUT\answers, named by Windows' build. Has not run on Windows yet.
+# Writes the table of the stages that ran, with the checks that failed, and copies the answers to
+# OUT\answers, named by Windows' build and architecture. Has not run on Windows yet.
 param(
     [Parameter(Mandatory = $true)] [string] $Out,
     [Parameter(Mandatory = $true)] [string] $Summary
@@ -36,10 +36,13 @@ $text = @($title, '') + $lines
 if ($failed.Count -gt 0) { $text += @('', '## Checks that failed', '') + $failed }
 [IO.File]::AppendAllText($Summary, ($text -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
 
-$build = 'unknown'
-if ($machine) { $build = "$($machine.build).$($machine.revision)" }
-foreach ($answers in Get-ChildItem -LiteralPath $Out -Recurse -Filter 'answers.json') {
+# The file's name is that of tests/kernel/answers: the build and the architecture. Driver Verifier changes
+# what the system does, so that only the leg without it counts.
+$answers = Join-Path $Out 'plain\probe\answers.json'
+if (Test-Path -LiteralPath $answers) {
+    $system = (ConvertFrom-Json ([IO.File]::ReadAllText($answers))).system
     $folder = Join-Path $Out 'answers'
     New-Item -ItemType Directory -Force -Path $folder | Out-Null
-    Copy-Item -LiteralPath $answers.FullName -Destination (Join-Path $folder "$build.json") -Force
+    $name = "$($system.build)-$($system.architecture).json"
+    Copy-Item -LiteralPath $answers -Destination (Join-Path $folder $name) -Force
 }

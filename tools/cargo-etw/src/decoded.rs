@@ -2,6 +2,7 @@
 //! brought out, with what `etl` decodes.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
 };
@@ -13,7 +14,7 @@ use etl_file::{
     image::ImageError,
 };
 use etw_vm::{
-    kit::{Contents, PLAIN},
+    kit::{Contents, PLAIN, VERIFIER},
     report::{Outcome, Report},
 };
 
@@ -51,7 +52,13 @@ impl Traces {
     /// Compares the files in the results of a run, and puts the outcome into the report: a note, and a
     /// stage that fails if anything differs. A run without the trace or its files gets no note.
     pub fn examine(&self, out: &Path, report: &mut Report) {
-        let folder = out.join(PLAIN).join(STAGE);
+        for leg in [PLAIN, VERIFIER] {
+            self.examine_leg(leg, out, report);
+        }
+    }
+
+    fn examine_leg(&self, leg: &str, out: &Path, report: &mut Report) {
+        let folder = out.join(leg).join(STAGE);
         let trace = folder.join(TRACE);
         let files: Vec<PathBuf> = FILES
             .into_iter()
@@ -64,11 +71,11 @@ impl Traces {
         let compared = self
             .catalog()
             .and_then(|catalog| self.compare(&catalog, &trace, &files));
-        let outcome = compared.unwrap_or_else(|error| {
+        let (note, agrees) = compared.unwrap_or_else(|error| {
             let note = format!("{} was not compared: {error:#}", trace.display());
             (note, true)
         });
-        put(outcome, report);
+        put(leg, (note, agrees), report);
     }
 
     /// Returns what describes the driver's events: the image's resources or, if it has none, the
@@ -117,11 +124,11 @@ impl Traces {
     }
 }
 
-/// Puts a note and its verdict into the report.
-fn put((note, agrees): (String, bool), report: &mut Report) {
-    report.notes.push(note);
+/// Puts a note about a leg and its verdict into the report.
+fn put(leg: &str, (note, agrees): (String, bool), report: &mut Report) {
+    report.notes.push(format!("{leg}: {note}"));
     for row in &mut report.rows {
-        let is_it = row.id.leg == PLAIN && row.id.stage == STAGE;
+        let is_it = row.id.leg == leg && row.id.stage == STAGE;
         if is_it && !agrees && row.outcome == Outcome::Passed {
             row.outcome = Outcome::Failed;
             row.reason = Some("Windows and etl decode its trace differently".to_owned());
@@ -151,10 +158,17 @@ pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 
 /// Returns a comparison as words for a note.
 fn said(result: &Comparison) -> String {
-    let counts = format!(
+    let mut counts = format!(
         "{} events, {} properties and {} fields compared",
         result.compared, result.properties, result.fields
     );
+    if result.undecoded > 0 {
+        let _ = write!(
+            counts,
+            " (the fields of {} are not stated)",
+            result.undecoded
+        );
+    }
     if result.agrees() {
         return format!("{counts}, equal");
     }
@@ -201,16 +215,17 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
+        let row = |leg: &str| Row {
+            id: StageId {
+                leg: leg.to_owned(),
+                stage: STAGE.to_owned(),
+            },
+            outcome: Outcome::Passed,
+            time: None,
+            reason: None,
+        };
         Report {
-            rows: vec![Row {
-                id: StageId {
-                    leg: PLAIN.to_owned(),
-                    stage: STAGE.to_owned(),
-                },
-                outcome: Outcome::Passed,
-                time: None,
-                reason: None,
-            }],
+            rows: vec![row(PLAIN), row(VERIFIER)],
             ended_early: None,
             notes: Vec::new(),
         }
@@ -263,10 +278,32 @@ mod tests {
             .unwrap();
         assert!(!agrees, "{note}");
         assert!(note.contains("0 events, 0 properties and 0 fields compared, 2 differences: event of 2026-01-02T03:04:05.0020000Z"), "{note}");
+        for (at, leg) in [PLAIN, VERIFIER].into_iter().enumerate() {
+            let mut report = report();
+            put(leg, (note.clone(), agrees), &mut report);
+            assert_eq!(report.rows[at].outcome, Outcome::Failed);
+            assert_eq!(report.rows[1 - at].outcome, Outcome::Passed);
+            assert_eq!(report.notes.len(), 1);
+            assert!(report.notes[0].starts_with(leg), "{:?}", report.notes);
+            assert_eq!(report.exit_code(), 1);
+        }
+    }
+
+    #[test]
+    fn both_legs_are_examined() {
+        let out = tempfile::tempdir().unwrap();
+        for leg in [PLAIN, VERIFIER] {
+            let folder = out.path().join(leg).join(STAGE);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(TRACE), "").unwrap();
+            fs::write(folder.join("tdh.jsonl"), "").unwrap();
+        }
+        let traces = Traces {
+            image: out.path().join("driver.sys"),
+            provider: None,
+        };
         let mut report = report();
-        put((note, agrees), &mut report);
-        assert_eq!(report.rows[0].outcome, Outcome::Failed);
-        assert_eq!(report.notes.len(), 1);
-        assert_eq!(report.exit_code(), 1);
+        traces.examine(out.path(), &mut report);
+        assert_eq!(report.notes.len(), 2, "{:?}", report.notes);
     }
 }

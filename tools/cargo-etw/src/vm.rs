@@ -68,11 +68,18 @@ pub fn command() -> Command {
         .arg(number(
             "image",
             "INDEX",
-            "The edition's index in the image [default: 1; for servers 2, the one with a desktop]",
+            "The edition's index in the image [default: 1; 6, Pro, in images for consumers; for servers 2, \
+             the one with a desktop]",
         ))
         .arg(
             text("language", "NAME", "The image's language").default_value("en-US"),
-        );
+        )
+        .arg(text(
+            "product-key",
+            "KEY",
+            "The product key, or `none` [default: none for evaluation and volume images; for others, the \
+             setup key that Microsoft publishes for the edition, which activates nothing]",
+        ));
     at_hand::arguments(machine(limits(stages(command))))
 }
 
@@ -89,6 +96,12 @@ fn stages(command: Command) -> Command {
             "package-wdk",
             "FOLDER",
             "The same driver as the WDK packages it",
+        ))
+        .arg(path(
+            "package-catalog-2",
+            "PACKAGE",
+            "The same driver with a catalog of version 2, a folder or a .zip file: the stage install \
+             tries both",
         ))
         .arg(path(
             "probe",
@@ -265,6 +278,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         optional(matches, "image")?,
         &required::<String>(matches, "language")?,
         required::<String>(matches, "firmware")? == "uefi",
+        optional::<String>(matches, "product-key")?.as_deref(),
     )?;
     let installation = Installation {
         iso,
@@ -360,9 +374,12 @@ fn contents(matches: &ArgMatches, temporary: &Path) -> Result<Contents> {
     let provider = provider(&driver.folder)?;
     let probe: Option<PathBuf> = optional(matches, "probe")?;
     let probe = probe.map(|path| package(&path, &temporary.join("probe")));
+    let catalog_2: Option<PathBuf> = optional(matches, "package-catalog-2")?;
+    let catalog_2 = catalog_2.map(|path| package(&path, &temporary.join("package-catalog-2")));
     Ok(Contents {
         driver,
         provider,
+        package_catalog_2: catalog_2.transpose()?.map(|package| package.folder),
         package_wdk: optional(matches, "package-wdk")?,
         probe: probe.transpose()?,
         client: optional(matches, "client")?,

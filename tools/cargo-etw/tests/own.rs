@@ -634,7 +634,7 @@ mod built_drivers {
             readme.contains("-p Acme.Lidar.Frames 0x10000000008 5 -ets\r\n"),
             "{readme}"
         );
-        assert!(read("install.cmd").contains(r"-HardwareId 'Root\lidar'"));
+        assert!(read("install.cmd").contains(r#"-HardwareId "Root\lidar""#));
         assert!(read("uninstall.ps1").contains(r"@('Root\lidar')"));
         assert!(read("lidar.inf").contains("KmdfLibraryVersion = 1.33"));
         assert_eq!(

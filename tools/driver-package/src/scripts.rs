@@ -71,10 +71,10 @@ impl Installed<'_> {
         let install = self.made().map_or_else(
             || format!("pnputil /add-driver \"{inf}\" /install || exit /b 1"),
             |id| {
-                let id = powershell(id);
+                let id = in_batch(id);
                 format!(
                     "powershell -NoProfile -ExecutionPolicy Bypass -File device.ps1 -Inf \"{inf}\" \
-                     -HardwareId {id} || exit /b 1"
+                     -HardwareId \"{id}\" || exit /b 1"
                 )
             },
         );
@@ -87,7 +87,8 @@ impl Installed<'_> {
             Version::One => "SHA-1",
             Version::Two => "SHA-1 and SHA-256",
         };
-        let ids: Vec<String> = self.hardware_ids.iter().map(|id| powershell(id)).collect();
+        // No hardware id has a comma.
+        let ids = in_batch(&self.hardware_ids.join(","));
         let mut trace = String::new();
         for line in self.trace.lines() {
             trace.extend(["    ", line, "\n"]);
@@ -139,8 +140,7 @@ impl Installed<'_> {
             .replace("@CERTIFICATE@", self.certificate)
             .replace("@INSTALL@", &install)
             .replace("@MADE@", made)
-            .replace("@HARDWARE_IDS@", &ids.join(", "))
-            .replace("@INF_LITERAL@", &powershell(self.inf))
+            .replace("@HARDWARE_IDS@", &ids)
             .replace("@TRACE_SECTION@", &trace)
             .replace("@SYSTEM@", self.system)
             .replace("@HASHES@", hashes)
@@ -149,9 +149,10 @@ impl Installed<'_> {
     }
 }
 
-/// Returns a string as a PowerShell literal.
-fn powershell(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+/// Returns text as it is written between double quotes in a batch file. Other quotes would become part
+/// of the argument: `powershell -File` does not interpret them.
+fn in_batch(text: &str) -> String {
+    text.replace('%', "%%")
 }
 
 #[cfg(test)]
@@ -193,7 +194,10 @@ mod tests {
     fn a_device_is_made_where_there_is_no_hardware() {
         let made = files(&[r"root\Sensor".to_owned()]);
         let (_, install) = &made[2];
-        assert!(install.contains(r"-HardwareId 'root\Sensor'"), "{install}");
+        assert!(
+            install.contains(r#"-HardwareId "root\Sensor""#),
+            "{install}"
+        );
         assert!(made.iter().any(|(name, _)| *name == "device.ps1"));
         let found = files(&[r"USB\VID_1&PID_2".to_owned()]);
         assert!(
@@ -203,6 +207,24 @@ mod tests {
         );
         assert!(found.iter().all(|(name, _)| *name != "device.ps1"));
         assert!(!found[0].1.contains("device.ps1"), "{}", found[0].1);
+    }
+
+    #[test]
+    fn what_is_removed_is_named_on_the_command_line() {
+        let ids = [r"root\Sensor", r"root\50%"].map(str::to_owned);
+        let files = files(&ids);
+        let text = |wanted: &str| &files.iter().find(|(name, _)| *name == wanted).unwrap().1;
+        assert!(
+            text("uninstall.cmd").contains(
+                r#"-File uninstall.ps1 -Inf "sensor.inf" -HardwareId "root\Sensor,root\50%%""#
+            ),
+            "{}",
+            text("uninstall.cmd")
+        );
+        // PowerShell's scripts are no templates, so that they are checked as they are.
+        for name in ["uninstall.ps1", "device.ps1"] {
+            assert_eq!(text(name).matches("[Parameter(Mandatory)]").count(), 2);
+        }
     }
 
     #[test]

@@ -78,7 +78,9 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
     }
-    for formats in arguments.get_many::<PathBuf>("tmf").unwrap_or_default() {
+    // Commands that leave WPP messages out have no such option.
+    let formats = arguments.try_get_many::<PathBuf>("tmf");
+    for formats in formats.ok().flatten().unwrap_or_default() {
         for skipped in catalog.load_formats(formats)? {
             warn(&skipped);
         }

@@ -319,6 +319,56 @@ fn an_event_written_by_hand_is_equal_in_every_container() {
 }
 
 #[test]
+fn get_win_event_states_no_fields_of_trace_logging_events() {
+    let trace = Trace::new();
+    let (_, said) = trace.write("none", "[]").json("none", &["--limit", "40"]);
+    let names: Vec<&str> = said["listed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["event"].as_str().unwrap())
+        .collect();
+    // The other events have the provider of the manifest.
+    let name = names.iter().find(|name| !name.contains("Fixture.Device"));
+    let time = name.unwrap().split(' ').next().unwrap();
+    let error = "<ProcessingErrorData><ErrorCode>15003</ErrorCode></ProcessingErrorData>";
+    for data in ["", "<EventData/>", error] {
+        let xml = format!(
+            "<Event><System><Provider Guid='{{29d5a000-45bd-558a-9252-950010cc7465}}'/>\
+             <EventID>0</EventID><TimeCreated SystemTime='{time}'/></System>{data}</Event>"
+        );
+        let contents = json!({ "events": [{ "xml": xml }] }).to_string();
+        let (_, said) = trace
+            .write("winevent.json", contents)
+            .json("winevent.json", &[]);
+        let others = |said: &Value| {
+            let listed = said["listed"].as_array().unwrap().iter();
+            listed.filter(|one| one["field"] != "event").count()
+        };
+        assert_eq!(said["compared"], 1, "{said:#}");
+        assert_eq!(said["undecoded"], 1, "{said:#}");
+        assert_eq!(said["unstated"]["provider name"], 1, "{said:#}");
+        assert_eq!((&said["fields"], others(&said)), (&json!(0), 0), "{said:#}");
+        let shown = text(&trace.compare(&["winevent.json"]).stdout);
+        let line = "the fields are not stated for 1 TraceLogging events";
+        assert!(shown.contains(line), "{shown}");
+        // tracerpt decodes such events: what it lacks is a difference.
+        let (_, said) = trace
+            .write("tracerpt.xml", format!("<Events>{xml}</Events>"))
+            .json("tracerpt.xml", &["--limit", "100"]);
+        assert_eq!(said["undecoded"], 0, "{said:#}");
+        assert_ne!(others(&said), 0, "{said:#}");
+    }
+    // An event of a manifest has fields.
+    let xml = event(SYSTEM, "");
+    let contents = json!({ "events": [{ "xml": xml }] }).to_string();
+    let (_, said) = trace
+        .write("winevent.json", contents)
+        .json("winevent.json", &[]);
+    assert_eq!(said["undecoded"], 0, "{said:#}");
+}
+
+#[test]
 fn what_an_event_lacks_or_has_too_much_is_a_difference() {
     let fields = |data: &str| -> Vec<(String, Value, Value)> {
         let (code, found) = differences(event(SYSTEM, data).as_bytes());

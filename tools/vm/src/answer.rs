@@ -75,13 +75,15 @@ impl Windows {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// Returns the index of the edition that is installed by default: on evaluation images, the one
-    /// edition of a client, and the Standard edition of a server with its desktop.
+    /// Returns the index of the edition that is installed by default: for a client, the one edition of an
+    /// evaluation or volume image, and Pro of an image for consumers; for a server, the Standard edition
+    /// with its desktop.
     #[must_use]
-    pub const fn default_index(self) -> u32 {
-        match self {
-            Self::Windows10 | Self::Windows11 => 1,
-            Self::Server2022 | Self::Server2025 => 2,
+    pub const fn default_index(self, kind: ImageKind) -> u32 {
+        match (self, kind) {
+            (Self::Windows10 | Self::Windows11, ImageKind::Consumer) => 6,
+            (Self::Windows10 | Self::Windows11, _) => 1,
+            (Self::Server2022 | Self::Server2025, _) => 2,
         }
     }
 
@@ -116,6 +118,106 @@ impl Windows {
     }
 }
 
+/// The kinds of installation images, which differ in the product key that Setup asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageKind {
+    /// An evaluation image, which takes no key.
+    Evaluation,
+    /// An image for volume licenses, which has its key.
+    Volume,
+    /// An image of the download pages, with several editions and no key.
+    Consumer,
+}
+
+impl ImageKind {
+    /// Tells the kind from the name of the image, as Microsoft names them.
+    #[must_use]
+    pub fn of_image(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().to_ascii_lowercase();
+        if name.contains("eval") {
+            Self::Evaluation
+        } else if name.starts_with("sw_dvd") || name.contains("business") {
+            Self::Volume
+        } else {
+            Self::Consumer
+        }
+    }
+}
+
+/// The setup keys that Microsoft publishes for clients of a key management service, by the edition's
+/// index in images for consumers. They choose an edition and activate nothing. Home has none. Source:
+/// Microsoft Learn, "Key Management Services (KMS) client activation and product keys"; the indexes are
+/// those of the images as they are, and documented nowhere.
+const SETUP_KEYS: &[(&[Windows], u32, &str)] = &[
+    // Education and its N.
+    (CLIENTS, 4, "NW6C2-QMPVW-D7KKK-3GKT6-VCFB2"),
+    (CLIENTS, 5, "2WH4N-8QGBV-H22JP-CT43Q-MDWWJ"),
+    // Pro and its N.
+    (CLIENTS, 6, "W269N-WFGWX-YVC9B-4J6C9-T83GX"),
+    (CLIENTS, 7, "MH37W-N47XK-V7XM9-C7227-GCQG9"),
+    // Pro Education and its N.
+    (CLIENTS, 8, "6TP4R-GNPTD-KYYHQ-7B7DP-J447Y"),
+    (CLIENTS, 9, "YVWGF-BXNMC-HTQYQ-CPQ99-66QFC"),
+    // Pro for Workstations and its N.
+    (CLIENTS, 10, "NRG8B-VKK3Q-CXVCJ-9G2XF-6Q84J"),
+    (CLIENTS, 11, "9FNHH-K3HBT-3W4TD-6383H-6XYWF"),
+    // Standard and Datacenter, without a desktop and with it.
+    (&[Windows::Server2022], 1, "VDYBN-27WPP-V4HQT-9VMD4-VMK7H"),
+    (&[Windows::Server2022], 2, "VDYBN-27WPP-V4HQT-9VMD4-VMK7H"),
+    (&[Windows::Server2022], 3, "WX4NM-KYWYW-QJJR4-XV3QB-6VM33"),
+    (&[Windows::Server2022], 4, "WX4NM-KYWYW-QJJR4-XV3QB-6VM33"),
+    (&[Windows::Server2025], 1, "TVRH6-WHNXV-R9WG3-9XRFY-MY832"),
+    (&[Windows::Server2025], 2, "TVRH6-WHNXV-R9WG3-9XRFY-MY832"),
+    (&[Windows::Server2025], 3, "D764K-2NDRG-47T6Q-P8T8W-YP6DF"),
+    (&[Windows::Server2025], 4, "D764K-2NDRG-47T6Q-P8T8W-YP6DF"),
+];
+
+const CLIENTS: &[Windows] = &[Windows::Windows10, Windows::Windows11];
+
+/// The word on the command line for no product key.
+pub const NO_KEY: &str = "none";
+
+/// Returns the product key for an edition of an image: the one named, or the published setup key of the
+/// edition if the image has none. An evaluation image gets none, as does [`NO_KEY`].
+///
+/// # Errors
+///
+/// [`Error::Plan`] if what is named is no key, or if none is published for the edition.
+pub fn product_key(
+    image: &Path,
+    windows: Windows,
+    index: u32,
+    named: Option<&str>,
+) -> Result<Option<String>> {
+    match (named, ImageKind::of_image(image)) {
+        (Some(NO_KEY), _) | (None, ImageKind::Evaluation | ImageKind::Volume) => Ok(None),
+        (Some(key), _) if is_key(key) => Ok(Some(key.to_ascii_uppercase())),
+        (Some(key), _) => Err(Error::Plan(format!(
+            "{key:?} is not a product key; expected five groups of five letters and digits, or {NO_KEY}"
+        ))),
+        (None, ImageKind::Consumer) => SETUP_KEYS
+            .iter()
+            .find(|(systems, of, _)| systems.contains(&windows) && *of == index)
+            .map(|(.., key)| Some((*key).to_owned()))
+            .ok_or_else(|| {
+                Error::Plan(format!(
+                    "Setup of {} asks for a product key, and Microsoft publishes none for edition {index} \
+                     of images for consumers: choose another with `--image`, or name a key with \
+                     `--product-key`; with `--product-key {NO_KEY}`, the image must need none",
+                    windows.title()
+                ))
+            }),
+    }
+}
+
+/// Returns whether text has the form of a product key.
+fn is_key(text: &str) -> bool {
+    let is_group =
+        |group: &str| group.len() == 5 && group.chars().all(|one| one.is_ascii_alphanumeric());
+    text.split('-').count() == 5 && text.split('-').all(is_group)
+}
+
 /// Returns the system that an image installs: the one named, or the one that its name tells.
 ///
 /// # Errors
@@ -145,6 +247,8 @@ pub struct Answer {
     pub language: String,
     /// Whether the machine has UEFI firmware.
     pub is_uefi: bool,
+    /// The product key, for an image that has none. See [`product_key`].
+    pub product_key: Option<String>,
 }
 
 impl Answer {
@@ -173,7 +277,12 @@ impl Answer {
             ("@lab@", only(LAB, is_11)),
             ("@no-network@", only(NO_NETWORK, is_11)),
         ];
-        let mut text = TEMPLATE.to_owned();
+        let key = self.product_key.as_deref();
+        if let Some(key) = key.filter(|key| !is_key(key)) {
+            return Err(Error::Plan(format!("{key:?} is not a product key")));
+        }
+        let key = key.map_or_else(String::new, |key| format!("          <Key>{key}</Key>\n"));
+        let mut text = TEMPLATE.replace("@key@\n", &key);
         for (word, block) in blocks {
             // A block takes whole lines, without its own line for nothing.
             text = text.replace(&format!("{word}\n"), block);

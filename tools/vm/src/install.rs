@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    answer::{Answer, Windows, hex},
+    answer::{Answer, ImageKind, Windows, hex, product_key},
     error::{Error, Result, file},
     interrupt, iso,
     protocol::Message,
@@ -406,19 +406,23 @@ fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
 ///
 /// # Errors
 ///
-/// [`Error::UnknownWindows`] if neither the name nor the caller tells the system.
+/// [`Error::UnknownWindows`] if neither the name nor the caller tells the system, and the errors of
+/// [`product_key`].
 pub fn answer(
     iso: &Path,
     windows: Option<Windows>,
     index: Option<u32>,
     language: &str,
     is_uefi: bool,
+    key: Option<&str>,
 ) -> Result<Answer> {
     let windows = crate::answer::windows_of(iso, windows)?;
+    let index = index.unwrap_or_else(|| windows.default_index(ImageKind::of_image(iso)));
     Ok(Answer {
         windows,
-        index: index.unwrap_or_else(|| windows.default_index()),
+        index,
         language: language.to_owned(),
         is_uefi,
+        product_key: product_key(iso, windows, index, key)?,
     })
 }

@@ -40,7 +40,7 @@ pub const PLAIN: &str = "plain";
 pub const VERIFIER: &str = "verifier";
 
 /// The stages of both legs, their minutes, and whether they are risky.
-const STAGES: [(&str, &str, u32, bool); 15] = [
+const STAGES: [(&str, &str, u32, bool); 16] = [
     (PLAIN, "machine", 10, false),
     (PLAIN, "install", 15, true),
     (PLAIN, "probe", 20, true),
@@ -55,6 +55,7 @@ const STAGES: [(&str, &str, u32, bool); 15] = [
     (VERIFIER, "probe", 20, true),
     (VERIFIER, "scenarios", 45, true),
     (VERIFIER, "recipes", 90, true),
+    (VERIFIER, "decode", 30, false),
     (VERIFIER, "uninstall", 15, true),
 ];
 
@@ -156,6 +157,8 @@ pub struct Contents {
     pub provider: Option<(String, String)>,
     /// The folder of the same driver as the WDK packages it.
     pub package_wdk: Option<PathBuf>,
+    /// The folder of the same driver with a catalog of version 2.
+    pub package_catalog_2: Option<PathBuf>,
     /// The driver that asks Windows questions.
     pub probe: Option<Package>,
     /// The client's program.
@@ -232,8 +235,13 @@ impl Contents {
     fn packages(&self) -> Result<Files> {
         let mut files = Files::new();
         add_folder(&mut files, "package", &self.driver.folder)?;
-        if let Some(folder) = &self.package_wdk {
-            add_folder(&mut files, "package-wdk", folder)?;
+        for (name, folder) in [
+            ("package-wdk", &self.package_wdk),
+            ("package-catalog-2", &self.package_catalog_2),
+        ] {
+            if let Some(folder) = folder {
+                add_folder(&mut files, name, folder)?;
+            }
         }
         if let Some(probe) = &self.probe {
             add_folder(&mut files, "probe", &probe.folder)?;

@@ -229,6 +229,16 @@ fn prepare(out: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Returns how long a stage may take before the machine counts as hung. The agent ends it before, and
+/// says so. It counts rounds of waiting, of which each takes 5 seconds and what its commands take, so that
+/// its minutes are longer than the host's.
+fn limit(minutes: u32) -> Duration {
+    /// What the agent takes to end the stage.
+    const GRACE: Duration = Duration::from_mins(2);
+    let time = Duration::from_secs(u64::from(minutes) * 60);
+    time + time / 2 + GRACE
+}
+
 /// What is known of a stage.
 struct State {
     id: StageId,
@@ -255,13 +265,11 @@ struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     fn new(plan: &[Stage], slow: u32, tell: &'a dyn Fn(&str)) -> Self {
-        /// After a stage's time, the agent ends it, and says so.
-        const GRACE: Duration = Duration::from_mins(2);
         let stages = plan
             .iter()
             .map(|stage| State {
                 id: stage.id.clone(),
-                limit: (Duration::from_secs(u64::from(stage.minutes) * 60) + GRACE) * slow,
+                limit: limit(stage.minutes) * slow,
                 begun: None,
                 time: None,
                 code: None,
@@ -541,5 +549,21 @@ fn with_dump(
             notes.push(format!("cannot read {}: {error}", path.display()));
             (outcome, None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_agent_ends_a_stage_before_the_host_does() {
+        // A round of the agent takes 5 seconds of waiting, and what its commands take on a slow machine.
+        let round = Duration::from_secs(7);
+        for minutes in [10, 20, 90] {
+            let agent = round * 12 * minutes;
+            assert!(limit(minutes) > agent + Duration::from_mins(1), "{minutes}");
+        }
+        assert_eq!(limit(20), Duration::from_mins(32));
     }
 }

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use etw_vm::{
-    answer::{Answer, Windows, windows_of},
+    answer::{Answer, ImageKind, Windows, product_key, windows_of},
     install::answer,
 };
 use roxmltree::{Document, Node};
@@ -178,7 +178,7 @@ fn images() -> Vec<(Answer, &'static str)> {
     let mut all = Vec::new();
     for (name, windows, index) in named {
         for is_uefi in [true, false] {
-            let made = answer(name.as_ref(), None, Some(index), "en-US", is_uefi).unwrap();
+            let made = answer(name.as_ref(), None, Some(index), "en-US", is_uefi, None).unwrap();
             assert_eq!(made.windows, windows, "{name}");
             all.push((made, name));
         }
@@ -375,11 +375,18 @@ fn nothing_is_asked() {
         };
         assert_eq!(text(source, "Key"), "/IMAGE/INDEX");
         assert_eq!(text(source, "Value"), answer.index.to_string());
-        // Evaluation images have no product key, and an empty one is refused.
+        // Evaluation images have no product key, and an empty one is refused. Others ask for one.
         let [key] = named(document.root(), "ProductKey")[..] else {
             panic!()
         };
-        assert_eq!(children(key).count(), 1, "{image}");
+        let elements: Vec<&str> = children(key).map(|one| one.tag_name().name()).collect();
+        if image.contains("EVAL") {
+            assert_eq!(elements, ["WillShowUI"], "{image}");
+        } else {
+            assert_eq!(elements, ["Key", "WillShowUI"], "{image}");
+            // Windows 10 Pro and Windows 11 Pro.
+            assert_eq!(text(key, "Key"), "W269N-WFGWX-YVC9B-4J6C9-T83GX", "{image}");
+        }
         assert_eq!(text(key, "WillShowUI"), "OnError");
         // Windows 11 checks the machine, and wants a network.
         let is_11 = answer.windows == Windows::Windows11;
@@ -407,6 +414,47 @@ fn nothing_is_asked() {
             .collect();
         assert_eq!(passwords.len(), 1);
     }
+}
+
+#[test]
+fn an_image_that_asks_for_a_product_key_gets_one() {
+    let made = |image: &str, index, key| {
+        let made = answer(image.as_ref(), None, index, "en-US", true, key);
+        made.map(|made| (made.index, made.product_key))
+            .map_err(|error| error.to_string())
+    };
+    let key = |text: &str| Some(text.to_owned());
+    let consumer = "Win11_24H2_English_x64.iso";
+    // Pro is the default: its key is published.
+    let pro = key("W269N-WFGWX-YVC9B-4J6C9-T83GX");
+    assert_eq!(made(consumer, None, None), Ok((6, pro)));
+    let education = key("NW6C2-QMPVW-D7KKK-3GKT6-VCFB2");
+    assert_eq!(made(consumer, Some(4), None), Ok((4, education)));
+    let home = made(consumer, Some(1), None).unwrap_err();
+    assert!(home.contains("publishes none for edition 1"), "{home}");
+    assert_eq!(made(consumer, Some(1), Some("none")), Ok((1, None)));
+    let own = key("ABCDE-12345-FGHIJ-67890-KLMNO");
+    let named = Some("abcde-12345-fghij-67890-klmno");
+    assert_eq!(made(consumer, Some(1), named), Ok((1, own.clone())));
+    for wrong in ["", "ABCDE", "ABCDE-12345-FGHIJ-67890-KLMN<"] {
+        let error = made(consumer, None, Some(wrong)).unwrap_err();
+        assert!(error.contains("is not a product key"), "{error}");
+    }
+    // Servers, by system and edition.
+    let standard = key("TVRH6-WHNXV-R9WG3-9XRFY-MY832");
+    assert_eq!(made("server_2025.iso", None, None), Ok((2, standard)));
+    let datacenter = key("WX4NM-KYWYW-QJJR4-XV3QB-6VM33");
+    assert_eq!(made("server_2022.iso", Some(4), None), Ok((4, datacenter)));
+    // Evaluation images and those for volume licenses get none, unless one is named.
+    let evaluation = "26100.1742.240906-0331.ge_release_svc_refresh_SERVER_EVAL_x64FRE_en-us.iso";
+    assert_eq!(made(evaluation, None, None), Ok((2, None)));
+    assert_eq!(made(evaluation, None, named), Ok((2, own)));
+    assert_eq!(
+        product_key("SW_DVD9_x.iso".as_ref(), Windows::Windows10, 3, None).unwrap(),
+        None
+    );
+    let business = "en-us_windows_11_business_editions_version_24h2_x64.iso";
+    assert_eq!(made(business, None, None), Ok((1, None)));
 }
 
 #[test]
@@ -443,7 +491,10 @@ fn an_image_of_an_unknown_name_is_asked_about() {
          (Windows 10), 11 (Windows 11), 2022 (Windows Server 2022), 2025 (Windows Server 2025)"
     );
     let named = windows_of("x.iso".as_ref(), Some(Windows::Server2025)).unwrap();
-    assert_eq!((named, named.default_index()), (Windows::Server2025, 2));
+    assert_eq!(
+        (named, named.default_index(ImageKind::Consumer)),
+        (Windows::Server2025, 2)
+    );
 }
 
 #[test]

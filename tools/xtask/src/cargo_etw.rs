@@ -95,6 +95,7 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
     let folder = out.with_extension("");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut command = for_sample(["recipes", "--session", SESSION]);
+    command.args(["--client", crate::client::PACKAGE]);
     command.arg("--data").arg(out);
     command.arg("--text").arg(folder.join("tracing.md"));
     let profile = format!("{}.wprp", DRIVER.1);

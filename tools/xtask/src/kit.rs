@@ -30,20 +30,22 @@ const PLAN: &str = "wdk-etw-kit.json";
 const READER: &str = "tools/etl.exe";
 
 /// The stages: the leg, the name, the minutes that the stage may take, and whether it can crash
-/// Windows.
-const STAGES: [(&str, &str, u32, bool); 13] = [
+/// Windows. The probe is the last one that uses a driver: on a machine that does not start again, nothing
+/// comes after a crash.
+const STAGES: [(&str, &str, u32, bool); 14] = [
     ("plain", "machine", 10, false),
     ("plain", "install", 15, true),
-    ("plain", "probe", 20, true),
     ("plain", "scenarios", 30, true),
     ("plain", "recipes", 60, true),
     ("plain", "decode", 20, false),
+    ("plain", "probe", 20, true),
     ("plain", "uninstall", 15, true),
     ("verifier", "verifier", 10, true),
     ("verifier", "install", 15, true),
-    ("verifier", "probe", 20, true),
     ("verifier", "scenarios", 45, true),
     ("verifier", "recipes", 90, true),
+    ("verifier", "decode", 30, false),
+    ("verifier", "probe", 20, true),
     ("verifier", "uninstall", 15, true),
 ];
 
@@ -163,15 +165,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     if let Some(reader) = reader {
         write(&out.join(READER), &read(&reader)?)?;
     }
-    let scripts = root().join("tests/windows");
-    for (_, stage, ..) in STAGES.into_iter().chain([("", "common", 0, false)]) {
-        let script = format!("{stage}.ps1");
-        // Windows PowerShell reads both kinds of line ends; people edit these files on Windows.
-        let text = String::from_utf8(read(&scripts.join(&script))?)
-            .with_context(|| format!("{script} is not UTF-8"))?;
-        let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
-        write(&out.join("stages").join(script), text.as_bytes())?;
-    }
+    put_scripts(out)?;
     let recipes = with_counts(recipes)?;
     write(&out.join("recipes.json"), text(&recipes).as_bytes())?;
     let plan = json!({
@@ -189,6 +183,28 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         })),
     });
     write(&out.join(PLAN), text(&plan).as_bytes())
+}
+
+/// Puts the scripts of the stages into the kit, and those that packages of the WDK lack.
+fn put_scripts(out: &Path) -> Result<()> {
+    let stages = STAGES.into_iter().map(|(_, stage, ..)| stage);
+    let own = stages
+        .chain(["common"])
+        .map(|name| (format!("tests/windows/{name}.ps1"), format!("{name}.ps1")));
+    let of_packages = ["device", "uninstall"].map(|name| {
+        (
+            format!("tools/driver-package/src/scripts/{name}.ps1"),
+            format!("package-{name}.ps1"),
+        )
+    });
+    for (from, to) in own.chain(of_packages) {
+        // Windows PowerShell reads both kinds of line ends; people edit these files on Windows.
+        let text = String::from_utf8(read(&root().join(&from))?)
+            .with_context(|| format!("{from} is not UTF-8"))?;
+        let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        write(&out.join("stages").join(to), text.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Returns what the plan says of a driver, whose package is in a folder.
@@ -249,6 +265,12 @@ fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
     };
     let (limit, any) = (level(enable)?, mask(enable, "match_any")?);
     let keyword = mask(event, "keyword")?;
+    // An event without an id is a TraceLogging event, whose id is 0.
+    let id = event["id"].as_u64().unwrap_or(0);
+    let left_out = enable["except_ids"].as_array();
+    if left_out.is_some_and(|ids| ids.iter().any(|one| one.as_u64() == Some(id))) {
+        return Ok(false);
+    }
     Ok((limit == 0 || level(event)? <= limit) && (any == 0 || keyword == 0 || keyword & any != 0))
 }
 
@@ -358,6 +380,7 @@ mod tests {
         { "name": "all", "enables": [{ "level": 5, "match_any": "0xff" }] },
         { "name": "few", "enables": [{ "level": 4, "match_any": "0x1" }] },
         { "name": "group", "enables": [{ "level": 0, "match_any": "0x0" }] },
+        { "name": "filter", "enables": [{ "level": 5, "match_any": "0xff", "except_ids": [0] }] },
         { "name": "two", "enables": [{ "level": 4, "match_any": "0x1" },
             { "level": 4, "match_any": "0x80" }] } ] }"#;
 
@@ -378,7 +401,13 @@ mod tests {
             let script = contents.out.join(stage["script"].as_str().unwrap());
             assert!(script.is_file(), "{}", script.display());
         }
-        for file in ["stages/common.ps1", "package/etw_sample_driver.inf", READER] {
+        for file in [
+            "stages/common.ps1",
+            "stages/package-device.ps1",
+            "stages/package-uninstall.ps1",
+            "package/etw_sample_driver.inf",
+            READER,
+        ] {
             assert!(contents.out.join(file).is_file(), "{file}");
         }
         assert!(contents.out.join("package-catalog-2").is_dir());
@@ -389,7 +418,7 @@ mod tests {
             .iter()
             .map(|one| one["expected"].as_u64().unwrap())
             .collect();
-        assert_eq!(counts, [17, 4, 17, 5]);
+        assert_eq!(counts, [17, 4, 17, 0, 5]);
         assert_eq!(recipes["traffic"][0], "send write hello");
         // A second kit does not mix with the first.
         let error = make(&contents, RECIPES.as_bytes()).unwrap_err();

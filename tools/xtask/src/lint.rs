@@ -4,7 +4,6 @@
 //! registry has PowerShell's own parser, so a grammar of tree-sitter reads the scripts.
 
 use std::{
-    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -21,15 +20,12 @@ use crate::{
 const CHECKERS: &str = "tools/xtask/lint";
 /// The workflows.
 const WORKFLOWS: &str = ".github/workflows";
-/// The PowerShell scripts: those that run on a Windows machine, and those of packages. Scripts that
-/// are templates are not PowerShell before they are filled in.
+/// The PowerShell scripts: those that run on a Windows machine, and those of packages.
 const SCRIPTS: [&str; 3] = [
     "tests/windows",
     "tests/windows/hosted",
     "tools/driver-package/src/scripts",
 ];
-/// Scripts that are templates.
-const TEMPLATES: [&str; 1] = ["uninstall.ps1"];
 
 /// The file that names the packages of npm.
 const LOCK: &str = "package-lock.json";
@@ -84,15 +80,10 @@ fn modules_folder() -> PathBuf {
 /// Checks all workflows and scripts.
 pub fn check() -> Result<()> {
     install()?;
-    check_workflows(&files(&root().join(WORKFLOWS), "yml", &[])?)?;
+    check_workflows(&files(&root().join(WORKFLOWS), "yml")?)?;
     let mut scripts = Vec::new();
     for folder in SCRIPTS {
-        let templates = if folder.starts_with("tests/") {
-            &[][..]
-        } else {
-            &TEMPLATES
-        };
-        scripts.extend(files(&root().join(folder), "ps1", templates)?);
+        scripts.extend(files(&root().join(folder), "ps1")?);
     }
     check_scripts(&scripts)
 }
@@ -120,18 +111,14 @@ fn check_scripts(files: &[PathBuf]) -> Result<()> {
     )
 }
 
-/// Returns the files with an extension in a folder, without those of some names.
-fn files(folder: &Path, extension: &str, without: &[&str]) -> Result<Vec<PathBuf>> {
+/// Returns the files with an extension in a folder.
+fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
     {
         let path = entry?.path();
-        let is_left_out = || {
-            let name = path.file_name();
-            without.iter().any(|other| name == Some(OsStr::new(other)))
-        };
-        if path.extension().is_some_and(|own| own == extension) && !is_left_out() {
+        if path.extension().is_some_and(|own| own == extension) {
             found.push(path);
         }
     }
@@ -191,5 +178,79 @@ mod tests {
         assert!(found.contains("label \"windows-1\" is unknown"), "{found}");
         let found = workflow("run: echo ${{ matrix.no }}", "windows-2025");
         assert!(found.contains("a.yml:6: "), "{found}");
+    }
+
+    fn workflow(name: &str) -> String {
+        fs::read_to_string(root().join(WORKFLOWS).join(name)).unwrap()
+    }
+
+    /// Returns the lines of a block below a key with a number of spaces before it.
+    fn block<'a>(text: &'a str, spaces: usize, key: &str) -> Vec<&'a str> {
+        let head = format!("{}{key}:", " ".repeat(spaces));
+        let mut lines = text.lines().skip_while(|line| *line != head);
+        lines.next();
+        let is_inside = |line: &&str| {
+            let trimmed = line.trim_start();
+            trimmed.is_empty() || trimmed.starts_with('#') || line.len() - trimmed.len() > spaces
+        };
+        lines.take_while(is_inside).collect()
+    }
+
+    /// Returns the permissions below a key with a number of spaces before it.
+    fn permissions(text: &str, spaces: usize) -> Vec<String> {
+        let lines = block(text, spaces, "permissions").into_iter();
+        let lines = lines.map(str::trim).filter(|line| line.contains(": "));
+        let mut all: Vec<String> = lines
+            .filter(|line| !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn a_caller_grants_what_the_called_workflow_asks_for() {
+        let mut called = 0;
+        for path in files(&root().join(WORKFLOWS), "yml").unwrap() {
+            let text = fs::read_to_string(&path).unwrap();
+            for line in text.lines() {
+                let Some(name) = line.trim().strip_prefix("uses: ./.github/workflows/") else {
+                    continue;
+                };
+                called += 1;
+                // The job's permissions are the lines with its own indentation.
+                let jobs = block(&text, 0, "jobs").join("\n");
+                let job = jobs
+                    .lines()
+                    .take_while(|one| *one != line)
+                    .filter(|one| one.starts_with("  ") && !one.starts_with("   "))
+                    .filter_map(|one| one.trim().strip_suffix(':'))
+                    .last()
+                    .unwrap();
+                let granted = permissions(&block(&jobs, 2, job).join("\n"), 4);
+                let asked = permissions(&workflow(name), 0);
+                assert!(asked.contains(&"actions: read".to_owned()), "{asked:?}");
+                assert_eq!(granted, asked, "{}: {job}", path.display());
+            }
+        }
+        assert_eq!(called, 1);
+    }
+
+    #[test]
+    fn a_kit_is_made_where_no_artifact_is() {
+        let text = workflow("windows.yml");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let after = |word: &str| -> Vec<&str> {
+            let pairs = words.windows(2).filter(|pair| pair[0] == word);
+            pairs.map(|pair| pair[1]).collect()
+        };
+        let made = after("--out");
+        assert_eq!(made, ["arm64-kit"]);
+        // The folders of artifacts, and the kits that are put together.
+        assert!(after("path:").contains(&"linux"), "{:?}", after("path:"));
+        assert_eq!(after("kit:"), ["linux/kit", "linux/kit", "arm64-kit"]);
+        for folder in after("path:") {
+            assert!(!made[0].starts_with(&format!("{folder}/")), "{folder}");
+        }
     }
 }

@@ -1,37 +1,50 @@
 //! `questions`.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
 
-use etw_questions::{Answer, Answers, Host, Question, ask_some, questions};
+use etw_questions::{Answer, Answers, Host, Question, ask_saving, questions};
 
 use crate::{arguments::QuestionOptions, error::Failure, process, questions_host::Windows};
 
-/// Returns the questions with these ids, or all if there is no id.
-fn chosen(ids: &[String]) -> Result<Vec<&'static Question>, Failure> {
-    if ids.is_empty() {
-        return Ok(questions().collect());
-    }
-    ids.iter()
-        .map(|id| {
-            questions()
-                .find(|question| question.id == id)
-                .ok_or_else(|| Failure::NoQuestion(id.clone()))
-        })
-        .collect()
+fn find(id: &str) -> Result<&'static Question, Failure> {
+    questions()
+        .find(|question| question.id == id)
+        .ok_or_else(|| Failure::NoQuestion(id.to_owned()))
 }
 
-fn write(path: &Path, answers: &Answers) -> Result<(), Failure> {
-    fs::write(path, answers.write()?).map_err(|error| Failure::Write {
+/// Returns the questions with these ids, or all if there is no id, without some; the risky ones last.
+fn chosen(ids: &[String], except: &[String]) -> Result<Vec<&'static Question>, Failure> {
+    let mut chosen: Vec<&'static Question> = if ids.is_empty() {
+        questions().collect()
+    } else {
+        ids.iter().map(|id| find(id)).collect::<Result<_, _>>()?
+    };
+    for id in except {
+        find(id)?;
+    }
+    chosen.retain(|question| !except.iter().any(|id| id == question.id));
+    chosen.sort_by_key(|question| question.risky);
+    Ok(chosen)
+}
+
+/// Returns the answers of a file.
+fn former(path: &Path) -> Result<BTreeMap<String, Answer>, Failure> {
+    let text = fs::read_to_string(path).map_err(|error| Failure::ReadAnswers {
         path: path.to_owned(),
         error,
-    })
+    })?;
+    Ok(Answers::read(&text)?.answers)
 }
 
 /// Asks questions and writes the answers. The file is written after each answer, so that it has those
 /// before a bugcheck.
 pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
-    let mut chosen = chosen(&options.ids)?;
-    chosen.sort_by_key(|question| question.risky);
+    let chosen = chosen(&options.ids, &options.except)?;
     if options.list {
         for question in chosen {
             println!(
@@ -50,21 +63,35 @@ pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
     let mut host = Windows::new(options.traces.clone())?;
     let mut answers = Answers {
         system: host.system()?,
-        answers: BTreeMap::new(),
+        answers: match &options.with {
+            Some(path) => former(path)?,
+            None => BTreeMap::new(),
+        },
     };
     let mut not_asked = 0;
-    for question in &chosen {
-        println!("{:<36} asking ...", question.id);
-        let one = ask_some(&mut host, std::iter::once(*question), &mut |_, _| {})?;
-        for (id, answer) in one.answers {
-            if let Answer::NotAsked(why) = &answer {
-                println!("{id:<36} not asked: {why}");
+    ask_saving(
+        &mut host,
+        chosen.iter().copied(),
+        &mut answers,
+        &mut |answers| {
+            answers.save(&options.out).map_err(|error| Failure::Write {
+                path: options.out.clone(),
+                error,
+            })
+        },
+        &mut |question, answer| match answer {
+            None => {
+                println!("{:<36} asking ...", question.id);
+                // A bugcheck keeps what the file has. If it cannot be written, the answers can.
+                let _ = io::stdout().flush();
+            }
+            Some(Answer::NotAsked(why)) => {
+                println!("{:<36} not asked: {why}", question.id);
                 not_asked += 1;
             }
-            answers.answers.insert(id, answer);
-        }
-        write(&options.out, &answers)?;
-    }
+            Some(Answer::Found(_)) => {}
+        },
+    )?;
     println!("{}", options.out.display());
     if not_asked == chosen.len() {
         return Err(Failure::NotAsked {

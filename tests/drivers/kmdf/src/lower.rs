@@ -27,10 +27,11 @@ fn print_irp(request: WDFREQUEST) {
     let irp = wdf!(WdfRequestWdmGetIrp, request);
     // SAFETY: the framework returns the IRP of the request, which lives as long.
     let irp = unsafe { &mut *irp };
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
     let location = unsafe {
-        irp.Tail
-            .Overlay
+        overlay
             .__bindgen_anon_2
             .__bindgen_anon_1
             .CurrentStackLocation

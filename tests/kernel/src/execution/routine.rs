@@ -74,7 +74,8 @@ impl<C> Routine<C> {
             seventh,
             eighth,
             ninth,
-            ..,
+            tenth,
+            _,
         ] = arguments;
         match self {
             Self::Zero(routine) => routine(context),
@@ -98,15 +99,12 @@ impl<C> Routine<C> {
                     first, second, third, fourth, fifth, sixth, seventh, eighth, ninth,
                 ],
             ),
-            Self::Ten(routine) => {
-                let [.., tenth, _] = arguments;
-                routine(
-                    context,
-                    [
-                        first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth,
-                    ],
-                )
-            }
+            Self::Ten(routine) => routine(
+                context,
+                [
+                    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth,
+                ],
+            ),
             Self::Eleven(routine) => routine(context, arguments),
         }
     }

@@ -82,6 +82,9 @@ struct Sample {
     nt: Vec<String>,
 }
 
+/// Selects samples.
+type Filter = fn(&Sample) -> bool;
+
 fn strings(value: &Value) -> Vec<String> {
     let all = value.as_array().into_iter().flatten();
     all.filter_map(|one| Some(one.as_str()?.to_owned()))
@@ -179,7 +182,7 @@ impl Coverage {
             share(self.weight(&self.by_kmdf)),
             share(self.weight(&self.by_nt)),
         );
-        let groups: [(&str, fn(&Sample) -> bool); 3] = [
+        let groups: [(&str, Filter); 3] = [
             ("Samples without hardware", |one| {
                 !one.has_hardware && one.extensions.is_empty()
             }),

@@ -175,7 +175,8 @@ fn ids_in(stage: &mut Stage<'_>, place: u32) -> Result<Values, HostError> {
         .with("reads_back", reply.guids[1] == set))
 }
 
-fn kernel_routine(stage: &mut Stage<'_>) -> Result<Values, HostError> {
+/// Returns whether the kernel has `EtwActivityIdControlKernel`.
+fn has_kernel_routine(stage: &mut Stage<'_>) -> Result<bool, HostError> {
     let known = stage.ask_for(operation::ROUTINE, 0, routine::WRITE_EX)?;
     if known.available == 0 {
         return Err(error(
@@ -183,15 +184,23 @@ fn kernel_routine(stage: &mut Stage<'_>) -> Result<Values, HostError> {
         ));
     }
     let reply = stage.ask_for(operation::ROUTINE, 0, routine::ACTIVITY_KERNEL)?;
-    Ok(Values::default().with("exists", reply.available != 0))
+    Ok(reply.available != 0)
+}
+
+fn kernel_routine(stage: &mut Stage<'_>) -> Result<Values, HostError> {
+    let exists = has_kernel_routine(stage)?;
+    Ok(Values::default().with("exists", exists))
 }
 
 fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, HostError> {
     let mut values = Values::default();
+    // That is an answer, too.
+    if !has_kernel_routine(stage)? {
+        return Ok(values.with("exists", false));
+    }
     for (name, place) in places {
         let reply = stage.ask_in(*place, operation::ACTIVITY_KERNEL, 0)?;
-        let otherwise = "this kernel does not have EtwActivityIdControlKernel";
-        available(&reply, *place, otherwise)?;
+        available(&reply, *place, "the driver could not ask")?;
         values = values
             .status(&format!("{name}_get"), reply.statuses[0])
             .status(&format!("{name}_set"), reply.statuses[1])

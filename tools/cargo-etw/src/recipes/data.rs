@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     profile::{SELECTED_LEVEL, profiles},
     provider::{Traced, groups},
+    text::Filtered,
 };
 
 /// The version of the format.
@@ -16,6 +17,8 @@ struct Enable<'a> {
     is_group: bool,
     level: u8,
     mask: u64,
+    /// The ids of events that are left out.
+    except_ids: Vec<u16>,
 }
 
 impl Enable<'_> {
@@ -25,29 +28,35 @@ impl Enable<'_> {
             is_group,
             level,
             mask,
+            except_ids,
         } = self;
         json!({
             "guid": guid,
             "group": is_group,
             "level": level,
             "match_any": format!("{mask:#x}"),
+            "except_ids": except_ids,
         })
     }
 }
 
 /// A recipe: commands that start a session and stop it.
 struct Recipe<'a> {
-    name: &'static str,
+    name: String,
     /// The program or cmdlet that the machine must have.
-    needs: &'static str,
+    needs: String,
     shell: Shell,
     start: Vec<String>,
+    /// Commands that run while the driver writes events, and end by themselves.
+    during: Vec<String>,
     stop: Vec<String>,
     /// The file with the events.
     trace: String,
     enables: Vec<Enable<'a>>,
     /// True if the machine starts again between start and stop.
     boots: bool,
+    /// True if the driver writes more events than those that a program asks for.
+    at_least: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -67,10 +76,12 @@ impl Recipe<'_> {
                 Shell::PowerShell => "powershell",
             },
             "start": self.start,
+            "during": self.during,
             "stop": self.stop,
             "trace": self.trace,
             "enables": enables,
             "boots": self.boots,
+            "at_least": self.at_least,
         })
     }
 }
@@ -86,25 +97,25 @@ fn whole(provider: &Traced) -> Enable<'_> {
         is_group: false,
         level: provider.highest_level(),
         mask: provider.everything(),
+        except_ids: Vec::new(),
     }
 }
 
-/// Returns the events of the first keyword of a provider that has one.
-fn selected(providers: &[Traced]) -> Option<Enable<'_>> {
-    providers.iter().find_map(|provider| {
-        let keyword = provider.keywords.first()?;
-        Some(Enable {
-            guid: &provider.guid,
-            is_group: false,
-            level: SELECTED_LEVEL,
-            mask: keyword.mask,
-        })
+/// Returns the events of the first keyword of a provider, if it has one.
+fn selected(provider: &Traced) -> Option<Enable<'_>> {
+    let keyword = provider.keywords.first()?;
+    Some(Enable {
+        guid: &provider.guid,
+        is_group: false,
+        level: SELECTED_LEVEL,
+        mask: keyword.mask,
+        except_ids: Vec::new(),
     })
 }
 
 /// Returns the recipes of the instructions, with the same commands. `profile` is the name of the
-/// file with the profiles for Windows Performance Recorder.
-pub fn recipes(providers: &[Traced], session: &str, profile: &str) -> Value {
+/// file with the profiles for Windows Performance Recorder, `client` the driver's own tracing program.
+pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Option<&str>) -> Value {
     let mut all = vec![
         logman(session, everything(providers)),
         tracelog(session, everything(providers)),
@@ -112,20 +123,30 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str) -> Value {
         power_shell("powershell", session, everything(providers)),
         xperf(session, everything(providers)),
     ];
-    if let Some(enable) = selected(providers) {
-        let mut recipe = logman(session, everything(providers));
-        recipe.name = "logman-keyword";
+    let mut recipe = logman(session, everything(providers));
+    "logman-keyword".clone_into(&mut recipe.name);
+    for enable in providers.iter().filter_map(selected) {
         recipe.start.push(format!(
             "logman update {session} -p {{{}}} {:#x} {} -ets",
             enable.guid, enable.mask, enable.level
         ));
         recipe.enables.retain(|one| one.guid != enable.guid);
         recipe.enables.push(enable);
+    }
+    if providers.iter().any(|one| !one.keywords.is_empty()) {
         all.push(recipe);
     }
-    if let Some(name) = profiles(providers).get(1).map(|one| one.name.clone()) {
-        let enables = selected(providers).into_iter().collect();
-        all.push(wpr("wpr-keyword", session, profile, &name, enables));
+    // Everything comes first, then the first keyword of each provider that has one.
+    let keywords = profiles(providers).into_iter().skip(1);
+    for (number, (made, enable)) in keywords
+        .zip(providers.iter().filter_map(selected))
+        .enumerate()
+    {
+        let name = match number {
+            0 => "wpr-keyword".to_owned(),
+            more => format!("wpr-keyword-{}", more + 1),
+        };
+        all.push(wpr(&name, session, profile, &made.name, vec![enable]));
     }
     let groups: Vec<Enable<'_>> = groups(providers)
         .into_iter()
@@ -134,10 +155,21 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str) -> Value {
             is_group: true,
             level,
             mask: 0,
+            except_ids: Vec::new(),
         })
         .collect();
     if !groups.is_empty() {
         all.push(power_shell("powershell-group", session, groups));
+        all.push(tracelog_group(providers, session));
+    }
+    all.extend(tracelog_filter(providers, session));
+    let mut capture = tracelog(session, everything(providers));
+    "tracelog-capture-state".clone_into(&mut capture.name);
+    capture.start.push(capture_state(session));
+    capture.at_least = true;
+    all.push(capture);
+    if let (Some(client), Some(provider)) = (client, providers.first()) {
+        all.extend(client_recipes(client, session, provider));
     }
     let boot = Recipe {
         start: vec![format!(
@@ -146,6 +178,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str) -> Value {
         stop: vec!["wpr -boottrace -stopboot boot.etl".to_owned()],
         trace: "boot.etl".to_owned(),
         boots: true,
+        at_least: true,
         ..wpr(
             "wpr-boot",
             session,
@@ -155,6 +188,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str) -> Value {
         )
     };
     all.push(boot);
+    all.push(autologger(providers, session));
     let recipes: Vec<Value> = all.iter().map(Recipe::json).collect();
     json!({ "version": VERSION, "session": session, "recipes": recipes })
 }
@@ -172,14 +206,18 @@ fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
         )
     };
     Recipe {
-        name: "logman",
-        needs: "logman",
+        name: "logman".to_owned(),
+        needs: "logman".to_owned(),
         shell: Shell::Cmd,
         start: enables.iter().enumerate().map(start).collect(),
-        stop: vec![format!("logman stop {session} -ets")],
+        stop: ["query", "stop"]
+            .map(|verb| format!("logman {verb} {session} -ets"))
+            .into(),
         trace: format!("{session}.etl"),
         enables,
+        during: Vec::new(),
         boots: false,
+        at_least: false,
     }
 }
 
@@ -196,37 +234,41 @@ fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
         )
     };
     Recipe {
-        name: "tracelog",
-        needs: "tracelog",
+        name: "tracelog".to_owned(),
+        needs: "tracelog".to_owned(),
         shell: Shell::Cmd,
         start: enables.iter().enumerate().map(start).collect(),
         stop: vec![format!("tracelog -stop {session}")],
         trace: format!("{session}.etl"),
         enables,
+        during: Vec::new(),
         boots: false,
+        at_least: false,
     }
 }
 
 fn wpr<'a>(
-    name: &'static str,
+    name: &str,
     session: &str,
     profile: &str,
     selected: &str,
     enables: Vec<Enable<'a>>,
 ) -> Recipe<'a> {
     Recipe {
-        name,
-        needs: "wpr",
+        name: name.to_owned(),
+        needs: "wpr".to_owned(),
         shell: Shell::Cmd,
         start: vec![format!("wpr -start {profile}!{selected}.Verbose -filemode")],
         stop: vec![format!("wpr -stop {session}.etl")],
         trace: format!("{session}.etl"),
         enables,
+        during: Vec::new(),
         boots: false,
+        at_least: false,
     }
 }
 
-fn power_shell<'a>(name: &'static str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     // The session's service does not know the current folder.
     let trace = format!("C:\\{session}.etl");
     let mut start = vec![format!(
@@ -244,14 +286,16 @@ fn power_shell<'a>(name: &'static str, session: &str, enables: Vec<Enable<'a>>) 
         )
     }));
     Recipe {
-        name,
-        needs: "Start-EtwTraceSession",
+        name: name.to_owned(),
+        needs: "Start-EtwTraceSession".to_owned(),
         shell: Shell::PowerShell,
         start,
         stop: vec![format!("Stop-EtwTraceSession -Name {session}")],
         trace,
         enables,
+        during: Vec::new(),
         boots: false,
+        at_least: false,
     }
 }
 
@@ -261,8 +305,8 @@ fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
         .map(|one| format!("{}:{:#x}:{}", one.guid, one.mask, one.level))
         .collect();
     Recipe {
-        name: "xperf",
-        needs: "xperf",
+        name: "xperf".to_owned(),
+        needs: "xperf".to_owned(),
         shell: Shell::Cmd,
         start: vec![format!(
             "xperf -start {session} -on {} -f {session}.etl",
@@ -271,6 +315,124 @@ fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
         stop: vec![format!("xperf -stop {session}")],
         trace: format!("{session}.etl"),
         enables,
+        during: Vec::new(),
         boots: false,
+        at_least: false,
+    }
+}
+
+/// Returns the command that has providers write their state.
+fn capture_state(session: &str) -> String {
+    format!("tracelog -capturestate {session}")
+}
+
+/// Enables groups besides their providers.
+fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
+    let mut recipe = tracelog(session, everything(providers));
+    "tracelog-group".clone_into(&mut recipe.name);
+    for (group, level) in groups(providers) {
+        recipe.start.push(format!(
+            "tracelog -enable {session} -guid #{group} -level {level} -enableproperty 0x20"
+        ));
+        recipe.enables.push(Enable {
+            guid: group,
+            is_group: true,
+            level,
+            mask: 0,
+            except_ids: Vec::new(),
+        });
+    }
+    recipe
+}
+
+/// Changes what a session records to some events of each provider, if that can be.
+fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<'a>> {
+    let mut recipe = tracelog(session, everything(providers));
+    "tracelog-filter".clone_into(&mut recipe.name);
+    let mut is_filtered = false;
+    for (provider, enable) in providers.iter().zip(&mut recipe.enables) {
+        if let Some(filtered) = Filtered::of(provider) {
+            is_filtered = true;
+            recipe.start.push(filtered.line(session, provider));
+            enable.mask = filtered.mask;
+            enable.except_ids = filtered.ids;
+        }
+    }
+    is_filtered.then_some(recipe)
+}
+
+/// Returns the command that shows the events of a provider's first keyword as JSON, if it has one.
+pub(super) fn client_trace(client: &str, session: &str, provider: &Traced) -> Option<String> {
+    let mask = provider.keywords.first()?.mask;
+    Some(format!(
+        "{client} trace --json --any {mask:#x} --level {SELECTED_LEVEL} --seconds 10 > {session}.jsonl"
+    ))
+}
+
+/// Returns the command that records a provider's events.
+pub(super) fn client_record(client: &str, session: &str) -> String {
+    format!("{client} record --out {session}.etl --seconds 10")
+}
+
+/// Returns the recipes of the driver's own client, which traces the first provider.
+fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<Recipe<'a>> {
+    let recipe = |name: &str, line, trace, enable| Recipe {
+        name: name.to_owned(),
+        needs: client.to_owned(),
+        shell: Shell::Cmd,
+        start: Vec::new(),
+        during: vec![line],
+        stop: Vec::new(),
+        trace,
+        enables: vec![enable],
+        boots: false,
+        at_least: false,
+    };
+    let mut all = vec![recipe(
+        "client-record",
+        client_record(client, session),
+        format!("{session}.etl"),
+        whole(provider),
+    )];
+    let shown = client_trace(client, session, provider);
+    if let (Some(line), Some(enable)) = (shown, selected(provider)) {
+        all.push(recipe(
+            "client-trace",
+            line,
+            format!("{session}.jsonl"),
+            enable,
+        ));
+    }
+    all
+}
+
+/// Records from the next start of Windows.
+fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
+    let trace = "C:\\boot.etl".to_owned();
+    let mut start = vec![format!(
+        "New-AutologgerConfig -Name {session} -LogFileMode 0x1 -LocalFilePath {trace} -Start Enabled"
+    )];
+    start.extend(providers.iter().map(|provider| {
+        format!(
+            "Add-EtwTraceProvider -AutologgerName {session} -Guid '{{{}}}' -Level {} -MatchAnyKeyword {:#x}",
+            provider.guid,
+            provider.highest_level(),
+            provider.everything()
+        )
+    }));
+    Recipe {
+        name: "powershell-boot".to_owned(),
+        needs: "New-AutologgerConfig".to_owned(),
+        shell: Shell::PowerShell,
+        start,
+        during: Vec::new(),
+        stop: vec![
+            format!("Stop-EtwTraceSession -Name {session}"),
+            format!("Remove-AutologgerConfig -Name {session}"),
+        ],
+        trace,
+        enables: everything(providers),
+        boots: true,
+        at_least: true,
     }
 }

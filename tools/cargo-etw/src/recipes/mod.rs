@@ -309,8 +309,12 @@ mod tests {
             }
             "#,
         );
-        let text = recipes().text(&providers).unwrap();
-        let data: serde_json::Value = serde_json::from_str(&recipes().data(&providers)).unwrap();
+        let recipes = Recipes {
+            client: Some("client".to_owned()),
+            ..recipes()
+        };
+        let text = recipes.text(&providers).unwrap();
+        let data: serde_json::Value = serde_json::from_str(&recipes.data(&providers)).unwrap();
         assert_eq!(data["version"], 1);
         let all = data["recipes"].as_array().unwrap();
         let names: Vec<&str> = all
@@ -327,18 +331,31 @@ mod tests {
                 "xperf",
                 "logman-keyword",
                 "wpr-keyword",
+                "wpr-keyword-2",
                 "powershell-group",
-                "wpr-boot"
+                "tracelog-group",
+                "tracelog-filter",
+                "tracelog-capture-state",
+                "client-record",
+                "client-trace",
+                "wpr-boot",
+                "powershell-boot"
             ]
         );
+        let mut commands = Vec::new();
         for recipe in all {
-            let steps = ["start", "stop"].map(|step| recipe[step].as_array().unwrap());
+            let steps = ["start", "during", "stop"].map(|step| recipe[step].as_array().unwrap());
             for command in steps.into_iter().flatten() {
-                let line = format!("{}\n", command.as_str().unwrap());
+                let command = command.as_str().unwrap();
+                commands.push(command);
+                let line = format!("{command}\n");
                 assert!(text.contains(&line), "no {line:?} in:\n{text}");
             }
         }
-        let group = &all[7]["enables"];
+        let left_out = left_out(&text, &commands);
+        assert_eq!(left_out, [] as [&str; 0], "lines that no recipe has");
+        let recipe = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
+        let group = &recipe("powershell-group")["enables"];
         assert_eq!(
             *group,
             serde_json::json!([{
@@ -346,9 +363,70 @@ mod tests {
                 "group": true,
                 "level": 2,
                 "match_any": "0x0",
+                "except_ids": [],
             }])
         );
         assert_eq!(all[5]["enables"].as_array().unwrap().len(), 2);
+        let filtered = &recipe("tracelog-filter")["enables"];
+        assert_eq!(filtered[0]["except_ids"], serde_json::json!([]));
+        assert_eq!(filtered[1]["except_ids"], serde_json::json!([7]));
+        for (name, boots, at_least) in [
+            ("tracelog-capture-state", false, true),
+            ("client-record", false, false),
+            ("powershell-boot", true, true),
+        ] {
+            assert_eq!(recipe(name)["boots"], boots, "{name}");
+            assert_eq!(recipe(name)["at_least"], at_least, "{name}");
+        }
+    }
+
+    /// The beginnings of the text's lines that no recipe has, with the reasons.
+    const EXCEPTIONS: [(&str, &str); 6] = [
+        (
+            "client trace --any ",
+            "shows events until Ctrl+C, which no script sends",
+        ),
+        (
+            "client trace --group ",
+            "shows events until Ctrl+C, which no script sends",
+        ),
+        (
+            "logman query providers ",
+            "traces nothing: the stage uninstall runs it",
+        ),
+        ("tracerpt ", "reads a trace: the stage decode runs it"),
+        (
+            "powershell Get-WinEvent ",
+            "reads a trace: the stage decode runs it",
+        ),
+        ("wpa ", "is a window"),
+    ];
+
+    /// Returns the lines for Windows' prompts in a text that are neither commands of recipes nor
+    /// exceptions.
+    fn left_out<'a>(text: &'a str, commands: &[&str]) -> Vec<&'a str> {
+        let mut language = None;
+        let mut found = Vec::new();
+        for line in text.lines() {
+            if let Some(info) = line.strip_prefix("```") {
+                language = language.is_none().then_some(info);
+                continue;
+            }
+            let is_command = matches!(language, Some("bat" | "powershell"))
+                && !line.starts_with("rem ")
+                && !line.starts_with('#');
+            let is_exception = EXCEPTIONS.iter().any(|(start, _)| line.starts_with(start));
+            if is_command && !is_exception && !commands.contains(&line) {
+                found.push(line);
+            }
+        }
+        for (start, why) in EXCEPTIONS {
+            assert!(
+                text.lines().any(|line| line.starts_with(start)),
+                "no line {start} any more: {why}"
+            );
+        }
+        found
     }
 
     #[test]

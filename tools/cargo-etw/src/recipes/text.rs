@@ -66,6 +66,59 @@ fn list(events: &[&Event]) -> String {
     names.join(", ")
 }
 
+/// Some events of a provider, as tracelog selects them.
+pub(super) struct Filtered {
+    /// The names of the keywords.
+    names: String,
+    /// The mask of match-any.
+    pub mask: u64,
+    /// The ids of the events that are left out.
+    pub ids: Vec<u16>,
+}
+
+impl Filtered {
+    /// Returns the first and the last keyword's events without some, if the provider has two keywords or
+    /// events with ids.
+    pub(super) fn of(provider: &Traced) -> Option<Self> {
+        let (first, last) = (provider.keywords.first(), provider.keywords.last());
+        let ids = provider.some_ids();
+        if ids.is_empty() && provider.keywords.len() < 2 {
+            return None;
+        }
+        let (names, mask) = match (first, last) {
+            (Some(first), Some(last)) if first.mask != last.mask => (
+                format!("{} or {}", first.name, last.name),
+                first.mask | last.mask,
+            ),
+            (Some(only), _) => (only.name.clone(), only.mask),
+            _ => ("Everything".to_owned(), provider.everything()),
+        };
+        Some(Self { names, mask, ids })
+    }
+
+    /// Returns words for the events that are left out.
+    const fn except(&self) -> &'static str {
+        match self.ids.len() {
+            0 => "",
+            1 => ", except for one event id",
+            _ => ", except for two event ids",
+        }
+    }
+
+    /// Returns the command.
+    pub(super) fn line(&self, session: &str, provider: &Traced) -> String {
+        let (guid, level, mask) = (&provider.guid, provider.highest_level(), self.mask);
+        let listed: Vec<String> = self.ids.iter().map(u16::to_string).collect();
+        let filter = match listed.len() {
+            0 => String::new(),
+            number => format!(" -EventIdFilter -out {number} {}", listed.join(" ")),
+        };
+        format!(
+            "tracelog -enable {session} -guid #{guid} -matchanykw {mask:#x} -level {level}{filter}"
+        )
+    }
+}
+
 /// Returns the comment of a line for one of several providers.
 fn of(provider: &Traced, providers: &[Traced]) -> String {
     if providers.len() > 1 {
@@ -124,7 +177,9 @@ impl Recipes {
     /// Returns the commands as JSON.
     pub fn data(&self, providers: &[Traced]) -> String {
         let profile = self.profile.file_name().unwrap_or_default();
-        let data = data::recipes(providers, &self.session, &profile.display().to_string());
+        let profile = profile.display().to_string();
+        let client = self.client.as_deref();
+        let data = data::recipes(providers, &self.session, &profile, client);
         format!("{data:#}\n")
     }
 
@@ -230,41 +285,16 @@ impl Recipes {
             )?;
         }
         for provider in providers {
-            let (guid, level) = (&provider.guid, provider.highest_level());
-            let (first, last) = (provider.keywords.first(), provider.keywords.last());
-            let ids = provider.some_ids();
-            if ids.is_empty() && provider.keywords.len() < 2 {
-                continue;
+            if let Some(filtered) = Filtered::of(provider) {
+                writeln!(
+                    out,
+                    "rem {}{}{}.\n{}",
+                    filtered.names,
+                    of(provider, providers),
+                    filtered.except(),
+                    filtered.line(session, provider)
+                )?;
             }
-            let (names, mask) = match (first, last) {
-                (Some(first), Some(last)) if first.mask != last.mask => (
-                    format!("{} or {}", first.name, last.name),
-                    first.mask | last.mask,
-                ),
-                (Some(only), _) => (only.name.clone(), only.mask),
-                _ => ("Everything".to_owned(), provider.everything()),
-            };
-            let listed: Vec<String> = ids.iter().map(u16::to_string).collect();
-            let (except, filter) = match ids.len() {
-                0 => (String::new(), String::new()),
-                number => (
-                    format!(
-                        ", except for {}",
-                        if number == 1 {
-                            "one event id"
-                        } else {
-                            "two event ids"
-                        }
-                    ),
-                    format!(" -EventIdFilter -out {number} {}", listed.join(" ")),
-                ),
-            };
-            writeln!(
-                out,
-                "rem {names}{}{except}.\n\
-                 tracelog -enable {session} -guid #{guid} -matchanykw {mask:#x} -level {level}{filter}",
-                of(provider, providers)
-            )?;
         }
         for (group, level) in groups(providers) {
             writeln!(
@@ -357,7 +387,12 @@ impl Recipes {
                 "Add-EtwTraceProvider -AutologgerName {session} {values}"
             )?;
         }
-        writeln!(out, "Remove-AutologgerConfig -Name {session}\n```\n")
+        writeln!(
+            out,
+            "# After the restart.\n\
+             Stop-EtwTraceSession -Name {session}\n\
+             Remove-AutologgerConfig -Name {session}\n```\n"
+        )
     }
 
     fn xperf(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
@@ -392,22 +427,19 @@ impl Recipes {
         writeln!(
             out,
             "## The client\n\n```bat\n\
-             rem Show events live, as a table or as JSON Lines.\n\
+             rem Show events live, until Ctrl+C.\n\
              {client} trace --any {all:#x} --level {level}"
         )?;
-        if let Some(keyword) = provider.keywords.first() {
-            let mask = keyword.mask;
-            writeln!(
-                out,
-                "{client} trace --json --any {mask:#x} --level {SELECTED_LEVEL}"
-            )?;
-        }
         if let Some(group) = &provider.group {
             writeln!(out, "{client} trace --group {group}")?;
         }
+        if let Some(line) = data::client_trace(client, session, provider) {
+            writeln!(out, "rem As JSON Lines, for ten seconds.\n{line}")?;
+        }
         writeln!(
             out,
-            "{client} record --out {session}.etl --seconds 10\n```\n"
+            "rem Record them for ten seconds.\n{}\n```\n",
+            data::client_record(client, session)
         )
     }
 

@@ -2,4 +2,4 @@
 rem Run from an elevated prompt: removes the driver's devices and the driver.
 setlocal
 cd /d "%~dp0"
-powershell -NoProfile -ExecutionPolicy Bypass -File uninstall.ps1 || exit /b 1
+powershell -NoProfile -ExecutionPolicy Bypass -File uninstall.ps1 -Inf "@INF@" -HardwareId "@HARDWARE_IDS@" || exit /b 1

@@ -1,6 +1,12 @@
-# Removes the driver's devices, then its package from the driver store.
+# Removes the devices with hardware ids, which are separated by commas, then the driver's package from
+# the driver store.
+param(
+    [Parameter(Mandatory)] [string] $Inf,
+    [Parameter(Mandatory)] [string] $HardwareId
+)
 $failed = $false
-$ids = @(@HARDWARE_IDS@)
+$ids = $HardwareId -split ','
+$name = [IO.Path]::GetFileName($Inf)
 foreach ($device in Get-PnpDevice) {
     if (@($device.HardwareID) | Where-Object { $ids -contains $_ }) {
         pnputil /remove-device $device.InstanceId
@@ -8,7 +14,7 @@ foreach ($device in Get-PnpDevice) {
     }
 }
 $packages = Get-WindowsDriver -Online |
-    Where-Object { [IO.Path]::GetFileName($_.OriginalFileName) -eq @INF_LITERAL@ }
+    Where-Object { [IO.Path]::GetFileName($_.OriginalFileName) -eq $name }
 foreach ($package in $packages) {
     pnputil /delete-driver $package.Driver /uninstall /force
     if ($LASTEXITCODE) { $failed = $true }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use etw_wire::Guid;
 
-use super::event::OtherEvent;
+use super::event::{Form, OtherEvent};
 use super::other::Other;
 use super::ours::Ours;
 use super::pair::pair;
@@ -12,6 +12,9 @@ use super::property::Property;
 use super::time::OtherTime;
 use super::value::{is_guid, is_same, unsigned};
 use crate::decode::{Decoded, Problem, Value};
+
+/// The channel of `TraceLogging` events.
+const TRACE_LOGGING: u8 = 11;
 
 /// A property or a field that two decoders show differently, or an event that one of them lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,9 @@ pub struct Comparison {
     pub listed: Vec<Difference>,
     /// The properties that the other decoder does not state, so that they are not compared.
     pub unstated: Vec<Silence>,
+    /// The number of compared `TraceLogging` events whose fields Get-WinEvent does not show, so that
+    /// they are not compared.
+    pub undecoded: u64,
 }
 
 impl Comparison {
@@ -66,6 +72,7 @@ impl Comparison {
             comparison: Self::default(),
             unstated: BTreeMap::new(),
             limit,
+            is_win_event: other.form == Form::XmlInJson,
         };
         let partners = pair(&ours.events, &other.events);
         let mut is_paired = vec![false; other.events.len()];
@@ -112,6 +119,8 @@ struct Work {
     comparison: Comparison,
     unstated: BTreeMap<Property, u64>,
     limit: usize,
+    /// True if the events are those of Get-WinEvent, which looks for a manifest only.
+    is_win_event: bool,
 }
 
 impl Work {
@@ -138,6 +147,13 @@ impl Work {
         let event = || name_of(ours);
         for property in Property::ALL {
             self.property(ours, theirs, property);
+        }
+        // A manifest describes no TraceLogging event, so that Get-WinEvent shows no fields of it, or an
+        // error where they would be.
+        let is_described = ours.descriptor.channel != TRACE_LOGGING;
+        if self.is_win_event && !is_described && !theirs.has_data {
+            self.comparison.undecoded += 1;
+            return;
         }
         // TDH ignores bytes after the last field.
         let problem = |problem: &&Problem| !matches!(problem, Problem::Surplus { .. });

@@ -16,6 +16,8 @@ pub(super) const MAX_DEPTH: usize = 16;
 pub struct OtherEvent {
     /// The properties that the decoder states.
     pub properties: BTreeMap<Property, String>,
+    /// True if the event has an element for fields, and something is in it.
+    pub has_data: bool,
     /// The fields with their names, in order. A member of a structure is named `structure.member`.
     pub fields: Vec<(String, String)>,
     /// The reason why the decoder could not decode a part of the event.

@@ -143,6 +143,7 @@ impl From<Client> for OtherEvent {
         }
         Self {
             properties,
+            has_data: true,
             fields: event.fields,
             problem: event.problem,
             is_classic: false,

@@ -47,6 +47,13 @@ pub fn render(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)])
                 silence.property, silence.events
             );
         }
+        if result.undecoded > 0 {
+            let _ = writeln!(
+                text,
+                "  the fields are not stated for {} TraceLogging events, which Get-WinEvent does not decode",
+                result.undecoded
+            );
+        }
     }
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -128,6 +135,7 @@ pub fn to_json(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)]
                 "properties": result.properties,
                 "fields": result.fields,
                 "unstated": unstated,
+                "undecoded": result.undecoded,
                 "differences": result.differences,
                 "listed": result.listed.iter().map(difference).collect::<Vec<_>>(),
                 "agrees": result.agrees(),

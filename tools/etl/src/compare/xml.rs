@@ -45,6 +45,10 @@ fn event(node: Node<'_, '_>, number: usize) -> Result<OtherEvent, Content> {
     let system = child(node, "System").ok_or(Content::NoSystem { number })?;
     let mut event = OtherEvent::default();
     properties(system, &mut event);
+    event.has_data = ["EventData", "UserData"]
+        .into_iter()
+        .filter_map(|name| child(node, name))
+        .any(|part| elements(part).next().is_some());
     let mut fields = Fields {
         number,
         fields: &mut event.fields,

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::{
-    buffer, bus, collection, creation, device, driver, driver_version, file, interrupt, io, lock,
+    buffer, bus, collection, creation, device, driver, driver_version, file, interrupt, io,
+    io_target, lock,
     names::FUNCTIONS,
     object_routines, registry, resource,
     state::framework::{Context, Entries},
-    target, text_routines, timer, wdm_request, wmi, work_item,
+    text_routines, timer, wdm_request, wmi, work_item,
 };
 use crate::{
     execution::routine::{Export, Routine},
@@ -53,11 +54,11 @@ const PROVIDED: &[Entries] = &[
     registry::keys::ENTRIES,
     registry::query::ENTRIES,
     resource::ENTRIES,
-    target::format::ENTRIES,
-    target::open::ENTRIES,
-    target::requests::ENTRIES,
-    target::routines::ENTRIES,
-    target::synchronous::ENTRIES,
+    io_target::format::ENTRIES,
+    io_target::open::ENTRIES,
+    io_target::requests::ENTRIES,
+    io_target::routines::ENTRIES,
+    io_target::synchronous::ENTRIES,
     text_routines::ENTRIES,
     timer::ENTRIES,
     wmi::ENTRIES,

@@ -1,0 +1,94 @@
+//! The memory that requests are formatted with.
+
+use super::super::{
+    buffer::MemoryData,
+    object::hold,
+    state::{framework::Context, outgoing::Buffer},
+};
+use crate::ground::{
+    framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
+    status::NtStatus,
+};
+
+/// Returns the range of a memory object that a request is formatted with. A null handle is an empty
+/// range.
+pub fn of_memory(context: &Context, memory: u64, offset: u64) -> Result<Buffer, NtStatus> {
+    if memory == 0 {
+        return Ok(Buffer::default());
+    }
+    let (start, size) = context.with::<MemoryData, _>(memory, |memory| memory.range());
+    if offset == 0 {
+        return Ok(Buffer {
+            address: start,
+            length: size,
+            memory: Some((memory, 0)),
+        });
+    }
+    let part: MemoryOffset = context.read(offset);
+    // A length of 0 is all the rest.
+    let rest = size
+        .checked_sub(part.buffer_offset)
+        .ok_or(NtStatus::INTEGER_OVERFLOW)?;
+    let length = match part.buffer_length {
+        0 => rest,
+        length if length <= rest => length,
+        _ => return Err(NtStatus::INVALID_BUFFER_SIZE),
+    };
+    Ok(Buffer {
+        address: start + part.buffer_offset,
+        length,
+        memory: Some((memory, part.buffer_offset)),
+    })
+}
+
+/// Returns the range of a `WDF_MEMORY_DESCRIPTOR`. A null pointer is an empty range.
+pub fn of_descriptor(context: &Context, address: u64) -> Result<Buffer, NtStatus> {
+    /// `WDF_MEMORY_DESCRIPTOR_TYPE`.
+    const BUFFER: u32 = 1;
+    const MDL: u32 = 2;
+    const HANDLE: u32 = 3;
+    if address == 0 {
+        return Ok(Buffer::default());
+    }
+    let descriptor: MemoryDescriptor = context.read(address);
+    let [first, second] = descriptor.value;
+    let [low, _] = [second & 0xFFFF_FFFF, 0];
+    match descriptor.kind {
+        BUFFER if first == 0 && low != 0 => Err(NtStatus::INVALID_PARAMETER),
+        BUFFER => Ok(Buffer {
+            address: first,
+            length: low,
+            memory: None,
+        }),
+        MDL => of_mdl(context, first, low),
+        HANDLE => of_memory(context, first, second),
+        _ => Err(NtStatus::INVALID_PARAMETER),
+    }
+}
+
+/// Returns the range of an MDL that the driver has mapped, or whose memory is non-paged pool.
+fn of_mdl(context: &Context, address: u64, length: u64) -> Result<Buffer, NtStatus> {
+    /// `MDL_MAPPED_TO_SYSTEM_VA` and `MDL_SOURCE_IS_NONPAGED_POOL`.
+    const MAPPED: u16 = 0x5;
+    let mdl: Mdl = context.read(address);
+    if mdl.mdl_flags & MAPPED == 0 {
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
+    }
+    let available = u64::from(mdl.byte_count);
+    let length = if length == 0 { available } else { length };
+    if length > available {
+        return Err(NtStatus::BUFFER_TOO_SMALL);
+    }
+    Ok(Buffer {
+        address: mdl.mapped_system_va,
+        length,
+        memory: None,
+    })
+}
+
+/// Keeps the memory object of a range while a request is formatted with it.
+pub fn keep(context: &Context, buffer: &Buffer) {
+    if let Some((memory, _)) = buffer.memory {
+        hold(context, memory);
+    }
+}

@@ -1,0 +1,205 @@
+//! The formatting of requests for a target.
+
+use super::{
+    super::{
+        io::{ending::must_not_be_under_way, pass::release_format},
+        object::status_of,
+        state::{
+            framework::{Context, Entries},
+            outgoing::{Buffer, Format},
+            request::{RequestData, RequestKind},
+            target::{State, TargetData},
+        },
+    },
+    buffers::{keep, of_memory},
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::status::NtStatus,
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfIoTargetFormatRequestForRead", Routine::Six(format_read)),
+    (
+        "WdfIoTargetFormatRequestForWrite",
+        Routine::Six(format_write),
+    ),
+    (
+        "WdfIoTargetFormatRequestForIoctl",
+        Routine::Eight(format_ioctl),
+    ),
+    (
+        "WdfIoTargetFormatRequestForInternalIoctl",
+        Routine::Eight(format_internal_ioctl),
+    ),
+    (
+        "WdfIoTargetFormatRequestForInternalIoctlOthers",
+        Routine::Ten(format_others),
+    ),
+];
+
+/// Gives a request a format, in place of the one that it has.
+pub fn set_format(context: &Context, request: u64, format: Format) {
+    must_not_be_under_way(context, request);
+    let others = format.others.unwrap_or_default();
+    for buffer in [format.input, format.output].iter().chain(&others) {
+        keep(context, buffer);
+    }
+    release_format(context, request);
+    context.with::<RequestData, _>(request, |request| {
+        request.outgoing.format = Some(format);
+    });
+}
+
+/// Returns the status with which a closed target refuses to format requests.
+pub fn must_be_open(context: &Context, target: u64) -> Result<(), NtStatus> {
+    context.with::<TargetData, _>(target, |target| match target.state {
+        State::Started | State::Stopped | State::Purged => Ok(()),
+        _ => Err(NtStatus::INVALID_DEVICE_STATE),
+    })
+}
+
+/// Formats a request with an input and an output.
+fn format(
+    context: &Context,
+    target: u64,
+    request: u64,
+    kind: RequestKind,
+    [input, output]: [Result<Buffer, NtStatus>; 2],
+    offset: u64,
+) -> u64 {
+    context.with::<RequestData, _>(request, |_| ());
+    let formatted = must_be_open(context, target).and_then(|()| {
+        let format = Format {
+            kind,
+            input: input?,
+            output: output?,
+            offset,
+            others: None,
+            is_current_type: false,
+        };
+        set_format(context, request, format);
+        Ok(())
+    });
+    status_of(formatted)
+}
+
+/// Returns the position on the device, which may be missing.
+pub fn read_offset(context: &Context, address: u64) -> u64 {
+    if address == 0 {
+        0
+    } else {
+        context.read(address)
+    }
+}
+
+fn format_read(
+    context: &Context,
+    _globals: u64,
+    target: u64,
+    request: u64,
+    output: u64,
+    part: u64,
+    offset: u64,
+) -> u64 {
+    let output = of_memory(context, output, part);
+    let buffers = [Ok(Buffer::default()), output];
+    let offset = read_offset(context, offset);
+    format(context, target, request, RequestKind::Read, buffers, offset)
+}
+
+fn format_write(
+    context: &Context,
+    _globals: u64,
+    target: u64,
+    request: u64,
+    input: u64,
+    part: u64,
+    offset: u64,
+) -> u64 {
+    let input = of_memory(context, input, part);
+    let buffers = [input, Ok(Buffer::default())];
+    let offset = read_offset(context, offset);
+    format(
+        context,
+        target,
+        request,
+        RequestKind::Write,
+        buffers,
+        offset,
+    )
+}
+
+fn format_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
+    let [
+        _globals,
+        target,
+        request,
+        code,
+        input,
+        input_part,
+        output,
+        output_part,
+    ] = arguments;
+    let code = low_half(code);
+    let input = of_memory(context, input, input_part);
+    let output = of_memory(context, output, output_part);
+    let kind = RequestKind::DeviceControl { code };
+    format(context, target, request, kind, [input, output], 0)
+}
+
+fn format_internal_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
+    let [
+        _globals,
+        target,
+        request,
+        code,
+        input,
+        input_part,
+        output,
+        output_part,
+    ] = arguments;
+    let code = low_half(code);
+    let input = of_memory(context, input, input_part);
+    let output = of_memory(context, output, output_part);
+    let kind = RequestKind::InternalDeviceControl { code };
+    format(context, target, request, kind, [input, output], 0)
+}
+
+fn format_others(context: &Context, arguments: [u64; 10]) -> u64 {
+    let [
+        _globals,
+        target,
+        request,
+        code,
+        first,
+        first_part,
+        second,
+        second_part,
+        fourth,
+        fourth_part,
+    ] = arguments;
+    context.with::<RequestData, _>(request, |_| ());
+    let formatted = must_be_open(context, target).and_then(|()| {
+        let others = [
+            of_memory(context, first, first_part)?,
+            of_memory(context, second, second_part)?,
+            of_memory(context, fourth, fourth_part)?,
+        ];
+        set_format(context, request, others_format(low_half(code), others));
+        Ok(())
+    });
+    status_of(formatted)
+}
+
+/// Returns the format of an internal device control that passes pointers.
+pub fn others_format(code: u32, others: [Buffer; 3]) -> Format {
+    Format {
+        kind: RequestKind::InternalDeviceControl { code },
+        input: Buffer::default(),
+        output: Buffer::default(),
+        offset: 0,
+        others: Some(others),
+        is_current_type: false,
+    }
+}

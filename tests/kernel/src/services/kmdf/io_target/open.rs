@@ -1,0 +1,308 @@
+//! The opening and closing of targets on other devices.
+
+use super::{
+    super::{
+        device::wdm::{Owner, owner},
+        file::{close_file, create_file},
+        io::{pass::deliver, send::cancel_below},
+        object::{self, create, status_of},
+        state::{
+            device::{Below, find_device, rest_of_name},
+            file::FileData,
+            framework::{BadHandle, Context, Entries},
+            outgoing::{Buffer, Format},
+            played::PlayedDevices,
+            request::{RequestData, RequestKind},
+            target::{OpenedByName, RemovalCallbacks, State, TargetData},
+        },
+        wait,
+    },
+    format::set_format,
+    requests::created,
+    submit::{send_now, wait_for},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{framework_abi::TargetOpenParameters, memory, rule::Rule, status::NtStatus},
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfIoTargetOpen", Routine::Three(open)),
+    ("WdfIoTargetClose", Routine::Two(close)),
+    (
+        "WdfIoTargetCloseForQueryRemove",
+        Routine::Two(close_for_query_remove),
+    ),
+];
+
+fn open(context: &Context, _globals: u64, target: u64, parameters: u64) -> u64 {
+    context.with::<TargetData, _>(target, |_| ());
+    status_of(try_open(context, target, parameters))
+}
+
+/// What a target is opened on.
+struct Opened {
+    to: Below,
+    file: Option<u64>,
+    name: Option<OpenedByName>,
+}
+
+fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtStatus> {
+    /// `WDF_IO_TARGET_OPEN_TYPE`.
+    const EXISTING: u32 = 1;
+    const BY_NAME: u32 = 2;
+    const REOPEN: u32 = 3;
+    let given: TargetOpenParameters = context.read(parameters);
+    if given.size as usize != size_of::<TargetOpenParameters>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let (is_local, state) =
+        context.with::<TargetData, _>(target, |target| (target.is_local, target.state));
+    if is_local {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
+    let is_closed = matches!(
+        state,
+        State::Undefined | State::Closed | State::ClosedForQueryRemove
+    );
+    if !is_closed {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
+    }
+    let opened = match given.kind {
+        EXISTING if given.target_device_object == 0 => return Err(NtStatus::INVALID_PARAMETER),
+        EXISTING => Opened {
+            to: existing(context, given.target_device_object),
+            file: None,
+            name: None,
+        },
+        BY_NAME => {
+            let name = given.target_device_name;
+            let bytes = memory::read_bytes(name.buffer, usize::from(name.length));
+            let bytes = bytes.unwrap_or_else(|error| context.stop_for_address(error));
+            let units: Vec<u16> = bytes
+                .chunks_exact(2)
+                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+                .collect();
+            if units.is_empty() {
+                return Err(NtStatus::INVALID_PARAMETER);
+            }
+            by_name(context, target, String::from_utf16_lossy(&units))?
+        }
+        REOPEN => return reopen(context, target),
+        _ => return Err(NtStatus::INVALID_PARAMETER),
+    };
+    context.with::<TargetData, _>(target, |data| {
+        data.callbacks = RemovalCallbacks {
+            query_remove: given.query_remove,
+            remove_canceled: given.remove_canceled,
+            remove_complete: given.remove_complete,
+        };
+    });
+    begin(context, target, opened);
+    Ok(())
+}
+
+/// Opens a target again by the name that it was opened by last.
+pub fn reopen(context: &Context, target: u64) -> Result<(), NtStatus> {
+    let path = context.with::<TargetData, _>(target, |target| {
+        target.name.as_ref().map(|name| name.path.clone())
+    });
+    let path = path.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    let opened = by_name(context, target, path)?;
+    begin(context, target, opened);
+    Ok(())
+}
+
+/// Starts an opened target.
+fn begin(context: &Context, target: u64, opened: Opened) {
+    context.with::<TargetData, _>(target, |data| {
+        data.to = Some(opened.to);
+        data.file = opened.file;
+        data.name = opened.name;
+        data.state = State::Started;
+    });
+    send_queued(context, target);
+}
+
+/// Returns the device of a `DEVICE_OBJECT`.
+fn existing(context: &Context, object: u64) -> Below {
+    match owner(context, object) {
+        Some(Owner::Device(device)) => Below::Device(device),
+        Some(Owner::Bus(_)) => Below::Bus,
+        None => {
+            let played = context
+                .framework()
+                .part::<PlayedDevices>()
+                .of_object(object);
+            let number = played.unwrap_or_else(|| {
+                context.stop_for_handle(&BadHandle {
+                    handle: object,
+                    expected: "DEVICE_OBJECT of the test",
+                    found: None,
+                })
+            });
+            Below::Played(number)
+        }
+    }
+}
+
+/// Opens the device that a path names.
+fn by_name(context: &Context, target: u64, path: String) -> Result<Opened, NtStatus> {
+    let played = {
+        let mut framework = context.framework();
+        let devices = framework.part::<PlayedDevices>();
+        let found = devices
+            .names()
+            .find(|(_, name)| rest_of_name(&path, name).is_some());
+        found.map(|(number, _)| number)
+    };
+    if let Some(number) = played {
+        let status = open_played(context, target, number)?;
+        if !status.is_success() {
+            return Err(status);
+        }
+        return Ok(Opened {
+            to: Below::Played(number),
+            file: None,
+            name: Some(OpenedByName { path }),
+        });
+    }
+    let (device, rest) = find_device(context, &path).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    let file = create_file(context, device, &rest)?;
+    let device = context.with::<FileData, _>(file, |file| file.device());
+    Ok(Opened {
+        to: Below::Device(device),
+        file: Some(file),
+        name: Some(OpenedByName { path }),
+    })
+}
+
+/// Sends a device of the test the request that opens it.
+fn open_played(context: &Context, target: u64, number: u64) -> Result<NtStatus, NtStatus> {
+    tell_played(context, target, number, RequestKind::Create)
+}
+
+fn tell_played(
+    context: &Context,
+    target: u64,
+    number: u64,
+    kind: RequestKind,
+) -> Result<NtStatus, NtStatus> {
+    let request = create(context, created(), None, Some(target))?;
+    let format = Format {
+        kind,
+        input: Buffer::default(),
+        output: Buffer::default(),
+        offset: 0,
+        others: None,
+        is_current_type: false,
+    };
+    set_format(context, request, format);
+    context.with::<RequestData, _>(request, |request| request.outgoing.is_awaited = true);
+    deliver(context, request, Below::Played(number), None);
+    wait_for(context, request, None);
+    let status = context.with::<RequestData, _>(request, |request| request.outgoing.status);
+    object::delete(context, request);
+    Ok(status.unwrap_or(NtStatus::SUCCESS))
+}
+
+/// Sends the requests that wait in a target.
+pub fn send_queued(context: &Context, target: u64) {
+    loop {
+        let next = context
+            .framework()
+            .get::<TargetData>(target)
+            .ok()
+            .filter(|target| target.state == State::Started)
+            .and_then(|target| target.queued.pop_front());
+        match next {
+            Some(request) => send_now(context, request, target),
+            None => return,
+        }
+    }
+}
+
+/// Cancels the requests of a target: those that wait, or all.
+pub fn cancel_requests(context: &Context, target: u64) {
+    let all = context.with::<TargetData, _>(target, |target| {
+        let queued = target.queued.iter().copied();
+        queued
+            .chain(target.sent.iter().copied())
+            .collect::<Vec<_>>()
+    });
+    for request in all {
+        cancel_below(context, request);
+    }
+}
+
+/// Returns whether a target waits for a request: one that was sent without ignoring the state.
+pub fn is_busy(context: &Context, target: u64) -> bool {
+    let mut framework = context.framework();
+    let sent = framework
+        .get::<TargetData>(target)
+        .map_or_else(|_| Vec::new(), |target| target.sent.clone());
+    sent.into_iter().any(|request| {
+        framework
+            .get::<RequestData>(request)
+            .is_ok_and(|request| !request.outgoing.ignores_state)
+    })
+}
+
+/// Waits until the requests that a target has sent have ended.
+pub fn wait_for_sent(context: &Context, target: u64) {
+    let is_over = wait::wait_until(context, None, |context| !is_busy(context, target));
+    if !is_over {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits forever for the requests that the target has sent",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+/// Closes a target: cancels its requests, waits for them, and closes the file.
+pub fn shut(context: &Context, target: u64, state: State) {
+    context.with::<TargetData, _>(target, |target| target.state = state);
+    cancel_requests(context, target);
+    wait_for_sent(context, target);
+    let (to, file, is_named) = context.with::<TargetData, _>(target, |target| {
+        (target.to.take(), target.file.take(), target.name.is_some())
+    });
+    match (to, file) {
+        (_, Some(file)) if context.framework().exists(file) => close_file(context, file),
+        (Some(Below::Played(number)), None) if is_named => {
+            for kind in [RequestKind::Cleanup, RequestKind::Close] {
+                let _ = tell_played(context, target, number, kind);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn close(context: &Context, _globals: u64, target: u64) -> u64 {
+    close_as(context, target, State::Closed);
+    0
+}
+
+/// Closes a target until the removal of its device is over or fails.
+fn close_for_query_remove(context: &Context, _globals: u64, target: u64) -> u64 {
+    close_as(context, target, State::ClosedForQueryRemove);
+    0
+}
+
+fn close_as(context: &Context, target: u64, state: State) {
+    let (is_local, is_open) =
+        context.with::<TargetData, _>(target, |target| (target.is_local, target.to.is_some()));
+    if is_local {
+        context.warn_of_misuse(|| {
+            "for the target of the next lower device, which only the framework closes".to_owned()
+        });
+    } else if is_open {
+        shut(context, target, state);
+    } else if state == State::Closed {
+        context.with::<TargetData, _>(target, |target| target.state = state);
+    }
+}

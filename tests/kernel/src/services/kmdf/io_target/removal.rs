@@ -1,0 +1,74 @@
+//! Targets and the removal of devices: their own, and those that they are open on.
+
+use super::{
+    super::state::{
+        framework::{Context, Data, ObjectRoutine},
+        target::{State, TargetData},
+    },
+    open::{cancel_requests, reopen, shut},
+};
+use crate::ground::status::NtStatus;
+
+impl Data for TargetData {
+    const NAME: &'static str = "WDFIOTARGET";
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(close_before_delete);
+    const DEVICE_LEAVES: Option<fn(&Context, u64) -> NtStatus> = Some(device_leaves);
+    const DEVICE_STAYS: Option<ObjectRoutine> = Some(device_stays);
+    const DEVICE_LEFT: Option<ObjectRoutine> = Some(device_left);
+
+    fn is_frameworks(&self) -> bool {
+        self.is_local
+    }
+}
+
+/// Closes a target that is being deleted, with its device or by the driver.
+fn close_before_delete(context: &Context, target: u64) {
+    let is_local = context.with::<TargetData, _>(target, |target| target.is_local);
+    if is_local {
+        context.with::<TargetData, _>(target, |target| target.state = State::Deleted);
+        cancel_requests(context, target);
+    } else {
+        shut(context, target, State::Deleted);
+    }
+}
+
+/// Asks the driver whether the device of its target may be removed. Without a callback, the framework
+/// closes the target.
+fn device_leaves(context: &Context, target: u64) -> NtStatus {
+    let callback = context.with::<TargetData, _>(target, |target| target.callbacks.query_remove);
+    if callback != 0 {
+        let status = context.call_driver("EvtIoTargetQueryRemove", callback, [target]);
+        return NtStatus::from_register(status);
+    }
+    shut(context, target, State::ClosedForQueryRemove);
+    NtStatus::SUCCESS
+}
+
+/// Tells the driver that the device of its target stays. Without a callback, the framework opens the
+/// target again.
+fn device_stays(context: &Context, target: u64) {
+    let (callback, is_closed) = context.with::<TargetData, _>(target, |target| {
+        let is_closed = target.state == State::ClosedForQueryRemove;
+        (target.callbacks.remove_canceled, is_closed)
+    });
+    if callback != 0 {
+        context.call_driver("EvtIoTargetRemoveCanceled", callback, [target]);
+    } else if is_closed {
+        let _ = reopen(context, target);
+    }
+}
+
+/// Tells the driver that the device of its target is gone. Without a callback, the framework closes
+/// the target.
+fn device_left(context: &Context, target: u64) {
+    let (callback, is_open) = context.with::<TargetData, _>(target, |target| {
+        (target.callbacks.remove_complete, target.to.is_some())
+    });
+    if callback != 0 {
+        context.call_driver("EvtIoTargetRemoveComplete", callback, [target]);
+    } else if is_open {
+        shut(context, target, State::Closed);
+    } else {
+        context.with::<TargetData, _>(target, |target| target.state = State::Closed);
+    }
+}

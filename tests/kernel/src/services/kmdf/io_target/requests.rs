@@ -1,0 +1,365 @@
+//! The `WdfRequest*` routines that create, format, send and reuse requests.
+
+use super::{
+    super::{
+        driver::driver_of,
+        io::{
+            ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
+            pass::{call_routine, current_format, forget, release_format},
+            send::cancel_below,
+        },
+        object::{create, give, read_attributes, status_of},
+        state::{
+            framework::{Context, Entries},
+            outgoing::{Buffer, Format, Outgoing},
+            request::{RequestData, RequestKind, Stop},
+            target::TargetData,
+        },
+    },
+    format::{must_be_open, set_format},
+    submit::{
+        Options, SEND_AND_FORGET, SYNCHRONOUS, must_be_passive, read_options, submit, wait_for,
+    },
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        arena::Block,
+        framework_abi::{CompletionParameters, ReuseParameters, StackLocation},
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::parts::Parts,
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfRequestCreate", Routine::Four(request_create)),
+    ("WdfRequestReuse", Routine::Three(reuse)),
+    ("WdfRequestChangeTarget", Routine::Three(change_target)),
+    (
+        "WdfRequestFormatRequestUsingCurrentType",
+        Routine::Two(format_using_current_type),
+    ),
+    (
+        "WdfRequestWdmFormatUsingStackLocation",
+        Routine::Three(format_using_stack_location),
+    ),
+    ("WdfRequestSend", Routine::Four(send)),
+    ("WdfRequestGetStatus", Routine::Two(get_status)),
+    (
+        "WdfRequestSetCompletionRoutine",
+        Routine::Four(set_completion_routine),
+    ),
+    (
+        "WdfRequestGetCompletionParams",
+        Routine::Three(get_completion_parameters),
+    ),
+    (
+        "WdfRequestCancelSentRequest",
+        Routine::Two(cancel_sent_request),
+    ),
+    ("WdfRequestAllocateTimer", Routine::Two(allocate_timer)),
+];
+
+/// Returns the data of a request that a driver creates to send it.
+pub fn created() -> RequestData {
+    RequestData {
+        kind: RequestKind::DeviceControl { code: 0 },
+        offset: 0,
+        others: None,
+        is_neither: false,
+        is_created: true,
+        is_in_caller_context: false,
+        upper: None,
+        outgoing: Outgoing::default(),
+        parts: Parts::default(),
+        queue: None,
+        file: None,
+        buffer: Block::zeroed(0),
+        mapped: None,
+        input_length: 0,
+        output_length: 0,
+        information: 0,
+        cancel_routine: 0,
+        cancelled: false,
+        cancellation_delivered: false,
+        presented: false,
+        stop: Stop::None,
+    }
+}
+
+fn request_create(
+    context: &Context,
+    _globals: u64,
+    attributes: u64,
+    target: u64,
+    request: u64,
+) -> u64 {
+    context.write(request, &0_u64);
+    if target != 0 {
+        context.with::<TargetData, _>(target, |_| ());
+    }
+    let attributes = read_attributes(context, attributes);
+    let parent = driver_of(context);
+    let made = create(context, created(), attributes.as_ref(), parent);
+    give(context, made, request)
+}
+
+/// Prepares a request that the driver created for another use.
+fn reuse(context: &Context, _globals: u64, request: u64, parameters: u64) -> u64 {
+    /// `WDF_REQUEST_REUSE_SET_NEW_IRP`.
+    const NEW_IRP: u32 = 1;
+    let parameters: ReuseParameters = context.read(parameters);
+    let is_created = context.with::<RequestData, _>(request, |request| request.is_created);
+    if parameters.size as usize != size_of::<ReuseParameters>() || parameters.flags & !NEW_IRP != 0
+    {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    must_not_be_under_way(context, request);
+    if !is_created {
+        context.warn_of_misuse(|| {
+            "for a request that the driver did not create; the framework refuses it".to_owned()
+        });
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    if parameters.flags & NEW_IRP != 0 && parameters.new_irp != 0 {
+        // The IRPs of the stand-in kernel belong to their requests.
+        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    }
+    release_format(context, request);
+    context.with::<RequestData, _>(request, |request| {
+        request.outgoing = Outgoing {
+            status: Some(NtStatus::from_bits(parameters.status)),
+            ..Outgoing::default()
+        };
+        request.information = 0;
+    });
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Checks that a request can be sent to a target, which forgets the request's format.
+fn change_target(context: &Context, _globals: u64, request: u64, target: u64) -> u64 {
+    context.with::<RequestData, _>(request, |_| ());
+    must_not_be_under_way(context, request);
+    let is_open = must_be_open(context, target);
+    release_format(context, request);
+    status_of(is_open)
+}
+
+/// Formats a request for the next lower device as the driver received it.
+fn format_using_current_type(context: &Context, _globals: u64, request: u64) -> u64 {
+    must_not_be_created(context, request);
+    let format = context.with::<RequestData, _>(request, |request| current_format(request));
+    set_format(context, request, format);
+    0
+}
+
+/// Bugchecks if a request that the driver created has no current type to format it with.
+fn must_not_be_created(context: &Context, request: u64) {
+    if context.with::<RequestData, _>(request, |request| request.is_created) {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for a request that the driver created, which has no current \
+                 type",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+/// Formats a request by an `IO_STACK_LOCATION` that the driver filled. The buffers stay those of the
+/// request.
+fn format_using_stack_location(
+    context: &Context,
+    _globals: u64,
+    request: u64,
+    location: u64,
+) -> u64 {
+    let location: StackLocation = context.read(location);
+    let own = context.with::<RequestData, _>(request, |request| {
+        (!request.is_created).then(|| current_format(request))
+    });
+    let [first, second, third, fourth] = location.parameters;
+    let kind = match location.major_function {
+        0 => RequestKind::Create,
+        3 => RequestKind::Read,
+        4 => RequestKind::Write,
+        14 => RequestKind::DeviceControl {
+            code: low_half(third),
+        },
+        15 => RequestKind::InternalDeviceControl {
+            code: low_half(third),
+        },
+        major => context.stop(
+            Rule::NotProvided,
+            format!(
+                "{} was called from {} for IRP_MJ {major}; the stand-in kernel sends creates, reads, \
+                 writes and device controls only",
+                context.call().name,
+                context.caller()
+            ),
+        ),
+    };
+    let limited = |buffer: Buffer, length: u64| Buffer {
+        length: buffer.length.min(length & 0xFFFF_FFFF),
+        ..buffer
+    };
+    let (input, output) = own.map_or_else(
+        || (Buffer::default(), Buffer::default()),
+        |own| (own.input, own.output),
+    );
+    let (input, output, offset, others) = match kind {
+        RequestKind::Read => (Buffer::default(), limited(output, first), third, None),
+        RequestKind::Write => (limited(input, first), Buffer::default(), third, None),
+        RequestKind::InternalDeviceControl { .. } => {
+            let others = [first, second, fourth].map(|address| Buffer {
+                address,
+                length: 0,
+                memory: None,
+            });
+            (input, output, 0, Some(others))
+        }
+        _ => (limited(input, second), limited(output, first), 0, None),
+    };
+    set_format(
+        context,
+        request,
+        Format {
+            kind,
+            input,
+            output,
+            offset,
+            others,
+            is_current_type: true,
+        },
+    );
+    0
+}
+
+/// Sends a request. Returns whether it was sent; if not, `WdfRequestGetStatus` has the reason.
+fn send(context: &Context, _globals: u64, request: u64, target: u64, options: u64) -> u64 {
+    context.with::<RequestData, _>(request, |_| ());
+    context.with::<TargetData, _>(target, |_| ());
+    let sent = read_options(context, options)
+        .and_then(|options| send_with(context, request, target, options));
+    if let Err(status) = sent {
+        context.with::<RequestData, _>(request, |request| {
+            request.outgoing.status = Some(status);
+        });
+    }
+    u64::from(sent.is_ok())
+}
+
+fn send_with(
+    context: &Context,
+    request: u64,
+    target: u64,
+    options: Options,
+) -> Result<(), NtStatus> {
+    let (is_created, has_routine, is_reformatted) =
+        context.with::<RequestData, _>(request, |request| {
+            let outgoing = &request.outgoing;
+            let is_reformatted = outgoing
+                .format
+                .is_some_and(|format| !format.is_current_type);
+            (request.is_created, outgoing.routine != 0, is_reformatted)
+        });
+    if options.flags & SYNCHRONOUS != 0 {
+        must_be_passive(context, "with WDF_REQUEST_SEND_OPTION_SYNCHRONOUS");
+        submit(context, request, target, options, true)?;
+        wait_for(context, request, options.deadline);
+        call_routine(context, request);
+        return Ok(());
+    }
+    if options.flags & SEND_AND_FORGET != 0 {
+        if is_created {
+            return Err(NtStatus::INVALID_DEVICE_STATE);
+        }
+        if is_reformatted {
+            context.warn_of_misuse(|| {
+                "to send and forget a request that is formatted for a target; the framework refuses \
+                 it"
+                .to_owned()
+            });
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        return forget_request(context, request, target);
+    }
+    if !is_created && !has_routine {
+        context.warn_of_misuse(|| {
+            "for a request that the driver received, without a completion routine; the framework \
+             refuses to send it, because nobody would complete it"
+                .to_owned()
+        });
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
+    submit(context, request, target, options, false)
+}
+
+/// Sends a request for good. The state of the target does not matter, but it must be open.
+fn forget_request(context: &Context, request: u64, target: u64) -> Result<(), NtStatus> {
+    must_own(context, request);
+    must_not_be_cancelable(context, request);
+    let (to, file) = context.with::<TargetData, _>(target, |target| (target.to, target.file));
+    let to = to.ok_or(NtStatus::INVALID_DEVICE_STATE)?;
+    forget(context, request, to, file);
+    Ok(())
+}
+
+fn get_status(context: &Context, _globals: u64, request: u64) -> u64 {
+    let status = context.with::<RequestData, _>(request, |request| request.outgoing.status);
+    status.unwrap_or(NtStatus::SUCCESS).to_register()
+}
+
+fn set_completion_routine(
+    context: &Context,
+    _globals: u64,
+    request: u64,
+    routine: u64,
+    routine_context: u64,
+) -> u64 {
+    must_not_be_under_way(context, request);
+    context.with::<RequestData, _>(request, |request| {
+        request.outgoing.routine = routine;
+        request.outgoing.routine_context = routine_context;
+    });
+    0
+}
+
+fn get_completion_parameters(
+    context: &Context,
+    _globals: u64,
+    request: u64,
+    parameters: u64,
+) -> u64 {
+    let size: u32 = context.read(parameters);
+    let found = context.with::<RequestData, _>(request, |request| request.outgoing.parameters);
+    if size as usize == size_of::<CompletionParameters>() {
+        if let Some(found) = found {
+            context.write(parameters, &found);
+        }
+    } else {
+        context.warn_of_misuse(|| {
+            format!("with a WDF_REQUEST_COMPLETION_PARAMS whose Size is {size}; nothing is written")
+        });
+    }
+    0
+}
+
+/// Asks the driver below to cancel a request. Returns whether somebody was asked. A request that is
+/// not sent yet is refused when it is sent.
+fn cancel_sent_request(context: &Context, _globals: u64, request: u64) -> u64 {
+    let is_under_way = context.with::<RequestData, _>(request, |request| {
+        request.outgoing.is_cancelled = true;
+        request.outgoing.is_under_way()
+    });
+    u64::from(is_under_way && cancel_below(context, request))
+}
+
+/// Succeeds: the stand-in kernel always has room for a timer.
+fn allocate_timer(context: &Context, _globals: u64, request: u64) -> u64 {
+    context.with::<RequestData, _>(request, |_| ());
+    NtStatus::SUCCESS.to_register()
+}
