@@ -5,11 +5,11 @@
 
 mod common;
 
-use etw_testkernel::{Driver, Kernel, KernelError};
+use etw_testkernel::{DeviceConfig, Driver, Kernel, KernelError, Resource};
 
 /// Adds a device, which must end in a bugcheck, and returns its message.
-fn message_of_adding(driver: &Driver) -> String {
-    match driver.add_device() {
+fn message_of_adding(driver: &Driver, config: DeviceConfig) -> String {
+    match driver.add_device_with(config) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("the device was added"),
@@ -41,7 +41,7 @@ fn a_usb_driver_is_loaded_and_bugchecks_where_it_creates_its_target() {
         ["usbd.sys!USBD_ParseConfigurationDescriptorEx"]
     );
     assert_names(
-        &message_of_adding(&driver),
+        &message_of_adding(&driver, DeviceConfig::new()),
         "Wdf01000.sys!WdfUsbTargetDeviceCreateWithParameters",
         "etw_usb_driver::prepare_hardware",
     );
@@ -59,9 +59,14 @@ fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
             "ntoskrnl.exe!MmUnmapIoSpace"
         ]
     );
+    let registers = Resource::Memory {
+        start: 0xFEDC_0000,
+        length: 0x1000,
+    };
+    let config = DeviceConfig::new().resource(registers);
     assert_names(
-        &message_of_adding(&driver),
-        "Wdf01000.sys!WdfCmResourceListGetCount",
+        &message_of_adding(&driver, config),
+        "ntoskrnl.exe!MmMapIoSpaceEx",
         "etw_interrupt_driver::map_registers",
     );
 }
