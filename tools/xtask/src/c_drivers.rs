@@ -137,7 +137,14 @@ pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
                 .current_dir(root())
                 .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
                 .args(["/nologo", "/c", "/X", "/Zl", "/GS", "/W4", "/WX", "/Brepro"])
-                .arg("/clang:-fdebug-compilation-dir=.")
+                .args([
+                    "/clang:-fdebug-compilation-dir=.",
+                    // Of use only where there is debug information.
+                    "/clang:-gno-codeview-command-line",
+                    "-Wno-unused-command-line-argument",
+                    "-Xclang",
+                ])
+                .arg(format!("-object-file-name={file}.obj"))
                 .args(variant.compile)
                 .arg(format!("{SOURCE}/{file}.c"))
                 .arg(format!("/Fo{}", object(&objects, file).display()));
@@ -182,13 +189,21 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
         .arg(format!("/pdbaltpath:{image}.pdb"))
         // The PDB has absolute paths, below this folder, which the stand-in kernel removes.
         .arg("/pdbsourcepath:C:\\src")
-        .arg(format!(
-            "/out:{}",
-            to.join(image).with_extension("sys").display()
-        ))
-        .args(FILES.map(|file| object(objects, file)))
-        .args(IMPORTS.map(library));
-    run_quietly(&mut command)
+        // It names the objects too, so they are named without their folder.
+        .current_dir(objects)
+        .arg(format!("/out:{image}.sys"))
+        .args(FILES.map(|file| format!("{file}.obj")))
+        .args(IMPORTS.map(|module| format!("{module}.lib")));
+    run_quietly(&mut command)?;
+    for extension in ["sys", "pdb"] {
+        let made = objects.join(&image).with_extension(extension);
+        if made.exists() {
+            let copy = to.join(&image).with_extension(extension);
+            fs::copy(&made, &copy)
+                .with_context(|| format!("cannot copy {} to {}", made.display(), copy.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs `cargo xtask build` for the driver.

@@ -23,7 +23,9 @@ use crate::{
         exports::address_of,
         kmdf::{
             device::pnp,
-            driver::{framework_unload, unload_routine, version_of},
+            driver::{framework_unload, handle_of, unload_routine, version_of},
+            file::{create_file, why_unreachable},
+            state::device::control_device_of,
         },
         ntoskrnl::{
             io::{devices, send},
@@ -121,7 +123,7 @@ impl Driver {
     ///
     /// Returns an error if the kernel has bugchecked.
     pub fn has_own_device(&self) -> Result<bool, KernelError> {
-        Ok(self.own_device()?.is_some())
+        Ok(self.own_device()?.is_some() || self.control_device()?.is_some())
     }
 
     fn own_device(&self) -> Result<Option<u64>, KernelError> {
@@ -132,6 +134,15 @@ impl Driver {
         })?)
     }
 
+    /// Returns the first control device of the driver, which has a name that programs can open.
+    fn control_device(&self) -> Result<Option<u64>, KernelError> {
+        let object = self.memory.object.address();
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
+            let driver = handle_of(context, object)?;
+            control_device_of(context, driver)
+        })?)
+    }
+
     /// Opens the first device that the driver has created itself (`CreateFile`).
     ///
     /// # Errors
@@ -139,6 +150,19 @@ impl Driver {
     /// Returns an error if there is none, or if the driver fails the open.
     pub fn open_own_device(&self, identity: Identity) -> Result<File, KernelError> {
         let device = self.own_device()?;
+        if device.is_none()
+            && let Some(device) = self.control_device()?
+        {
+            return File::open(
+                &self.runner,
+                "the control device",
+                identity,
+                move |context| {
+                    create_file(context, device, "")
+                        .map_err(|status| (why_unreachable(context, device), status))
+                },
+            );
+        }
         let opened = self.runner.run(identity, move |context| {
             let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
             send::open(&System::ntoskrnl_context(context.clone()), device, "")

@@ -20,6 +20,8 @@ const LIST: &str = "docs/reference/coverage.md";
 /// Routines whose arguments are checked, and that have no effect a driver without hardware can
 /// observe: settings of what does not exist here.
 const WITHOUT_EFFECT: &[&str] = &[
+    "IoRegisterBootDriverCallback",
+    "IoRegisterPlugPlayNotification",
     "WdfControlDeviceInitSetShutdownNotification",
     "WdfDeviceAssignMofResourceName",
     "WdfDeviceAssignS0IdleSettings",

@@ -6,8 +6,8 @@ use super::{
     context::{Context, Entries},
     crt, dpc, events, files, handles,
     io::{cancel, devices, irp},
-    mdl, mutexes, pool, print, processors, rtl, spin_locks, strings, system, thread_objects,
-    threads, timer, work_items,
+    mdl, mutexes, notifications, pool, print, processors, rtl, spin_locks, strings, system,
+    thread_objects, threads, timer, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -27,6 +27,7 @@ const ALL: &[Entries] = &[
     irp::ENTRIES,
     mdl::ENTRIES,
     mutexes::ENTRIES,
+    notifications::ENTRIES,
     pool::ENTRIES,
     print::ENTRIES,
     processors::ENTRIES,

@@ -1,6 +1,6 @@
 //! What a driver leaves behind in the kernel when it is unloaded.
 
-use super::{callbacks, context::Context, dpc, io::devices, threads, timer};
+use super::{callbacks, context::Context, dpc, io::devices, notifications, threads, timer};
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
 /// Reports and removes the threads, timers, DPCs and callback registrations that lead to a driver's
@@ -20,6 +20,10 @@ pub fn take_left(
         (
             callbacks::take_left(context, &belongs),
             "callback's registration is left",
+        ),
+        (
+            notifications::take_left(context, &belongs),
+            "registration for notifications is left",
         ),
     ];
     for (count, what) in counts {

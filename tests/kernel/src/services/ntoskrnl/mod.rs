@@ -17,6 +17,7 @@ pub mod io;
 pub mod left;
 mod mdl;
 mod mutexes;
+mod notifications;
 mod pool;
 mod print;
 mod processors;

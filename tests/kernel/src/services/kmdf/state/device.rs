@@ -280,6 +280,17 @@ pub fn find_device(context: &Context, path: &str) -> Option<(u64, String)> {
     })
 }
 
+/// Returns the first control device of a driver that programs can open.
+pub fn control_device_of(context: &Context, driver: u64) -> Option<u64> {
+    let mut framework = context.framework();
+    let devices = framework.all::<DeviceData>();
+    devices.into_iter().find(|handle| {
+        framework
+            .get::<DeviceData>(*handle)
+            .is_ok_and(|device| device.init.control_of == Some(driver) && device.is_reachable())
+    })
+}
+
 /// Returns a device's instance path.
 pub fn instance_path(context: &Context, device: u64) -> String {
     context.with::<DeviceData, _>(device, |device| device.instance_path())
