@@ -164,6 +164,9 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     let linker = || {
         let mut command = Command::new(toolchain.linker());
         command.current_dir(root()).args(["-flavor", "link"]);
+        // The PDB has the linker's name as it was started.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::arg0(&mut command, "lld-link");
         command
     };
     let library = |module: &str| objects.join(module).with_extension("lib");
