@@ -144,9 +144,10 @@ fn a_refused_images_mapping_is_released() {
     bytes[OPTIONAL_HEADER + 56..][..4].copy_from_slice(&SIZE.to_le_bytes());
     bytes[IMPORTS + 12..][..4].fill(0x7F);
     let before = mapped();
-    for _ in 0..100 {
+    for _ in 0..1000 {
         let error = checked(&bytes).unwrap_err().to_string();
         assert!(error.contains("imports: "), "{error}");
     }
-    assert!(mapped() < before + 10 * u64::from(SIZE));
+    // Kernels of tests that run at the same time reserve addresses too.
+    assert!(mapped() < before + 100 * u64::from(SIZE));
 }

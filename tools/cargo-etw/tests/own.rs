@@ -635,7 +635,7 @@ mod built_drivers {
             "{readme}"
         );
         assert!(read("install.cmd").contains(r#"-HardwareId "Root\lidar""#));
-        assert!(read("uninstall.ps1").contains(r"@('Root\lidar')"));
+        assert!(read("uninstall.cmd").contains(r#"-HardwareId "Root\lidar""#));
         assert!(read("lidar.inf").contains("KmdfLibraryVersion = 1.33"));
         assert_eq!(
             attributes(&read("lidar.man"), "event", "value"),
