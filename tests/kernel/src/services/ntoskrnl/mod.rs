@@ -21,6 +21,7 @@ mod notifications;
 mod pool;
 mod print;
 mod processors;
+mod requests;
 mod rtl;
 mod spin_locks;
 mod strings;

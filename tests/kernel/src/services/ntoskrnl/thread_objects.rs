@@ -172,7 +172,8 @@ fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject)
     })
 }
 
-fn current_process(context: &Context) -> u64 {
+/// Returns the address of the object of the current thread's process.
+pub fn current_process(context: &Context) -> u64 {
     let process = context.identity().process;
     let mut state = context.state();
     let processes = &mut state.get::<Objects>().processes;
