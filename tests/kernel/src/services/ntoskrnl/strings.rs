@@ -164,7 +164,7 @@ const fn step<const WIDE: bool>() -> u16 {
 }
 
 /// Returns the characters of a string that ends with a zero.
-fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
+pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
     /// More than fits any counted string.
     const LIMIT: usize = 0x1_0000;
     let units = if WIDE {
@@ -362,7 +362,8 @@ fn store<const WIDE: bool>(
     NtStatus::SUCCESS
 }
 
-fn new_buffer(context: &Context, size: usize) -> u64 {
+/// Allocates paged pool for a string, which `RtlFreeUnicodeString` frees.
+pub fn new_buffer(context: &Context, size: usize) -> u64 {
     let wanted = Wanted {
         size,
         tag: TAG,
