@@ -101,6 +101,7 @@ pub use crate::{
         played_device::PlayedDevice,
         program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
+        registry_file::{RegistryFile, RegistryFileError},
         request::Request,
         script::{self, Script},
         session::Consumer,
@@ -123,11 +124,11 @@ pub use crate::{
         faults::Fault,
         kmdf::{
             resource::Resource,
-            state::registry::RegistryValue,
             state::{
                 played::{Answer, PlayedRequest},
                 request::{Completion, RequestKind},
             },
         },
+        registry::value::RegistryValue,
     },
 };

@@ -6,7 +6,7 @@ use crate::{
     call::{Routine, address, at, call},
     objects::{Object, wait, wait_for},
     queues::dpc_address,
-    threads,
+    registry, threads,
 };
 
 /// The services that break a rule.
@@ -31,6 +31,11 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-print", print),
     ("fault-assert", assertion),
     ("fault-break", break_point),
+    ("fault-registry-irql", registry_raised),
+    ("fault-registry-link", registry::link),
+    ("fault-registry-name", registry::name_gone),
+    ("fault-registry-unchecked", registry::unchecked),
+    ("fault-driver-key", driver_key),
 ];
 
 fn wait_forever() {
@@ -106,6 +111,25 @@ fn fast_mutex_twice() {
 
 fn close() {
     call!("ZwClose", 0x1234);
+}
+
+fn registry_raised() {
+    let (mut handle, query) = (0_u64, Routine::find("ZwFlushKey"));
+    raised(|| {
+        query.call(&[at(&mut handle)]);
+    });
+}
+
+fn driver_key() {
+    let (mut key, mut memory) = (0_u64, [0_u64; 64]);
+    call!(
+        "IoOpenDriverRegistryKey",
+        at(&mut memory),
+        0,
+        1,
+        0,
+        at(&mut key)
+    );
 }
 
 fn dereference() {

@@ -17,6 +17,7 @@ pub mod mapped;
 pub mod played_device;
 pub mod program;
 pub mod recording;
+pub mod registry_file;
 pub mod request;
 pub mod runner;
 pub mod script;

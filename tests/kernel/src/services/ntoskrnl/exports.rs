@@ -6,8 +6,8 @@ use super::{
     context::{Context, Entries},
     crt, dpc, events, files, handles,
     io::{cancel, devices, irp},
-    mdl, mutexes, notifications, pool, print, processors, rtl, spin_locks, strings, system,
-    thread_objects, threads, timer, work_items,
+    mdl, mutexes, named_events, notifications, plug_and_play, pool, print, processors, registry,
+    rtl, spin_locks, strings, system, thread_objects, threads, timer, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -27,10 +27,16 @@ const ALL: &[Entries] = &[
     irp::ENTRIES,
     mdl::ENTRIES,
     mutexes::ENTRIES,
+    named_events::ENTRIES,
     notifications::ENTRIES,
+    plug_and_play::interfaces::ENTRIES,
+    plug_and_play::keys::ENTRIES,
     pool::ENTRIES,
     print::ENTRIES,
     processors::ENTRIES,
+    registry::keys::ENTRIES,
+    registry::relative::ENTRIES,
+    registry::values::ENTRIES,
     rtl::ENTRIES,
     spin_locks::ENTRIES,
     strings::ENTRIES,
