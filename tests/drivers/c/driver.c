@@ -164,6 +164,8 @@ __attribute__((noinline)) static ULONG64 LargeFrame(ULONG64 first, ULONG64 secon
                                                     ULONG64 fourth)
 {
     volatile UCHAR frame[3 * 4096];
+    /* The compiler must not split the array. */
+    __asm__ volatile("" : : "r"(frame) : "memory");
     frame[0] = (UCHAR)first;
     frame[4096] = (UCHAR)second;
     frame[2 * 4096] = (UCHAR)third;
@@ -175,6 +177,7 @@ __attribute__((noinline)) static ULONG64 LargeFrame(ULONG64 first, ULONG64 secon
 __attribute__((noinline)) static ULONG64 HugeFrame(UCHAR value)
 {
     volatile UCHAR frame[40 * 4096];
+    __asm__ volatile("" : : "r"(frame) : "memory");
     frame[sizeof(frame) - 1] = value;
     return frame[sizeof(frame) - 1];
 }

@@ -140,7 +140,7 @@ fn the_second_buffer_of_a_direct_request_has_contents() {
 fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
     let (kernel, driver, file) = open();
     file.write(b"hello").unwrap();
-    let read = file.device_control(commands::INITIALIZE, &[], 8).unwrap();
+    let read = file.device_control(commands::INITIALIZE, &[], 16).unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
     // The list ends where it leads back to itself.
     file.device_control(commands::LIST_ROUND, &[], 0).unwrap();
