@@ -15,6 +15,7 @@ mod handles;
 mod header;
 pub mod io;
 pub mod left;
+mod letters;
 mod mdl;
 mod mutexes;
 mod named_events;
