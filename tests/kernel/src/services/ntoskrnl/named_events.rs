@@ -62,16 +62,15 @@ const GENERIC_WRITE: u32 = 0x4000_0000;
 const GENERIC_ALL: u32 = 0x1000_0000;
 const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
 
-/// The events by their objects' addresses, and the rights of their handles.
+/// The events by their objects' addresses.
 #[derive(Default)]
-struct Events {
-    all: HashMap<u64, Event>,
-    rights: HashMap<u64, u32>,
-}
+struct Events(HashMap<u64, Event>);
 
 struct Event {
     /// The name in capitals, while a handle is open.
     name: Option<String>,
+    /// The rights of the event's handles. No handle is issued twice.
+    rights: HashMap<u64, u32>,
     _memory: Block,
 }
 
@@ -120,7 +119,7 @@ fn canonical(name: &str) -> Result<Option<String>, NtStatus> {
 
 fn find(context: &Context, name: &str) -> Option<u64> {
     let mut state = context.state();
-    let mut all = state.get::<Events>().all.iter();
+    let mut all = state.get::<Events>().0.iter();
     let found = all.find(|(_, event)| event.name.as_deref() == Some(name));
     found.map(|(object, _)| *object)
 }
@@ -131,9 +130,10 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
     let object = memory.address();
     let event = Event {
         name,
+        rights: HashMap::new(),
         _memory: memory,
     };
-    context.state().get::<Events>().all.insert(object, event);
+    context.state().get::<Events>().0.insert(object, event);
     let its_kind = if its_kind == NOTIFICATION {
         kind::NOTIFICATION_EVENT
     } else {
@@ -142,7 +142,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
     let size = size_of::<DispatcherHeader>();
     initialize(context, object, its_kind, size, i32::from(is_signaled));
     handles::own(context, object, |context, object| {
-        context.state().get::<Events>().all.remove(&object);
+        context.state().get::<Events>().0.remove(&object);
     });
     object
 }
@@ -156,15 +156,16 @@ fn open_handle(context: &Context, object: u64, mask: u32) -> u64 {
     };
     let handle = handles::open(context, target);
     let mut state = context.state();
-    let rights = &mut state.get::<Events>().rights;
-    rights.insert(handle, granted(mask));
+    if let Some(event) = state.get::<Events>().0.get_mut(&object) {
+        event.rights.insert(handle, granted(mask));
+    }
     handle
 }
 
 fn close(context: &Context, object: u64) {
     if handles::count(context, object) == 0 {
         let mut state = context.state();
-        if let Some(event) = state.get::<Events>().all.get_mut(&object) {
+        if let Some(event) = state.get::<Events>().0.get_mut(&object) {
             event.name = None;
         }
     }
@@ -263,11 +264,9 @@ fn create_synchronization(context: &Context, name: u64, handle: u64) -> u64 {
 fn event_of(context: &Context, handle: u64, rights: u32) -> Result<u64, NtStatus> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let mut state = context.state();
-    let events = state.get::<Events>();
-    if !events.all.contains_key(&target.object) {
-        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
-    }
-    let granted = events.rights.get(&handle).copied().unwrap_or(0);
+    let event = state.get::<Events>().0.get(&target.object);
+    let event = event.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
+    let granted = event.rights.get(&handle).copied().unwrap_or(0);
     if granted & rights == rights {
         Ok(target.object)
     } else {

@@ -4,4 +4,5 @@
 pub mod access;
 pub mod paths;
 pub mod store;
+pub mod tree;
 pub mod value;
