@@ -2,12 +2,14 @@
 //! sources of the common routines' IRQL limits.
 
 use super::{
-    callbacks,
+    bugcheck_callbacks, callbacks,
     context::{Context, Entries},
-    crt, dpc, events, files, handles,
-    io::{cancel, devices, irp},
-    mdl, mutexes, notifications, pool, print, processors, rtl, spin_locks, strings, system,
-    thread_objects, threads, timer, work_items,
+    crt, crt_memory, crt_numbers, crt_text, dpc, events, exceptions, files, handles,
+    io::{cancel, device_queues, devices, irp, lifetime},
+    kernel_queues, mdl, mutexes, notifications, pages, pool, print, processes, processors, rtl,
+    security, shared_locks, spin_locks, strings, system,
+    tables::{avl, splay},
+    thread_objects, threads, timer, utf8, watcher_routines, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -16,28 +18,44 @@ pub const MODULE: &str = "ntoskrnl.exe";
 
 /// The exports by module.
 const ALL: &[Entries] = &[
+    avl::ENTRIES,
+    bugcheck_callbacks::ENTRIES,
     callbacks::ENTRIES,
     cancel::ENTRIES,
     crt::ENTRIES,
+    crt_memory::ENTRIES,
+    crt_numbers::ENTRIES,
+    crt_text::ENTRIES,
+    device_queues::ENTRIES,
     devices::ENTRIES,
     dpc::ENTRIES,
     events::ENTRIES,
+    exceptions::ENTRIES,
     files::ENTRIES,
     handles::ENTRIES,
     irp::ENTRIES,
+    kernel_queues::ENTRIES,
+    lifetime::ENTRIES,
     mdl::ENTRIES,
     mutexes::ENTRIES,
     notifications::ENTRIES,
+    pages::ENTRIES,
     pool::ENTRIES,
     print::ENTRIES,
+    processes::ENTRIES,
     processors::ENTRIES,
     rtl::ENTRIES,
+    security::ENTRIES,
+    shared_locks::ENTRIES,
     spin_locks::ENTRIES,
+    splay::ENTRIES,
     strings::ENTRIES,
     system::ENTRIES,
     thread_objects::ENTRIES,
     threads::ENTRIES,
     timer::ENTRIES,
+    utf8::ENTRIES,
+    watcher_routines::ENTRIES,
     work_items::ENTRIES,
 ];
 
