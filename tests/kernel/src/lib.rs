@@ -102,6 +102,7 @@ pub use crate::{
         process::Process,
         program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
+        registry_file::{RegistryFile, RegistryFileError},
         request::Request,
         script::{self, Script},
         session::Consumer,
@@ -125,11 +126,11 @@ pub use crate::{
         faults::Fault,
         kmdf::{
             resource::Resource,
-            state::registry::RegistryValue,
             state::{
                 played::{Answer, PlayedRequest},
                 request::{Completion, RequestKind},
             },
         },
+        registry::value::RegistryValue,
     },
 };

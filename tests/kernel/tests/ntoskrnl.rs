@@ -6,7 +6,9 @@ mod common;
 
 use std::{fs, path::Path, time::Duration};
 
-use etw_testkernel::{BugCheck, Identity, Kernel, KernelError, NtStatus};
+use etw_testkernel::{
+    BugCheck, DeviceConfig, Identity, Kernel, KernelError, NtStatus, RegistryFile, RegistryValue,
+};
 
 /// Returns the lines that drivers printed.
 fn lines(kernel: &Kernel) -> Vec<String> {
@@ -26,8 +28,21 @@ fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     if let Some(folder) = folder {
         kernel.set_folder(folder);
     }
+    passes_on(&kernel, service)
+}
+
+/// Runs a service as [`passes`] does, on a kernel that the test has prepared.
+fn passes_on(kernel: &Kernel, service: &str) -> Vec<String> {
     let driver = kernel.load_as(&common::kernel(), service).unwrap();
-    let mut lines = lines(&kernel);
+    let lines = passed(kernel, service);
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), [], "{service}");
+    lines
+}
+
+/// Returns what a service printed before the line that says that it is done.
+fn passed(kernel: &Kernel, service: &str) -> Vec<String> {
+    let mut lines = lines(kernel);
     let done = lines.pop().unwrap_or_default();
     let failed: Vec<&String> = lines
         .iter()
@@ -36,8 +51,6 @@ fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     assert!(failed.is_empty(), "{service}: {failed:#?}");
     let checks: u32 = done.strip_prefix("done ").unwrap_or("?").parse().unwrap();
     println!("{service}: {checks} checks");
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), [], "{service}");
     lines
 }
 
@@ -286,6 +299,111 @@ fn processes_are_watched_and_refused() {
 }
 
 #[test]
+fn keys_and_values_are_those_of_the_registry() {
+    let kernel = Kernel::new();
+    kernel.set_parameter("registry", "Number", 42_u32);
+    kernel.set_parameter("registry", "Text", "hello");
+    passes_on(&kernel, "registry");
+    let seen = kernel.parameter("registry", "seen");
+    assert_eq!(seen, Some(RegistryValue::Dword(1)));
+    assert_eq!(kernel.parameter("registry", "New"), None);
+    // The key of every service has these.
+    let path = r"\Registry\Machine\System\ControlSet001\Services\registry";
+    assert_eq!(
+        kernel.registry_value(path, "start"),
+        Some(RegistryValue::Dword(3))
+    );
+}
+
+#[test]
+fn paths_are_relative_to_the_systems_keys() {
+    let kernel = Kernel::new();
+    passes_on(&kernel, "registry-relative");
+    let map = r"\Registry\Machine\Hardware\DeviceMap";
+    assert_eq!(kernel.registry_value(map, "Port"), None);
+}
+
+#[test]
+fn tables_of_values_are_queried() {
+    let kernel = Kernel::new();
+    for (name, value) in [
+        ("Number", RegistryValue::Dword(42)),
+        ("Text", "hello".into()),
+        (
+            "List",
+            RegistryValue::Texts(vec!["a".to_owned(), "bc".to_owned()]),
+        ),
+        ("Bytes", RegistryValue::Binary(vec![1, 2, 3, 4, 5, 6])),
+        ("Expand", RegistryValue::Other(2, b"%\0X\0%\0\0\0".to_vec())),
+    ] {
+        kernel.set_parameter("registry-table", name, value);
+    }
+    passes_on(&kernel, "registry-table");
+}
+
+#[test]
+fn events_have_handles_and_names() {
+    passes("named-events");
+}
+
+#[test]
+fn devices_have_keys_and_interfaces() {
+    let kernel = Kernel::new();
+    kernel.set_parameter("devices", "Number", 42_u32);
+    let driver = kernel.load_as(&common::kernel(), "devices").unwrap();
+    let config = DeviceConfig::new()
+        .hardware_value("Hard", 1_u32)
+        .software_value("Soft", 2_u32);
+    let device = driver.add_device_with(config).unwrap();
+    passed(&kernel, "devices");
+    // The interface that the driver enabled leads to the device.
+    let identity = Identity {
+        process: 1,
+        thread: 2,
+    };
+    device.open(identity).unwrap().close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn what_no_key_can_be_is_refused() {
+    let kernel = Kernel::new();
+    let set = |path: &str, name: &str| kernel.set_registry_value(path, name, 1_u32);
+    for (path, status) in [
+        ("Software", NtStatus::OBJECT_PATH_SYNTAX_BAD),
+        (r"\Registry\Machine\New", NtStatus::INVALID_PARAMETER),
+    ] {
+        match set(path, "Value") {
+            Err(KernelError::Status { status: found, .. }) => assert_eq!(found, status, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+    let long = "x".repeat(20_000);
+    assert!(set(r"\Registry\Machine\Software", &long).is_err());
+    let name = "x".repeat(300);
+    let error = kernel.load_as(&common::kernel(), &name).err().unwrap();
+    assert!(error.to_string().contains("the service's key"), "{error}");
+}
+
+#[test]
+fn a_file_of_the_registry_editor_changes_the_registry() {
+    let file = b"Windows Registry Editor Version 5.00\r\n\r\n\
+        [HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\registry\\Parameters]\r\n\
+        \"Number\"=dword:0000002a\r\n\"Text\"=\"hello\"\r\n\"Gone\"=-\r\n\
+        [-HKEY_LOCAL_MACHINE\\SOFTWARE\\Old]\r\n";
+    let file = RegistryFile::parse(file).unwrap();
+    let kernel = Kernel::new();
+    let old = r"\Registry\Machine\Software\Old\Below";
+    kernel.set_registry_value(old, "X", 1_u32).unwrap();
+    kernel.set_parameter("registry", "Gone", 1_u32);
+    kernel.import_registry(&file).unwrap();
+    assert_eq!(kernel.registry_value(old, "X"), None);
+    passes_on(&kernel, "registry");
+}
+
+#[test]
 fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
     let run = || {
         let kernel = Kernel::starting_at(std::time::UNIX_EPOCH);
@@ -387,10 +505,30 @@ fn faults_are_reported() {
             "fault-watcher-unknown",
             "which is not a registration of ObRegisterCallbacks",
         ),
+        (
+            "fault-registry-irql",
+            "ZwFlushKey was called at DISPATCH_LEVEL",
+        ),
+        (
+            "fault-registry-link",
+            "for a symbolic link of the registry, which the stand-in kernel does not provide",
+        ),
+        ("fault-registry-name", "with a bad pointer"),
+        (
+            "fault-registry-unchecked",
+            r"without RTL_QUERY_REGISTRY_TYPECHECK for \REGISTRY\USER\.DEFAULT",
+        ),
+        ("fault-driver-key", "which is not a driver object"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
     }
+}
+
+#[test]
+fn an_unchecked_value_of_a_user_is_a_failed_security_check() {
+    let bugcheck = stops("fault-registry-unchecked");
+    assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 9));
 }
 
 #[test]

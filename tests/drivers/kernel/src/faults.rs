@@ -8,7 +8,7 @@ use crate::{
     exports, lifetime,
     objects::{Object, wait, wait_for},
     queues::dpc_address,
-    shared, tables, threads, watchers,
+    registry, shared, tables, threads, watchers,
 };
 
 /// The services that break a rule.
@@ -50,6 +50,11 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-watcher-unknown", watchers::unknown_handles),
     ("fault-table", tables::node_freed),
     ("fault-recorder-left", exports::recorder_left),
+    ("fault-registry-irql", registry_raised),
+    ("fault-registry-link", registry::link),
+    ("fault-registry-name", registry::name_gone),
+    ("fault-registry-unchecked", registry::unchecked),
+    ("fault-driver-key", driver_key),
 ];
 
 fn wait_forever() {
@@ -125,6 +130,25 @@ fn fast_mutex_twice() {
 
 fn close() {
     call!("ZwClose", 0x1234);
+}
+
+fn registry_raised() {
+    let (mut handle, query) = (0_u64, Routine::find("ZwFlushKey"));
+    raised(|| {
+        query.call(&[at(&mut handle)]);
+    });
+}
+
+fn driver_key() {
+    let (mut key, mut memory) = (0_u64, [0_u64; 64]);
+    call!(
+        "IoOpenDriverRegistryKey",
+        at(&mut memory),
+        0,
+        1,
+        0,
+        at(&mut key)
+    );
 }
 
 fn dereference() {

@@ -18,14 +18,18 @@ extern crate wdk_panic;
 mod addresses;
 mod call;
 mod characters;
+mod devices;
 mod exports;
 mod faults;
 mod files;
 mod lifetime;
 mod locks;
 mod memory;
+mod named_events;
+mod names;
 mod objects;
 mod queues;
+mod registry;
 mod security;
 mod shared;
 mod system;
@@ -79,7 +83,14 @@ const SERVICES: &[(&str, fn())] = &[
     ("security", security::run),
     ("tables", tables::run),
     ("characters", characters::run),
+    ("registry", registry::run),
+    ("registry-relative", registry::relative),
+    ("registry-table", registry::table),
+    ("named-events", named_events::run),
 ];
+
+/// The service that adds devices.
+const DEVICES: &str = "devices";
 
 /// The driver's entry point.
 ///
@@ -101,6 +112,15 @@ pub unsafe extern "system" fn driver_entry(
         DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver.cast_unsigned(),
         ..WDF_DRIVER_CONFIG::default()
     };
+    registry::note_path(registry_path as u64);
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    if is_service(path, DEVICES) {
+        config.EvtDriverDeviceAdd = Some(devices::add);
+        config.DriverInitFlags = 0;
+    }
     // SAFETY: the arguments are those of the entry point, and the configuration is a local.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
@@ -115,10 +135,6 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
     for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
         if is_service(path, name) {
             run();

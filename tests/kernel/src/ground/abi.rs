@@ -162,6 +162,18 @@ abi! {
         security_descriptor as "SecurityDescriptor": u64,
         quality_of_service as "SecurityQualityOfService": u64,
     }
+    QueryRegistryTable as "_RTL_QUERY_REGISTRY_TABLE" {
+        query_routine as "QueryRoutine": u64,
+        flags as "Flags": u32,
+        reserved: u32,
+        name as "Name": u64,
+        entry_context as "EntryContext": u64,
+        default_type as "DefaultType": u32,
+        reserved_1: u32,
+        default_data as "DefaultData": u64,
+        default_length as "DefaultLength": u32,
+        reserved_2: u32,
+    }
     IoStatusBlock as "_IO_STATUS_BLOCK" {
         status: u32,
         reserved: u32,

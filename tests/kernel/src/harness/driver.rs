@@ -31,6 +31,8 @@ use crate::{
             io::{devices, lifetime, send},
             left,
         },
+        registry::{paths::service_path, value::RegistryValue},
+        strings::text_bytes,
         system::System,
     },
 };
@@ -47,6 +49,7 @@ impl Driver {
     #[track_caller]
     pub(super) fn load(runner: &Runner, path: &Path, service: &str) -> Result<Self, KernelError> {
         let loaded_at = Location::caller();
+        create_service_key(runner, service)?;
         let nt = &runner.system().ntoskrnl;
         let resolve = |module: &str, name: &str| address_in(nt, module, name);
         let image = Arc::new(loader::load(path, &resolve)?);
@@ -298,4 +301,30 @@ impl Driver {
             violations
         })
     }
+}
+
+/// Creates the key of a service with the values that every driver's service has, unless the test has set
+/// them.
+fn create_service_key(runner: &Runner, service: &str) -> Result<(), KernelError> {
+    /// `REG_EXPAND_SZ`.
+    const EXPAND_SZ: u32 = 2;
+    /// `SERVICE_KERNEL_DRIVER`, `SERVICE_DEMAND_START` and `SERVICE_ERROR_NORMAL`.
+    const NUMBERS: [(&str, u32); 3] = [("Type", 1), ("Start", 3), ("ErrorControl", 1)];
+    let image = format!(r"\SystemRoot\System32\drivers\{service}.sys");
+    let image = RegistryValue::Other(EXPAND_SZ, text_bytes(&image));
+    let numbers = NUMBERS.map(|(name, number)| (name, RegistryValue::Dword(number)));
+    let registry = &runner.system().registry;
+    let path = service_path(service);
+    let created = registry.create_all(&path).and_then(|key| {
+        for (name, value) in numbers.into_iter().chain([("ImagePath", image)]) {
+            if registry.value(key, name).is_err() {
+                registry.set_value(key, name, value)?;
+            }
+        }
+        Ok(())
+    });
+    created.map_err(|status| KernelError::Status {
+        routine: "creating the service's key",
+        status,
+    })
 }

@@ -18,6 +18,7 @@ pub mod played_device;
 pub mod process;
 pub mod program;
 pub mod recording;
+pub mod registry_file;
 pub mod request;
 pub mod runner;
 pub mod script;
