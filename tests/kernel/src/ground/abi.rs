@@ -627,7 +627,11 @@ mod tests {
         let headers = parse(&etw_test_support::read_headers("types.json"));
         let loader = parse(&etw_test_support::read_data("abi/loader.json"));
         let mut sized = 0;
-        for ours in LAYOUTS.iter().chain(super::super::framework_abi::LAYOUTS) {
+        let all = LAYOUTS
+            .iter()
+            .chain(super::super::framework_abi::LAYOUTS)
+            .chain(super::super::executive_abi::LAYOUTS);
+        for ours in all {
             let theirs = &headers["struct"][ours.name];
             if theirs.is_null() {
                 let theirs = &loader["types"][ours.name];

@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod left;
 pub mod mapped;
 pub mod played_device;
+pub mod process;
 pub mod program;
 pub mod recording;
 pub mod registry_file;

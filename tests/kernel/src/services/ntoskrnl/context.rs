@@ -79,6 +79,11 @@ impl Ntoskrnl {
         &self.uses.clock
     }
 
+    /// Returns the number of processors.
+    pub const fn processors(&self) -> u16 {
+        self.processors
+    }
+
     /// Returns the lines that drivers printed, oldest first.
     pub fn printed(&self) -> Vec<String> {
         self.printed.lock().lines.clone()

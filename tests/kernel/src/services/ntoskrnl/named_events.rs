@@ -56,9 +56,7 @@ const SYNCHRONIZATION: u32 = 1;
 /// The events by their objects' addresses. Their handles have no rights, which Windows compares for
 /// processes only.
 #[derive(Default)]
-struct Events {
-    all: HashMap<u64, Event>,
-}
+struct Events(HashMap<u64, Event>);
 
 struct Event {
     /// The name in capitals, while a handle is open.
@@ -96,7 +94,7 @@ fn canonical(name: &str) -> Result<Option<String>, NtStatus> {
 
 fn find(context: &Context, name: &str) -> Option<u64> {
     let mut state = context.state();
-    let mut all = state.get::<Events>().all.iter();
+    let mut all = state.get::<Events>().0.iter();
     let found = all.find(|(_, event)| event.name.as_deref() == Some(name));
     found.map(|(object, _)| *object)
 }
@@ -109,7 +107,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
         name,
         _memory: memory,
     };
-    context.state().get::<Events>().all.insert(object, event);
+    context.state().get::<Events>().0.insert(object, event);
     let its_kind = if its_kind == NOTIFICATION {
         kind::NOTIFICATION_EVENT
     } else {
@@ -118,7 +116,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
     let size = size_of::<DispatcherHeader>();
     initialize(context, object, its_kind, size, i32::from(is_signaled));
     handles::own(context, object, |context, object| {
-        context.state().get::<Events>().all.remove(&object);
+        context.state().get::<Events>().0.remove(&object);
     });
     object
 }
@@ -136,7 +134,7 @@ fn open_handle(context: &Context, object: u64) -> u64 {
 fn close(context: &Context, object: u64) {
     if handles::count(context, object) == 0 {
         let mut state = context.state();
-        if let Some(event) = state.get::<Events>().all.get_mut(&object) {
+        if let Some(event) = state.get::<Events>().0.get_mut(&object) {
             event.name = None;
         }
     }
@@ -235,8 +233,7 @@ fn create_synchronization(context: &Context, name: u64, handle: u64) -> u64 {
 fn event_of(context: &Context, handle: u64) -> Result<u64, NtStatus> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let mut state = context.state();
-    let events = state.get::<Events>();
-    if events.all.contains_key(&target.object) {
+    if state.get::<Events>().0.contains_key(&target.object) {
         Ok(target.object)
     } else {
         Err(NtStatus::OBJECT_TYPE_MISMATCH)

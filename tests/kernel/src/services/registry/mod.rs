@@ -3,4 +3,5 @@
 
 pub mod paths;
 pub mod store;
+pub mod tree;
 pub mod value;
