@@ -6,6 +6,7 @@ use super::{
     etw,
     kmdf::{state::framework::FunctionTable, table},
     ntoskrnl::{self, exports::MODULE as NTOSKRNL},
+    parameters,
     system::System,
     wdfldr,
 };
@@ -82,6 +83,7 @@ fn of<C: 'static>(
     exports: Vec<Export<C>>,
     context: fn(Context) -> C,
 ) -> Vec<Entry> {
+    let types = parameters::table();
     exports
         .into_iter()
         .map(|(name, ceiling, routine)| Entry {
@@ -89,6 +91,8 @@ fn of<C: 'static>(
             name,
             ceiling,
             arity: routine.arity(),
+            // The table has every routine that the headers declare; the others take pointers.
+            parameters: types.get(name).copied().unwrap_or_default(),
             serve: Box::new(move |call, arguments| {
                 let fault = System::of(&call).faults.result_of(name);
                 fault.unwrap_or_else(|| routine.call(&context(call), arguments))

@@ -6,6 +6,10 @@
 
 #[cfg(test)]
 mod abi_table;
+#[cfg(test)]
+mod abi_types;
+#[cfg(test)]
+mod abi_uses;
 pub mod addresses;
 pub mod borrowed;
 #[cfg(test)]
@@ -15,6 +19,7 @@ pub mod exports;
 pub mod faults;
 pub mod kmdf;
 pub mod ntoskrnl;
+pub mod parameters;
 pub mod parts;
 pub mod pool;
 pub mod strings;
