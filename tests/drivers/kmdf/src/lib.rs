@@ -17,13 +17,19 @@ pub mod commands;
 mod control;
 mod describe;
 mod device;
+mod dma;
+mod early;
 mod framework;
 mod interrupts;
+mod locks;
 mod lower;
+mod miniport;
+mod mode;
 mod objects;
 mod parameters;
 mod queues;
 mod targets;
+mod verifier;
 
 use core::{ptr, slice};
 
@@ -64,6 +70,10 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { &*registry_path };
     // SAFETY: the string counts its own bytes.
     let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    mode::choose(|name| is_service(path, name));
+    if is_service(path, "miniport") {
+        return miniport::start(driver, registry_path);
+    }
     let is_control = is_service(path, "control");
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,

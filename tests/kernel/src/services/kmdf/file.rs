@@ -7,7 +7,7 @@ use super::{
         pass::{enter, is_filter},
         send::{make, make_file, outcome},
     },
-    object,
+    object, presentation,
     state::{
         device::{Below, DeviceData, Presence, Unreachable, device_of, queue_for},
         file::{FileData, abandoned, is_open},
@@ -118,6 +118,7 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
         && queue_for(context, device, RequestKind::Create).is_none()
         && !is_filter(context, device)
     {
+        context.with::<FileData, _>(file, |file| file.is_opened = true);
         return Ok(file);
     }
     let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
@@ -137,6 +138,7 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
         );
     };
     if completion.status.is_success() {
+        context.with::<FileData, _>(file, |file| file.is_opened = true);
         Ok(file)
     } else {
         object::delete(context, file);
@@ -159,7 +161,7 @@ pub fn close_file(context: &Context, file: u64) {
 fn clean_up(context: &Context, file: u64) {
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
-        context.call_driver("EvtFileCleanup", cleanup, [file]);
+        presentation::call(context, file, "EvtFileCleanup", cleanup, [file]);
     }
     match passes_to(context, file) {
         Below::Bus => {}
@@ -231,7 +233,7 @@ fn finish_close(context: &Context, file: u64) {
     let close = file_config(context, file).map_or(0, |config| config.close);
     let below = passes_to(context, file);
     if close != 0 {
-        context.call_driver("EvtFileClose", close, [file]);
+        presentation::call(context, file, "EvtFileClose", close, [file]);
     }
     match below {
         Below::Bus => {}

@@ -2,10 +2,12 @@
 
 use super::{
     super::{
+        dma::enabler as dma,
         driver::{self, DriverData},
         interrupt::delivery as interrupts,
         io::power,
         object::{self, tell},
+        presentation,
         resource::{Resource, Resources, lists},
         state::registry::{Registry, RegistryValue, hardware_path, software_path},
         state::{
@@ -119,7 +121,10 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
     description.parts.get::<Resources>().given = offer.resources;
     let init = allocate_init(context, description);
     let devices = context.framework().all::<DeviceData>();
-    let added = call_optional(context, "EvtDriverDeviceAdd", device_add, [driver, init]);
+    let lock = presentation::automatic(context, driver);
+    let added = presentation::locked(context, lock, || {
+        call_optional(context, "EvtDriverDeviceAdd", device_add, [driver, init])
+    });
     let device = {
         let mut framework = context.framework();
         framework.part::<Inits>().open.remove(&init);
@@ -331,6 +336,9 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     if !status.is_success() {
         return status;
     }
+    if let Err(status) = dma::power_up(context, device) {
+        return status;
+    }
     start_children(context, device);
     enter_d0(context, device);
     let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
@@ -386,6 +394,7 @@ fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
             [device, D3_FINAL],
         ))?;
     }
+    dma::power_up(context, device)?;
     start_children(context, device);
     enter_d0(context, device);
     let init = calls.map_or(0, |calls| calls.self_managed_io_init);
@@ -418,6 +427,7 @@ fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
     power::stop_for_power(context, device);
+    dma::power_down(context, device);
     let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
     let name = "EvtDeviceD0ExitPreInterruptsDisabled";
     call_optional(context, name, exit, [device, target]);

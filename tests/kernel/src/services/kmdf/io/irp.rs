@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::super::file_object;
 use super::super::state::{
     device::device_of,
     device_object::own,
@@ -62,6 +63,8 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
     }
     let device = device_of(context, request);
     let device = device.map_or(0, |device| own(context, device));
+    let file = context.with::<RequestData, _>(request, |request| request.file);
+    let file = file.map_or(0, |file| file_object::of_file(context, file));
     let block = Block::zeroed(size_of::<Irp>() + LOCATIONS * size_of::<StackLocation>());
     let address = block.address();
     let stack = address + size_of::<Irp>() as u64;
@@ -89,6 +92,7 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
             irp.user_buffer = output;
             let mut location = location_of(data, input);
             location.device_object = device;
+            location.file_object = file;
             fill(place, location.as_bytes());
         }
         fill(address, irp.as_bytes());
