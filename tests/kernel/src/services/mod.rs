@@ -5,6 +5,8 @@
 //! and acts in a context of its own, which is passed with each call.
 
 #[cfg(test)]
+mod abi_source;
+#[cfg(test)]
 mod abi_table;
 #[cfg(test)]
 mod abi_types;
