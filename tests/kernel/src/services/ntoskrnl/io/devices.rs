@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{Context, Entries};
+use super::{
+    super::context::{Context, Entries},
+    lifetime,
+};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -196,6 +199,7 @@ fn delete(context: &Context, device: u64) -> u64 {
     if is_attached {
         context.stop_for_misuse("for a device that is attached to another");
     }
+    lifetime::device_deleted(context, device);
     unlink(context, driver, device);
     let files = with(context, device, |one| {
         one.is_deleted = true;
