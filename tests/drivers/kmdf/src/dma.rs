@@ -198,7 +198,9 @@ extern "C" fn program(
     let first = unsafe { &raw const (*list).Elements }.cast::<wdk_sys::SCATTER_GATHER_ELEMENT>();
     for index in 0..count as usize {
         // SAFETY: the list has this many elements.
-        let element = unsafe { *first.add(index) };
+        let element = unsafe { first.add(index) };
+        // SAFETY: likewise.
+        let element = unsafe { *element };
         // SAFETY: any value is valid.
         let address = unsafe { element.Address.QuadPart };
         wdk::println!("element {address:x} {}", element.Length);

@@ -44,7 +44,9 @@ pub fn configure(init: PWDFDEVICE_INIT) {
 /// `EvtDeviceWdmIrpPreprocess`.
 extern "C" fn preprocess(device: WDFDEVICE, irp: PIRP) -> NTSTATUS {
     // SAFETY: the framework passes the IRP of a request that arrived.
-    let overlay = unsafe { &(*irp).Tail.Overlay };
+    let irp_fields = unsafe { &*irp };
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    let overlay = unsafe { &irp_fields.Tail.Overlay };
     // SAFETY: the IRP has a current stack location.
     let location = unsafe {
         overlay
