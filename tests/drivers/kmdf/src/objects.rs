@@ -13,9 +13,9 @@ use wdk_sys::{
 };
 
 use crate::{
-    children, commands, describe,
+    children, commands, describe, dma,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, lower, senders, targets,
+    interrupts, locks, lower, senders, targets, verifier,
 };
 
 /// The request that the work item completes, or null.
@@ -72,6 +72,9 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             complete(request, STATUS_SUCCESS);
         }
         _ if children::device_control(device, request, code) => {}
+        _ if dma::device_control(device, request, code) => {}
+        _ if locks::device_control(device, request, code) => {}
+        _ if verifier::device_control(device, request, code) => {}
         _ if describe::device_control(device, request, code) => {}
         _ if interrupts::device_control(request, code) => {}
         _ if lower::device_control(device, request, code) => {}
