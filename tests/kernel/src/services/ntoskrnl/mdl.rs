@@ -122,7 +122,9 @@ fn allocate(
         paged: false,
         uninitialized: false,
     };
-    let mdl = context.pool().allocate(wanted, context, context.call());
+    let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     let value = Mdl {
         next: 0,
         size: field,

@@ -242,7 +242,9 @@ fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u64)
         paged: false,
         uninitialized: false,
     };
-    let timer = context.pool().allocate(wanted, context, context.call());
+    let Some(timer) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     let its_kind = if attributes & (1 << 31) == 0 {
         kind::SYNCHRONIZATION_TIMER
     } else {
