@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::super::{faults::Faults, parts::Parts, pool::Pool, thread_objects::ThreadObjects};
 use crate::{
     execution::{context::Context as Execution, routine::Export},
-    ground::{clock::Clock, flight, irql::Irql, rule::Rule},
+    ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
 };
 
 /// The routines that `MmGetSystemRoutineAddress` finds.
@@ -139,6 +139,13 @@ impl Context {
     /// bugcheck.
     pub fn state(&self) -> MutexGuard<'_, Parts> {
         self.nt.state()
+    }
+
+    /// Runs `body`, which reads and writes memory at addresses from the driver, as one step: no other thread
+    /// changes the kernel's objects meanwhile. Bugchecks for a bad address.
+    pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
+        let result = body(&mut self.state());
+        result.unwrap_or_else(|error| self.stop_for_address(error))
     }
 
     /// Returns what a thread needs to call the routines' modules: the state, without a thread.
