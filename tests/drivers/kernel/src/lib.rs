@@ -22,6 +22,7 @@ mod locks;
 mod memory;
 mod objects;
 mod queues;
+mod schedule;
 mod system;
 mod text;
 mod threads;
@@ -88,7 +89,9 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { &*registry_path };
     // SAFETY: the string counts its own bytes.
     let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
+    let faults = faults::SERVICES.iter().chain(schedule::FAULTS);
+    let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
+    for (name, run) in all {
         if is_service(path, name) {
             run();
             wdk::println!("done {}", call::checks());

@@ -109,3 +109,9 @@ pub const REMOVE_CHILDREN: u32 = control(49);
 pub const LOCK: u32 = control(50);
 /// Asks the stack for the function table that the bus driver offers.
 pub const QUERY: u32 = control(51);
+/// Uses locks and lists that all threads share.
+pub const TOGETHER: u32 = control(100);
+/// Returns what the threads that sent [`TOGETHER`] counted.
+pub const COUNTS: u32 = control(101);
+/// Returns the mode in which the request's thread entered the kernel.
+pub const PREVIOUS_MODE: u32 = control(102);

@@ -24,6 +24,7 @@ mod objects;
 mod parameters;
 mod queues;
 mod targets;
+mod together;
 
 use core::{ptr, slice};
 

@@ -15,7 +15,7 @@ use wdk_sys::{
 use crate::{
     children, commands, describe,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, lower, targets,
+    interrupts, lower, targets, together,
 };
 
 /// The request that the work item completes, or null.
@@ -76,6 +76,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
         _ if interrupts::device_control(request, code) => {}
         _ if lower::device_control(device, request, code) => {}
         _ if targets::device_control(device, request, code) => {}
+        _ if together::device_control(request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }

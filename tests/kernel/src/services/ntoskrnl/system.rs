@@ -1,6 +1,9 @@
 //! Bugchecks, delays, IRQLs, clocks and ids.
 
-use super::context::{Context, Entries};
+use super::{
+    context::{Context, Entries},
+    dispatcher::deadline,
+};
 use crate::{
     execution::{
         coroutine::pass_time,
@@ -86,13 +89,7 @@ fn ke_delay_execution_thread(context: &Context, _mode: u64, _alertable: u64, int
         );
     }
     let interval: i64 = context.read(interval);
-    let clock = context.clock();
-    let until = if interval < 0 {
-        clock.last().saturating_sub(interval)
-    } else {
-        interval.saturating_sub(clock.boot_time())
-    };
-    pass_time(context, until);
+    pass_time(context, deadline(context, interval));
     0
 }
 
