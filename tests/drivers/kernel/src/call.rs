@@ -64,12 +64,12 @@ impl Routine {
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
     }
 
-    /// Returns the routine's address.
-    pub fn at(self) -> u64 {
-        self.0 as *const c_void as u64
+    /// Returns the address.
+    pub fn address(self) -> u64 {
+        self.0 as usize as u64
     }
 
-    /// Returns the routine at an address that [`Self::at`] returned.
+    /// Returns the routine at an address that [`Self::address`] returned.
     pub fn of(address: u64) -> Self {
         // SAFETY: the address is that of a routine, as above.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })

@@ -78,7 +78,7 @@ fn calls() -> u32 {
 
 /// Finds a routine that DPCs call, at `PASSIVE_LEVEL`.
 fn keep(name: &str) {
-    INSERT.store(Routine::find(name).at(), Ordering::Relaxed);
+    INSERT.store(Routine::find(name).address(), Ordering::Relaxed);
 }
 
 fn kept() -> Routine {

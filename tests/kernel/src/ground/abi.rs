@@ -162,6 +162,18 @@ abi! {
         security_descriptor as "SecurityDescriptor": u64,
         quality_of_service as "SecurityQualityOfService": u64,
     }
+    QueryRegistryTable as "_RTL_QUERY_REGISTRY_TABLE" {
+        query_routine as "QueryRoutine": u64,
+        flags as "Flags": u32,
+        reserved: u32,
+        name as "Name": u64,
+        entry_context as "EntryContext": u64,
+        default_type as "DefaultType": u32,
+        reserved_1: u32,
+        default_data as "DefaultData": u64,
+        default_length as "DefaultLength": u32,
+        reserved_2: u32,
+    }
     IoStatusBlock as "_IO_STATUS_BLOCK" {
         status: u32,
         reserved: u32,
@@ -587,7 +599,11 @@ mod tests {
         let headers = parse(&etw_test_support::read_headers("types.json"));
         let loader = parse(&etw_test_support::read_data("abi/loader.json"));
         let mut sized = 0;
-        for ours in LAYOUTS.iter().chain(super::super::framework_abi::LAYOUTS) {
+        let all = LAYOUTS
+            .iter()
+            .chain(super::super::framework_abi::LAYOUTS)
+            .chain(super::super::executive_abi::LAYOUTS);
+        for ours in all {
             let theirs = &headers["struct"][ours.name];
             if theirs.is_null() {
                 let theirs = &loader["types"][ours.name];

@@ -46,6 +46,14 @@ fn wdfldr() -> Provided {
         .collect()
 }
 
+/// Returns the exports of WppRecorder.sys.
+fn recorder() -> Provided {
+    etw::recorder::exports()
+        .into_iter()
+        .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling)))
+        .collect()
+}
+
 /// Returns the provided entries of the framework's function table.
 fn kmdf() -> Provided {
     let ceilings: BTreeMap<&str, Irql> = FUNCTIONS.into_iter().collect();
@@ -204,6 +212,7 @@ fn list() -> String {
     let entry = |name: &str| parameters(&functions["kmdf"][name]);
     section("ntoskrnl.exe", &ntoskrnl(), &export);
     section("WDFLDR.SYS", &wdfldr(), &export);
+    section("WppRecorder.sys", &recorder(), &export);
     section("KMDF's function table", &kmdf(), &entry);
     let bare = crate::ground::bare::routines()
         .map(|(name, _)| name)

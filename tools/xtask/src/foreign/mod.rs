@@ -40,6 +40,9 @@ struct Sample {
     /// The steps to play; the default is the life of a device.
     #[serde(default)]
     script: Vec<String>,
+    /// The folders that the driver expects on its volume. Without any, it gets no volume.
+    #[serde(default)]
+    folders: Vec<String>,
     /// What is expected.
     expect: Expected,
     /// Why, if the driver is not expected to run without findings.
@@ -240,6 +243,15 @@ fn try_sample(
         .stdin(Stdio::null());
     if let Some(script) = script {
         command.arg("--script").arg(script);
+    }
+    if !sample.folders.is_empty() {
+        let volume = out.join("volume");
+        for folder in &sample.folders {
+            let folder = volume.join(folder);
+            fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
+        }
+        command.arg("--folder").arg(volume);
     }
     let output = command
         .output()

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     context::{Context, Entries},
-    pool,
+    pages, pool,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -125,6 +125,7 @@ fn allocate(
     let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
         return 0;
     };
+    pages::forget_list(context, mdl);
     let value = Mdl {
         next: 0,
         size: field,
@@ -196,6 +197,7 @@ fn probe_and_lock(context: &Context, mdl: u64, _mode: u64, operation: u64) -> u6
         context.stop_for_misuse("for a memory descriptor list that is locked or built already");
     }
     let address = address_of(&value);
+    pages::forget_list(context, mdl);
     if context.environment().paged.contains(address) {
         context.require_irql(APC, "for a pageable buffer");
     }
@@ -256,7 +258,8 @@ fn map(
     if value.flags & flag::PARTIAL != 0 {
         value.flags |= flag::PARTIAL_HAS_BEEN_MAPPED;
     }
-    value.mapped = address_of(&value);
+    let pages = pages::address_of(context, mdl);
+    value.mapped = pages.unwrap_or_else(|| address_of(&value));
     context.write(mdl, &value);
     value.mapped
 }
@@ -294,8 +297,9 @@ fn build_partial(context: &Context, source: u64, target: u64, address: u64, leng
         | from.flags
             & (flag::SOURCE_IS_NONPAGED_POOL | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
     if from.flags & (flag::SOURCE_IS_NONPAGED_POOL | flag::MAPPED_TO_SYSTEM_VA) != 0 {
-        to.mapped = address;
+        to.mapped = from.mapped.wrapping_add(offset);
     }
+    pages::note_part(context, source, target, offset);
     context.write(target, &to);
     0
 }

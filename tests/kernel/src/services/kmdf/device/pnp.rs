@@ -7,7 +7,6 @@ use super::{
         io::power,
         object::{self, tell},
         resource::{Resource, Resources, lists},
-        state::registry::{Registry, RegistryValue, hardware_path, software_path},
         state::{
             device::{Below, DeviceData, DeviceInit, Identity, Presence},
             file::{is_in_use, is_open},
@@ -21,7 +20,13 @@ use super::{
     properties::{CLASS, GivenProperties},
     wdm::{Offered, create_bus_device},
 };
-use crate::ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus};
+use crate::{
+    ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus},
+    services::registry::{
+        paths::{hardware_path, software_path},
+        value::RegistryValue,
+    },
+};
 
 /// `WDF_POWER_DEVICE_STATE` of a device that is off and will return.
 const D3: u64 = 4;
@@ -95,17 +100,13 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let identity = identify(context, driver, &offer);
-    {
-        let mut framework = context.framework();
-        let registry = framework.part::<Registry>();
-        let hardware = hardware_path(&identity.instance);
-        for (name, value) in offer.hardware_values {
-            registry.set(&hardware, &name, value);
-        }
-        let software = software_path(&identity.driver_key);
-        for (name, value) in offer.software_values {
-            registry.set(&software, &name, value);
-        }
+    let hardware = hardware_path(&identity.instance);
+    for (name, value) in offer.hardware_values {
+        context.registry().set_at(&hardware, &name, value)?;
+    }
+    let software = software_path(&identity.driver_key);
+    for (name, value) in offer.software_values {
+        context.registry().set_at(&software, &name, value)?;
     }
     let mut description = DeviceInit {
         below: offer.below,

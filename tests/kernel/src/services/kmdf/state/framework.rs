@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::{
     execution::{context::Context as Execution, routine::Routine},
     ground::{arena::Block, clock::Clock, rule::Rule, status::NtStatus},
-    services::{parts::Parts, verifier::Verifier},
+    services::{parts::Parts, registry::store::Registry, verifier::Verifier},
 };
 
 /// The first handle. Handles look like kernel addresses, and none can be accessed.
@@ -19,6 +19,7 @@ pub struct Kmdf {
     state: Mutex<Framework>,
     clock: Arc<Clock>,
     verifier: Arc<Verifier>,
+    registry: Arc<Registry>,
     functions: FunctionTable,
 }
 
@@ -33,11 +34,17 @@ pub struct FunctionTable {
 
 impl Kmdf {
     /// Creates a framework without objects.
-    pub fn new(clock: Arc<Clock>, verifier: Arc<Verifier>, functions: FunctionTable) -> Self {
+    pub fn new(
+        clock: Arc<Clock>,
+        verifier: Arc<Verifier>,
+        registry: Arc<Registry>,
+        functions: FunctionTable,
+    ) -> Self {
         Self {
             state: Mutex::default(),
             clock,
             verifier,
+            registry,
             functions,
         }
     }
@@ -89,6 +96,11 @@ impl Context {
     /// Returns the kernel's verifier.
     pub fn verifier(&self) -> &Verifier {
         &self.kmdf.verifier
+    }
+
+    /// Returns the kernel's registry.
+    pub fn registry(&self) -> &Registry {
+        &self.kmdf.registry
     }
 
     /// Returns the gateways that the framework gives to drivers.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{Context, Entries};
+use super::{
+    super::context::{Context, Entries},
+    lifetime,
+};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -125,7 +128,9 @@ fn create(context: &Context, arguments: [u64; 7]) -> u64 {
         if name.is_some() && devices.all.values().any(|one| one.name == name) {
             return NtStatus::OBJECT_NAME_COLLISION.to_register();
         }
-        let memory = Block::zeroed(size + extension as usize);
+        let Some(memory) = Block::try_zeroed(size + extension as usize) else {
+            return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+        };
         let address = memory.address();
         let device = Device {
             name: name.clone(),
@@ -196,6 +201,7 @@ fn delete(context: &Context, device: u64) -> u64 {
     if is_attached {
         context.stop_for_misuse("for a device that is attached to another");
     }
+    lifetime::device_deleted(context, device);
     unlink(context, driver, device);
     let files = with(context, device, |one| {
         one.is_deleted = true;
