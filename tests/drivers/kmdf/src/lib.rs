@@ -28,6 +28,8 @@ mod mode;
 mod objects;
 mod parameters;
 mod queues;
+mod senders;
+mod starts;
 mod targets;
 mod verifier;
 
@@ -75,6 +77,7 @@ pub unsafe extern "system" fn driver_entry(
         return miniport::start(driver, registry_path);
     }
     let is_control = is_service(path, "control");
+    starts::select(|name| is_service(path, name));
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverDeviceAdd: if is_control { None } else { Some(device::add) },

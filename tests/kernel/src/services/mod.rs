@@ -16,6 +16,7 @@ pub mod addresses;
 pub mod borrowed;
 #[cfg(test)]
 mod coverage;
+pub mod create_parameters;
 pub mod etw;
 pub mod exports;
 pub mod faults;
