@@ -161,3 +161,9 @@ pub const VETO: u32 = control(68);
 pub const RESOURCE_LISTS: u32 = control(69);
 /// Retrieves the device and the descriptions of a child.
 pub const RETRIEVE_CHILD: u32 = control(70);
+/// Uses locks and lists that all threads share.
+pub const TOGETHER: u32 = control(110);
+/// Returns what the threads that sent [`TOGETHER`] counted.
+pub const COUNTS: u32 = control(111);
+/// Returns the mode in which the request's thread entered the kernel.
+pub const PREVIOUS_MODE: u32 = control(112);
