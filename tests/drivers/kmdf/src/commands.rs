@@ -109,7 +109,9 @@ pub const REMOVE_CHILDREN: u32 = control(49);
 pub const LOCK: u32 = control(50);
 /// Asks the stack for the function table that the bus driver offers.
 pub const QUERY: u32 = control(51);
-/// Uses locks and lists that all threads share.
+/// Prepares the locks and lists that threads share.
+pub const PREPARE: u32 = control(103);
+/// Uses locks and lists that threads share, after [`PREPARE`].
 pub const TOGETHER: u32 = control(100);
 /// Returns what the threads that sent [`TOGETHER`] counted.
 pub const COUNTS: u32 = control(101);
