@@ -122,6 +122,7 @@ fn share_locks(schedule: Schedule) {
         ..KernelConfig::default()
     });
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    bench.command(commands::PREPARE);
     let work = (0..THREADS).map(|number| {
         let identity = Identity {
             process: 40,

@@ -1,12 +1,6 @@
 //! Locks and lists that several threads use at the same time, and the mode of a request's thread.
 
-use core::{
-    cell::UnsafeCell,
-    hint,
-    mem::MaybeUninit,
-    ptr,
-    sync::atomic::{AtomicU8, Ordering},
-};
+use core::{cell::UnsafeCell, hint, mem::MaybeUninit, ptr};
 
 use wdk_sys::{
     _EVENT_TYPE, _KWAIT_REASON, _MODE, FAST_MUTEX, KIRQL, KMUTEX, KSEMAPHORE, KSPIN_LOCK,
@@ -57,8 +51,6 @@ struct Place(UnsafeCell<MaybeUninit<Shared>>);
 unsafe impl Sync for Place {}
 
 static SHARED: Place = Place(UnsafeCell::new(MaybeUninit::zeroed()));
-/// 1 while the first thread prepares what they share, 2 afterwards.
-static STATE: AtomicU8 = AtomicU8::new(0);
 
 fn shared() -> *mut Shared {
     SHARED.0.get().cast()
@@ -67,8 +59,11 @@ fn shared() -> *mut Shared {
 /// The commands that this module handles.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     match code {
-        commands::TOGETHER => {
+        commands::PREPARE => {
             prepare();
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::TOGETHER => {
             for _ in 0..ROUNDS {
                 take_locks();
                 take_entry();
@@ -92,19 +87,11 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     true
 }
 
-/// Prepares what the threads share, once.
+/// Prepares what the threads share.
 fn prepare() {
-    if let Err(state) = STATE.compare_exchange(0, 1, Ordering::Acquire, Ordering::Acquire) {
-        let mut state = state;
-        while state != 2 {
-            hint::spin_loop();
-            state = STATE.load(Ordering::Acquire);
-        }
-        return;
-    }
     let shared = shared();
-    // SAFETY: the memory is a static's, and the other threads wait until it is prepared. Each routine
-    // gets the address of an object of its kind.
+    // SAFETY: the memory is a static's, and no other thread uses it yet. Each routine gets the address
+    // of an object of its kind.
     unsafe {
         (*shared).fast.Count = 1;
         KeInitializeEvent(
@@ -121,7 +108,6 @@ fn prepare() {
             push(0, (&raw mut (*shared).entries[entry]).cast());
         }
     }
-    STATE.store(2, Ordering::Release);
 }
 
 /// Increments a count, which the caller's lock guards, in several steps.

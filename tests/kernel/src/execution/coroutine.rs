@@ -91,7 +91,7 @@ const WORK_AT_A_TIME: u32 = 1000;
 struct Patience<'a> {
     context: &'a Context,
     steps: u32,
-    /// The processor time at the last of [`STEPS`].
+    /// The processor time after the first [`STEPS`].
     since: Option<Duration>,
 }
 
