@@ -30,6 +30,7 @@ mod names;
 mod objects;
 mod queues;
 mod registry;
+mod schedule;
 mod security;
 mod shared;
 mod system;
@@ -135,7 +136,9 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
+    let faults = faults::SERVICES.iter().chain(schedule::FAULTS);
+    let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
+    for (name, run) in all {
         if is_service(path, name) {
             run();
             wdk::println!("done {}", call::checks());

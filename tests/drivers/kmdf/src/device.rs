@@ -1,17 +1,21 @@
 //! The device: its callbacks for plug and play and power, and its files.
 
-use core::ptr;
+use core::{
+    ptr,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use wdk_sys::{
-    GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, WDF_FILEOBJECT_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST,
-    WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
+    GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
+    WDF_FILEOBJECT_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS,
+    WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT,
+    WDFREQUEST,
 };
 
 use crate::{
-    children,
-    framework::{attributes, complete, counted, utf16, wdf},
-    interrupts, queues, senders, starts,
+    children, early,
+    framework::{complete, counted, utf16, wdf},
+    interrupts, locks, queues, senders, starts,
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
@@ -44,7 +48,23 @@ printing! {
     io_init() -> NTSTATUS;
     io_suspend() -> NTSTATUS;
     io_restart() -> NTSTATUS;
-    query_remove() -> NTSTATUS;
+}
+
+/// True if the driver refuses the next orderly removal.
+static REFUSES: AtomicBool = AtomicBool::new(false);
+
+/// Makes the driver refuse the next orderly removal.
+pub fn refuse_removal() {
+    REFUSES.store(true, Ordering::Relaxed);
+}
+
+extern "C" fn query_remove(_device: WDFDEVICE) -> NTSTATUS {
+    wdk::println!("query_remove");
+    if REFUSES.swap(false, Ordering::Relaxed) {
+        STATUS_UNSUCCESSFUL
+    } else {
+        STATUS_SUCCESS
+    }
 }
 
 printing! {
@@ -153,7 +173,8 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         senders::ask_for_callers(init);
     }
     children::configure(init);
-    let mut attributes = attributes();
+    early::configure(init);
+    let mut attributes = locks::of_device();
     attributes.EvtCleanupCallback = Some(device_cleanup);
     attributes.EvtDestroyCallback = Some(device_destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
@@ -181,6 +202,10 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         return status;
     }
     let status = interrupts::create(device);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let status = locks::create_queue(device);
     if !NT_SUCCESS(status) {
         return status;
     }

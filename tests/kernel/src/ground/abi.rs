@@ -21,6 +21,7 @@ macro_rules! abi {
         #[cfg(test)]
         pub const LAYOUTS: &[$crate::ground::abi::Layout] = &[$($crate::ground::abi::Layout {
             name: $c_name,
+            rust: stringify!($name),
             size: size_of::<$name>(),
             fields: &[$($((
                 $c_field,
@@ -36,7 +37,10 @@ pub(super) use abi;
 /// A structure's layout, for the comparison with the headers' layout.
 #[cfg(test)]
 pub struct Layout {
+    /// The name in the headers.
     pub name: &'static str,
+    /// The name here.
+    pub rust: &'static str,
     pub size: usize,
     pub fields: &'static [(&'static str, usize, usize)],
 }

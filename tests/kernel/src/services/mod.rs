@@ -5,7 +5,13 @@
 //! and acts in a context of its own, which is passed with each call.
 
 #[cfg(test)]
+mod abi_source;
+#[cfg(test)]
 mod abi_table;
+#[cfg(test)]
+mod abi_types;
+#[cfg(test)]
+mod abi_uses;
 pub mod addresses;
 pub mod borrowed;
 #[cfg(test)]
@@ -16,6 +22,7 @@ pub mod exports;
 pub mod faults;
 pub mod kmdf;
 pub mod ntoskrnl;
+pub mod parameters;
 pub mod parts;
 pub mod plug_and_play;
 pub mod pool;

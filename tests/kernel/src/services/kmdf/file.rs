@@ -7,7 +7,7 @@ use super::{
         pass::{enter, is_filter},
         send::{make, make_file, outcome},
     },
-    object,
+    object, presentation,
     state::{
         device::{Below, DeviceData, Presence, Unreachable, device_of, queue_for},
         file::{FileData, abandoned, is_open},
@@ -129,6 +129,7 @@ pub fn create_file_by(
         && queue_for(context, device, RequestKind::Create).is_none()
         && !is_filter(context, device)
     {
+        context.with::<FileData, _>(file, |file| file.is_opened = true);
         return Ok(file);
     }
     let request = make(context, device, Some(file), request)?;
@@ -148,6 +149,7 @@ pub fn create_file_by(
         );
     };
     if completion.status.is_success() {
+        context.with::<FileData, _>(file, |file| file.is_opened = true);
         Ok(file)
     } else {
         object::delete(context, file);
@@ -170,7 +172,7 @@ pub fn close_file(context: &Context, file: u64) {
 fn clean_up(context: &Context, file: u64) {
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
-        context.call_driver("EvtFileCleanup", cleanup, [file]);
+        presentation::call(context, file, "EvtFileCleanup", cleanup, [file]);
     }
     match passes_to(context, file) {
         Below::Bus => {}
@@ -242,7 +244,7 @@ fn finish_close(context: &Context, file: u64) {
     let close = file_config(context, file).map_or(0, |config| config.close);
     let below = passes_to(context, file);
     if close != 0 {
-        context.call_driver("EvtFileClose", close, [file]);
+        presentation::call(context, file, "EvtFileClose", close, [file]);
     }
     match below {
         Below::Bus => {}

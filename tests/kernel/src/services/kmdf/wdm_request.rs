@@ -26,6 +26,8 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestWdmGetIrp", Routine::Two(get_irp)),
     ("WdfRequestGetRequestorMode", Routine::Two(get_mode)),
     ("WdfRequestIsFrom32BitProcess", Routine::Two(is_from_32_bit)),
+    ("WdfRequestGetRequestorProcessId", Routine::Two(get_process)),
+    ("WdfRequestIsReserved", Routine::Two(is_reserved)),
     ("WdfRequestRetrieveInputWdmMdl", Routine::Three(input_mdl)),
     ("WdfRequestRetrieveOutputWdmMdl", Routine::Three(output_mdl)),
     (
@@ -64,6 +66,17 @@ fn get_mode(context: &Context, _globals: u64, request: u64) -> u64 {
 }
 
 fn is_from_32_bit(context: &Context, _globals: u64, request: u64) -> u64 {
+    context.with::<RequestData, _>(request, |_| ());
+    0
+}
+
+/// Returns the process that sent a request, or in which a driver created it.
+fn get_process(context: &Context, _globals: u64, request: u64) -> u64 {
+    context.with::<RequestData, _>(request, |request| u64::from(request.process))
+}
+
+/// Returns `FALSE`: only a queue with a policy for forward progress has reserved requests.
+fn is_reserved(context: &Context, _globals: u64, request: u64) -> u64 {
     context.with::<RequestData, _>(request, |_| ());
     0
 }

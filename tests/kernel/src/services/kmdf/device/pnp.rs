@@ -2,10 +2,12 @@
 
 use super::{
     super::{
+        dma::enabler as dma,
         driver::{self, DriverData},
         interrupt::delivery as interrupts,
         io::power,
         object::{self, tell},
+        presentation,
         resource::{Resource, Resources, lists},
         state::{
             device::{Below, DeviceData, DeviceInit, Identity, Presence},
@@ -120,7 +122,10 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
     description.parts.get::<Resources>().given = offer.resources;
     let init = allocate_init(context, description);
     let devices = context.framework().all::<DeviceData>();
-    let added = call_optional(context, "EvtDriverDeviceAdd", device_add, [driver, init]);
+    let lock = presentation::automatic(context, driver);
+    let added = presentation::locked(context, lock, || {
+        call_optional(context, "EvtDriverDeviceAdd", device_add, [driver, init])
+    });
     let device = {
         let mut framework = context.framework();
         framework.part::<Inits>().open.remove(&init);
@@ -174,6 +179,7 @@ fn power_down(context: &Context, device: u64, reached: Reached) {
     if reached == Reached::Working {
         context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
         power::stop_for_power(context, device);
+        dma::power_down(context, device);
         let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
         let name = "EvtDeviceD0ExitPreInterruptsDisabled";
         call_optional(context, name, exit, [device, D3_FINAL]);
@@ -393,6 +399,7 @@ fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> Result
     let name = "EvtDeviceD0EntryPostInterruptsEnabled";
     check(call_optional(context, name, entry, [device, D3]))?;
     *reached = Reached::Working;
+    dma::power_up(context, device)?;
     start_children(context, device);
     enter_d0(context, device);
     let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
@@ -467,6 +474,7 @@ fn prepare_and_enter_d0(
         ))?;
     }
     *reached = Reached::Working;
+    dma::power_up(context, device)?;
     start_children(context, device);
     enter_d0(context, device);
     context.with::<DeviceData, _>(device, |device| {
@@ -502,6 +510,7 @@ fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
     power::stop_for_power(context, device);
+    dma::power_down(context, device);
     let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
     let name = "EvtDeviceD0ExitPreInterruptsDisabled";
     call_optional(context, name, exit, [device, target]);

@@ -3,6 +3,7 @@
 use super::{
     super::{
         object::{create, give, read_attributes},
+        presentation::serialization,
         resource::place_of,
         state::{
             device::{DeviceData, device_of},
@@ -78,10 +79,13 @@ fn interrupt_create(
         if !is_its {
             return Err(NtStatus::INVALID_PARAMETER);
         }
+        let is_serialized = config.automatic_serialization != 0;
+        let is_passive = config.passive_handling != 0 || config.work_item != 0;
         let data = InterruptData {
             device,
             associated,
             config,
+            serialization: serialization(context, associated, is_serialized, is_passive)?,
             line: None,
             chosen,
             is_connected: false,

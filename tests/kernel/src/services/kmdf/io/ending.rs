@@ -2,6 +2,7 @@
 
 use super::super::{
     object::{self, tell},
+    presentation,
     state::{
         framework::Context,
         queue::QueueData,
@@ -241,7 +242,13 @@ pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
         })
     });
     if let Some(routine) = routine {
-        context.call_driver("EvtRequestCancel", routine, [handle]);
+        let queue = context.with::<RequestData, _>(handle, |request| request.queue);
+        let lock = queue.and_then(|queue| presentation::automatic(context, queue));
+        // A cancellation in a synchronized callback calls the routine at once.
+        let lock = lock.filter(|lock| !presentation::is_owner(context, *lock));
+        presentation::locked(context, lock, || {
+            context.call_driver("EvtRequestCancel", routine, [handle])
+        });
     }
     routine.is_some()
 }

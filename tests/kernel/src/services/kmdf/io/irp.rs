@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::super::file_object;
 use super::super::state::{
     device::{DeviceData, device_of},
     device_object::own,
@@ -77,6 +78,8 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         context.with::<DeviceData, _>(device, |device| device.init.io_type == IO_DIRECT)
     });
     let device = device.map_or(0, |device| own(context, device));
+    let file = context.with::<RequestData, _>(request, |request| request.file);
+    let file = file.map_or(0, |file| file_object::of_file(context, file));
     let block = Block::zeroed(size_of::<Irp>() + LOCATIONS * size_of::<StackLocation>());
     let address = block.address();
     let stack = address + size_of::<Irp>() as u64;
@@ -103,6 +106,7 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
             irp.user_buffer = buffers.user;
             let mut location = location_of(data);
             location.device_object = device;
+            location.file_object = file;
             fill(place, location.as_bytes());
         }
         fill(address, irp.as_bytes());

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::{
     super::{
         object::{self, tell},
+        presentation,
         state::{
             device::{Below, DeviceData, Presence, device_of, queue_for, queue_of},
             file::FileData,
@@ -129,7 +130,8 @@ fn enter_create(context: &Context, device: u64, request: u64) {
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
     let callback = config.map_or(0, |(config, _)| config.create);
     if callback != 0 {
-        context.call_driver("EvtDeviceFileCreate", callback, [device, request, file]);
+        let arguments = [device, request, file];
+        presentation::call(context, file, "EvtDeviceFileCreate", callback, arguments);
     } else if let Some(queue) = queue_for(context, device, RequestKind::Create) {
         context.with::<RequestData, _>(request, |request| request.queue = Some(queue));
         dispatch::enqueue(context, queue, request);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::{
     super::{
         object::{create, read_attributes},
+        presentation,
         state::{
             device::{DeviceData, device_of},
             framework::{Context, Entries},
@@ -87,7 +88,12 @@ fn queue_create(
         purged: None,
         dispatching: Vec::new(),
     };
-    match create(context, data, attributes.as_ref(), Some(device)) {
+    let made = create(context, data, attributes.as_ref(), Some(device)).and_then(|queue| {
+        presentation::check_queue(context, queue)
+            .map(|()| queue)
+            .inspect_err(|_| context.framework().forget(queue))
+    });
+    match made {
         Ok(handle) => {
             if is_default {
                 context.with::<DeviceData, _>(device, |device| device.default_queue = Some(handle));

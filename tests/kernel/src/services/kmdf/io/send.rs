@@ -36,6 +36,9 @@ pub fn make_file(context: &Context, device: u64, name: &str) -> Result<u64, NtSt
         name: TextData::new(name).ok_or(NtStatus::INVALID_PARAMETER)?,
         name_structure: None,
         closing: false,
+        object: None,
+        process: context.identity().process,
+        is_opened: false,
         abandoned: false,
         below: Below::Bus,
     };
@@ -89,6 +92,7 @@ pub fn make(
         upper: None,
         outgoing: Outgoing::default(),
         parts: Parts::default(),
+        process: context.identity().process,
         queue: None,
         file,
         buffer,

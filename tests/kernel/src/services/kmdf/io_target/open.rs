@@ -208,7 +208,7 @@ fn tell_played(
     number: u64,
     kind: RequestKind,
 ) -> Result<NtStatus, NtStatus> {
-    let request = create(context, created(), None, Some(target))?;
+    let request = create(context, created(context), None, Some(target))?;
     let format = Format {
         kind,
         input: Buffer::default(),

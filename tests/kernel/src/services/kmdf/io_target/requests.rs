@@ -62,7 +62,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Returns the data of a request that a driver creates to send it.
-pub fn created() -> RequestData {
+pub fn created(context: &Context) -> RequestData {
     RequestData {
         kind: RequestKind::DeviceControl { code: 0 },
         offset: 0,
@@ -77,6 +77,7 @@ pub fn created() -> RequestData {
         upper: None,
         outgoing: Outgoing::default(),
         parts: Parts::default(),
+        process: context.identity().process,
         queue: None,
         file: None,
         buffer: Block::zeroed(0),
@@ -105,7 +106,7 @@ fn request_create(
     }
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
-    let made = create(context, created(), attributes.as_ref(), parent);
+    let made = create(context, created(context), attributes.as_ref(), parent);
     give(context, made, request)
 }
 

@@ -312,6 +312,8 @@ pub struct Object {
     pub destroy: Vec<u64>,
     /// `WDF_EXECUTION_LEVEL`; 0 or 1 inherits the parent's.
     pub execution_level: u32,
+    /// `WDF_SYNCHRONIZATION_SCOPE`; 0 or 1 inherits the parent's.
+    pub synchronization_scope: u32,
     /// The number of references that the driver holds.
     pub references: u32,
     /// The number of references that the framework holds, for instance for a collection.
@@ -370,6 +372,7 @@ impl Framework {
                 cleanup: Vec::new(),
                 destroy: Vec::new(),
                 execution_level: 0,
+                synchronization_scope: 0,
                 references: 0,
                 held: 0,
                 deleted: false,

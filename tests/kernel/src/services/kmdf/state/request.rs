@@ -53,6 +53,8 @@ pub struct RequestData {
     pub outgoing: Outgoing,
     /// What other modules keep of the request.
     pub parts: Parts,
+    /// The process that sent the request.
+    pub process: u32,
     pub queue: Option<u64>,
     pub file: Option<u64>,
     pub buffer: Block,
