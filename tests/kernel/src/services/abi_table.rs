@@ -219,7 +219,7 @@ fn list() -> String {
         .join(", ");
     let _ = write!(
         text,
-        "\n## Memory routines of compiled code\n\n\
+        "\n## Routines that compiled code calls\n\n\
          {bare}: without an IRQL limit, and without a place in a bugcheck's list of calls.\n"
     );
     text

@@ -6,6 +6,7 @@ use super::{
     etw::{self, recorder},
     kmdf::{state::framework::FunctionTable, table},
     ntoskrnl::{self, context::Ntoskrnl, exports::MODULE as NTOSKRNL, variables},
+    parameters,
     system::System,
     wdfldr,
 };
@@ -97,6 +98,7 @@ fn of<C: 'static>(
     exports: Vec<Export<C>>,
     context: fn(Context) -> C,
 ) -> Vec<Entry> {
+    let types = parameters::table();
     exports
         .into_iter()
         .map(|(name, ceiling, routine)| Entry {
@@ -104,6 +106,8 @@ fn of<C: 'static>(
             name,
             ceiling,
             arity: routine.arity(),
+            // The table has every routine that the headers declare; the others take pointers.
+            parameters: types.get(name).copied().unwrap_or_default(),
             serve: Box::new(move |call, arguments| {
                 let fault = System::of(&call).faults.result_of(name);
                 fault.unwrap_or_else(|| routine.call(&context(call), arguments))

@@ -10,7 +10,7 @@ use super::{
     kmdf::{
         state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
         timer::{self, run_dpcs},
-        work,
+        work::{self, Next},
     },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
@@ -215,8 +215,19 @@ impl Host for System {
 
     fn run_work(&self, thread: &Rc<Thread>, call: Call) -> bool {
         let context = Context::new(Rc::clone(thread), call);
-        work::run_one(&Self::kmdf_context(context.clone()))
-            || threads::run_one(&Self::ntoskrnl_context(context))
+        let nt = Self::ntoskrnl_context(context.clone());
+        match work::run_one(&Self::kmdf_context(context)) {
+            Next::Ran => true,
+            Next::None => threads::run_one(&nt),
+            Next::OfDriver(work) => {
+                let kmdf = Arc::clone(&self.kmdf);
+                threads::queue_body(&nt, work.routine, move |context| {
+                    let context = KmdfContext::new(kmdf, Context::clone(context));
+                    (work.run)(&context, work.handle);
+                });
+                true
+            }
+        }
     }
 
     fn next_due(&self) -> Option<i64> {

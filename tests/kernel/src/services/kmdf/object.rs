@@ -37,6 +37,7 @@ pub fn create(
     if let Some(attributes) = attributes {
         if let Some(object) = context.framework().objects.get_mut(&handle) {
             object.execution_level = attributes.execution_level;
+            object.synchronization_scope = attributes.synchronization_scope;
         }
         add_context(context, handle, attributes)
             .inspect_err(|_| context.framework().forget(handle))?;

@@ -4,24 +4,33 @@
 use std::collections::VecDeque;
 
 use super::{
-    object::{create, get_parent, read_attributes},
+    object::{create, get_parent, give, read_attributes},
+    presentation::{self, Lock, serialization},
     state::framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
+    work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::{
-        abi::{DpcConfig, TimerConfig},
+        abi::{DpcConfig, ObjectAttributes, TimerConfig},
         irql::Irql,
         rule::Rule,
         status::NtStatus,
     },
 };
 
+/// `WdfExecutionLevelPassive`.
+const PASSIVE: u32 = 2;
+
 /// The number of 100 ns units in a millisecond, the unit of periods.
 const MILLISECOND: i64 = 10_000;
 
 /// A timer.
 pub struct TimerData {
+    /// The lock that is held while the timer's function runs.
+    lock: Option<Lock>,
+    /// Set if the function is called at `PASSIVE_LEVEL`, by a work item.
+    is_passive: bool,
     function: u64,
     /// The period in milliseconds; 0 for a timer that fires once.
     period: u32,
@@ -31,6 +40,8 @@ pub struct TimerData {
 
 /// A DPC.
 pub struct DpcData {
+    /// The lock that is held while the DPC's function runs.
+    lock: Option<Lock>,
     function: u64,
 }
 
@@ -119,42 +130,57 @@ pub const ENTRIES: Entries = &[
     ("WdfDpcGetParentObject", Routine::Two(get_parent::<DpcData>)),
 ];
 
-/// Creates a timer or DPC, which must have a parent object.
-fn create_with_parent(
-    context: &Context,
-    data: impl Data,
-    attributes: u64,
-    result: u64,
-) -> NtStatus {
-    let Some(attributes) = read_attributes(context, attributes) else {
-        return NtStatus::WDF_PARENT_NOT_SPECIFIED;
-    };
-    if attributes.parent == 0 {
-        return NtStatus::WDF_PARENT_NOT_SPECIFIED;
-    }
-    match create(context, data, Some(&attributes), None) {
-        Ok(handle) => {
-            context.write(result, &handle);
-            NtStatus::SUCCESS
-        }
-        Err(status) => status,
+/// Returns the attributes of a timer or DPC, which must have a parent object.
+fn with_parent(context: &Context, attributes: u64) -> Result<ObjectAttributes, NtStatus> {
+    let attributes = read_attributes(context, attributes).filter(|found| found.parent != 0);
+    let attributes = attributes.ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
+    if context.framework().exists(attributes.parent) {
+        Ok(attributes)
+    } else {
+        Err(NtStatus::INVALID_PARAMETER)
     }
 }
 
-fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, timer: u64) -> u64 {
-    let config: TimerConfig = context.read(config);
-    if config.size as usize != size_of::<TimerConfig>() {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+/// Reads a timer's configuration, which older headers have without the last fields.
+fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
+    /// The sizes up to KMDF 1.7 and to 1.11.
+    const OLD: [usize; 2] = [24, 32];
+    let size: u32 = context.read(address);
+    let length = size as usize;
+    let mut config: TimerConfig = zerocopy::FromZeros::new_zeroed();
+    if length != size_of_val(&config) && !OLD.contains(&length) {
+        return None;
     }
-    if config.function == 0 {
+    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut config);
+    context.read_into(address, bytes.get_mut(..length)?);
+    Some(config)
+}
+
+fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, timer: u64) -> u64 {
+    let Some(config) = read_config(context, config) else {
+        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+    };
+    if config.function == 0 || config.period > i32::MAX.unsigned_abs() {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    let data = TimerData {
-        function: config.function,
-        period: config.period,
-        due: None,
-    };
-    create_with_parent(context, data, attributes, timer).to_register()
+    let made = with_parent(context, attributes).and_then(|attributes| {
+        let is_passive = attributes.execution_level == PASSIVE;
+        // A periodic timer's next expiration would not wait for the work item.
+        if is_passive && config.period != 0 {
+            return Err(NtStatus::NOT_SUPPORTED);
+        }
+        let is_serialized = config.automatic_serialization != 0;
+        let lock = serialization(context, attributes.parent, is_serialized, is_passive)?;
+        let data = TimerData {
+            lock,
+            is_passive,
+            function: config.function,
+            period: config.period,
+            due: None,
+        };
+        create(context, data, Some(&attributes), None)
+    });
+    give(context, made, timer)
 }
 
 /// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
@@ -179,10 +205,15 @@ fn dpc_create(context: &Context, _globals: u64, config: u64, attributes: u64, dp
     if config.function == 0 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    let data = DpcData {
-        function: config.function,
-    };
-    create_with_parent(context, data, attributes, dpc).to_register()
+    let made = with_parent(context, attributes).and_then(|attributes| {
+        let is_serialized = config.automatic_serialization != 0;
+        let data = DpcData {
+            lock: serialization(context, attributes.parent, is_serialized, false)?,
+            function: config.function,
+        };
+        create(context, data, Some(&attributes), None)
+    });
+    give(context, made, dpc)
 }
 
 fn dpc_enqueue(context: &Context, _globals: u64, dpc: u64) -> u64 {
@@ -228,10 +259,11 @@ pub fn run_dpcs(context: &Context) {
 fn run_dpc(context: &Context, dpc: u64) {
     let function = {
         let mut framework = context.framework();
-        framework.get::<DpcData>(dpc).map(|data| data.function)
+        let data = framework.get::<DpcData>(dpc);
+        data.map(|data| (data.function, data.lock))
     };
-    if let Ok(function) = function {
-        context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtDpcFunc", function, [dpc]);
+    if let Ok((function, lock)) = function {
+        call_serialized(context, lock, "EvtDpcFunc", function, dpc);
     }
 }
 
@@ -273,15 +305,54 @@ fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> 
     Some((due, handle, fire))
 }
 
+/// Calls the function of a timer or DPC at `DISPATCH_LEVEL`. Its lock is a spin lock.
+fn call_serialized(context: &Context, lock: Option<Lock>, what: &str, function: u64, object: u64) {
+    let before = context.raise_irql(Irql::DISPATCH_LEVEL);
+    presentation::locked(context, lock, || {
+        context.call_driver(what, function, [object])
+    });
+    context.lower_irql(before);
+}
+
 fn fire(context: &Context, timer: u64) {
-    let function = {
+    let routine = {
         let mut framework = context.framework();
-        framework
-            .get::<TimerData>(timer)
-            .map(|timer| timer.function)
+        let data = framework.get::<TimerData>(timer).ok();
+        data.filter(|data| data.is_passive)
+            .map(|data| data.function)
     };
-    if let Ok(function) = function {
-        context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtTimerFunc", function, [timer]);
+    if let Some(routine) = routine {
+        queue_work(
+            context,
+            Work {
+                kind: WorkKind::Timer,
+                routine,
+                handle: timer,
+                run: call_timer,
+            },
+        );
+    } else {
+        call_timer(context, timer);
+    }
+}
+
+/// Calls a timer's function.
+fn call_timer(context: &Context, timer: u64) {
+    let found = {
+        let mut framework = context.framework();
+        let data = framework.get::<TimerData>(timer);
+        data.map(|data| (data.function, data.lock, data.is_passive))
+    };
+    match found {
+        Ok((function, lock, true)) => {
+            presentation::locked(context, lock, || {
+                context.call_driver("EvtTimerFunc", function, [timer])
+            });
+        }
+        Ok((function, lock, false)) => {
+            call_serialized(context, lock, "EvtTimerFunc", function, timer);
+        }
+        Err(_) => {}
     }
 }
 
@@ -303,4 +374,5 @@ fn stop_before_delete(context: &Context, handle: u64) {
     }
     drop(framework);
     forget_dpc(context, handle);
+    forget_work(context, WorkKind::Timer, handle);
 }

@@ -1,6 +1,6 @@
 //! Memory descriptor lists, and lookaside lists.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{
     context::{Context, Entries},
@@ -140,10 +140,16 @@ fn allocate(
         let mut at = irp.wrapping_add(MDL_ADDRESS);
         if secondary & 0xFF != 0 {
             // A descriptor's link is its first field.
+            let mut seen = BTreeSet::new();
             loop {
                 let next: u64 = context.read(at);
                 if next == 0 {
                     break;
+                }
+                if !seen.insert(next) {
+                    context.stop_for_misuse(
+                        "for a request whose memory descriptor lists lead back to themselves",
+                    );
                 }
                 at = next;
             }
@@ -390,7 +396,11 @@ fn flush_list(context: &Context, list: u64) -> u64 {
     let mut value: Lookaside = context.read(list);
     let default = context.address_of("ExFreePool");
     let mut entry = value.head[1] & !0xF;
+    let mut seen = BTreeSet::new();
     while entry != 0 {
+        if !seen.insert(entry) {
+            context.stop_for_misuse("for a list whose free entries lead back to themselves");
+        }
         let next: u64 = context.read(entry);
         if Some(value.free) == default {
             pool::free_block(context, entry);

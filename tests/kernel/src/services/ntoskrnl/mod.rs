@@ -34,6 +34,7 @@ mod print;
 mod processes;
 mod processors;
 mod registry;
+mod requests;
 mod rtl;
 mod security;
 mod shared_locks;

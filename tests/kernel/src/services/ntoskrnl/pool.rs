@@ -2,7 +2,7 @@
 
 use super::{
     context::{Context, Entries},
-    dpc, exceptions, timer,
+    dpc, exceptions, requests, timer,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -247,6 +247,16 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
                 } else {
                     "DPC that is queued"
                 }
+            ),
+        );
+    }
+    if requests::forget_inside(context, is_inside) {
+        context.stop(
+            Rule::LeftQueued,
+            format!(
+                "{} was called from {} for a block with a request that another driver has",
+                call.name,
+                from()
             ),
         );
     }

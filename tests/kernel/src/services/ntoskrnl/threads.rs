@@ -92,6 +92,11 @@ pub struct Job {
 
 /// Queues work for a thread of the kernel.
 pub fn queue_work(context: &Context, job: Job) {
+    queue_body(context, job.routine, call_job(job));
+}
+
+/// Queues work for a thread of the kernel, in which it calls a driver's routine.
+pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) + Send + 'static) {
     let thread = {
         let mut state = context.state();
         let threads = &state.get::<Threads>().all;
@@ -99,7 +104,7 @@ pub fn queue_work(context: &Context, job: Job) {
         let mut ids = WORKER_IDS.step_by(ID_STEP as usize);
         ids.find(is_free).unwrap_or(WORKER_IDS.start)
     };
-    if let Err(error) = start(context, thread, Kind::Worker, job) {
+    if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
         context.stop(
             Rule::Internal,
             format!("no thread for a work item can be started: {error}"),
@@ -107,16 +112,31 @@ pub fn queue_work(context: &Context, job: Job) {
     }
 }
 
-/// Creates a thread that runs a job.
-fn start(context: &Context, thread: u32, kind: Kind, job: Job) -> std::io::Result<Identity> {
+/// Returns what a thread does for a job.
+fn call_job(job: Job) -> impl FnOnce(&Context) + Send {
+    move |context| {
+        (job.before)(context, job.about);
+        context.call_driver(job.what, job.routine, job.arguments);
+    }
+}
+
+/// Creates a thread that calls a driver's routine.
+fn start(
+    context: &Context,
+    thread: u32,
+    kind: Kind,
+    routine: u64,
+    body: impl FnOnce(&Context) + Send + 'static,
+) -> std::io::Result<Identity> {
     let identity = Identity {
         process: Identity::SYSTEM.process,
         thread,
     };
-    let routine = job.routine;
     let nt: Arc<Ntoskrnl> = Arc::clone(context.ntoskrnl());
     let coroutine = Coroutine::spawn(context, identity, move |execution| {
-        run(&Context::new(nt, execution.clone()), &job);
+        let context = Context::new(nt, execution.clone());
+        body(&context);
+        end(&context, routine);
     })?;
     let started = SystemThread {
         identity,
@@ -131,17 +151,15 @@ fn start(context: &Context, thread: u32, kind: Kind, job: Job) -> std::io::Resul
     Ok(identity)
 }
 
-/// Runs a job on its own thread.
-fn run(context: &Context, job: &Job) {
-    (job.before)(context, job.about);
-    context.call_driver(job.what, job.routine, job.arguments);
+/// Ends the current thread, whose routine has returned.
+fn end(context: &Context, routine: u64) {
     if thread_objects::regions(context) > 0 {
         context.stop(
             Rule::ObjectMisused,
             format!(
-                "{} at {} ended in a critical or guarded region that it had entered",
-                job.what,
-                context.environment().images.function(job.routine)
+                "the routine {} of a system thread ended in a critical or guarded region that it had \
+                 entered",
+                context.environment().images.function(routine)
             ),
         );
     }
@@ -330,7 +348,7 @@ fn create_thread(
         before: |_, _| {},
         about: 0,
     };
-    let Ok(identity) = start(context, thread, kind, job) else {
+    let Ok(identity) = start(context, thread, kind, routine, call_job(job)) else {
         return NtStatus::INSUFFICIENT_RESOURCES.to_register();
     };
     let object = thread_objects::of_thread(context, identity);
