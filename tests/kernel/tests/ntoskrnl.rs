@@ -160,7 +160,12 @@ fn characters_numbers_and_arrays_are_those_of_c() {
 
 #[test]
 fn routines_that_watch_the_system_are_registered() {
-    passes("watchers");
+    let folder = tempfile::tempdir().unwrap();
+    let path = without_integrity_check(folder.path());
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&path, "watchers").unwrap();
+    passed(&kernel, "watchers");
+    driver.unload().unwrap();
 }
 
 #[test]
@@ -242,23 +247,22 @@ fn a_request_has_its_process() {
     );
 }
 
-/// Writes a copy of the driver with `/INTEGRITYCHECK`, as its linker would set it.
-fn with_integrity_check(folder: &Path) -> std::path::PathBuf {
+/// Writes a copy of the driver as it is without `/INTEGRITYCHECK`, with which the WDK links drivers in
+/// Rust.
+fn without_integrity_check(folder: &Path) -> std::path::PathBuf {
     let mut bytes = fs::read(common::kernel()).unwrap();
     let headers = u32::from_le_bytes(bytes[0x3C..0x40].try_into().unwrap()) as usize;
-    bytes[headers + 24 + 70] |= 0x80;
-    let path = folder.join("watching.sys");
+    assert_ne!(bytes[headers + 24 + 70] & 0x80, 0);
+    bytes[headers + 24 + 70] &= !0x80;
+    let path = folder.join("unchecked.sys");
     fs::write(&path, bytes).unwrap();
     path
 }
 
 #[test]
 fn processes_are_watched_and_refused() {
-    let folder = tempfile::tempdir().unwrap();
     let kernel = Kernel::new();
-    let driver = kernel
-        .load_as(&with_integrity_check(folder.path()), "watch")
-        .unwrap();
+    let driver = kernel.load_as(&common::kernel(), "watch").unwrap();
     let identity = |process| Identity {
         process,
         thread: process + 4,

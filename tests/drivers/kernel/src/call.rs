@@ -2,13 +2,26 @@
 
 use core::{
     ffi::c_void,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use wdk_sys::{UNICODE_STRING, ntddk::MmGetSystemRoutineAddress};
+use wdk_sys::{DRIVER_OBJECT, UNICODE_STRING, ntddk::MmGetSystemRoutineAddress};
 
 /// The checks so far.
 static CHECKS: AtomicU32 = AtomicU32::new(0);
+
+/// The driver's object.
+static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Keeps the driver's object.
+pub fn note_driver(driver: &mut DRIVER_OBJECT) {
+    DRIVER.store(driver, Ordering::Relaxed);
+}
+
+/// Returns the address of the driver's object.
+pub fn driver() -> u64 {
+    DRIVER.load(Ordering::Relaxed) as u64
+}
 
 /// Returns the number of checks so far.
 pub fn checks() -> u32 {

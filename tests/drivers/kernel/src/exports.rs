@@ -2,10 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{
-    call::{Routine, at, call, low, same},
-    driver,
-};
+use crate::call::{Routine, at, call, driver, low, same};
 
 /// Returns the address of an exported variable.
 pub fn variable(name: &str) -> u64 {

@@ -39,10 +39,7 @@ mod text;
 mod threads;
 mod watchers;
 
-use core::{
-    ptr, slice,
-    sync::atomic::{AtomicPtr, Ordering},
-};
+use core::{ptr, slice};
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
@@ -52,14 +49,6 @@ use wdk_sys::{
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
-
-/// The driver's object.
-static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(ptr::null_mut());
-
-/// Returns the address of the driver's object.
-fn driver() -> u64 {
-    DRIVER.load(Ordering::Relaxed) as u64
-}
 
 /// What the driver does, by service name.
 const SERVICES: &[(&str, fn())] = &[
@@ -106,7 +95,7 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
-    DRIVER.store(driver, Ordering::Relaxed);
+    call::note_driver(driver);
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverUnload: Some(unload),

@@ -7,10 +7,7 @@ use core::{
 
 use wdk_sys::DRIVER_OBJECT;
 
-use crate::{
-    call::{address, at, call, low, same},
-    driver,
-};
+use crate::call::{address, at, call, driver, low, same};
 
 /// The device, until the unload.
 static DEVICE: AtomicU64 = AtomicU64::new(0);

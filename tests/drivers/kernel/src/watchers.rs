@@ -6,8 +6,7 @@ use core::{
 };
 
 use crate::{
-    call::{address, at, call, low, same},
-    driver,
+    call::{address, at, call, driver, low, same},
     exports::variable,
     lifetime::units,
 };
@@ -212,7 +211,7 @@ fn bug_checks() {
     same!(low(call!("KeDeregisterNmiCallback", handle)), 0xC000_0008);
 }
 
-/// Registers routines of all kinds until the unload. The image has the integrity check.
+/// Registers routines of all kinds until the unload.
 pub fn watch() {
     WATCHES.store(true, Ordering::Relaxed);
     let statuses = [

@@ -292,9 +292,10 @@ impl Kernel {
         self.runner.system().ntoskrnl.printed()
     }
 
-    /// Tells drivers that the system shuts down: sends `IRP_MJ_SHUTDOWN` to the devices that
-    /// `IoRegisterShutdownNotification` and `IoRegisterLastChanceShutdownNotification` named. Drivers stay
-    /// loaded.
+    /// Tells drivers that the system shuts down. They stay loaded.
+    ///
+    /// Sends `IRP_MJ_SHUTDOWN` to the devices that `IoRegisterShutdownNotification` and
+    /// `IoRegisterLastChanceShutdownNotification` named.
     ///
     /// # Errors
     ///
@@ -306,7 +307,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the messages in the logs of WppRecorder.sys, which keep the newest ones of each driver.
+    /// Returns the messages in the logs of `WppRecorder.sys`, which keep the newest ones of each driver.
     #[must_use]
     pub fn recorder_messages(&self) -> Vec<RecorderMessage> {
         self.runner.system().etw.recorder().messages()

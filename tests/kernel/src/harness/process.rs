@@ -17,8 +17,9 @@ pub struct Process {
 }
 
 impl Kernel {
-    /// Tells drivers that watch processes and threads of a process that the system starts. `identity` is
-    /// the process and its first thread, and `image` the path of its image, such as
+    /// Tells drivers that watch processes and threads of a process that the system starts.
+    ///
+    /// `identity` is the process and its first thread, and `image` the path of its image, such as
     /// `\??\C:\Windows\System32\notepad.exe`.
     ///
     /// # Errors

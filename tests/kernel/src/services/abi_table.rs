@@ -46,7 +46,7 @@ fn wdfldr() -> Provided {
         .collect()
 }
 
-/// Returns the exports of WppRecorder.sys.
+/// Returns the exports of `WppRecorder.sys`.
 fn recorder() -> Provided {
     etw::recorder::exports()
         .into_iter()

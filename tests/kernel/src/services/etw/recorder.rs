@@ -1,4 +1,4 @@
-//! The exports of WppRecorder.sys: the flight recorder of drivers that the WDK's project templates make.
+//! The exports of `WppRecorder.sys`: the flight recorder of drivers that the WDK's project templates make.
 //!
 //! Each log keeps the newest messages that fit in its buffer. A test reads them, and a session that enables
 //! the driver's provider gets those of the default log. Windows keeps the logs in a form of its own, which

@@ -1,4 +1,4 @@
-//! The logs of WppRecorder.sys.
+//! The logs of `WppRecorder.sys`.
 
 use std::collections::VecDeque;
 

@@ -68,7 +68,7 @@ pub struct EtwRuntime {
     detailed_checks: AtomicU32,
     /// The number of the last message that had one from the sequence that sessions share.
     sequence: AtomicU32,
-    /// The logs of WppRecorder.sys.
+    /// The logs of `WppRecorder.sys`.
     recorder: Mutex<Recorder>,
 }
 
@@ -134,7 +134,7 @@ impl EtwRuntime {
         &self.activities
     }
 
-    /// Locks the logs of WppRecorder.sys. The lock is never held over a bugcheck.
+    /// Locks the logs of `WppRecorder.sys`. The lock is never held over a bugcheck.
     pub fn recorder(&self) -> MutexGuard<'_, Recorder> {
         self.recorder.lock()
     }
@@ -199,7 +199,7 @@ impl Context {
         self.runtime().etw()
     }
 
-    /// Locks the logs of WppRecorder.sys. The lock is never held over a bugcheck.
+    /// Locks the logs of `WppRecorder.sys`. The lock is never held over a bugcheck.
     pub fn recorder(&self) -> MutexGuard<'_, Recorder> {
         self.runtime().recorder()
     }

@@ -34,7 +34,7 @@ fn find(context: &Context, address: u64, value: u64, length: u64) -> u64 {
 }
 
 /// Returns the error of a copy that does not fit or that has a null pointer.
-fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<u64> {
+const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<u64> {
     if to == 0 || from == 0 {
         Some(INVALID)
     } else if size < count {

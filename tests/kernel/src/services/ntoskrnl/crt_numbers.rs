@@ -162,8 +162,9 @@ fn digits(magnitude: u64, is_negative: bool, base: u32) -> Vec<u16> {
     let mut units = Vec::new();
     let mut left = magnitude;
     loop {
-        let digit = (left % u64::from(base)) as u32;
-        units.push(char::from_digit(digit, base).map_or(0, |one| one as u16));
+        let digit = low_half(left % u64::from(base));
+        let digit = char::from_digit(digit, base).map_or(0, u32::from);
+        units.push(u16::try_from(digit).unwrap_or(0));
         left /= u64::from(base);
         if left == 0 {
             break;

@@ -123,7 +123,7 @@ fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
 }
 
 /// Returns why the arguments that both directions have are not valid.
-fn refused(to: u64, actual: u64, source: u64) -> Option<NtStatus> {
+const fn refused(to: u64, actual: u64, source: u64) -> Option<NtStatus> {
     if source == 0 {
         Some(INVALID_SOURCE)
     } else if to == 0 && actual == 0 {

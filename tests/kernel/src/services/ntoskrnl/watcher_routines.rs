@@ -227,13 +227,8 @@ fn add_filter(
         Watched::Registry => watchers.issued,
         Watched::Handles => memory.address(),
     };
-    watchers.filters.push(Filter {
-        watched,
-        key,
-        altitude,
-        routines,
-        _memory: memory,
-    });
+    let filter = Filter::new(watched, key, altitude, routines, memory);
+    watchers.filters.push(filter);
     Some(key)
 }
 

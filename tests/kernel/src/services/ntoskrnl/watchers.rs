@@ -59,8 +59,26 @@ pub struct Filter {
     pub altitude: Option<String>,
     /// The driver's routines.
     pub routines: Vec<u64>,
-    /// What the handle of a registration for handles is the address of.
-    pub _memory: Block,
+    _memory: Block,
+}
+
+impl Filter {
+    /// Creates a registration. `memory` is what the handle of one for handles is the address of.
+    pub const fn new(
+        watched: Watched,
+        key: u64,
+        altitude: Option<String>,
+        routines: Vec<u64>,
+        memory: Block,
+    ) -> Self {
+        Self {
+            watched,
+            key,
+            altitude,
+            routines,
+            _memory: memory,
+        }
+    }
 }
 
 /// Takes the routines that `belongs` selects. Returns their number.
