@@ -32,9 +32,9 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-assert", assertion),
     ("fault-break", break_point),
     ("fault-registry-irql", registry_raised),
-    ("fault-registry-link", registry::link),
-    ("fault-registry-name", registry::name_gone),
-    ("fault-registry-unchecked", registry::unchecked),
+    ("fault-registry-link", registry::keys::link),
+    ("fault-registry-name", registry::keys::name_gone),
+    ("fault-registry-unchecked", registry::query_table::unchecked),
     ("fault-driver-key", driver_key),
 ];
 
