@@ -63,6 +63,8 @@ named! {
     NO_SUCH_DEVICE = 0xC000_000E;
     /// The device or the call does not support the request.
     INVALID_DEVICE_REQUEST = 0xC000_0010;
+    /// The call is not the last one for the operation.
+    MORE_PROCESSING_REQUIRED = 0xC000_0016;
     /// No memory is available; from a write: no session buffer is free.
     NO_MEMORY = 0xC000_0017;
     /// The caller does not have permission.
@@ -119,10 +121,20 @@ named! {
     WDF_PAUSED = 0xC020_0203;
     /// The queue accepts no requests.
     WDF_BUSY = 0xC020_0204;
+    /// The attributes do not fit the object.
+    WDF_OBJECT_ATTRIBUTES_INVALID = 0xC020_0209;
+    /// The transfer has more fragments than the device can take.
+    WDF_TOO_FRAGMENTED = 0xC020_020A;
     /// The queue has no callback for the request.
     WDF_NO_CALLBACK = 0xC020_020B;
+    /// The callbacks that are to be synchronized are called at different IRQLs.
+    WDF_INCOMPATIBLE_EXECUTION_LEVEL = 0xC020_020C;
+    /// The driver may not choose the object's parent.
+    WDF_PARENT_ASSIGNMENT_NOT_ALLOWED = 0xC020_020F;
     /// The framework object needs a parent.
     WDF_PARENT_NOT_SPECIFIED = 0xC020_0212;
+    /// The transfer needs more than one DMA transfer.
+    WDF_TOO_MANY_TRANSFERS = 0xC020_0213;
 }
 
 impl NtStatus {

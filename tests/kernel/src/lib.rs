@@ -99,6 +99,7 @@ pub use crate::{
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
         played_device::PlayedDevice,
+        process::Process,
         program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
         registry_file::{RegistryFile, RegistryFileError},
@@ -112,6 +113,7 @@ pub use crate::{
             controller::{EnableParameters, SessionHandle},
             error::ControlError,
             filters::{EventFilters, EventIdFilter, EventNameFilter, FilterData},
+            recorder_logs::RecorderMessage,
             session::{
                 config::{
                     Output, RealTime, Sequence, SessionConfig, SessionReport, SessionStatistics,

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::{path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use etw_testkernel::{
     BugCheck, DeviceConfig, Identity, Kernel, KernelError, NtStatus, RegistryFile, RegistryValue,
@@ -126,6 +126,176 @@ fn files_are_in_the_folder_and_nowhere_else() {
     passes_in("files", Some(folder.path()));
     assert!(windows.join("log.txt").exists());
     assert!(!folder.path().join("Sub/File.txt").exists());
+}
+
+#[test]
+fn variables_have_the_values_of_windows() {
+    passes("variables");
+}
+
+#[test]
+fn addresses_are_probed_and_have_physical_pages() {
+    passes("addresses");
+}
+
+#[test]
+fn locks_are_shared_and_queues_have_their_order() {
+    passes("shared");
+}
+
+#[test]
+fn security_descriptors_have_their_forms() {
+    passes("security");
+}
+
+#[test]
+fn tables_keep_elements_in_order() {
+    passes("tables");
+}
+
+#[test]
+fn characters_numbers_and_arrays_are_those_of_c() {
+    passes("characters");
+}
+
+#[test]
+fn routines_that_watch_the_system_are_registered() {
+    passes("watchers");
+}
+
+#[test]
+fn the_recorder_keeps_messages_until_it_stops() {
+    let kernel = Kernel::new();
+    let driver = kernel
+        .load_as(&common::kernel(), "fault-recorder-left")
+        .unwrap();
+    let said = lines(&kernel);
+    assert!(
+        !said.iter().any(|line| line.starts_with("FAILED")),
+        "{said:#?}"
+    );
+    let messages = kernel.recorder_messages();
+    let seen: Vec<(u16, &[u8])> = messages
+        .iter()
+        .map(|message| (message.number, message.data.as_slice()))
+        .collect();
+    let values = [0_u64, 1, 2].map(u64::to_le_bytes);
+    assert_eq!(
+        seen,
+        [(0, &values[0][..]), (1, &values[1]), (2, &values[2])]
+    );
+    assert_eq!((messages[0].level, messages[0].flag), (2, 1));
+    assert_eq!(messages[0].guid.to_bytes(), [9; 16]);
+    let error = driver.unload().expect_err("the log is left").to_string();
+    assert!(
+        error.contains("without WppAutoLogStop for its log"),
+        "{error}"
+    );
+    kernel.leave_behind();
+    passes("recorder");
+}
+
+#[test]
+fn a_driver_is_called_again_after_its_entry() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "lifetime").unwrap();
+    let mut said = lines(&kernel);
+    let again = said.split_off(said.len() - 3);
+    // The one for boot drivers is first; the second registers itself again.
+    assert_eq!(
+        again,
+        [
+            "reinitialized 1 1",
+            "reinitialized 2 2",
+            "reinitialized 3 3"
+        ]
+    );
+    assert!(said.pop().unwrap().starts_with("done "));
+    assert_eq!(said, [""; 0]);
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_request_has_its_process() {
+    /// A device control with the caller's buffers.
+    const NEITHER: u32 = 0x0022_2003;
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "serve").unwrap();
+    let identity = Identity {
+        process: 0x2000,
+        thread: 0x2004,
+    };
+    let file = driver.open_own_device(identity).unwrap();
+    let input = 41_u64.to_le_bytes();
+    let answer = file.device_control(NEITHER, &input, 16).unwrap();
+    assert_eq!(answer.status, NtStatus::SUCCESS);
+    let expected = [42_u64.to_le_bytes(), 0x2000_u64.to_le_bytes()].concat();
+    assert_eq!(answer.output, expected);
+    file.close().unwrap();
+    kernel.shut_down().unwrap();
+    assert!(lines(&kernel).contains(&"shutdown".to_owned()));
+    driver.unload().unwrap();
+    let said = lines(&kernel);
+    assert!(
+        !said.iter().any(|line| line.starts_with("FAILED")),
+        "{said:#?}"
+    );
+}
+
+/// Writes a copy of the driver with `/INTEGRITYCHECK`, as its linker would set it.
+fn with_integrity_check(folder: &Path) -> std::path::PathBuf {
+    let mut bytes = fs::read(common::kernel()).unwrap();
+    let headers = u32::from_le_bytes(bytes[0x3C..0x40].try_into().unwrap()) as usize;
+    bytes[headers + 24 + 70] |= 0x80;
+    let path = folder.join("watching.sys");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn processes_are_watched_and_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = Kernel::new();
+    let driver = kernel
+        .load_as(&with_integrity_check(folder.path()), "watch")
+        .unwrap();
+    let identity = |process| Identity {
+        process,
+        thread: process + 4,
+    };
+    let image = r"\??\C:\one.exe";
+    let process = kernel
+        .start_process(identity(0x3000), image, "one")
+        .unwrap();
+    process
+        .load_image(r"\one.dll", 0x7000_0000, 0x1000)
+        .unwrap();
+    process.end().unwrap();
+    let refused = kernel.start_process(identity(0x4000), image, "");
+    let Err(KernelError::Status { status, .. }) = refused else {
+        panic!("the process was not refused");
+    };
+    assert_eq!(status, NtStatus::ACCESS_DENIED);
+    driver.unload().unwrap();
+    kernel.start_process(identity(0x5000), image, "").unwrap();
+    let said = lines(&kernel);
+    assert!(said[0].starts_with("done "), "{said:#?}");
+    assert_eq!(
+        said[1..],
+        [
+            "process 4 12288 1",
+            "start 12288 of 4 14",
+            "thread 12288 12292 1",
+            "image 8 12288 0x70000000",
+            "thread 12288 12292 0",
+            "process 4 12288 0",
+            "end 12288",
+            "process 4 16384 1",
+            "start 16384 of 4 14",
+            "process 4 16384 0",
+            "end 16384",
+        ]
+    );
 }
 
 #[test]
@@ -304,6 +474,38 @@ fn faults_are_reported() {
         ("fault-assert", "assertion `1 == 2` failed at file.c:7"),
         ("fault-break", "no kernel debugger is attached"),
         (
+            "fault-probe-stack",
+            "which is in the driver's stack and not in user space, and raised",
+        ),
+        ("fault-probe-misaligned", "which is not aligned to 8 bytes"),
+        ("fault-probe-end", "which are not in user space"),
+        ("fault-probe-nothing", "cannot be read"),
+        (
+            "fault-raise",
+            "raised STATUS_ACCESS_DENIED (0xC0000022); the stand-in kernel does not dispatch \
+             exceptions",
+        ),
+        ("fault-pageable", "pageable"),
+        ("fault-pages-mapped", "that is mapped"),
+        (
+            "fault-shared-twice",
+            "for a spin lock that its caller already holds",
+        ),
+        (
+            "fault-shared",
+            "for a spin lock that its caller does not share",
+        ),
+        ("fault-queue-forever", "waits forever"),
+        (
+            "fault-device-timer",
+            "which is not a device whose timer was initialized",
+        ),
+        ("fault-detach", "that is not attached to a process"),
+        (
+            "fault-watcher-unknown",
+            "which is not a registration of ObRegisterCallbacks",
+        ),
+        (
             "fault-registry-irql",
             "ZwFlushKey was called at DISPATCH_LEVEL",
         ),
@@ -333,6 +535,14 @@ fn an_unchecked_value_of_a_user_is_a_failed_security_check() {
 fn what_is_left_at_the_unload_is_reported() {
     for (service, parts) in [
         ("fault-timer-left", &["while its timer is set"][..]),
+        (
+            "fault-watcher-left",
+            &["while its routine that watches the system is registered"],
+        ),
+        (
+            "fault-pages-left",
+            &["without freeing pages or contiguous memory"],
+        ),
         (
             "fault-thread-left",
             &[

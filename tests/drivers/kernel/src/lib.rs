@@ -15,10 +15,14 @@
 
 extern crate wdk_panic;
 
+mod addresses;
 mod call;
+mod characters;
 mod devices;
+mod exports;
 mod faults;
 mod files;
+mod lifetime;
 mod locks;
 mod memory;
 mod named_events;
@@ -26,11 +30,19 @@ mod names;
 mod objects;
 mod queues;
 mod registry;
+mod schedule;
+mod security;
+mod shared;
 mod system;
+mod tables;
 mod text;
 mod threads;
+mod watchers;
 
-use core::{ptr, slice};
+use core::{
+    ptr, slice,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
@@ -40,6 +52,14 @@ use wdk_sys::{
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// The driver's object.
+static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(ptr::null_mut());
+
+/// Returns the address of the driver's object.
+fn driver() -> u64 {
+    DRIVER.load(Ordering::Relaxed) as u64
+}
 
 /// What the driver does, by service name.
 const SERVICES: &[(&str, fn())] = &[
@@ -53,6 +73,17 @@ const SERVICES: &[(&str, fn())] = &[
     ("system", system::run),
     ("memory", memory::run),
     ("files", files::run),
+    ("variables", exports::variables),
+    ("recorder", exports::recorder),
+    ("addresses", addresses::run),
+    ("shared", shared::run),
+    ("lifetime", lifetime::run),
+    ("serve", lifetime::serve),
+    ("watchers", watchers::run),
+    ("watch", watchers::watch),
+    ("security", security::run),
+    ("tables", tables::run),
+    ("characters", characters::run),
     ("registry", registry::keys::run),
     ("registry-relative", registry::relative::relative),
     ("registry-table", registry::query_table::table),
@@ -75,6 +106,7 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
+    DRIVER.store(driver, Ordering::Relaxed);
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverUnload: Some(unload),
@@ -104,7 +136,9 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
+    let faults = faults::SERVICES.iter().chain(schedule::FAULTS);
+    let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
+    for (name, run) in all {
         if is_service(path, name) {
             run();
             wdk::println!("done {}", call::checks());
@@ -125,4 +159,6 @@ fn is_service(path: &[u16], name: &str) -> bool {
 /// `EvtDriverUnload`.
 extern "C" fn unload(_driver: WDFDRIVER) {
     threads::stop();
+    lifetime::stop();
+    watchers::stop();
 }

@@ -5,7 +5,10 @@ use core::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::call::{address, at, boolean, call, low, same};
+use crate::{
+    call::{address, at, boolean, call, low, same},
+    objects::now,
+};
 
 const TAG: u64 = 0x7473_6574;
 
@@ -85,9 +88,9 @@ fn times() {
     let mut start = 0_i64;
     call!("RtlTimeToTimeFields", at(&mut start), at(&mut fields));
     same!(fields == [1601, 1, 1, 0, 0, 0, 0, 1], true);
-    let before = call!("KeQueryInterruptTime");
+    let before = now();
     call!("KeStallExecutionProcessor", 50);
-    same!(call!("KeQueryInterruptTime") - before, 500);
+    same!((500..600).contains(&(now() - before)), true);
     same!(low(call!("KeQueryTimeIncrement")), 156_250);
 }
 
@@ -160,6 +163,26 @@ fn handles() {
     call!("ObfDereferenceObject", object);
     same!(low(call!("PsGetThreadId", object)), 8);
     same!(boolean(call!("PsIsSystemThread", object)), true);
+    current_process();
+}
+
+/// `NtCurrentProcess` is a handle of the current process.
+fn current_process() {
+    let mut object = 0_u64;
+    same!(
+        low(call!(
+            "ObReferenceObjectByHandle",
+            -1_i64,
+            0,
+            0,
+            0,
+            at(&mut object),
+            0
+        )),
+        0
+    );
+    same!(object, call!("IoGetCurrentProcess"));
+    call!("ObfDereferenceObject", object);
 }
 
 static NOTIFIED: AtomicU64 = AtomicU64::new(0);

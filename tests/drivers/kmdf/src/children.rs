@@ -5,13 +5,15 @@ use core::ptr;
 use wdk_sys::{
     GUID, INTERFACE, NT_SUCCESS, NTSTATUS, PVOID, PWDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
     PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
-    WDF_CHILD_LIST_CONFIG, WDF_CHILD_LIST_ITERATOR, WDF_CHILD_RETRIEVE_INFO,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_QUERY_INTERFACE_CONFIG, WDFCHILDLIST, WDFDEVICE, WDFREQUEST,
+    WDF_CHILD_LIST_CONFIG, WDF_CHILD_LIST_ITERATOR, WDF_CHILD_RETRIEVE_INFO, WDF_IO_QUEUE_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_QUERY_INTERFACE_CONFIG, WDF_REQUEST_FORWARD_OPTIONS,
+    WDFCHILDLIST, WDFDEVICE, WDFQUEUE, WDFREQUEST,
 };
 
 use crate::{
     commands,
     framework::{complete, counted, utf16, wdf},
+    locks,
 };
 
 /// What identifies a child of the list.
@@ -69,6 +71,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
         commands::CHILDREN => print(device),
         commands::REMOVE_CHILDREN => remove(device),
         commands::QUERY => query(device),
+        commands::RETRIEVE_CHILD => retrieve(device),
         _ => return false,
     }
     complete(request, STATUS_SUCCESS);
@@ -123,6 +126,7 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
         ),
     ];
     wdf!(WdfPdoInitSetDefaultLocale, init, ENGLISH);
+    wdf!(WdfPdoInitAllowForwardingRequestToParent, init);
     let status = wdf!(
         WdfDeviceCreate,
         &raw mut init,
@@ -146,7 +150,65 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
         InterfaceType: &raw const TABLE,
         ..WDF_QUERY_INTERFACE_CONFIG::default()
     };
-    wdf!(WdfDeviceAddQueryInterface, *child, &raw mut config)
+    let status = wdf!(WdfDeviceAddQueryInterface, *child, &raw mut config);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    forward_requests(*child)
+}
+
+/// Lets a child be opened, and creates its queue, whose requests go to its parent.
+fn forward_requests(child: WDFDEVICE) -> NTSTATUS {
+    let mut config = WDF_IO_QUEUE_CONFIG {
+        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+        DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel,
+        PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfFalse,
+        DefaultQueue: 1,
+        EvtIoDefault: Some(forward),
+        ..WDF_IO_QUEUE_CONFIG::default()
+    };
+    config.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
+    let mut queue: WDFQUEUE = ptr::null_mut();
+    let status = wdf!(
+        WdfIoQueueCreate,
+        child,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut queue
+    );
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    wdf!(
+        WdfDeviceCreateDeviceInterface,
+        child,
+        &raw const TABLE,
+        ptr::null()
+    )
+}
+
+/// `EvtIoDefault` of a child's queue.
+extern "C" fn forward(queue: WDFQUEUE, request: WDFREQUEST) {
+    let mut options = WDF_REQUEST_FORWARD_OPTIONS {
+        Size: size_of::<WDF_REQUEST_FORWARD_OPTIONS>() as u32,
+        Flags: 1,
+    };
+    let own = wdf!(
+        WdfRequestForwardToParentDeviceIoQueue,
+        request,
+        queue,
+        &raw mut options
+    );
+    let status = wdf!(
+        WdfRequestForwardToParentDeviceIoQueue,
+        request,
+        locks::second_queue(),
+        &raw mut options
+    );
+    wdk::println!("to the child's own queue {own:x}, to the parent's {status:x}");
+    if !NT_SUCCESS(status) {
+        complete(request, status);
+    }
 }
 
 extern "C" fn reference(_context: PVOID) {
@@ -164,6 +226,62 @@ extern "C" fn create_listed(
     wdk::println!("create {}", description.number);
     let mut child: WDFDEVICE = ptr::null_mut();
     create(init, &mut child)
+}
+
+/// Retrieves the child of the list, which has no address description, and one that is not there.
+fn retrieve(device: WDFDEVICE) {
+    let list = wdf!(WdfFdoGetDefaultChildList, device);
+    let ask = |number: u32| {
+        let mut description = Description::new(number);
+        let mut info = WDF_CHILD_RETRIEVE_INFO {
+            Size: size_of::<WDF_CHILD_RETRIEVE_INFO>() as u32,
+            IdentificationDescription: &raw mut description.header,
+            ..WDF_CHILD_RETRIEVE_INFO::default()
+        };
+        let child = wdf!(WdfChildListRetrievePdo, list, &raw mut info);
+        (child, info.Status)
+    };
+    let (missing, status) = ask(8);
+    let (child, there) = ask(7);
+    wdk::println!(
+        "child {} {status} {} {there}",
+        missing.is_null(),
+        child.is_null()
+    );
+    let mut description = Description::new(0);
+    let id = wdf!(
+        WdfPdoRetrieveIdentificationDescription,
+        child,
+        &raw mut description.header
+    );
+    let mut address = wdk_sys::WDF_CHILD_ADDRESS_DESCRIPTION_HEADER {
+        AddressDescriptionSize: 8,
+    };
+    let by_device = wdf!(WdfPdoRetrieveAddressDescription, child, &raw mut address);
+    let updated = wdf!(WdfPdoUpdateAddressDescription, child, &raw mut address);
+    let by_id = wdf!(
+        WdfChildListRetrieveAddressDescription,
+        list,
+        &raw mut description.header,
+        &raw mut address
+    );
+    let of_static = wdf!(
+        WdfPdoRetrieveIdentificationDescription,
+        static_child(device),
+        &raw mut description.header
+    );
+    wdk::println!(
+        "id {id:x} {} address {by_device:x} {updated:x} {by_id:x} static {of_static:x}",
+        description.number
+    );
+}
+
+/// Returns the static child.
+fn static_child(device: WDFDEVICE) -> WDFDEVICE {
+    wdf!(WdfFdoLockStaticChildListForIteration, device);
+    let child = wdf!(WdfFdoRetrieveNextStaticChild, device, ptr::null_mut(), 1);
+    wdf!(WdfFdoUnlockStaticChildListFromIteration, device);
+    child
 }
 
 fn print(device: WDFDEVICE) {
@@ -212,9 +330,7 @@ fn remove(device: WDFDEVICE) {
     // A scan that sees no child.
     wdf!(WdfChildListBeginScan, list);
     wdf!(WdfChildListEndScan, list);
-    wdf!(WdfFdoLockStaticChildListForIteration, device);
-    let child = wdf!(WdfFdoRetrieveNextStaticChild, device, ptr::null_mut(), 1);
-    wdf!(WdfFdoUnlockStaticChildListFromIteration, device);
+    let child = static_child(device);
     let missing = wdf!(WdfPdoMarkMissing, child);
     let again = wdf!(WdfPdoMarkMissing, child);
     wdk::println!("missing {missing:x} {again:x}");

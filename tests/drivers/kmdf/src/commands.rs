@@ -109,3 +109,61 @@ pub const REMOVE_CHILDREN: u32 = control(49);
 pub const LOCK: u32 = control(50);
 /// Asks the stack for the function table that the bus driver offers.
 pub const QUERY: u32 = control(51);
+/// Returns the parameters of the last open.
+pub const OPENED: u32 = control(100);
+/// Prints which buffers the request's IRP has.
+pub const IRP_BUFFERS: u32 = control(101);
+/// Sends [`MEMORY`] with `METHOD_NEITHER` to the driver's own device.
+pub const SEND_NEITHER: u32 = control(102);
+/// Sends [`SECOND`] with `METHOD_IN_DIRECT` to the driver's own device.
+pub const SEND_IN_DIRECT: u32 = control(103);
+/// Prints the contents of the second buffer.
+pub const SECOND: u32 = control(104);
+/// Completes the request with 65 bytes.
+pub const TOO_MUCH: u32 = control(105);
+/// Completes the request with a status of the framework.
+pub const FRAMEWORK_STATUS: u32 = control(106);
+/// Acquires and releases the device's presentation lock.
+pub const ACQUIRE_LOCK: u32 = control(52);
+/// Acquires the device's presentation lock twice.
+pub const ACQUIRE_LOCK_TWICE: u32 = control(53);
+/// Acquires the presentation lock of an object that has none.
+pub const ACQUIRE_OTHER_LOCK: u32 = control(54);
+/// Forwards the request to the second queue, which dispatches it.
+pub const FORWARD_SECOND: u32 = control(55);
+/// Creates a timer, a DPC and a work item that are serialized with the device, and queues the DPC.
+pub const SERIALIZE: u32 = control(56);
+/// Queues a work item that waits for a lock which the request's callback holds.
+pub const WAITING_WORK: u32 = control(57);
+/// Asks about the framework and about the request's file.
+pub const QUERIES: u32 = control(58);
+/// Bugchecks by the framework's routine.
+pub const BUGCHECK: u32 = control(59);
+/// Creates a DMA enabler, a common buffer and a transaction.
+pub const DMA_CREATE: u32 = control(60);
+/// Starts a DMA transaction that writes the request's input to the device.
+pub const DMA_START: u32 = control(61);
+/// Completes the current DMA transfer.
+pub const DMA_COMPLETE: u32 = control(62);
+/// Completes 1000 bytes of the current DMA transfer.
+pub const DMA_COMPLETE_SHORT: u32 = control(63);
+/// Completes the DMA transaction after 10 bytes of the current transfer.
+pub const DMA_COMPLETE_FINAL: u32 = control(64);
+/// Executes the DMA transaction in a wrong state.
+pub const DMA_EXECUTE: u32 = control(65);
+/// Assigns and queries values of several strings.
+pub const MULTI_STRING: u32 = control(66);
+/// Opens the next lower device as a target by its object, and sends it a request.
+pub const OPEN_OBJECT: u32 = control(67);
+/// Makes the driver refuse the next orderly removal.
+pub const VETO: u32 = control(68);
+/// Tries to change the list of the device's resources, and sets what has no effect here.
+pub const RESOURCE_LISTS: u32 = control(69);
+/// Retrieves the device and the descriptions of a child.
+pub const RETRIEVE_CHILD: u32 = control(70);
+/// Uses locks and lists that all threads share.
+pub const TOGETHER: u32 = control(110);
+/// Returns what the threads that sent [`TOGETHER`] counted.
+pub const COUNTS: u32 = control(111);
+/// Returns the mode in which the request's thread entered the kernel.
+pub const PREVIOUS_MODE: u32 = control(112);

@@ -1,17 +1,21 @@
 //! The device: its callbacks for plug and play and power, and its files.
 
-use core::ptr;
+use core::{
+    ptr,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use wdk_sys::{
-    GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, WDF_FILEOBJECT_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST,
-    WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
+    GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
+    WDF_FILEOBJECT_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS,
+    WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT,
+    WDFREQUEST,
 };
 
 use crate::{
-    children,
-    framework::{attributes, complete, counted, utf16, wdf},
-    interrupts, queues,
+    children, early,
+    framework::{complete, counted, utf16, wdf},
+    interrupts, locks, queues, senders, starts,
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
@@ -29,7 +33,7 @@ macro_rules! printing {
     ($($name:ident($($type:ty),*) -> NTSTATUS;)*) => {$(
         extern "C" fn $name(_device: WDFDEVICE $(, _: $type)*) -> NTSTATUS {
             wdk::println!(stringify!($name));
-            STATUS_SUCCESS
+            starts::result_of(stringify!($name))
         }
     )*};
     ($($name:ident($type:ty);)*) => {$(
@@ -44,7 +48,23 @@ printing! {
     io_init() -> NTSTATUS;
     io_suspend() -> NTSTATUS;
     io_restart() -> NTSTATUS;
-    query_remove() -> NTSTATUS;
+}
+
+/// True if the driver refuses the next orderly removal.
+static REFUSES: AtomicBool = AtomicBool::new(false);
+
+/// Makes the driver refuse the next orderly removal.
+pub fn refuse_removal() {
+    REFUSES.store(true, Ordering::Relaxed);
+}
+
+extern "C" fn query_remove(_device: WDFDEVICE) -> NTSTATUS {
+    wdk::println!("query_remove");
+    if REFUSES.swap(false, Ordering::Relaxed) {
+        STATUS_UNSUCCESSFUL
+    } else {
+        STATUS_SUCCESS
+    }
 }
 
 printing! {
@@ -64,17 +84,17 @@ extern "C" fn prepare_hardware(
 ) -> NTSTATUS {
     wdk::println!("prepare_hardware");
     interrupts::print_resources(translated);
-    STATUS_SUCCESS
+    starts::result_of("prepare_hardware")
 }
 
 extern "C" fn d0_entry(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_entry from {state}");
-    STATUS_SUCCESS
+    starts::result_of("d0_entry")
 }
 
 extern "C" fn d0_entry_post(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_entry_post_interrupts");
-    STATUS_SUCCESS
+    starts::result_of("d0_entry_post_interrupts")
 }
 
 extern "C" fn d0_exit_pre(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
@@ -87,8 +107,17 @@ extern "C" fn d0_exit(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTST
     STATUS_SUCCESS
 }
 
+extern "C" fn usage_notification(
+    _device: WDFDEVICE,
+    _kind: wdk_sys::WDF_SPECIAL_FILE_TYPE,
+    _is_in_path: wdk_sys::BOOLEAN,
+) -> NTSTATUS {
+    STATUS_SUCCESS
+}
+
 extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFILEOBJECT) {
     wdk::println!("file_create");
+    senders::note_open(request);
     complete(request, STATUS_SUCCESS);
 }
 
@@ -129,14 +158,23 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceQueryRemove: Some(query_remove),
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
+    if starts::is_old() {
+        // Without the last callback, which is no part of the structure then.
+        callbacks.Size -= size_of::<usize>() as u32;
+        callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
+    }
     wdf!(
         WdfDeviceInitSetPnpPowerEventCallbacks,
         init,
         &raw mut callbacks
     );
     configure_files(init);
+    if starts::has_callers() {
+        senders::ask_for_callers(init);
+    }
     children::configure(init);
-    let mut attributes = attributes();
+    early::configure(init);
+    let mut attributes = locks::of_device();
     attributes.EvtCleanupCallback = Some(device_cleanup);
     attributes.EvtDestroyCallback = Some(device_destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
@@ -164,6 +202,10 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         return status;
     }
     let status = interrupts::create(device);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let status = locks::create_queue(device);
     if !NT_SUCCESS(status) {
         return status;
     }

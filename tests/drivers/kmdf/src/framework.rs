@@ -3,7 +3,8 @@
 use core::ptr;
 
 use wdk_sys::{
-    NTSTATUS, PVOID, UNICODE_STRING, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFQUEUE, WDFREQUEST,
+    NTSTATUS, PVOID, UNICODE_STRING, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFOBJECT, WDFQUEUE,
+    WDFREQUEST,
 };
 
 /// Calls a function of the framework.
@@ -25,6 +26,14 @@ pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
         SynchronizationScope:
             wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
         ..WDF_OBJECT_ATTRIBUTES::default()
+    }
+}
+
+/// Returns attributes for an object with a parent.
+pub fn child_of(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
+    WDF_OBJECT_ATTRIBUTES {
+        ParentObject: parent,
+        ..attributes()
     }
 }
 

@@ -14,6 +14,7 @@ use wdk_sys::{
 use crate::{
     commands,
     framework::{complete, irql, wdf},
+    mode::{self, Mode},
 };
 
 /// The device's interrupt.
@@ -31,6 +32,12 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
         ReportInactiveOnPowerDown: 2,
         ..WDF_INTERRUPT_CONFIG::default()
     };
+    if mode::is(Mode::PassiveInterrupt) {
+        config.PassiveHandling = 1;
+        config.EvtInterruptIsr = Some(service_at_passive);
+        config.EvtInterruptDpc = None;
+        config.EvtInterruptWorkItem = Some(work);
+    }
     let mut interrupt: WDFINTERRUPT = ptr::null_mut();
     let status = wdf!(
         WdfInterruptCreate,
@@ -43,8 +50,33 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
     status
 }
 
+/// The list of the device's resources.
+static RESOURCES: AtomicPtr<wdk_sys::WDFCMRESLIST__> = AtomicPtr::new(ptr::null_mut());
+
+/// Tries to change the list of resources, which the driver may only read.
+pub fn change_resources() {
+    let list = RESOURCES.load(Ordering::Relaxed);
+    let mut descriptor = wdk_sys::CM_PARTIAL_RESOURCE_DESCRIPTOR::default();
+    let appended = wdf!(WdfCmResourceListAppendDescriptor, list, &raw mut descriptor);
+    let inserted = wdf!(
+        WdfCmResourceListInsertDescriptor,
+        list,
+        &raw mut descriptor,
+        0
+    );
+    wdf!(WdfCmResourceListRemove, list, 0);
+    wdf!(
+        WdfCmResourceListRemoveByDescriptor,
+        list,
+        &raw mut descriptor
+    );
+    let count = wdf!(WdfCmResourceListGetCount, list);
+    wdk::println!("resources {appended:x} {inserted:x} {count}");
+}
+
 /// Prints the resources of the device.
 pub fn print_resources(list: WDFCMRESLIST) {
+    RESOURCES.store(list, Ordering::Relaxed);
     let count = wdf!(WdfCmResourceListGetCount, list);
     for index in 0..count {
         let descriptor = wdf!(WdfCmResourceListGetDescriptor, list, index);
@@ -75,6 +107,25 @@ extern "C" fn service(interrupt: WDFINTERRUPT, message: ULONG) -> BOOLEAN {
     let second = wdf!(WdfInterruptQueueDpcForIsr, interrupt);
     wdk::println!("isr {message} at {}, queued {first} {second}", irql());
     1
+}
+
+extern "C" fn service_at_passive(interrupt: WDFINTERRUPT, message: ULONG) -> BOOLEAN {
+    let taken = wdf!(WdfInterruptTryToAcquireLock, interrupt);
+    let first = wdf!(WdfInterruptQueueWorkItemForIsr, interrupt);
+    let second = wdf!(WdfInterruptQueueWorkItemForIsr, interrupt);
+    let dpc = wdf!(WdfInterruptQueueDpcForIsr, interrupt);
+    wdk::println!(
+        "isr {message} at {}, lock {taken}, queued {first} {second}, dpc {dpc}",
+        irql()
+    );
+    1
+}
+
+extern "C" fn work(interrupt: WDFINTERRUPT, object: WDFOBJECT) {
+    let same = wdf!(WdfInterruptGetDevice, interrupt).cast() == object;
+    wdf!(WdfInterruptAcquireLock, interrupt);
+    wdk::println!("interrupt work at {}, {same}", irql());
+    wdf!(WdfInterruptReleaseLock, interrupt);
 }
 
 extern "C" fn dpc(interrupt: WDFINTERRUPT, object: WDFOBJECT) {

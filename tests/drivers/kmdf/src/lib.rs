@@ -17,13 +17,22 @@ pub mod commands;
 mod control;
 mod describe;
 mod device;
+mod dma;
+mod early;
 mod framework;
 mod interrupts;
+mod locks;
 mod lower;
+mod miniport;
+mod mode;
 mod objects;
 mod parameters;
 mod queues;
+mod senders;
+mod starts;
 mod targets;
+mod together;
+mod verifier;
 
 use core::{ptr, slice};
 
@@ -64,7 +73,12 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { &*registry_path };
     // SAFETY: the string counts its own bytes.
     let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    mode::choose(|name| is_service(path, name));
+    if is_service(path, "miniport") {
+        return miniport::start(driver, registry_path);
+    }
     let is_control = is_service(path, "control");
+    starts::select(|name| is_service(path, name));
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverDeviceAdd: if is_control { None } else { Some(device::add) },

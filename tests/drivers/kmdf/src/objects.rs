@@ -13,9 +13,9 @@ use wdk_sys::{
 };
 
 use crate::{
-    children, commands, describe,
+    children, commands, describe, dma,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, lower, targets,
+    interrupts, locks, lower, senders, targets, together, verifier,
 };
 
 /// The request that the work item completes, or null.
@@ -72,10 +72,15 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             complete(request, STATUS_SUCCESS);
         }
         _ if children::device_control(device, request, code) => {}
+        _ if dma::device_control(device, request, code) => {}
+        _ if locks::device_control(device, request, code) => {}
+        _ if verifier::device_control(device, request, code) => {}
         _ if describe::device_control(device, request, code) => {}
         _ if interrupts::device_control(request, code) => {}
         _ if lower::device_control(device, request, code) => {}
+        _ if senders::device_control(device, request, code) => {}
         _ if targets::device_control(device, request, code) => {}
+        _ if together::device_control(request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }

@@ -56,6 +56,10 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
             states(device);
             complete(request, STATUS_SUCCESS);
         }
+        commands::OPEN_OBJECT => {
+            open_object(device);
+            complete(request, STATUS_SUCCESS);
+        }
         commands::COMPLETE_SENT => complete(SENT.load(Ordering::Relaxed), STATUS_SUCCESS),
         _ => return false,
     }
@@ -84,6 +88,41 @@ fn open(device: WDFDEVICE) -> WDFIOTARGET {
     wdk::println!("open {opened:x} from {created} to {state}");
     TARGET.store(target, Ordering::Relaxed);
     target
+}
+
+/// Opens the next lower device by its object, and sends it a control.
+fn open_object(device: WDFDEVICE) {
+    let mut target: WDFIOTARGET = ptr::null_mut();
+    let _status = wdf!(
+        WdfIoTargetCreate,
+        device,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut target
+    );
+    let lower = wdf!(WdfDeviceWdmGetAttachedDevice, device);
+    let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
+        Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
+        Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenUseExistingDevice,
+        TargetDeviceObject: lower,
+        ..WDF_IO_TARGET_OPEN_PARAMS::default()
+    };
+    let opened = wdf!(WdfIoTargetOpen, target, &raw mut parameters);
+    let same = wdf!(WdfIoTargetWdmGetTargetDeviceObject, target) == lower;
+    let mut input = *b"ping";
+    let mut bytes = 0;
+    let status = wdf!(
+        WdfIoTargetSendIoctlSynchronously,
+        target,
+        ptr::null_mut(),
+        CODE,
+        &mut descriptor(&mut input),
+        ptr::null_mut(),
+        ptr::null_mut(),
+        &raw mut bytes
+    );
+    wdk::println!("object {opened:x} {same} ioctl {status:x} {bytes}");
+    wdf!(WdfIoTargetClose, target);
+    wdf!(WdfObjectDelete, target.cast());
 }
 
 /// Returns the descriptor of a buffer.

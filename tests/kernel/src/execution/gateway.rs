@@ -16,7 +16,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 use super::{
     call::{Call, Entered},
     context::Context,
-    routine::MAX_ARGUMENTS,
+    routine::{MAX_ARGUMENTS, Parameter},
     stack, thread,
 };
 use crate::ground::{flight, irql::Irql, rule::Rule, signals};
@@ -31,6 +31,8 @@ pub struct Entry {
     pub ceiling: Irql,
     /// The number of the routine's parameters.
     pub arity: usize,
+    /// The types of the routine's parameters.
+    pub parameters: [Parameter; MAX_ARGUMENTS],
     /// Serves a call. Arguments beyond the routine's parameters are zero.
     pub serve: Box<dyn Fn(Context, [u64; MAX_ARGUMENTS]) -> u64 + Send + Sync>,
 }
@@ -134,14 +136,12 @@ unsafe extern "win64" fn serve(
         );
     }
     let mut arguments = [0; MAX_ARGUMENTS];
-    for (argument, place) in arguments
-        .iter_mut()
-        .take(entry.arity)
-        .zip((stack + 8..).step_by(8))
-    {
+    let places = (stack + 8..).step_by(8).zip(entry.parameters);
+    for (argument, (place, parameter)) in arguments.iter_mut().take(entry.arity).zip(places) {
         // SAFETY: the caller's frame has home space for four arguments above the return address,
         // which the gateway has filled; the arguments beyond four, if the routine has more, follow.
-        *argument = unsafe { (place as *const u64).read() };
+        let register = unsafe { (place as *const u64).read() };
+        *argument = parameter.extend(register);
     }
     let result = (entry.serve)(Context::new(Rc::clone(&thread), call), arguments);
     thread.leave();

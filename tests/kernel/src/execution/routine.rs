@@ -3,8 +3,8 @@
 use crate::ground::irql::Irql;
 
 /// A routine by its number of parameters. `C` is the context of the service that provides the
-/// routine. Arguments and results are whole registers; the high bytes of narrower types are
-/// undefined.
+/// routine. Arguments are whole registers, which a gateway has extended from the parameters' types.
+/// Results are whole registers too; the driver ignores the high bytes of narrower types.
 pub enum Routine<C> {
     /// No parameters.
     Zero(fn(&C) -> u64),
@@ -110,6 +110,62 @@ impl<C> Routine<C> {
     }
 }
 
+/// The type of a routine's parameter, as far as the calling convention tells types apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Parameter {
+    /// `UCHAR`, `BOOLEAN`.
+    U8,
+    /// `CHAR`.
+    I8,
+    /// `USHORT`, `WCHAR`.
+    U16,
+    /// `SHORT`.
+    I16,
+    /// `ULONG`.
+    U32,
+    /// `LONG`, `NTSTATUS`, and enumerations.
+    I32,
+    /// A whole register: a pointer, a handle, or a 64-bit number.
+    #[default]
+    Word,
+}
+
+impl Parameter {
+    /// Returns the parameter of this name in the table of parameters.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "u8" => Self::U8,
+            "i8" => Self::I8,
+            "u16" => Self::U16,
+            "i16" => Self::I16,
+            "u32" => Self::U32,
+            "i32" => Self::I32,
+            "u64" | "i64" | "ptr" => Self::Word,
+            _ => return None,
+        })
+    }
+
+    /// Returns an argument as the called routine sees it. A caller leaves the high bytes of a narrow
+    /// argument undefined; they become those of the type's value.
+    pub const fn extend(self, register: u64) -> u64 {
+        let (unused, is_signed) = match self {
+            Self::U8 => (56, false),
+            Self::I8 => (56, true),
+            Self::U16 => (48, false),
+            Self::I16 => (48, true),
+            Self::U32 => (32, false),
+            Self::I32 => (32, true),
+            Self::Word => (0, false),
+        };
+        let shifted = register << unused;
+        if is_signed {
+            (shifted.cast_signed() >> unused).cast_unsigned()
+        } else {
+            shifted >> unused
+        }
+    }
+}
+
 /// An exported routine in its service's list: its name, the highest IRQL at which it may be
 /// called, and the routine.
 pub type Export<C> = (&'static str, Irql, Routine<C>);
@@ -122,6 +178,25 @@ pub const fn low_half(register: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_are_extended_from_their_types() {
+        const GARBAGE: u64 = 0xDEAD_BEEF_8765_FEDC;
+        for (name, value) in [
+            ("u8", 0xDC),
+            ("i8", 0xFFFF_FFFF_FFFF_FFDC),
+            ("u16", 0xFEDC),
+            ("i16", 0xFFFF_FFFF_FFFF_FEDC),
+            ("u32", 0x8765_FEDC),
+            ("i32", 0xFFFF_FFFF_8765_FEDC),
+            ("u64", GARBAGE),
+            ("ptr", GARBAGE),
+        ] {
+            let parameter = Parameter::from_name(name).unwrap_or_default();
+            assert_eq!(parameter.extend(GARBAGE), value, "{name}");
+        }
+        assert_eq!(Parameter::from_name("f32"), None);
+    }
 
     #[test]
     fn a_routine_gets_the_first_arguments_in_their_order() {

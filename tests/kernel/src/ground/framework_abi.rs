@@ -87,6 +87,55 @@ abi! {
         byte_count as "ByteCount": u32,
         byte_offset as "ByteOffset": u32,
     }
+    DmaEnablerConfig as "_WDF_DMA_ENABLER_CONFIG" {
+        size as "Size": u32,
+        profile as "Profile": u32,
+        maximum_length as "MaximumLength": u64,
+        fill as "EvtDmaEnablerFill": u64,
+        flush as "EvtDmaEnablerFlush": u64,
+        disable as "EvtDmaEnablerDisable": u64,
+        enable as "EvtDmaEnablerEnable": u64,
+        self_managed_io_start as "EvtDmaEnablerSelfManagedIoStart": u64,
+        self_managed_io_stop as "EvtDmaEnablerSelfManagedIoStop": u64,
+        address_width_override as "AddressWidthOverride": u32,
+        wdm_dma_version_override as "WdmDmaVersionOverride": u32,
+        flags as "Flags": u32,
+        padding_0: u32,
+    }
+    DmaSystemProfileConfig as "_WDF_DMA_SYSTEM_PROFILE_CONFIG" {
+        size as "Size": u32,
+        demand_mode as "DemandMode": u8,
+        looped_transfer as "LoopedTransfer": u8,
+        padding_0: u16,
+        dma_width as "DmaWidth": u32,
+        padding_1: u32,
+        device_address as "DeviceAddress": u64,
+        dma_descriptor as "DmaDescriptor": u64,
+    }
+    CommonBufferConfig as "_WDF_COMMON_BUFFER_CONFIG" {
+        size as "Size": u32,
+        alignment_requirement as "AlignmentRequirement": u32,
+    }
+    ScatterGatherList as "_SCATTER_GATHER_LIST" {
+        number_of_elements as "NumberOfElements": u32,
+        padding_0: u32,
+        reserved as "Reserved": u64,
+        elements as "Elements": [u64; 0],
+    }
+    ScatterGatherElement as "_SCATTER_GATHER_ELEMENT" {
+        address as "Address": u64,
+        length as "Length": u32,
+        padding_0: u32,
+        reserved as "Reserved": u64,
+    }
+    RemoveLockOptions as "_WDF_REMOVE_LOCK_OPTIONS" {
+        size as "Size": u32,
+        flags as "Flags": u32,
+    }
+    UsbDeviceCreateConfig as "_WDF_USB_DEVICE_CREATE_CONFIG" {
+        size as "Size": u32,
+        client_contract_version as "USBDClientContractVersion": u32,
+    }
     SendOptions as "_WDF_REQUEST_SEND_OPTIONS" {
         size as "Size": u32,
         flags as "Flags": u32,

@@ -226,8 +226,8 @@ rules! {
     FloatControl Warning;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock BugCheck;
-    /// A routine, or a field of the processor's block or of the shared user data page, that the stand-in
-    /// kernel does not provide.
+    /// A routine, a field of the processor's block or of the shared user data page, or an open that ends
+    /// in a later step, that the stand-in kernel does not provide.
     NotProvided BugCheck;
     /// A fault of the stand-in kernel.
     Internal BugCheck;

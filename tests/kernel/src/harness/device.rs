@@ -3,13 +3,21 @@
 use super::{error::KernelError, file::File, runner::Runner};
 use crate::{
     execution::identity::Identity,
+    ground::status::NtStatus,
     services::kmdf::{
         bus::children::children_of,
         device::pnp,
+        dma::bus,
         file::{close_abandoned, create_file, why_unreachable},
         interrupt::delivery::raise,
         state::device::{instance_path, sddl},
     },
+};
+
+/// The error of an access by DMA to memory that no driver has mapped.
+const NOT_MAPPED: KernelError = KernelError::Status {
+    routine: "the DMA access",
+    status: NtStatus::ACCESS_VIOLATION,
 };
 
 /// A device that a driver added.
@@ -71,6 +79,33 @@ impl Device {
             routine: "the interrupt",
             status,
         })
+    }
+
+    /// Reads memory as the device does by DMA: from a common buffer, or from the buffer of a transfer that
+    /// the driver has programmed and not completed. The address is the one that the driver gives the
+    /// device.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver has not mapped all of the memory, or if the kernel has bugchecked.
+    pub fn dma_read(&self, address: u64, length: usize) -> Result<Vec<u8>, KernelError> {
+        let read = self.runner.kmdf(Identity::IDLE, move |context| {
+            bus::read(&mut context.framework(), address, length)
+        })?;
+        read.ok_or(NOT_MAPPED)
+    }
+
+    /// Writes memory as the device does by DMA. See [`Self::dma_read`].
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the driver has not mapped all of the memory, or if the kernel has bugchecked.
+    pub fn dma_write(&self, address: u64, bytes: &[u8]) -> Result<(), KernelError> {
+        let bytes = bytes.to_vec();
+        let written = self.runner.kmdf(Identity::IDLE, move |context| {
+            bus::write(&mut context.framework(), address, &bytes)
+        })?;
+        written.ok_or(NOT_MAPPED)
     }
 
     /// Returns the children that the device's driver, a bus driver, has reported: physical devices, for

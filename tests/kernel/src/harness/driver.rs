@@ -20,7 +20,7 @@ use crate::{
     },
     services::{
         etw::{classic::report_left_with_wmi, registration::report_left_registered},
-        exports::address_of,
+        exports::address_in,
         kmdf::{
             device::pnp,
             driver::{framework_unload, handle_of, unload_routine, version_of},
@@ -28,7 +28,7 @@ use crate::{
             state::device::control_device_of,
         },
         ntoskrnl::{
-            io::{devices, send},
+            io::{devices, lifetime, send},
             left,
         },
         registry::{paths::service_path, value::RegistryValue},
@@ -50,7 +50,9 @@ impl Driver {
     pub(super) fn load(runner: &Runner, path: &Path, service: &str) -> Result<Self, KernelError> {
         let loaded_at = Location::caller();
         create_service_key(runner, service)?;
-        let image = Arc::new(loader::load(path, &address_of)?);
+        let nt = &runner.system().ntoskrnl;
+        let resolve = |module: &str, name: &str| address_in(nt, module, name);
+        let image = Arc::new(loader::load(path, &resolve)?);
         runner.system().environment.images.add(&image);
         flight::note_image(image.base());
         let objects = Arc::new(DriverMemory::new(&image, service));
@@ -68,6 +70,7 @@ impl Driver {
             runner.run(Identity::SYSTEM, move |context| {
                 let context = System::ntoskrnl_context(context.clone());
                 devices::finish_initialization(&context, object);
+                lifetime::reinitialize(&context, object);
             })?;
             driver.image.discard();
             if let Some(guard) = runner.guard() {
@@ -287,6 +290,13 @@ impl Driver {
             ));
             let etw = System::etw_context(context.clone());
             violations.extend(report_left_with_wmi(&etw, belongs, &name));
+            let logs = system.etw.recorder().take_left(|address| image.contains(address));
+            if logs > 0 {
+                let message = format!(
+                    "{name} was unloaded without WppAutoLogStop for its log of the recorder ({logs} in all)"
+                );
+                violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
+            }
             system.environment.images.remove(&image);
             violations
         })

@@ -20,7 +20,7 @@ use crate::{
         status::NtStatus,
     },
     services::{
-        etw::{controller, service::EtwConfig},
+        etw::{controller, recorder_logs::RecorderMessage, service::EtwConfig},
         exports,
         faults::Fault,
         kmdf::{
@@ -290,6 +290,26 @@ impl Kernel {
     #[must_use]
     pub fn debug_output(&self) -> Vec<String> {
         self.runner.system().ntoskrnl.printed()
+    }
+
+    /// Tells drivers that the system shuts down: sends `IRP_MJ_SHUTDOWN` to the devices that
+    /// `IoRegisterShutdownNotification` and `IoRegisterLastChanceShutdownNotification` named. Drivers stay
+    /// loaded.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks, for instance over a request that is not completed.
+    pub fn shut_down(&self) -> Result<(), KernelError> {
+        self.runner.run(Identity::SYSTEM, |context| {
+            io::shutdown::shut_down(&System::ntoskrnl_context(context.clone()));
+        })?;
+        Ok(())
+    }
+
+    /// Returns the messages in the logs of WppRecorder.sys, which keep the newest ones of each driver.
+    #[must_use]
+    pub fn recorder_messages(&self) -> Vec<RecorderMessage> {
+        self.runner.system().etw.recorder().messages()
     }
 
     /// Returns the verifier's warnings: the violations that do not bugcheck, each once for every

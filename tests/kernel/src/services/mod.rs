@@ -5,16 +5,24 @@
 //! and acts in a context of its own, which is passed with each call.
 
 #[cfg(test)]
+mod abi_source;
+#[cfg(test)]
 mod abi_table;
+#[cfg(test)]
+mod abi_types;
+#[cfg(test)]
+mod abi_uses;
 pub mod addresses;
 pub mod borrowed;
 #[cfg(test)]
 mod coverage;
+pub mod create_parameters;
 pub mod etw;
 pub mod exports;
 pub mod faults;
 pub mod kmdf;
 pub mod ntoskrnl;
+pub mod parameters;
 pub mod parts;
 pub mod plug_and_play;
 pub mod pool;

@@ -142,8 +142,9 @@ impl Pool {
         state
     }
 
-    /// Allocates memory for a thread's current call, and returns its address.
-    pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> u64 {
+    /// Allocates memory for a thread's current call, and returns its address, or `None` if the pool is
+    /// exhausted.
+    pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> Option<u64> {
         let fill = if wanted.uninitialized {
             UNINITIALIZED
         } else {
@@ -159,7 +160,7 @@ impl Pool {
             Arena::non_paged().allocate_guarded(wanted.size, fill)
         } else {
             Arena::non_paged().allocate(wanted.size, fill)
-        };
+        }?;
         state.freed.retain(|freed| freed.address != address);
         state.live.insert(
             address,
@@ -173,7 +174,7 @@ impl Pool {
             },
         );
         state.allocations += 1;
-        address
+        Some(address)
     }
 
     /// Frees the block at `address` for a thread's current call.
@@ -215,6 +216,13 @@ impl Pool {
     pub fn size(&self, address: u64) -> Option<usize> {
         let state = self.state.read();
         state.live.get(&address).map(|allocation| allocation.size)
+    }
+
+    /// Returns whether an address is in a live block.
+    pub fn contains(&self, address: u64) -> bool {
+        let state = self.state.read();
+        let before = state.live.range(..=address).next_back();
+        before.is_some_and(|(start, live)| address - start < live.size.max(1) as u64)
     }
 
     /// Does the same as [`Self::freed_at`]. An address that a thread has passed before, and that was

@@ -39,6 +39,16 @@ impl Bench {
     /// Adds the device with a configuration in a kernel that a test has prepared.
     pub fn in_kernel(kernel: Kernel, config: DeviceConfig) -> Self {
         let driver = kernel.load(&common::kmdf()).unwrap();
+        Self::of_driver(kernel, driver, config)
+    }
+
+    /// Loads the driver under a service name, which selects its behaviour.
+    pub fn of_service(kernel: Kernel, service: &str, config: DeviceConfig) -> Self {
+        let driver = kernel.load_as(&common::kmdf(), service).unwrap();
+        Self::of_driver(kernel, driver, config)
+    }
+
+    fn of_driver(kernel: Kernel, driver: Driver, config: DeviceConfig) -> Self {
         let device = driver.add_device_with(config).unwrap();
         let file = device.open(CLIENT).unwrap();
         let bench = Self {

@@ -7,7 +7,6 @@ use crate::{
 
 pub const INVALID_HANDLE: u32 = 0xC000_0008;
 pub const INVALID_PARAMETER: u32 = 0xC000_000D;
-pub const ACCESS_DENIED: u32 = 0xC000_0022;
 pub const TYPE_MISMATCH: u32 = 0xC000_0024;
 pub const NOT_FOUND: u32 = 0xC000_0034;
 pub const PATH_SYNTAX_BAD: u32 = 0xC000_003B;

@@ -42,7 +42,8 @@ impl MemoryData {
     /// Returns the address of `length` bytes at `offset`, if the memory has that many.
     pub fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        (end <= self.size).then(|| self.address + offset)
+        // The address of memory that a driver provided is the driver's.
+        (end <= self.size).then(|| self.address.wrapping_add(offset))
     }
 }
 
@@ -93,7 +94,7 @@ fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
     }
     let length = usize::try_from(size).ok().filter(|_| size <= MAX_SIZE);
     let length = length.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
-    let block = Block::zeroed(length);
+    let block = Block::try_zeroed(length).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     Ok(MemoryData {
         address: block.address(),
         size,

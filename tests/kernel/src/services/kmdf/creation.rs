@@ -12,6 +12,7 @@ use super::{
     },
     driver::driver_of,
     object::{self, create, read_attributes},
+    presentation,
     state::{
         device::{DeviceData, DeviceInit, Presence},
         framework::{Context, Entries},
@@ -74,7 +75,8 @@ fn device_create(
                 .remove(&init_handle);
             attach(context, handle);
             create_local_target(context, handle);
-            if let Err(status) = create_default(context, handle) {
+            let checked = presentation::check_files(context, handle);
+            if let Err(status) = checked.and_then(|()| create_default(context, handle)) {
                 object::delete(context, handle);
                 return status.to_register();
             }
@@ -108,7 +110,7 @@ struct LocalTarget(Option<u64>);
 
 /// Creates the target for the next lower device. Control devices and the children of bus drivers have
 /// none.
-fn create_local_target(context: &Context, device: u64) {
+pub fn create_local_target(context: &Context, device: u64) {
     let below = context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;
         (init.control_of.is_none() && init.child_of.is_none()).then_some(init.below)

@@ -23,7 +23,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// The version of the framework that the stand-in kernel plays.
-const VERSION: (u32, u32) = (1, 33);
+pub const VERSION: (u32, u32) = (1, 33);
 
 /// The build number of the framework of Windows 11, which reports this version.
 const BUILD: u32 = 22000;

@@ -7,7 +7,7 @@ use super::{
         pass::{enter, is_filter},
         send::{make, make_file, outcome},
     },
-    object,
+    object, presentation,
     state::{
         device::{Below, DeviceData, Presence, Unreachable, device_of, queue_for},
         file::{FileData, abandoned, is_open},
@@ -94,6 +94,17 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
 /// driver has it, or else sends a create request to the queue for such requests, if there is one. A
 /// filter without both passes the request down. The name is the part of the path after the device.
 pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+    let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
+    create_file_by(context, device, name, &request)
+}
+
+/// Opens a file as [`create_file`] does, with the create request of the opener.
+pub fn create_file_by(
+    context: &Context,
+    device: u64,
+    name: &str,
+    request: &IoRequest,
+) -> Result<u64, NtStatus> {
     if !context.framework().exists(device) {
         return Err(NtStatus::NO_SUCH_DEVICE);
     }
@@ -118,10 +129,10 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
         && queue_for(context, device, RequestKind::Create).is_none()
         && !is_filter(context, device)
     {
+        context.with::<FileData, _>(file, |file| file.is_opened = true);
         return Ok(file);
     }
-    let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
-    let request = make(context, device, Some(file), &request)?;
+    let request = make(context, device, Some(file), request)?;
     enter(context, device, request);
     let mut completion = None;
     wait::wait_until(context, None, |context| {
@@ -130,13 +141,15 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
     });
     let Some(completion) = completion else {
         context.stop(
-            Rule::RequestNotCompleted,
-            "the driver did not complete a create request during the open; the stand-in kernel \
-             does not support completing it later"
+            Rule::NotProvided,
+            "the driver keeps a create request and nothing that is left to run completes it; the \
+             stand-in kernel does not provide opens that end in a later step, although a driver may \
+             complete the request at any time"
                 .to_owned(),
         );
     };
     if completion.status.is_success() {
+        context.with::<FileData, _>(file, |file| file.is_opened = true);
         Ok(file)
     } else {
         object::delete(context, file);
@@ -159,7 +172,7 @@ pub fn close_file(context: &Context, file: u64) {
 fn clean_up(context: &Context, file: u64) {
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
-        context.call_driver("EvtFileCleanup", cleanup, [file]);
+        presentation::call(context, file, "EvtFileCleanup", cleanup, [file]);
     }
     match passes_to(context, file) {
         Below::Bus => {}
@@ -231,7 +244,7 @@ fn finish_close(context: &Context, file: u64) {
     let close = file_config(context, file).map_or(0, |config| config.close);
     let below = passes_to(context, file);
     if close != 0 {
-        context.call_driver("EvtFileClose", close, [file]);
+        presentation::call(context, file, "EvtFileClose", close, [file]);
     }
     match below {
         Below::Bus => {}

@@ -37,6 +37,7 @@ pub fn create(
     if let Some(attributes) = attributes {
         if let Some(object) = context.framework().objects.get_mut(&handle) {
             object.execution_level = attributes.execution_level;
+            object.synchronization_scope = attributes.synchronization_scope;
         }
         add_context(context, handle, attributes)
             .inspect_err(|_| context.framework().forget(handle))?;
@@ -65,7 +66,7 @@ pub fn add_context(
         let size = usize::try_from(size).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
         Some(ObjectContext {
             unique_type: unique_type(attributes.context_type, &info),
-            memory: Block::zeroed(size),
+            memory: Block::try_zeroed(size).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
         })
     };
     let mut framework = context.framework();

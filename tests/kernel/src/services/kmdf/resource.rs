@@ -149,6 +149,13 @@ pub const ENTRIES: Entries = &[
         "WdfCmResourceListGetDescriptor",
         Routine::Three(get_descriptor),
     ),
+    ("WdfCmResourceListAppendDescriptor", Routine::Three(append)),
+    ("WdfCmResourceListInsertDescriptor", Routine::Four(insert)),
+    ("WdfCmResourceListRemove", Routine::Three(remove)),
+    (
+        "WdfCmResourceListRemoveByDescriptor",
+        Routine::Three(remove),
+    ),
 ];
 
 /// Returns a device's lists of raw and of translated resources. They are created once.
@@ -206,4 +213,27 @@ fn get_descriptor(context: &Context, _globals: u64, list: u64, index: u64) -> u6
     context.with::<ResourceListData, _>(list, |list| {
         list.descriptors.get(index).map_or(0, Block::address)
     })
+}
+
+/// Refuses to change a list: drivers may change only those of callbacks that filter resources, and the
+/// stand-in kernel has none.
+fn refuse(context: &Context, list: u64) -> NtStatus {
+    context.with::<ResourceListData, _>(list, |_| ());
+    context.warn_of_misuse(|| "for a list of resources that the driver may only read".to_owned());
+    NtStatus::ACCESS_DENIED
+}
+
+fn append(context: &Context, _globals: u64, list: u64, descriptor: u64) -> u64 {
+    let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor);
+    refuse(context, list).to_register()
+}
+
+fn insert(context: &Context, _globals: u64, list: u64, descriptor: u64, _index: u64) -> u64 {
+    let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor);
+    refuse(context, list).to_register()
+}
+
+fn remove(context: &Context, _globals: u64, list: u64, _which: u64) -> u64 {
+    refuse(context, list);
+    0
 }

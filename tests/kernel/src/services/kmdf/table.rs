@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use super::{
-    buffer, bus, collection, creation, device, driver, driver_version, file, interrupt, io,
-    io_target, lock,
+    buffer, bus, collection, creation, device, dma, driver, driver_version, file, file_object,
+    interrupt, io, io_target, lock, miniport,
     names::FUNCTIONS,
-    object_routines, registry, resource,
+    object_routines, presentation, registry, resource,
     state::framework::{Context, Entries},
-    text_routines, timer, wdm_request, wmi, work_item,
+    text_routines, timer, usb, verifier_routines, wdm_request, wmi, work_item,
 };
 use crate::{
     execution::routine::{Export, Routine},
@@ -28,6 +28,7 @@ const PROVIDED: &[Entries] = &[
     bus::list::ENTRIES,
     bus::pdo::ENTRIES,
     bus::pdo_init::ENTRIES,
+    bus::retrieve::ENTRIES,
     collection::ENTRIES,
     creation::ENTRIES,
     driver::ENTRIES,
@@ -39,8 +40,11 @@ const PROVIDED: &[Entries] = &[
     device::power_policy::ENTRIES,
     device::properties::ENTRIES,
     device::routines::ENTRIES,
+    device::settings::ENTRIES,
     device::wdm::ENTRIES,
+    dma::routines::ENTRIES,
     file::ENTRIES,
+    file_object::ENTRIES,
     interrupt::routines::ENTRIES,
     io::halt::ENTRIES,
     io::power::ENTRIES,
@@ -49,7 +53,9 @@ const PROVIDED: &[Entries] = &[
     io::retrieve::ENTRIES,
     wdm_request::ENTRIES,
     lock::ENTRIES,
+    miniport::ENTRIES,
     object_routines::ENTRIES,
+    presentation::ENTRIES,
     registry::assign::ENTRIES,
     registry::keys::ENTRIES,
     registry::query::ENTRIES,
@@ -61,6 +67,8 @@ const PROVIDED: &[Entries] = &[
     io_target::synchronous::ENTRIES,
     text_routines::ENTRIES,
     timer::ENTRIES,
+    usb::ENTRIES,
+    verifier_routines::ENTRIES,
     wmi::ENTRIES,
     work_item::ENTRIES,
 ];

@@ -4,24 +4,33 @@
 use std::collections::VecDeque;
 
 use super::{
-    object::{create, get_parent, read_attributes},
+    object::{create, get_parent, give, read_attributes},
+    presentation::{self, Lock, serialization},
     state::framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
+    work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::{
-        abi::{DpcConfig, TimerConfig},
+        abi::{DpcConfig, ObjectAttributes, TimerConfig},
         irql::Irql,
         rule::Rule,
         status::NtStatus,
     },
 };
 
+/// `WdfExecutionLevelPassive`.
+const PASSIVE: u32 = 2;
+
 /// The number of 100 ns units in a millisecond, the unit of periods.
 const MILLISECOND: i64 = 10_000;
 
 /// A timer.
 pub struct TimerData {
+    /// The lock that is held while the timer's function runs.
+    lock: Option<Lock>,
+    /// Set if the function is called at `PASSIVE_LEVEL`, by a work item.
+    is_passive: bool,
     function: u64,
     /// The period in milliseconds; 0 for a timer that fires once.
     period: u32,
@@ -29,8 +38,17 @@ pub struct TimerData {
     due: Option<i64>,
 }
 
+impl TimerData {
+    /// Returns the counter's reading at which the timer fires after it has fired at `due`.
+    fn after(&self, due: i64) -> Option<i64> {
+        (self.period != 0).then(|| due.saturating_add(i64::from(self.period) * MILLISECOND))
+    }
+}
+
 /// A DPC.
 pub struct DpcData {
+    /// The lock that is held while the DPC's function runs.
+    lock: Option<Lock>,
     function: u64,
 }
 
@@ -71,12 +89,7 @@ pub fn clear_deadline(context: &Context, object: u64) {
 /// Returns the counter's reading of a time in 100 ns units: negative times are relative to now,
 /// others count from 1601.
 pub fn reading_of(context: &Context, time: i64) -> i64 {
-    let clock = context.clock();
-    if time < 0 {
-        clock.last().saturating_sub(time)
-    } else {
-        time.saturating_sub(clock.boot_time())
-    }
+    context.clock().reading_of(time)
 }
 
 /// Queues a routine to run for an object at `DISPATCH_LEVEL`, as soon as the IRQL allows. The object
@@ -91,7 +104,9 @@ pub fn queue_dpc(context: &Context, object: u64, run: ObjectRoutine) -> bool {
         queue.push_back((object, run));
     }
     if context.irql() < Irql::DISPATCH_LEVEL {
-        run_dpcs(context);
+        context
+            .host()
+            .irql_lowered(context.thread(), context.call());
     }
     true
 }
@@ -119,49 +134,71 @@ pub const ENTRIES: Entries = &[
     ("WdfDpcGetParentObject", Routine::Two(get_parent::<DpcData>)),
 ];
 
-/// Creates a timer or DPC, which must have a parent object.
-fn create_with_parent(
-    context: &Context,
-    data: impl Data,
-    attributes: u64,
-    result: u64,
-) -> NtStatus {
-    let Some(attributes) = read_attributes(context, attributes) else {
-        return NtStatus::WDF_PARENT_NOT_SPECIFIED;
-    };
-    if attributes.parent == 0 {
-        return NtStatus::WDF_PARENT_NOT_SPECIFIED;
+/// Returns the attributes of a timer or DPC, which must have a parent object.
+fn with_parent(context: &Context, attributes: u64) -> Result<ObjectAttributes, NtStatus> {
+    let attributes = read_attributes(context, attributes).filter(|found| found.parent != 0);
+    let attributes = attributes.ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
+    if context.framework().exists(attributes.parent) {
+        Ok(attributes)
+    } else {
+        Err(NtStatus::INVALID_PARAMETER)
     }
-    match create(context, data, Some(&attributes), None) {
-        Ok(handle) => {
-            context.write(result, &handle);
-            NtStatus::SUCCESS
-        }
-        Err(status) => status,
+}
+
+/// Reads a timer's configuration, which older headers have without the last fields.
+fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
+    /// The sizes up to KMDF 1.7 and to 1.11.
+    const OLD: [usize; 2] = [24, 32];
+    let size: u32 = context.read(address);
+    let length = size as usize;
+    let mut config: TimerConfig = zerocopy::FromZeros::new_zeroed();
+    if length != size_of_val(&config) && !OLD.contains(&length) {
+        return None;
     }
+    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut config);
+    context.read_into(address, bytes.get_mut(..length)?);
+    Some(config)
 }
 
 fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, timer: u64) -> u64 {
-    let config: TimerConfig = context.read(config);
-    if config.size as usize != size_of::<TimerConfig>() {
+    let Some(config) = read_config(context, config) else {
         return NtStatus::INFO_LENGTH_MISMATCH.to_register();
-    }
-    if config.function == 0 {
+    };
+    if config.function == 0 || config.period > i32::MAX.unsigned_abs() {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    let data = TimerData {
-        function: config.function,
-        period: config.period,
-        due: None,
-    };
-    create_with_parent(context, data, attributes, timer).to_register()
+    let made = with_parent(context, attributes).and_then(|attributes| {
+        let is_passive = attributes.execution_level == PASSIVE;
+        // A periodic timer's next expiration would not wait for the work item.
+        if is_passive && config.period != 0 {
+            return Err(NtStatus::NOT_SUPPORTED);
+        }
+        let is_serialized = config.automatic_serialization != 0;
+        let lock = serialization(context, attributes.parent, is_serialized, is_passive)?;
+        let data = TimerData {
+            lock,
+            is_passive,
+            function: config.function,
+            period: config.period,
+            due: None,
+        };
+        create(context, data, Some(&attributes), None)
+    });
+    give(context, made, timer)
 }
 
 /// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
-/// from 1601.
+/// from 1601. A timer whose due time has passed fires at once.
 fn timer_start(context: &Context, _globals: u64, timer: u64, due: u64) -> u64 {
-    let at = reading_of(context, due.cast_signed());
-    let was_set = context.with::<TimerData, _>(timer, |timer| timer.due.replace(at).is_some());
+    let later = context.clock().due(due.cast_signed());
+    let now = context.clock().last();
+    let was_set = context.with::<TimerData, _>(timer, |timer| {
+        let next = later.or_else(|| timer.after(now));
+        std::mem::replace(&mut timer.due, next).is_some()
+    });
+    if later.is_none() {
+        queue_dpc(context, timer, fire);
+    }
     u64::from(was_set)
 }
 
@@ -179,10 +216,15 @@ fn dpc_create(context: &Context, _globals: u64, config: u64, attributes: u64, dp
     if config.function == 0 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    let data = DpcData {
-        function: config.function,
-    };
-    create_with_parent(context, data, attributes, dpc).to_register()
+    let made = with_parent(context, attributes).and_then(|attributes| {
+        let is_serialized = config.automatic_serialization != 0;
+        let data = DpcData {
+            lock: serialization(context, attributes.parent, is_serialized, false)?,
+            function: config.function,
+        };
+        create(context, data, Some(&attributes), None)
+    });
+    give(context, made, dpc)
 }
 
 fn dpc_enqueue(context: &Context, _globals: u64, dpc: u64) -> u64 {
@@ -214,24 +256,27 @@ fn stop_if_waiting_too_high(context: &Context, wait: u64) {
     }
 }
 
-/// Runs the pending DPCs in the order in which they were queued.
-pub fn run_dpcs(context: &Context) {
-    loop {
-        let next = context.framework().part::<Dpcs>().0.pop_front();
-        let Some((handle, run)) = next else {
-            return;
-        };
-        run(context, handle);
-    }
+/// Returns whether a DPC waits.
+pub fn is_dpc_pending(kmdf: &Kmdf) -> bool {
+    !kmdf.framework().part::<Dpcs>().0.is_empty()
+}
+
+/// Runs the first pending DPC, at the current IRQL and on the current stack. Returns its object if there
+/// was one.
+pub fn run_one_dpc(context: &Context) -> Option<u64> {
+    let (handle, run) = context.framework().part::<Dpcs>().0.pop_front()?;
+    run(context, handle);
+    Some(handle)
 }
 
 fn run_dpc(context: &Context, dpc: u64) {
     let function = {
         let mut framework = context.framework();
-        framework.get::<DpcData>(dpc).map(|data| data.function)
+        let data = framework.get::<DpcData>(dpc);
+        data.map(|data| (data.function, data.lock))
     };
-    if let Ok(function) = function {
-        context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtDpcFunc", function, [dpc]);
+    if let Ok((function, lock)) = function {
+        call_serialized(context, lock, "EvtDpcFunc", function, dpc);
     }
 }
 
@@ -268,20 +313,58 @@ fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> 
     }
     let (due, handle) = timer?;
     let timer = framework.get::<TimerData>(handle).ok()?;
-    timer.due =
-        (timer.period != 0).then(|| due.saturating_add(i64::from(timer.period) * MILLISECOND));
+    timer.due = timer.after(due);
     Some((due, handle, fire))
 }
 
+/// Calls the function of a timer or DPC at `DISPATCH_LEVEL`. Its lock is a spin lock.
+fn call_serialized(context: &Context, lock: Option<Lock>, what: &str, function: u64, object: u64) {
+    let before = context.raise_irql(Irql::DISPATCH_LEVEL);
+    presentation::locked(context, lock, || {
+        context.call_driver(what, function, [object])
+    });
+    context.lower_irql(before);
+}
+
 fn fire(context: &Context, timer: u64) {
-    let function = {
+    let routine = {
         let mut framework = context.framework();
-        framework
-            .get::<TimerData>(timer)
-            .map(|timer| timer.function)
+        let data = framework.get::<TimerData>(timer).ok();
+        data.filter(|data| data.is_passive)
+            .map(|data| data.function)
     };
-    if let Ok(function) = function {
-        context.call_driver_at(Irql::DISPATCH_LEVEL, "EvtTimerFunc", function, [timer]);
+    if let Some(routine) = routine {
+        queue_work(
+            context,
+            Work {
+                kind: WorkKind::Timer,
+                routine,
+                handle: timer,
+                run: call_timer,
+            },
+        );
+    } else {
+        call_timer(context, timer);
+    }
+}
+
+/// Calls a timer's function.
+fn call_timer(context: &Context, timer: u64) {
+    let found = {
+        let mut framework = context.framework();
+        let data = framework.get::<TimerData>(timer);
+        data.map(|data| (data.function, data.lock, data.is_passive))
+    };
+    match found {
+        Ok((function, lock, true)) => {
+            presentation::locked(context, lock, || {
+                context.call_driver("EvtTimerFunc", function, [timer])
+            });
+        }
+        Ok((function, lock, false)) => {
+            call_serialized(context, lock, "EvtTimerFunc", function, timer);
+        }
+        Err(_) => {}
     }
 }
 
@@ -290,7 +373,7 @@ fn fire(context: &Context, timer: u64) {
 pub fn run_timers(context: &Context, until: i64) {
     while let Some((due, handle, run)) = take_due(context, until) {
         context.clock().move_to(due);
-        context.as_identity(Identity::IDLE, || run(context, handle));
+        context.as_identity(Identity::IDLE, || context.as_dpc(|| run(context, handle)));
     }
     context.clock().move_to(until);
 }
@@ -303,4 +386,5 @@ fn stop_before_delete(context: &Context, handle: u64) {
     }
     drop(framework);
     forget_dpc(context, handle);
+    forget_work(context, WorkKind::Timer, handle);
 }

@@ -26,6 +26,8 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestWdmGetIrp", Routine::Two(get_irp)),
     ("WdfRequestGetRequestorMode", Routine::Two(get_mode)),
     ("WdfRequestIsFrom32BitProcess", Routine::Two(is_from_32_bit)),
+    ("WdfRequestGetRequestorProcessId", Routine::Two(get_process)),
+    ("WdfRequestIsReserved", Routine::Two(is_reserved)),
     ("WdfRequestRetrieveInputWdmMdl", Routine::Three(input_mdl)),
     ("WdfRequestRetrieveOutputWdmMdl", Routine::Three(output_mdl)),
     (
@@ -60,10 +62,21 @@ fn get_irp(context: &Context, _globals: u64, request: u64) -> u64 {
 
 /// Returns `UserMode` for the requests of a test's files, and `KernelMode` for those of drivers.
 fn get_mode(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| u64::from(request.is_from_user()))
+    context.with::<RequestData, _>(request, |request| u64::from(request.is_from_user))
 }
 
 fn is_from_32_bit(context: &Context, _globals: u64, request: u64) -> u64 {
+    context.with::<RequestData, _>(request, |_| ());
+    0
+}
+
+/// Returns the process that sent a request, or in which a driver created it.
+fn get_process(context: &Context, _globals: u64, request: u64) -> u64 {
+    context.with::<RequestData, _>(request, |request| u64::from(request.process))
+}
+
+/// Returns `FALSE`: only a queue with a policy for forward progress has reserved requests.
+fn is_reserved(context: &Context, _globals: u64, request: u64) -> u64 {
     context.with::<RequestData, _>(request, |_| ());
     0
 }
@@ -96,11 +109,13 @@ fn output_mdl(context: &Context, _globals: u64, request: u64, mdl: u64) -> u64 {
     retrieve_mdl(context, request, RequestData::output, mdl)
 }
 
-/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use.
+/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use. There is
+/// none of a request without such a buffer. An empty buffer is none to complain of, if the driver needs
+/// no byte of it.
 fn retrieve_unsafe(
     context: &Context,
     request: u64,
-    (address, available): (u64, u64),
+    range: Option<(u64, u64)>,
     minimum: u64,
     buffer: u64,
     length: u64,
@@ -112,12 +127,14 @@ fn retrieve_unsafe(
     let is_allowed = context.with::<RequestData, _>(request, |request| {
         request.is_neither && request.is_in_caller_context
     });
-    if !is_allowed {
+    let Some((address, available)) = range.filter(|_| is_allowed) else {
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
-    }
-    if available == 0 || available < minimum {
+    };
+    if available < minimum {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
+    // An empty buffer has no address.
+    let address = if available == 0 { 0 } else { address };
     context.write(buffer, &address);
     if length != 0 {
         context.write(length, &available);
@@ -134,8 +151,8 @@ fn unsafe_input(
     length: u64,
 ) -> u64 {
     let range = context.with::<RequestData, _>(request, |request| match request.kind {
-        RequestKind::Read => (0, 0),
-        _ => request.input(),
+        RequestKind::Write | RequestKind::DeviceControl { .. } => Some(request.input()),
+        _ => None,
     });
     retrieve_unsafe(context, request, range, minimum, buffer, length)
 }
@@ -149,8 +166,8 @@ fn unsafe_output(
     length: u64,
 ) -> u64 {
     let range = context.with::<RequestData, _>(request, |request| match request.kind {
-        RequestKind::Write => (0, 0),
-        _ => request.output(),
+        RequestKind::Read | RequestKind::DeviceControl { .. } => Some(request.output()),
+        _ => None,
     });
     retrieve_unsafe(context, request, range, minimum, buffer, length)
 }
@@ -173,7 +190,8 @@ fn probe(
         }
         let (start, size) = which(request);
         let end = address.checked_add(length);
-        let is_inside = address >= start && end.is_some_and(|end| end <= start + size);
+        let limit = start.saturating_add(size);
+        let is_inside = address >= start && end.is_some_and(|end| end <= limit);
         is_inside.then_some(()).ok_or(NtStatus::ACCESS_VIOLATION)
     });
     let made = checked.and_then(|()| {
@@ -195,7 +213,7 @@ fn probe_for_read(
 ) -> u64 {
     let is_input = context.with::<RequestData, _>(request, |request| {
         let (start, size) = request.input();
-        (start..start + size).contains(&buffer)
+        (start..start.saturating_add(size)).contains(&buffer)
     });
     if is_input {
         probe(context, request, buffer, length, memory, RequestData::input)

@@ -1,12 +1,14 @@
-//! Work on a system thread, at `PASSIVE_LEVEL`, after the step that queued it.
+//! Work on a system thread, at `PASSIVE_LEVEL`, after the step that queued it. The framework's own
+//! runs on the thread that waits for it; a driver's routine runs on a thread of its own, which can wait
+//! in the middle of it.
 
 use std::collections::VecDeque;
 
 use super::state::framework::{Context, ObjectRoutine};
 use crate::{execution::identity::Identity, ground::irql::Irql};
 
-/// The system thread that runs work items.
-pub const WORKER: Identity = Identity {
+/// The system thread that runs the framework's own work.
+const WORKER: Identity = Identity {
     process: Identity::SYSTEM.process,
     thread: 12,
 };
@@ -16,6 +18,8 @@ pub const WORKER: Identity = Identity {
 pub struct Work {
     /// The kind of work. Work of one kind is queued once for an object.
     pub kind: WorkKind,
+    /// The driver's routine that the work is to call, or 0 for the framework's own work.
+    pub routine: u64,
     /// The object.
     pub handle: u64,
     /// The routine.
@@ -31,6 +35,8 @@ pub enum WorkKind {
     Queue,
     /// The work item of an interrupt.
     Interrupt,
+    /// The function of a timer that is called at `PASSIVE_LEVEL`.
+    Timer,
     /// New children of a bus device, or changes of a child list.
     NewChildren,
     /// The end of a child that its driver reported missing.
@@ -64,14 +70,28 @@ pub fn forget_work(context: &Context, kind: WorkKind, handle: u64) {
     queue.retain(|work| (work.kind, work.handle) != (kind, handle));
 }
 
-/// Runs the first queued work. Returns whether there was any.
-pub fn run_one(context: &Context) -> bool {
+/// What became of the first queued work.
+pub enum Next {
+    /// There was none.
+    None,
+    /// It has run.
+    Ran,
+    /// It calls a driver's routine, for which it needs a thread of its own.
+    OfDriver(Work),
+}
+
+/// Takes the first queued work, and runs it if it is the framework's own.
+pub fn run_one(context: &Context) -> Next {
     if context.irql() > Irql::PASSIVE_LEVEL {
-        return false;
+        return Next::None;
     }
-    let Some(work) = context.framework().part::<WorkQueue>().0.pop_front() else {
-        return false;
-    };
-    context.as_identity(WORKER, || (work.run)(context, work.handle));
-    true
+    let next = context.framework().part::<WorkQueue>().0.pop_front();
+    match next {
+        None => Next::None,
+        Some(work) if work.routine != 0 => Next::OfDriver(work),
+        Some(work) => {
+            context.as_identity(WORKER, || (work.run)(context, work.handle));
+            Next::Ran
+        }
+    }
 }

@@ -1,21 +1,27 @@
 //! Work items: driver routines that run on a system thread.
 
+use std::thread::ThreadId;
+
 use super::{
-    object::{create, get_parent, read_attributes},
+    object::{create, get_parent, give, read_attributes},
+    presentation::{self, Lock, serialization},
     state::framework::{Context, Data, Entries, ObjectRoutine},
     wait,
-    work::{WORKER, Work, WorkKind, forget_work, queue_work},
+    work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
     execution::routine::Routine,
-    ground::{abi::WorkItemConfig, rule::Rule, status::NtStatus},
+    ground::{abi::WorkItemConfig, irql::Irql, rule::Rule, status::NtStatus},
 };
 
 /// A work item.
 pub struct WorkItemData {
     function: u64,
+    /// The lock that is held while the function runs.
+    lock: Option<Lock>,
     queued: bool,
-    running: bool,
+    /// The thread that runs the function.
+    runner: Option<ThreadId>,
 }
 
 impl Data for WorkItemData {
@@ -51,29 +57,33 @@ fn work_item_create(
     else {
         return NtStatus::WDF_PARENT_NOT_SPECIFIED.to_register();
     };
-    let data = WorkItemData {
-        function: config.function,
-        queued: false,
-        running: false,
-    };
-    match create(context, data, Some(&attributes), None) {
-        Ok(handle) => {
-            context.write(work_item, &handle);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
+    if !context.framework().exists(attributes.parent) {
+        return NtStatus::INVALID_PARAMETER.to_register();
     }
+    let is_serialized = config.automatic_serialization != 0;
+    let made = serialization(context, attributes.parent, is_serialized, true).and_then(|lock| {
+        let data = WorkItemData {
+            function: config.function,
+            lock,
+            queued: false,
+            runner: None,
+        };
+        create(context, data, Some(&attributes), None)
+    });
+    give(context, made, work_item)
 }
 
 fn work_item_enqueue(context: &Context, _globals: u64, work_item: u64) -> u64 {
-    let newly = context.with::<WorkItemData, _>(work_item, |item| {
-        !core::mem::replace(&mut item.queued, true)
+    let routine = context.with::<WorkItemData, _>(work_item, |item| {
+        let was_queued = core::mem::replace(&mut item.queued, true);
+        (!was_queued).then_some(item.function)
     });
-    if newly {
+    if let Some(routine) = routine {
         queue_work(
             context,
             Work {
                 kind: WorkKind::Item,
+                routine,
                 handle: work_item,
                 run: run_item,
             },
@@ -83,7 +93,8 @@ fn work_item_enqueue(context: &Context, _globals: u64, work_item: u64) -> u64 {
 }
 
 fn work_item_flush(context: &Context, _globals: u64, work_item: u64) -> u64 {
-    if context.with::<WorkItemData, _>(work_item, |item| item.running) {
+    let this = context.id();
+    if context.with::<WorkItemData, _>(work_item, |item| item.runner == Some(this)) {
         context.stop(
             Rule::Deadlock,
             format!(
@@ -93,41 +104,65 @@ fn work_item_flush(context: &Context, _globals: u64, work_item: u64) -> u64 {
             ),
         );
     }
-    wait::wait_until(context, None, |context| {
-        context
-            .framework()
-            .get::<WorkItemData>(work_item)
-            .map_or(true, |item| !item.queued)
-    });
+    wait_for(context, work_item);
     0
 }
 
+/// Waits until a work item neither waits nor runs.
+fn wait_for(context: &Context, item: u64) {
+    let is_over = wait::wait_until(context, None, |context| {
+        context
+            .framework()
+            .get::<WorkItemData>(item)
+            .map_or(true, |item| !item.queued && item.runner.is_none())
+    });
+    if !is_over {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits forever for a work item's callback",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
 fn run_item(context: &Context, item: u64) {
-    let function = context
+    let this = context.id();
+    let found = context
         .framework()
         .get::<WorkItemData>(item)
         .ok()
         .and_then(|data| {
-            data.running = true;
+            data.runner = Some(this);
             // From here on, the work item can be queued again.
-            core::mem::take(&mut data.queued).then_some(data.function)
+            core::mem::take(&mut data.queued).then_some((data.function, data.lock))
         });
-    if let Some(function) = function {
-        context.call_driver("EvtWorkItem", function, [item]);
+    if let Some((function, lock)) = found {
+        presentation::locked(context, lock, || {
+            context.call_driver("EvtWorkItem", function, [item])
+        });
     }
     if let Ok(data) = context.framework().get::<WorkItemData>(item) {
-        data.running = false;
+        data.runner = None;
     }
 }
 
-/// Runs a queued work item before its deletion.
-pub fn finish_before_delete(context: &Context, handle: u64) {
-    let is_queued = context
+/// Waits for a work item before its deletion, unless its own callback deletes it.
+fn finish_before_delete(context: &Context, handle: u64) {
+    let this = context.id();
+    let is_own = context
         .framework()
         .get::<WorkItemData>(handle)
-        .is_ok_and(|item| item.queued && !item.running);
-    if is_queued {
+        .is_ok_and(|item| item.runner == Some(this));
+    if is_own {
+        return;
+    }
+    if context.irql() > Irql::PASSIVE_LEVEL {
+        // Nothing can wait.
         forget_work(context, WorkKind::Item, handle);
-        context.as_identity(WORKER, || run_item(context, handle));
+    } else {
+        wait_for(context, handle);
     }
 }

@@ -75,6 +75,15 @@ impl Target {
             close: |_, _| {},
         }
     }
+
+    /// Returns the target of a process's handle.
+    const fn process(object: u64) -> Self {
+        Self {
+            type_name: "PsProcessType",
+            object,
+            close: |_, _| {},
+        }
+    }
 }
 
 /// An object that lives as long as it has handles or references.
@@ -184,6 +193,7 @@ fn reference_by_handle(
 ) -> u64 {
     let found = match handle {
         CURRENT_THREAD => Some(Target::thread(thread_objects::current(context))),
+        CURRENT_PROCESS => Some(Target::process(thread_objects::current_process(context))),
         _ => target(context, handle),
     };
     let Some(found) = found else {

@@ -53,40 +53,15 @@ const DIRECTORIES: [&str; 5] = [
 const NOTIFICATION: u32 = 0;
 const SYNCHRONIZATION: u32 = 1;
 
-/// `EVENT_MODIFY_STATE`, `SYNCHRONIZE` and `EVENT_ALL_ACCESS`.
-const MODIFY_STATE: u32 = 0x2;
-const SYNCHRONIZE: u32 = 0x10_0000;
-const ALL_ACCESS: u32 = 0x1F_0003;
-const GENERIC_EXECUTE: u32 = 0x2000_0000;
-const GENERIC_WRITE: u32 = 0x4000_0000;
-const GENERIC_ALL: u32 = 0x1000_0000;
-const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
-
-/// The events by their objects' addresses.
+/// The events by their objects' addresses. Their handles have no rights, which Windows compares for
+/// processes only.
 #[derive(Default)]
 struct Events(HashMap<u64, Event>);
 
 struct Event {
     /// The name in capitals, while a handle is open.
     name: Option<String>,
-    /// The rights of the event's handles. No handle is issued twice.
-    rights: HashMap<u64, u32>,
     _memory: Block,
-}
-
-/// Returns the rights that an access mask asks for.
-const fn granted(mask: u32) -> u32 {
-    let mut rights = mask & ALL_ACCESS;
-    if mask & GENERIC_WRITE != 0 {
-        rights |= MODIFY_STATE;
-    }
-    if mask & GENERIC_EXECUTE != 0 {
-        rights |= SYNCHRONIZE;
-    }
-    if mask & (GENERIC_ALL | MAXIMUM_ALLOWED) != 0 {
-        rights = ALL_ACCESS;
-    }
-    rights
 }
 
 /// Returns the name that attributes give in the form that is compared, or `None` without a name.
@@ -130,7 +105,6 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
     let object = memory.address();
     let event = Event {
         name,
-        rights: HashMap::new(),
         _memory: memory,
     };
     context.state().get::<Events>().0.insert(object, event);
@@ -148,18 +122,13 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
 }
 
 /// Opens a handle of an event. Only the last one that is closed takes the name with it.
-fn open_handle(context: &Context, object: u64, mask: u32) -> u64 {
+fn open_handle(context: &Context, object: u64) -> u64 {
     let target = Target {
         type_name: "ExEventObjectType",
         object,
         close,
     };
-    let handle = handles::open(context, target);
-    let mut state = context.state();
-    if let Some(event) = state.get::<Events>().0.get_mut(&object) {
-        event.rights.insert(handle, granted(mask));
-    }
-    handle
+    handles::open(context, target)
 }
 
 fn close(context: &Context, object: u64) {
@@ -188,7 +157,7 @@ fn create_named(
 fn create(
     context: &Context,
     handle: u64,
-    mask: u64,
+    _mask: u64,
     attributes: u64,
     its_kind: u64,
     state: u64,
@@ -216,7 +185,7 @@ fn create(
         return NtStatus::OBJECT_NAME_COLLISION.to_register();
     }
     let (object, is_new) = create_named(context, name, its_kind, state & 0xFF != 0);
-    let value = open_handle(context, object, low_half(mask));
+    let value = open_handle(context, object);
     context.write(handle, &value);
     if is_new {
         NtStatus::SUCCESS.to_register()
@@ -225,14 +194,14 @@ fn create(
     }
 }
 
-fn open(context: &Context, handle: u64, mask: u64, attributes: u64) -> u64 {
+fn open(context: &Context, handle: u64, _mask: u64, attributes: u64) -> u64 {
     let found = object_attributes::read(context, attributes).and_then(|attributes| {
         let name = name_of(&attributes)?.ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
         find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
     });
     match found {
         Ok(object) => {
-            let value = open_handle(context, object, low_half(mask));
+            let value = open_handle(context, object);
             context.write(handle, &value);
             NtStatus::SUCCESS.to_register()
         }
@@ -247,7 +216,7 @@ fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
         return 0;
     };
     let (object, _) = create_named(context, name, its_kind, true);
-    let value = open_handle(context, object, ALL_ACCESS);
+    let value = open_handle(context, object);
     context.write(handle, &value);
     object
 }
@@ -260,22 +229,19 @@ fn create_synchronization(context: &Context, name: u64, handle: u64) -> u64 {
     io_create(context, name, handle, SYNCHRONIZATION)
 }
 
-/// Returns the event of a handle that was opened with these rights.
-fn event_of(context: &Context, handle: u64, rights: u32) -> Result<u64, NtStatus> {
+/// Returns the event of a handle.
+fn event_of(context: &Context, handle: u64) -> Result<u64, NtStatus> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let mut state = context.state();
-    let event = state.get::<Events>().0.get(&target.object);
-    let event = event.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
-    let granted = event.rights.get(&handle).copied().unwrap_or(0);
-    if granted & rights == rights {
+    if state.get::<Events>().0.contains_key(&target.object) {
         Ok(target.object)
     } else {
-        Err(NtStatus::ACCESS_DENIED)
+        Err(NtStatus::OBJECT_TYPE_MISMATCH)
     }
 }
 
 fn set(context: &Context, handle: u64, previous: u64) -> u64 {
-    let object = match event_of(context, handle, MODIFY_STATE) {
+    let object = match event_of(context, handle) {
         Ok(object) => object,
         Err(status) => return status.to_register(),
     };
@@ -300,7 +266,7 @@ fn wait(context: &Context, handle: u64, _alertable: u64, timeout: u64) -> u64 {
         match handles::target(context, handle) {
             None => Err(NtStatus::INVALID_HANDLE),
             Some(target) if target.type_name == "PsThreadType" => Ok(target.object),
-            Some(_) => event_of(context, handle, SYNCHRONIZE),
+            Some(_) => event_of(context, handle),
         }
     };
     match object {

@@ -332,9 +332,15 @@ fn prefix<const WIDE: bool>(context: &Context, start: u64, whole: u64, ignore_ca
     u64::from(whole.starts_with(&start))
 }
 
+/// Returns whether a string ends with another one.
+pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: u64) -> u64 {
+    let [end, whole] = [end, whole].map(|string| folded::<true>(context, string, ignore_case));
+    u64::from(whole.ends_with(&end))
+}
+
 /// Stores characters in a string: in its buffer, or in a new one. The buffer gets an end if it is new
 /// or `terminates`, for which it must have room.
-fn store<const WIDE: bool>(
+pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
     units: &[u16],
@@ -351,6 +357,9 @@ fn store<const WIDE: bool>(
     if allocate & 0xFF != 0 {
         string.maximum_length = needed_field;
         string.buffer = new_buffer(context, needed);
+        if string.buffer == 0 {
+            return NtStatus::NO_MEMORY;
+        }
     } else if needed > usize::from(string.maximum_length) {
         return NtStatus::BUFFER_OVERFLOW;
     }
@@ -370,7 +379,8 @@ pub fn new_buffer(context: &Context, size: usize) -> u64 {
         paged: true,
         uninitialized: false,
     };
-    context.pool().allocate(wanted, context, context.call())
+    let buffer = context.pool().allocate(wanted, context, context.call());
+    buffer.unwrap_or(0)
 }
 
 fn upcase_string(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {

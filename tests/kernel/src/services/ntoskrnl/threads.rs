@@ -1,6 +1,6 @@
 //! The threads that drivers create, and those that run their work items.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     context::{Context, Entries, Ntoskrnl},
@@ -40,19 +40,24 @@ pub const ENTRIES: Entries = &[
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
 const ID_STEP: u32 = 4;
-/// The ids of the threads that run work items, from the lowest free one.
-const WORKER_IDS: std::ops::Range<u32> = 0x20..FIRST_ID;
+/// The ids of the threads that run work items, from the lowest free one: those below the drivers', and
+/// more that no driver's thread gets.
+const WORKER_IDS: [std::ops::Range<u32>; 2] = [0x20..FIRST_ID, 0x4000_0000..u32::MAX];
 
 /// The threads that have not ended.
 #[derive(Default)]
 struct Threads {
     issued: u32,
+    /// The number of threads so far.
+    started: u64,
     all: Vec<SystemThread>,
     /// The place of the thread that gets the next turn.
     next: usize,
 }
 
 struct SystemThread {
+    /// Tells the thread from all others, before and after it too.
+    number: u64,
     identity: Identity,
     kind: Kind,
     routine: u64,
@@ -92,14 +97,20 @@ pub struct Job {
 
 /// Queues work for a thread of the kernel.
 pub fn queue_work(context: &Context, job: Job) {
+    queue_body(context, job.routine, call_job(job));
+}
+
+/// Queues work for a thread of the kernel, in which it calls a driver's routine.
+pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) + Send + 'static) {
     let thread = {
         let mut state = context.state();
-        let threads = &state.get::<Threads>().all;
-        let is_free = |id: &u32| !threads.iter().any(|one| one.identity.thread == *id);
-        let mut ids = WORKER_IDS.step_by(ID_STEP as usize);
-        ids.find(is_free).unwrap_or(WORKER_IDS.start)
+        let threads = state.get::<Threads>().all.iter();
+        let used: HashSet<u32> = threads.map(|one| one.identity.thread).collect();
+        let mut ids = WORKER_IDS.into_iter().flatten().step_by(ID_STEP as usize);
+        ids.find(|id| !used.contains(id))
     };
-    if let Err(error) = start(context, thread, Kind::Worker, job) {
+    let thread = thread.unwrap_or_else(|| context.stop_for_misuse("with a work item too many"));
+    if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
         context.stop(
             Rule::Internal,
             format!("no thread for a work item can be started: {error}"),
@@ -107,41 +118,58 @@ pub fn queue_work(context: &Context, job: Job) {
     }
 }
 
-/// Creates a thread that runs a job.
-fn start(context: &Context, thread: u32, kind: Kind, job: Job) -> std::io::Result<Identity> {
+/// Returns what a thread does for a job.
+fn call_job(job: Job) -> impl FnOnce(&Context) + Send {
+    move |context| {
+        (job.before)(context, job.about);
+        context.call_driver(job.what, job.routine, job.arguments);
+    }
+}
+
+/// Creates a thread that calls a driver's routine.
+fn start(
+    context: &Context,
+    thread: u32,
+    kind: Kind,
+    routine: u64,
+    body: impl FnOnce(&Context) + Send + 'static,
+) -> std::io::Result<Identity> {
     let identity = Identity {
         process: Identity::SYSTEM.process,
         thread,
     };
-    let routine = job.routine;
     let nt: Arc<Ntoskrnl> = Arc::clone(context.ntoskrnl());
     let coroutine = Coroutine::spawn(context, identity, move |execution| {
-        run(&Context::new(nt, execution.clone()), &job);
+        let context = Context::new(nt, execution.clone());
+        body(&context);
+        end(&context, routine);
     })?;
-    let started = SystemThread {
+    let backtrace = context.short_backtrace();
+    let mut state = context.state();
+    let threads = state.get::<Threads>();
+    threads.started += 1;
+    threads.all.push(SystemThread {
+        number: threads.started,
         identity,
         kind,
         routine,
         coroutine: Some(coroutine),
         deadline: None,
         by: context.call().name,
-        backtrace: context.short_backtrace(),
-    };
-    context.state().get::<Threads>().all.push(started);
+        backtrace,
+    });
     Ok(identity)
 }
 
-/// Runs a job on its own thread.
-fn run(context: &Context, job: &Job) {
-    (job.before)(context, job.about);
-    context.call_driver(job.what, job.routine, job.arguments);
+/// Ends the current thread, whose routine has returned.
+fn end(context: &Context, routine: u64) {
     if thread_objects::regions(context) > 0 {
         context.stop(
             Rule::ObjectMisused,
             format!(
-                "{} at {} ended in a critical or guarded region that it had entered",
-                job.what,
-                context.environment().images.function(job.routine)
+                "the routine {} of a system thread ended in a critical or guarded region that it had \
+                 entered",
+                context.environment().images.function(routine)
             ),
         );
     }
@@ -171,15 +199,15 @@ fn run_next(context: &Context) -> bool {
         threads
             .all
             .get_mut(at)
-            .and_then(|thread| Some((thread.identity, thread.coroutine.take()?)))
+            .and_then(|thread| Some((thread.number, thread.coroutine.take()?)))
     };
-    let Some((identity, coroutine)) = taken else {
+    let Some((number, coroutine)) = taken else {
         return false;
     };
     let pause = coroutine.resume(context);
     let mut state = context.state();
     let threads = state.get::<Threads>();
-    let at = threads.all.iter().position(|one| one.identity == identity);
+    let at = threads.all.iter().position(|one| one.number == number);
     let Some(at) = at else {
         // Its driver was unloaded meanwhile.
         return true;
@@ -199,7 +227,7 @@ fn run_next(context: &Context) -> bool {
             }
             drop(state);
             if ended.kind == Kind::Worker {
-                thread_objects::forget_thread(context, identity);
+                thread_objects::forget_thread(context, ended.identity);
             }
             true
         }
@@ -330,7 +358,7 @@ fn create_thread(
         before: |_, _| {},
         about: 0,
     };
-    let Ok(identity) = start(context, thread, kind, job) else {
+    let Ok(identity) = start(context, thread, kind, routine, call_job(job)) else {
         return NtStatus::INSUFFICIENT_RESOURCES.to_register();
     };
     let object = thread_objects::of_thread(context, identity);

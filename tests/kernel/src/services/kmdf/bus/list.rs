@@ -219,7 +219,7 @@ fn scan(context: &Context, list: u64) {
 }
 
 /// Returns the number of the child with an identification description, if the list has it.
-fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
+pub fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
     let (config, present) = context.with::<ChildListData, _>(list, |list| {
         let present = list.entries.iter().filter(|entry| !entry.is_missing);
         let present: Vec<(u64, u64)> = present
@@ -244,6 +244,39 @@ fn with_entry<R>(
         let mut entries = list.entries.iter_mut();
         entries.find(|entry| entry.number == number).map(body)
     })
+}
+
+/// What a list keeps of a child: the addresses of its descriptions, and its device.
+#[derive(Clone, Copy)]
+pub struct Descriptions {
+    pub identification: u64,
+    pub address: Option<u64>,
+    pub device: Option<u64>,
+}
+
+/// Returns what a list keeps of a child, if it still has the child.
+pub fn descriptions(context: &Context, list: u64, number: u64) -> Option<Descriptions> {
+    with_entry(context, list, number, |entry| Descriptions {
+        identification: entry.id.address(),
+        address: entry.address.as_ref().map(Description::address),
+        device: entry.device,
+    })
+}
+
+/// Replaces the address description of a child.
+pub fn update_address(
+    context: &Context,
+    list: u64,
+    number: u64,
+    address: u64,
+) -> Result<(), NtStatus> {
+    let config = context.with::<ChildListData, _>(list, |list| list.config);
+    let new = description::duplicate(context, list, &config, Kind::Address, address)?;
+    let old = with_entry(context, list, number, |entry| entry.address.replace(new));
+    if let Some(old) = old.flatten() {
+        description::clean_up(context, list, &config, Kind::Address, &old);
+    }
+    Ok(())
 }
 
 fn begin_scan(context: &Context, _globals: u64, list: u64) -> u64 {
@@ -286,6 +319,7 @@ fn report(context: &Context, list: u64) {
         context,
         Work {
             kind: WorkKind::NewChildren,
+            routine: 0,
             handle: list,
             run: enumerate,
         },

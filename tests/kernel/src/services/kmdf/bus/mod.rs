@@ -6,3 +6,4 @@ pub mod list;
 pub mod pdo;
 pub mod pdo_init;
 pub mod removal;
+pub mod retrieve;

@@ -44,7 +44,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Bugchecks if a device is no child of a bus device. Returns its parent.
-fn parent_of(context: &Context, device: u64) -> u64 {
+pub fn parent_of(context: &Context, device: u64) -> u64 {
     let parent = context.with::<DeviceData, _>(device, |device| device.init.child_of);
     parent.unwrap_or_else(|| {
         context.stop(
@@ -103,6 +103,7 @@ fn add_static_child(context: &Context, _globals: u64, device: u64, child: u64) -
         context,
         Work {
             kind: WorkKind::NewChildren,
+            routine: 0,
             handle: device,
             run: report,
         },

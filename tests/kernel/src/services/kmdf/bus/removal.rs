@@ -15,6 +15,7 @@ pub fn remove_later(context: &Context, child: u64) {
         context,
         Work {
             kind: WorkKind::MissingChild,
+            routine: 0,
             handle: child,
             run: remove_missing,
         },
@@ -33,6 +34,7 @@ pub fn eject_later(context: &Context, child: u64) {
         context,
         Work {
             kind: WorkKind::EjectedChild,
+            routine: 0,
             handle: child,
             run: eject,
         },

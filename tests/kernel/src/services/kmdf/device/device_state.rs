@@ -43,6 +43,7 @@ fn end(context: &Context, device: u64) {
         context,
         Work {
             kind: WorkKind::FailedDevice,
+            routine: 0,
             handle: device,
             run: surprise_remove,
         },

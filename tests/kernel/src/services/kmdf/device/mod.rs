@@ -9,4 +9,5 @@ pub mod pnp;
 pub mod power_policy;
 pub mod properties;
 pub mod routines;
+pub mod settings;
 pub mod wdm;

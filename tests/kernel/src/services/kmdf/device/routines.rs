@@ -126,6 +126,7 @@ fn set_failed(context: &Context, _globals: u64, device: u64, _action: u64) -> u6
         context,
         Work {
             kind: WorkKind::FailedDevice,
+            routine: 0,
             handle: device,
             run: surprise_remove,
         },

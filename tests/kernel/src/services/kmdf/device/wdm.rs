@@ -1,6 +1,6 @@
 //! The `DEVICE_OBJECT`s of devices: what a driver sees that looks below the framework.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -8,7 +8,7 @@ use super::super::{
     driver::{DriverData, handle_of, object_of},
     state::{
         device::{Below, DeviceData},
-        device_object::{Object, Objects, bus_object, fill, own, update},
+        device_object::{Object, Objects, bus_object, fill, foreign, own, update},
         framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
         played,
     },
@@ -51,7 +51,7 @@ impl Data for DeviceData {
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(detach);
 
     fn is_frameworks(&self) -> bool {
-        !self.is_control()
+        !self.is_control() && !self.init.is_miniport
     }
 }
 
@@ -192,6 +192,7 @@ pub fn attach(context: &Context, device: u64) {
         *device.part::<Objects>() = Objects {
             own: Some(object),
             bus: offered.bus,
+            foreign: None,
         };
     });
 }
@@ -199,6 +200,9 @@ pub fn attach(context: &Context, device: u64) {
 /// Removes a device's `DEVICE_OBJECT` from its stack and from its driver's list, before the device is
 /// deleted.
 fn detach(context: &Context, device: u64) {
+    if foreign(context, device).is_some() {
+        return;
+    }
     let address = own(context, device);
     let lower = lower_object(context, device);
     if lower != 0 {
@@ -217,7 +221,11 @@ fn detach(context: &Context, device: u64) {
             fill(object.driver_object, driver.as_bytes());
         }
         let mut at = driver.device_object;
-        while let Ok(other) = memory::read::<DeviceObject>(at) {
+        // A driver can write to the list.
+        let mut seen = BTreeSet::new();
+        while seen.insert(at)
+            && let Ok(other) = memory::read::<DeviceObject>(at)
+        {
             if other.next_device == address {
                 update(at, |other| other.next_device = object.next_device);
                 break;
@@ -245,6 +253,9 @@ pub fn owner(context: &Context, address: u64) -> Option<Owner> {
 
 /// Returns the next lower `DEVICE_OBJECT` of a device's stack, or 0.
 pub fn lower_object(context: &Context, device: u64) -> u64 {
+    if let Some(foreign) = foreign(context, device) {
+        return foreign.attached;
+    }
     let (below, is_alone) = context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;
         (
@@ -263,6 +274,9 @@ pub fn lower_object(context: &Context, device: u64) -> u64 {
 
 /// Returns the `DEVICE_OBJECT` at the bottom of a device's stack, or 0 for a control device.
 pub fn physical_object(context: &Context, device: u64) -> u64 {
+    if let Some(foreign) = foreign(context, device) {
+        return foreign.physical;
+    }
     let (below, is_child, is_control) = context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;
         (init.below, init.child_of.is_some(), device.is_control())

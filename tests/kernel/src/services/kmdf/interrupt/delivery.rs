@@ -2,10 +2,11 @@
 
 use super::{
     super::{
+        presentation,
         resource::{Resource, Resources},
         state::{device::DeviceData, framework::Context},
         timer::queue_dpc,
-        work::{WORKER, Work, WorkKind, queue_work},
+        work::{Work, WorkKind, queue_work},
     },
     lock::{acquire, release},
     state::{InterruptData, Line},
@@ -160,23 +161,24 @@ fn run_dpc(context: &Context, interrupt: u64) {
     let found = context
         .framework()
         .get::<InterruptData>(interrupt)
-        .map(|data| (data.config.dpc, data.associated));
-    if let Ok((callback, associated)) = found {
-        context.call_driver_at(
-            Irql::DISPATCH_LEVEL,
-            "EvtInterruptDpc",
-            callback,
-            [interrupt, associated],
-        );
+        .map(|data| (data.config.dpc, data.associated, data.serialization));
+    if let Ok((callback, associated, lock)) = found {
+        let before = context.raise_irql(Irql::DISPATCH_LEVEL);
+        presentation::locked(context, lock, || {
+            context.call_driver("EvtInterruptDpc", callback, [interrupt, associated])
+        });
+        context.lower_irql(before);
     }
 }
 
 /// Queues the interrupt's work item for a system thread. Returns whether it was not queued yet.
 pub fn queue_interrupt_work(context: &Context, interrupt: u64) -> bool {
+    let routine = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item);
     queue_work(
         context,
         Work {
             kind: WorkKind::Interrupt,
+            routine,
             handle: interrupt,
             run: run_work,
         },
@@ -187,9 +189,9 @@ fn run_work(context: &Context, interrupt: u64) {
     let found = context
         .framework()
         .get::<InterruptData>(interrupt)
-        .map(|data| (data.config.work_item, data.associated));
-    if let Ok((callback, associated)) = found {
-        context.as_identity(WORKER, || {
+        .map(|data| (data.config.work_item, data.associated, data.serialization));
+    if let Ok((callback, associated, lock)) = found {
+        presentation::locked(context, lock, || {
             context.call_driver("EvtInterruptWorkItem", callback, [interrupt, associated])
         });
     }

@@ -3,6 +3,7 @@
 use std::thread::ThreadId;
 
 use super::super::{
+    presentation::Lock,
     state::framework::{Context, Data, ObjectRoutine},
     timer::forget_dpc,
     work::{WorkKind, forget_work},
@@ -24,6 +25,8 @@ pub struct InterruptData {
     /// The object whose callbacks the DPC is serialized with: the parent.
     pub associated: u64,
     pub config: InterruptConfig,
+    /// The lock that is held while the DPC or work item runs.
+    pub serialization: Option<Lock>,
     /// The resource, once the device has it.
     pub line: Option<Line>,
     /// The place of the resource that the driver chose in the device's list.

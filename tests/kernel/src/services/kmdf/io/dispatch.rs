@@ -2,16 +2,21 @@
 
 use super::{
     super::{
+        presentation,
         state::{
             framework::Context,
             queue::{Event, QueueData},
             request::{RequestData, RequestKind},
         },
+        timer::queue_dpc,
         work::{Work, WorkKind, queue_work},
     },
     ending,
 };
 use crate::ground::{abi::IoQueueConfig, irql::Irql, status::NtStatus};
+
+/// The name of the callbacks for a queue's state.
+const STATE: &str = "EvtIoQueueState";
 
 /// Puts a new request in a queue.
 pub fn enqueue(context: &Context, queue: u64, request: u64) {
@@ -32,9 +37,13 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
 /// allow.
 pub fn dispatch(context: &Context, queue: u64) {
     let this = context.id();
-    let must_wait = {
+    let lock = presentation::lock_of(context, queue);
+    let is_owner = lock.is_some_and(|lock| presentation::is_owner(context, lock));
+    let (must_wait, is_passive) = {
         let mut framework = context.framework();
-        let must_wait = context.irql() > Irql::PASSIVE_LEVEL && framework.is_passive(queue);
+        let is_passive = framework.is_passive(queue);
+        // The lock of the queue's callbacks is not acquired twice.
+        let must_wait = is_owner || (context.irql() > Irql::PASSIVE_LEVEL && is_passive);
         match framework.get::<QueueData>(queue) {
             Ok(queue) if !queue.dispatching.contains(&this) => {
                 if !must_wait {
@@ -44,13 +53,18 @@ pub fn dispatch(context: &Context, queue: u64) {
             // The thread that already dispatches the queue handles the new events.
             _ => return,
         }
-        must_wait
+        (must_wait, is_passive)
     };
+    if must_wait && !is_passive {
+        queue_dpc(context, queue, dispatch);
+        return;
+    }
     if must_wait {
         queue_work(
             context,
             Work {
                 kind: WorkKind::Queue,
+                routine: 0,
                 handle: queue,
                 run: dispatch,
             },
@@ -65,10 +79,16 @@ pub fn dispatch(context: &Context, queue: u64) {
         match event {
             Some(Event::CanceledOnQueue(request, callback)) => {
                 context.with::<RequestData, _>(request, RequestData::set_cancellation_delivered);
-                context.call_driver("EvtIoCanceledOnQueue", callback, [queue, request]);
+                let arguments = [queue, request];
+                presentation::call(context, queue, "EvtIoCanceledOnQueue", callback, arguments);
             }
-            Some(Event::Notify(name, notify)) => {
-                context.call_driver(name, notify.function, [queue, notify.argument]);
+            Some(Event::Stopped(notify)) => {
+                let arguments = [queue, notify.argument];
+                context.call_driver(STATE, notify.function, arguments);
+            }
+            Some(Event::Notify(notify)) => {
+                let arguments = [queue, notify.argument];
+                presentation::call(context, queue, STATE, notify.function, arguments);
             }
             Some(Event::Deliver(request, config)) => deliver(context, queue, request, &config),
             None => break,
@@ -114,9 +134,10 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
     }
     context.with::<RequestData, _>(request, RequestData::set_presented);
     if callback != 0 {
-        context.call_driver(name, callback, arguments);
+        presentation::call(context, queue, name, callback, arguments);
     } else if config.io_default != 0 {
-        context.call_driver("EvtIoDefault", config.io_default, [queue, request]);
+        let arguments = [queue, request];
+        presentation::call(context, queue, "EvtIoDefault", config.io_default, arguments);
     } else {
         ending::end(context, request, NtStatus::INVALID_DEVICE_REQUEST, None);
     }

@@ -2,6 +2,7 @@
 
 use super::{
     super::{
+        presentation,
         state::{
             framework::{Context, Entries},
             queue::QueueData,
@@ -79,7 +80,7 @@ pub fn resume_for_power(context: &Context, device: u64) {
                 .map(|request| request.stop = Stop::None)
                 .is_ok();
             if is_kept && resume != 0 {
-                context.call_driver("EvtIoResume", resume, [queue, request]);
+                presentation::call(context, queue, "EvtIoResume", resume, [queue, request]);
             }
         }
         context.with::<QueueData, _>(queue, |queue| {
@@ -122,7 +123,8 @@ fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str
             && callback != 0
         {
             let flags = action | if is_cancelable { STOP_CANCELABLE } else { 0 };
-            context.call_driver("EvtIoStop", callback, [queue, *request, flags]);
+            let arguments = [queue, *request, flags];
+            presentation::call(context, queue, "EvtIoStop", callback, arguments);
         }
     }
     let mut left = None;

@@ -29,7 +29,7 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::parts::Parts,
+    services::{create_parameters::CreateParameters, parts::Parts},
 };
 
 pub const ENTRIES: Entries = &[
@@ -62,17 +62,22 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Returns the data of a request that a driver creates to send it.
-pub fn created() -> RequestData {
+pub fn created(context: &Context) -> RequestData {
     RequestData {
         kind: RequestKind::DeviceControl { code: 0 },
         offset: 0,
         others: None,
+        create: CreateParameters::OF_PROCESS,
+        is_from_user: false,
+        thread: 0,
+        addresses: None,
         is_neither: false,
         is_created: true,
         is_in_caller_context: false,
         upper: None,
         outgoing: Outgoing::default(),
         parts: Parts::default(),
+        process: context.identity().process,
         queue: None,
         file: None,
         buffer: Block::zeroed(0),
@@ -101,7 +106,7 @@ fn request_create(
     }
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
-    let made = create(context, created(), attributes.as_ref(), parent);
+    let made = create(context, created(context), attributes.as_ref(), parent);
     give(context, made, request)
 }
 

@@ -62,7 +62,7 @@ fn send(
         (Err(status), _) | (_, Err(status)) => return status.to_register(),
     };
     let own = if request == 0 {
-        match create(context, created(), None, Some(target)) {
+        match create(context, created(context), None, Some(target)) {
             Ok(own) => own,
             Err(status) => return status.to_register(),
         }

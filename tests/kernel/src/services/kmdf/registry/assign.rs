@@ -16,10 +16,7 @@ use crate::{
     execution::routine::{Routine, low_half},
     ground::{framework_abi::MemoryOffset, memory, status::NtStatus},
     services::{
-        registry::{
-            access,
-            value::{MAX_VALUE, RegistryValue},
-        },
+        registry::value::{MAX_VALUE, RegistryValue},
         strings::read_unicode_string,
     },
 };
@@ -42,7 +39,7 @@ pub const ENTRIES: Entries = &[
 
 /// Sets the value that a driver names.
 fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> u64 {
-    let result = id_of(context, key, access::SET_VALUE).and_then(|key| {
+    let result = id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
         context.registry().set_value(key, &name, value)
     });
@@ -139,7 +136,7 @@ fn assign_multi_string(
 }
 
 fn remove_value(context: &Context, _globals: u64, key: u64, name: u64) -> u64 {
-    let result = id_of(context, key, access::SET_VALUE).and_then(|key| {
+    let result = id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
         context.registry().remove_value(key, &name)
     });

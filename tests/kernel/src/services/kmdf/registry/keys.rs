@@ -14,7 +14,6 @@ use crate::{
     ground::status::NtStatus,
     services::{
         registry::{
-            access,
             paths::{device_path, parameters_path},
             store::{KeyId, NewKey},
         },
@@ -25,7 +24,6 @@ use crate::{
 /// An open key.
 pub struct KeyData {
     key: KeyId,
-    rights: u32,
 }
 
 impl Data for KeyData {
@@ -45,15 +43,14 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryRemoveKey", Routine::Two(remove)),
 ];
 
-/// Returns the key that a key object is for, if it was opened with these rights.
-pub fn id_of(context: &Context, key: u64, rights: u32) -> Result<KeyId, NtStatus> {
-    let (key, granted) = context.with::<KeyData, _>(key, |key| (key.key, key.rights));
-    if !context.registry().exists(key) {
-        Err(NtStatus::KEY_DELETED)
-    } else if granted & rights == rights {
+/// Returns the key that a key object is for. Windows compares the rights that it was opened with for
+/// processes only, and the framework calls as a driver does.
+pub fn id_of(context: &Context, key: u64) -> Result<KeyId, NtStatus> {
+    let key = context.with::<KeyData, _>(key, |key| key.key);
+    if context.registry().exists(key) {
         Ok(key)
     } else {
-        Err(NtStatus::ACCESS_DENIED)
+        Err(NtStatus::KEY_DELETED)
     }
 }
 
@@ -61,31 +58,25 @@ pub fn id_of(context: &Context, key: u64, rights: u32) -> Result<KeyId, NtStatus
 fn key_object(
     context: &Context,
     key: KeyId,
-    mask: u64,
     attributes: u64,
     parent: Option<u64>,
 ) -> Result<u64, NtStatus> {
     let attributes = read_attributes(context, attributes);
-    let data = KeyData {
-        key,
-        rights: access::granted(low_half(mask)),
-    };
-    create(context, data, attributes.as_ref(), parent)
+    create(context, KeyData { key }, attributes.as_ref(), parent)
 }
 
 fn open_parameters(
     context: &Context,
     _globals: u64,
     driver: u64,
-    mask: u64,
+    _mask: u64,
     attributes: u64,
     key: u64,
 ) -> u64 {
     let service = context.with::<DriverData, _>(driver, |driver| driver.service());
     let path = parameters_path(&service);
     let created = context.registry().create_all(&path);
-    let created =
-        created.and_then(|found| key_object(context, found, mask, attributes, Some(driver)));
+    let created = created.and_then(|found| key_object(context, found, attributes, Some(driver)));
     give(context, created, key)
 }
 
@@ -106,7 +97,7 @@ fn open_device_key(
     _globals: u64,
     device: u64,
     kind: u64,
-    mask: u64,
+    _mask: u64,
     attributes: u64,
     key: u64,
 ) -> u64 {
@@ -117,8 +108,7 @@ fn open_device_key(
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
     }
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
-    let created =
-        found.and_then(|found| key_object(context, found, mask, attributes, Some(device)));
+    let created = found.and_then(|found| key_object(context, found, attributes, Some(device)));
     give(context, created, key)
 }
 
@@ -127,7 +117,7 @@ fn open_init_key(
     _globals: u64,
     init: u64,
     kind: u64,
-    mask: u64,
+    _mask: u64,
     attributes: u64,
     key: u64,
 ) -> u64 {
@@ -140,16 +130,16 @@ fn open_init_key(
     };
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
     let parent = driver_of(context);
-    let created = found.and_then(|found| key_object(context, found, mask, attributes, parent));
+    let created = found.and_then(|found| key_object(context, found, attributes, parent));
     give(context, created, key)
 }
 
 /// Returns the key that a path starts at, which is absolute without one.
-fn start(context: &Context, parent: u64, rights: u32) -> Result<Option<KeyId>, NtStatus> {
+fn start(context: &Context, parent: u64) -> Result<Option<KeyId>, NtStatus> {
     if parent == 0 {
         return Ok(None);
     }
-    id_of(context, parent, rights).map(Some)
+    id_of(context, parent).map(Some)
 }
 
 fn open(
@@ -157,14 +147,14 @@ fn open(
     _globals: u64,
     parent: u64,
     name: u64,
-    mask: u64,
+    _mask: u64,
     attributes: u64,
     key: u64,
 ) -> u64 {
     let name = read_unicode_string(context, name);
-    let created = start(context, parent, 0).and_then(|start| {
+    let created = start(context, parent).and_then(|start| {
         let found = context.registry().open(start, &name)?;
-        key_object(context, found, mask, attributes, driver_of(context))
+        key_object(context, found, attributes, driver_of(context))
     });
     give(context, created, key)
 }
@@ -179,7 +169,7 @@ fn create_key(context: &Context, arguments: [u64; 8]) -> u64 {
         _globals,
         parent,
         name,
-        mask,
+        _mask,
         options,
         disposition,
         attributes,
@@ -190,12 +180,12 @@ fn create_key(context: &Context, arguments: [u64; 8]) -> u64 {
         is_volatile: low_half(options) & VOLATILE != 0,
         ..NewKey::default()
     };
-    let created = start(context, parent, access::CREATE_SUB_KEY).and_then(|start| {
+    let created = start(context, parent).and_then(|start| {
         let (found, is_new) = context.registry().create(start, &name, new)?;
         if disposition != 0 {
             context.write(disposition, if is_new { &NEW } else { &EXISTING });
         }
-        key_object(context, found, mask, attributes, driver_of(context))
+        key_object(context, found, attributes, driver_of(context))
     });
     give(context, created, key)
 }
@@ -208,8 +198,7 @@ fn close(context: &Context, _globals: u64, key: u64) -> u64 {
 
 /// Removes a key from the registry and closes it.
 fn remove(context: &Context, _globals: u64, key: u64) -> u64 {
-    let removed =
-        id_of(context, key, access::DELETE).and_then(|found| context.registry().delete(found));
+    let removed = id_of(context, key).and_then(|found| context.registry().delete(found));
     if let Err(status) = removed {
         return status.to_register();
     }

@@ -17,10 +17,7 @@ use crate::{
     execution::routine::Routine,
     ground::{abi::UnicodeString, memory, status::NtStatus},
     services::{
-        registry::{
-            access,
-            value::{RegistryValue, split_list},
-        },
+        registry::value::{RegistryValue, split_list},
         strings::{read_unicode_string, text_bytes},
     },
 };
@@ -42,7 +39,7 @@ pub const ENTRIES: Entries = &[
 
 /// Returns the value that a driver names.
 fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatus> {
-    let key = id_of(context, key, access::QUERY_VALUE)?;
+    let key = id_of(context, key)?;
     let name = read_unicode_string(context, name);
     let (_, value) = context.registry().value(key, &name)?;
     Ok(value)

@@ -35,6 +35,8 @@ pub struct DeviceInit {
     pub control_of: Option<u64>,
     /// The bus device, if the device is to be the physical device of a child.
     pub child_of: Option<u64>,
+    /// Set if a port driver owns the `DEVICE_OBJECT`.
+    pub is_miniport: bool,
     /// Set if the driver is a filter, which forwards what it does not handle.
     pub is_filter: bool,
     pub below: Below,

@@ -72,16 +72,32 @@ pub struct Objects {
     pub own: Option<Object>,
     /// The physical device, unless a driver or a test owns it.
     pub bus: Option<Object>,
+    /// The `DEVICE_OBJECT`s of a miniport driver's device.
+    pub foreign: Option<Foreign>,
+}
+
+/// The `DEVICE_OBJECT`s of a miniport driver's device, which others have created.
+#[derive(Clone, Copy)]
+pub struct Foreign {
+    /// The device's own.
+    pub own: u64,
+    /// The next lower one, or 0.
+    pub attached: u64,
+    /// The one at the bottom of the stack, or 0.
+    pub physical: u64,
+}
+
+/// Returns the `DEVICE_OBJECT`s of a miniport driver's device.
+pub fn foreign(context: &Context, device: u64) -> Option<Foreign> {
+    context.with::<DeviceData, _>(device, |device| device.part::<Objects>().foreign)
 }
 
 /// Returns the address of a device's own `DEVICE_OBJECT`.
 pub fn own(context: &Context, device: u64) -> u64 {
     context.with::<DeviceData, _>(device, |device| {
-        device
-            .part::<Objects>()
-            .own
-            .as_ref()
-            .map_or(0, Object::address)
+        let objects = device.part::<Objects>();
+        let foreign = objects.foreign.map_or(0, |foreign| foreign.own);
+        objects.own.as_ref().map_or(foreign, Object::address)
     })
 }
 

@@ -14,6 +14,12 @@ pub struct FileData {
     /// The file of the next lower device that the open was passed to, or the device of the test that
     /// it was passed to. [`Below::Bus`] if it was passed to nobody.
     pub below: Below,
+    /// The `FILE_OBJECT`, once the driver has asked for it.
+    pub object: Option<Block>,
+    /// The process that opened the file.
+    pub process: u32,
+    /// Set once the open has succeeded.
+    pub is_opened: bool,
     /// Set if the test gave its handle up without closing the file.
     pub abandoned: bool,
 }

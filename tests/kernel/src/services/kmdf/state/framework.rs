@@ -3,6 +3,7 @@
 use std::{any::Any, collections::HashMap, ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::{
     execution::{context::Context as Execution, routine::Routine},
@@ -134,6 +135,28 @@ impl Context {
     /// framework's verifier breaks into the debugger. `what` completes "`WdfX` was called from Y".
     pub fn warn_of_misuse(&self, what: impl FnOnce() -> String) {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
+    }
+
+    /// Reads a structure that starts with its `Size`. Older headers have it without the last fields:
+    /// `old` has the sizes that drivers of theirs pass, whose missing fields are zero here.
+    ///
+    /// # Errors
+    ///
+    /// Returns the size if no headers have it.
+    pub fn read_sized<T: FromZeros + IntoBytes + FromBytes>(
+        &self,
+        address: u64,
+        old: &[usize],
+    ) -> Result<T, u32> {
+        let size: u32 = self.read(address);
+        let length = size as usize;
+        let mut value = T::new_zeroed();
+        if length != size_of::<T>() && !old.contains(&length) {
+            return Err(size);
+        }
+        let bytes = value.as_mut_bytes().get_mut(..length).ok_or(size)?;
+        self.read_into(address, bytes);
+        Ok(value)
     }
 
     /// Bugchecks for a structure whose `Size` is not that of the headers, in a routine that returns
@@ -289,6 +312,8 @@ pub struct Object {
     pub destroy: Vec<u64>,
     /// `WDF_EXECUTION_LEVEL`; 0 or 1 inherits the parent's.
     pub execution_level: u32,
+    /// `WDF_SYNCHRONIZATION_SCOPE`; 0 or 1 inherits the parent's.
+    pub synchronization_scope: u32,
     /// The number of references that the driver holds.
     pub references: u32,
     /// The number of references that the framework holds, for instance for a collection.
@@ -347,6 +372,7 @@ impl Framework {
                 cleanup: Vec::new(),
                 destroy: Vec::new(),
                 execution_level: 0,
+                synchronization_scope: 0,
                 references: 0,
                 held: 0,
                 deleted: false,

@@ -53,7 +53,9 @@ pub struct QueueData {
 /// The next event of a queue.
 pub enum Event {
     CanceledOnQueue(u64, u64),
-    Notify(&'static str, Notify),
+    /// The stop of the queue is complete. Unlike the others, its callback is not synchronized.
+    Stopped(Notify),
+    Notify(Notify),
     Deliver(u64, Box<IoQueueConfig>),
 }
 
@@ -100,13 +102,13 @@ impl QueueData {
         if self.presented.is_empty() {
             if let Some(idle) = self.idle.take() {
                 self.cancels = false;
-                return Some(Event::Notify("EvtIoQueueState", idle));
+                return Some(Event::Stopped(idle));
             }
             if self.waiting.is_empty()
                 && let Some(purged) = self.purged.take()
             {
                 self.cancels = false;
-                return Some(Event::Notify("EvtIoQueueState", purged));
+                return Some(Event::Notify(purged));
             }
         }
         if !self.is_powered || !self.dispatches {
@@ -116,7 +118,7 @@ impl QueueData {
             MANUAL => {
                 let ready = self.ready.filter(|_| self.became_ready)?;
                 self.became_ready = false;
-                return Some(Event::Notify("EvtIoQueueState", ready));
+                return Some(Event::Notify(ready));
             }
             SEQUENTIAL => 1,
             _ => usize::try_from(self.config.presented_requests).unwrap_or(usize::MAX),
@@ -132,9 +134,6 @@ impl QueueData {
 
 /// Returns whether a configuration is valid.
 pub const fn check(config: &IoQueueConfig) -> Result<(), NtStatus> {
-    if config.size as usize != size_of::<IoQueueConfig>() {
-        return Err(NtStatus::INFO_LENGTH_MISMATCH);
-    }
     let has_callback = config.io_default != 0
         || config.io_read != 0
         || config.io_write != 0

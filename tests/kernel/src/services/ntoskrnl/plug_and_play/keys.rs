@@ -41,11 +41,11 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Opens a key, which exists then, and stores its handle.
-fn give(context: &Context, path: Result<String, NtStatus>, mask: u64, handle: u64) -> u64 {
+fn give(context: &Context, path: Result<String, NtStatus>, handle: u64) -> u64 {
     let opened = path.and_then(|path| context.registry().create_all(&path));
     match opened {
         Ok(key) => {
-            let value = open_handle(context, key, low_half(mask));
+            let value = open_handle(context, key);
             context.write(handle, &value);
             NtStatus::SUCCESS.to_register()
         }
@@ -53,7 +53,7 @@ fn give(context: &Context, path: Result<String, NtStatus>, mask: u64, handle: u6
     }
 }
 
-fn open_device_key(context: &Context, physical: u64, kind: u64, mask: u64, handle: u64) -> u64 {
+fn open_device_key(context: &Context, physical: u64, kind: u64, _mask: u64, handle: u64) -> u64 {
     let node = context.devices().node(physical);
     let path = node
         .ok_or(NtStatus::INVALID_DEVICE_REQUEST)
@@ -61,19 +61,19 @@ fn open_device_key(context: &Context, physical: u64, kind: u64, mask: u64, handl
             device_path(&node.instance, &node.driver_key, low_half(kind))
                 .ok_or(NtStatus::INVALID_PARAMETER)
         });
-    give(context, path, mask, handle)
+    give(context, path, handle)
 }
 
-fn open_interface_key(context: &Context, link: u64, mask: u64, handle: u64) -> u64 {
+fn open_interface_key(context: &Context, link: u64, _mask: u64, handle: u64) -> u64 {
     let found = find(context, &read_unicode_string(context, link));
-    give(context, found.map(|found| found.key()), mask, handle)
+    give(context, found.map(|found| found.key()), handle)
 }
 
 fn open_driver_key(
     context: &Context,
     driver: u64,
     kind: u64,
-    mask: u64,
+    _mask: u64,
     flags: u64,
     handle: u64,
 ) -> u64 {
@@ -90,7 +90,7 @@ fn open_driver_key(
         SHARED_STATE => Ok(format!(r"{}\SharedState", service_path(&service))),
         _ => Err(NtStatus::INVALID_PARAMETER),
     };
-    give(context, path, mask, handle)
+    give(context, path, handle)
 }
 
 /// Returns the name of a driver's service: the last part of the name that the driver's extension has.

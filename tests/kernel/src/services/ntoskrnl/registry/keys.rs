@@ -8,16 +8,13 @@ use super::{
         handles::{self, Target},
         object_attributes::{self, Attributes},
     },
-    information::{self, key_class},
+    information,
 };
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{arena::Block, irql::Irql, status::NtStatus},
     services::{
-        registry::{
-            access,
-            store::{KeyId, NewKey},
-        },
+        registry::store::{KeyId, NewKey},
         strings::read_unicode_string,
     },
 };
@@ -51,17 +48,15 @@ struct Keys(HashMap<u64, OpenKey>);
 
 struct OpenKey {
     key: KeyId,
-    rights: u32,
     _memory: Block,
 }
 
-/// Opens a handle of a key with the rights that an access mask asks for.
-pub fn open_handle(context: &Context, key: KeyId, mask: u32) -> u64 {
+/// Opens a handle of a key. It has no rights, which Windows compares for processes only.
+pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     let memory = Block::zeroed(0x40);
     let object = memory.address();
     let open = OpenKey {
         key,
-        rights: access::granted(mask),
         _memory: memory,
     };
     context.state().get::<Keys>().0.insert(object, open);
@@ -76,18 +71,14 @@ pub fn open_handle(context: &Context, key: KeyId, mask: u32) -> u64 {
     handles::open(context, target)
 }
 
-/// Returns the key of a handle that was opened with these rights.
-pub fn key_of(context: &Context, handle: u64, rights: u32) -> Result<KeyId, NtStatus> {
+/// Returns the key of a handle.
+pub fn key_of(context: &Context, handle: u64) -> Result<KeyId, NtStatus> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
-    let (key, granted) = {
+    let key = {
         let mut state = context.state();
         let open = state.get::<Keys>().0.get(&target.object);
-        let open = open.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
-        (open.key, open.rights)
+        open.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?.key
     };
-    if granted & rights != rights {
-        return Err(NtStatus::ACCESS_DENIED);
-    }
     if context.registry().exists(key) {
         Ok(key)
     } else {
@@ -100,17 +91,17 @@ fn start(context: &Context, attributes: &Attributes) -> Result<Option<KeyId>, Nt
     if attributes.root == 0 {
         return Ok(None);
     }
-    key_of(context, attributes.root, 0).map(Some)
+    key_of(context, attributes.root).map(Some)
 }
 
-fn open_named(context: &Context, handle: u64, mask: u64, attributes: u64) -> NtStatus {
+fn open_named(context: &Context, handle: u64, attributes: u64) -> NtStatus {
     let opened = object_attributes::read(context, attributes).and_then(|attributes| {
         let start = start(context, &attributes)?;
         context.registry().open(start, &attributes.name)
     });
     match opened {
         Ok(key) => {
-            let value = open_handle(context, key, low_half(mask));
+            let value = open_handle(context, key);
             context.write(handle, &value);
             NtStatus::SUCCESS
         }
@@ -118,14 +109,14 @@ fn open_named(context: &Context, handle: u64, mask: u64, attributes: u64) -> NtS
     }
 }
 
-fn open(context: &Context, handle: u64, mask: u64, attributes: u64) -> u64 {
-    open_named(context, handle, mask, attributes).to_register()
+fn open(context: &Context, handle: u64, _mask: u64, attributes: u64) -> u64 {
+    open_named(context, handle, attributes).to_register()
 }
 
 fn open_with_options(
     context: &Context,
     handle: u64,
-    mask: u64,
+    _mask: u64,
     attributes: u64,
     options: u64,
 ) -> u64 {
@@ -134,7 +125,7 @@ fn open_with_options(
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     check_options(context, options);
-    open_named(context, handle, mask, attributes).to_register()
+    open_named(context, handle, attributes).to_register()
 }
 
 /// Bugchecks for options that this kernel does not play.
@@ -153,7 +144,7 @@ fn create(context: &Context, arguments: [u64; 7]) -> u64 {
     const EXISTING: u32 = 2;
     let [
         handle,
-        mask,
+        _mask,
         attributes,
         _title,
         class,
@@ -178,7 +169,7 @@ fn create(context: &Context, arguments: [u64; 7]) -> u64 {
         .and_then(|attributes| create_named(context, &attributes, new));
     match created {
         Ok((key, is_new)) => {
-            let value = open_handle(context, key, low_half(mask));
+            let value = open_handle(context, key);
             context.write(handle, &value);
             if disposition != 0 {
                 context.write(disposition, if is_new { &NEW } else { &EXISTING });
@@ -202,22 +193,18 @@ fn create_named(
         Err(NtStatus::OBJECT_NAME_NOT_FOUND) => {}
         Err(status) => return Err(status),
     }
-    if start.is_some() {
-        key_of(context, attributes.root, access::CREATE_SUB_KEY)?;
-    }
     registry.create(start, &attributes.name, new)
 }
 
 /// Deletes a key. Its handles stay open, and can only be closed.
 fn delete(context: &Context, handle: u64) -> u64 {
-    let deleted =
-        key_of(context, handle, access::DELETE).and_then(|key| context.registry().delete(key));
+    let deleted = key_of(context, handle).and_then(|key| context.registry().delete(key));
     information::status_of(deleted)
 }
 
 /// Checks the handle. The registry is in memory only.
 fn flush(context: &Context, handle: u64) -> u64 {
-    information::status_of(key_of(context, handle, 0).map(|_| ()))
+    information::status_of(key_of(context, handle).map(|_| ()))
 }
 
 fn query(
@@ -229,13 +216,8 @@ fn query(
     result_length: u64,
 ) -> u64 {
     let class = low_half(class);
-    let rights = if class == key_class::NAME {
-        0
-    } else {
-        access::QUERY_VALUE
-    };
     let information = information::check_key_class(context, class, true)
-        .and_then(|()| key_of(context, handle, rights))
+        .and_then(|()| key_of(context, handle))
         .and_then(|key| information::of_key(context.registry(), key, class));
     information::give(context, information, [buffer, length, result_length])
 }
@@ -251,7 +233,7 @@ fn enumerate(
 ) -> u64 {
     let class = low_half(class);
     let information = information::check_key_class(context, class, false)
-        .and_then(|()| key_of(context, handle, access::ENUMERATE_SUB_KEYS))
+        .and_then(|()| key_of(context, handle))
         .and_then(|key| context.registry().subkey(key, low_half(index)))
         .and_then(|key| information::of_key(context.registry(), key, class));
     information::give(context, information, [buffer, length, result_length])

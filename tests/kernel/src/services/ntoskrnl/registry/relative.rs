@@ -13,10 +13,7 @@ use super::{
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{irql::Irql, status::NtStatus},
-    services::registry::{
-        access,
-        store::{KeyId, NewKey},
-    },
+    services::registry::store::{KeyId, NewKey},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -77,26 +74,21 @@ fn named(context: &Context, relative_to: u64, path: u64) -> Result<Named, NtStat
 }
 
 /// Opens the key that a driver names.
-fn open(context: &Context, relative_to: u64, path: u64, rights: u32) -> Result<KeyId, NtStatus> {
+fn open(context: &Context, relative_to: u64, path: u64) -> Result<KeyId, NtStatus> {
     match named(context, relative_to, path)? {
         Named::Path(path) => context.registry().open(None, &path),
-        Named::Handle(handle) => key_of(context, handle, rights),
+        Named::Handle(handle) => key_of(context, handle),
     }
 }
 
 /// Opens the key that a driver names, or creates it if only the last part of its path does not exist.
-fn open_or_create(
-    context: &Context,
-    relative_to: u64,
-    path: u64,
-    rights: u32,
-) -> Result<KeyId, NtStatus> {
+fn open_or_create(context: &Context, relative_to: u64, path: u64) -> Result<KeyId, NtStatus> {
     match named(context, relative_to, path)? {
         Named::Path(path) => {
             let created = context.registry().create(None, &path, NewKey::default());
             created.map(|(key, _)| key)
         }
-        Named::Handle(handle) => key_of(context, handle, rights),
+        Named::Handle(handle) => key_of(context, handle),
     }
 }
 
@@ -108,7 +100,7 @@ fn query(
     its_context: u64,
     environment: u64,
 ) -> u64 {
-    let result = open(context, relative_to, path, access::QUERY_VALUE)
+    let result = open(context, relative_to, path)
         .and_then(|key| query_table::query(context, key, table, [its_context, environment]));
     status_of(result)
 }
@@ -122,7 +114,7 @@ fn write(
     data: u64,
     length: u64,
 ) -> u64 {
-    let result = open_or_create(context, relative_to, path, access::SET_VALUE).and_then(|key| {
+    let result = open_or_create(context, relative_to, path).and_then(|key| {
         let name = text_at(context, name);
         set_value(context, key, &name, kind, [data, length])
     });
@@ -130,7 +122,7 @@ fn write(
 }
 
 fn delete(context: &Context, relative_to: u64, path: u64, name: u64) -> u64 {
-    let result = open(context, relative_to, path, access::SET_VALUE).and_then(|key| {
+    let result = open(context, relative_to, path).and_then(|key| {
         let name = text_at(context, name);
         context.registry().remove_value(key, &name)
     });
@@ -138,9 +130,9 @@ fn delete(context: &Context, relative_to: u64, path: u64, name: u64) -> u64 {
 }
 
 fn check(context: &Context, relative_to: u64, path: u64) -> u64 {
-    status_of(open(context, relative_to, path, 0).map(|_| ()))
+    status_of(open(context, relative_to, path).map(|_| ()))
 }
 
 fn create(context: &Context, relative_to: u64, path: u64) -> u64 {
-    status_of(open_or_create(context, relative_to, path, 0).map(|_| ()))
+    status_of(open_or_create(context, relative_to, path).map(|_| ()))
 }

@@ -13,7 +13,6 @@ use crate::{
     ground::{irql::Irql, status::NtStatus},
     services::{
         registry::{
-            access,
             store::KeyId,
             value::{MAX_VALUE, RegistryValue},
         },
@@ -47,7 +46,7 @@ fn query(
 ) -> u64 {
     let class = low_half(class);
     let information = information::check_value_class(context, class)
-        .and_then(|()| key_of(context, handle, access::QUERY_VALUE))
+        .and_then(|()| key_of(context, handle))
         .and_then(|key| context.registry().value(key, &name_at(context, name)))
         .map(|(name, value)| information::of_value(&name, &value, class));
     information::give(context, information, [buffer, length, result_length])
@@ -64,7 +63,7 @@ fn enumerate(
 ) -> u64 {
     let class = low_half(class);
     let information = information::check_value_class(context, class)
-        .and_then(|()| key_of(context, handle, access::QUERY_VALUE))
+        .and_then(|()| key_of(context, handle))
         .and_then(|key| context.registry().value_at(key, low_half(index)))
         .map(|(name, value)| information::of_value(&name, &value, class));
     information::give(context, information, [buffer, length, result_length])
@@ -100,7 +99,7 @@ fn set(
     data: u64,
     length: u64,
 ) -> u64 {
-    let result = key_of(context, handle, access::SET_VALUE).and_then(|key| {
+    let result = key_of(context, handle).and_then(|key| {
         // Without a name, it is the key's default value.
         let name = if name == 0 {
             String::new()
@@ -113,7 +112,7 @@ fn set(
 }
 
 fn delete(context: &Context, handle: u64, name: u64) -> u64 {
-    let result = key_of(context, handle, access::SET_VALUE).and_then(|key| {
+    let result = key_of(context, handle).and_then(|key| {
         context
             .registry()
             .remove_value(key, &name_at(context, name))

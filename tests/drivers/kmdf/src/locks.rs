@@ -1,0 +1,217 @@
+//! Presentation locks, and callbacks that are synchronized by them.
+
+use core::{
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
+
+use wdk_sys::{
+    LARGE_INTEGER, NTSTATUS, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_IO_QUEUE_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDF_WORKITEM_CONFIG,
+    WDFDEVICE, WDFDPC, WDFOBJECT, WDFQUEUE, WDFREQUEST, WDFTIMER, WDFWAITLOCK, WDFWORKITEM,
+};
+
+use crate::{
+    commands,
+    framework::{attributes, child_of, complete, irql, wdf},
+    mode::{self, Mode},
+};
+
+/// The queue that dispatches what other callbacks forward to it.
+static SECOND: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
+/// The lock that the work item waits for.
+static LOCK: AtomicPtr<wdk_sys::WDFWAITLOCK__> = AtomicPtr::new(ptr::null_mut());
+
+/// Returns the attributes of the device.
+pub fn of_device() -> WDF_OBJECT_ATTRIBUTES {
+    use wdk_sys::{_WDF_EXECUTION_LEVEL as level, _WDF_SYNCHRONIZATION_SCOPE as scope};
+    let mut attributes = attributes();
+    if mode::is(Mode::Serial) || mode::is(Mode::SerialPassive) {
+        attributes.SynchronizationScope = scope::WdfSynchronizationScopeDevice;
+    }
+    if mode::is(Mode::SerialPassive) {
+        attributes.ExecutionLevel = level::WdfExecutionLevelPassive;
+    }
+    if mode::is(Mode::SerialQueues) {
+        attributes.SynchronizationScope = scope::WdfSynchronizationScopeQueue;
+    }
+    attributes
+}
+
+/// Creates the second queue.
+pub fn create_queue(device: WDFDEVICE) -> NTSTATUS {
+    let mut config = WDF_IO_QUEUE_CONFIG {
+        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+        DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchSequential,
+        PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfFalse,
+        EvtIoDefault: Some(second),
+        ..WDF_IO_QUEUE_CONFIG::default()
+    };
+    let mut queue: WDFQUEUE = ptr::null_mut();
+    let status = wdf!(
+        WdfIoQueueCreate,
+        device,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut queue
+    );
+    SECOND.store(queue, Ordering::Relaxed);
+    status
+}
+
+/// Returns the second queue.
+pub fn second_queue() -> WDFQUEUE {
+    SECOND.load(Ordering::Relaxed)
+}
+
+extern "C" fn second(_queue: WDFQUEUE, request: WDFREQUEST) {
+    wdk::println!("second queue at {}", irql());
+    complete(request, STATUS_SUCCESS);
+}
+
+/// Runs the commands of this module. Returns false for another.
+pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
+    match code {
+        commands::ACQUIRE_LOCK => {
+            let before = irql();
+            wdf!(WdfObjectAcquireLock, device.cast());
+            let inside = irql();
+            wdf!(WdfObjectReleaseLock, device.cast());
+            wdk::println!("lock {before} {inside} {}", irql());
+        }
+        commands::ACQUIRE_LOCK_TWICE => {
+            wdf!(WdfObjectAcquireLock, device.cast());
+            wdf!(WdfObjectAcquireLock, device.cast());
+        }
+        commands::ACQUIRE_OTHER_LOCK => {
+            let mut attributes = child_of(device.cast());
+            let mut object: WDFOBJECT = ptr::null_mut();
+            let _status = wdf!(WdfObjectCreate, &raw mut attributes, &raw mut object);
+            wdf!(WdfObjectAcquireLock, object);
+        }
+        commands::FORWARD_SECOND => {
+            let status = wdf!(WdfRequestForwardToIoQueue, request, second_queue());
+            wdk::println!("forwarded {status:x} at {}", irql());
+            return true;
+        }
+        commands::SERIALIZE => serialize(device),
+        commands::WAITING_WORK => wait_in_work(device),
+        _ => return false,
+    }
+    complete(request, STATUS_SUCCESS);
+    true
+}
+
+extern "C" fn dpc(_dpc: WDFDPC) {
+    wdk::println!("serialized dpc at {}", irql());
+}
+
+extern "C" fn timer(_timer: WDFTIMER) {
+    wdk::println!("serialized timer at {}", irql());
+}
+
+extern "C" fn work(_item: WDFWORKITEM) {
+    wdk::println!("serialized work at {}", irql());
+}
+
+/// Creates objects whose callbacks are serialized with those of the device, and queues them.
+fn serialize(device: WDFDEVICE) {
+    let mut attributes = child_of(device.cast());
+    let mut config = WDF_DPC_CONFIG {
+        Size: size_of::<WDF_DPC_CONFIG>() as u32,
+        EvtDpcFunc: Some(dpc),
+        AutomaticSerialization: 1,
+    };
+    let mut made: WDFDPC = ptr::null_mut();
+    let of_dpc = wdf!(
+        WdfDpcCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut made
+    );
+    if !made.is_null() {
+        let queued = wdf!(WdfDpcEnqueue, made);
+        wdk::println!("queued dpc {queued}");
+    }
+    let mut config = WDF_WORKITEM_CONFIG {
+        Size: size_of::<WDF_WORKITEM_CONFIG>() as u32,
+        EvtWorkItemFunc: Some(work),
+        AutomaticSerialization: 1,
+    };
+    let mut item: WDFWORKITEM = ptr::null_mut();
+    let of_work = wdf!(
+        WdfWorkItemCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut item
+    );
+    if !item.is_null() {
+        wdf!(WdfWorkItemEnqueue, item);
+    }
+    let mut config = WDF_TIMER_CONFIG {
+        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
+        EvtTimerFunc: Some(timer),
+        AutomaticSerialization: 1,
+        ..WDF_TIMER_CONFIG::default()
+    };
+    let mut at_dispatch: WDFTIMER = ptr::null_mut();
+    let of_timer = wdf!(
+        WdfTimerCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut at_dispatch
+    );
+    attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;
+    let mut passive: WDFTIMER = ptr::null_mut();
+    let of_passive = wdf!(
+        WdfTimerCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut passive
+    );
+    for timer in [at_dispatch, passive] {
+        if !timer.is_null() {
+            let _was_set = wdf!(WdfTimerStart, timer, -10_000);
+        }
+    }
+    wdk::println!("dpc {of_dpc:x} work {of_work:x} timers {of_timer:x} {of_passive:x}");
+}
+
+extern "C" fn waiting_work(_item: WDFWORKITEM) {
+    wdk::println!("work waits");
+    let lock = LOCK.load(Ordering::Relaxed);
+    let status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
+    wdk::println!("work has the lock {status:x}");
+    wdf!(WdfWaitLockRelease, lock);
+}
+
+/// Holds a lock that a work item waits for, and lets time pass meanwhile.
+fn wait_in_work(device: WDFDEVICE) {
+    let mut lock: WDFWAITLOCK = ptr::null_mut();
+    let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock);
+    LOCK.store(lock, Ordering::Relaxed);
+    let mut config = WDF_WORKITEM_CONFIG {
+        Size: size_of::<WDF_WORKITEM_CONFIG>() as u32,
+        EvtWorkItemFunc: Some(waiting_work),
+        AutomaticSerialization: 0,
+    };
+    let mut attributes = child_of(device.cast());
+    let mut item: WDFWORKITEM = ptr::null_mut();
+    let _status = wdf!(
+        WdfWorkItemCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut item
+    );
+    let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
+    wdf!(WdfWorkItemEnqueue, item);
+    let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
+    // SAFETY: the interval is a local, and the IRQL is PASSIVE_LEVEL.
+    let _status = unsafe { wdk_sys::ntddk::KeDelayExecutionThread(0, 0, &raw mut interval) };
+    wdk::println!("the callback releases the lock");
+    wdf!(WdfWaitLockRelease, lock);
+    wdf!(WdfWorkItemFlush, item);
+    wdk::println!("flushed");
+    wdf!(WdfObjectDelete, item.cast());
+    wdf!(WdfObjectDelete, lock.cast());
+}

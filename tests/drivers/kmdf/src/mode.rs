@@ -1,0 +1,48 @@
+//! What the service name selects for the device.
+
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// The choice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    /// The framework's defaults.
+    Default,
+    /// The device's callbacks are synchronized, by a spin lock.
+    Serial,
+    /// The device's callbacks are synchronized, by a mutex.
+    SerialPassive,
+    /// The callbacks of each queue are synchronized.
+    SerialQueues,
+    /// The driver sees IRPs before the framework.
+    Preprocess,
+    /// The driver sees requests in their senders' contexts.
+    Caller,
+    /// The interrupt is handled at `PASSIVE_LEVEL`.
+    PassiveInterrupt,
+}
+
+use Mode::{Caller, Default, PassiveInterrupt, Preprocess, Serial, SerialPassive, SerialQueues};
+
+const MODES: [(&str, Mode); 6] = [
+    ("serial", Serial),
+    ("serial-passive", SerialPassive),
+    ("serial-queues", SerialQueues),
+    ("preprocess", Preprocess),
+    ("caller", Caller),
+    ("passive-interrupt", PassiveInterrupt),
+];
+
+static MODE: AtomicU8 = AtomicU8::new(0);
+
+/// Stores the mode whose name `is` is true for.
+pub fn choose(is: impl Fn(&str) -> bool) {
+    let found = MODES.iter().find(|(name, _)| is(name));
+    let mode = found.map_or(Default, |(_, mode)| *mode);
+    MODE.store(mode as u8, Ordering::Relaxed);
+}
+
+/// Returns whether the service name selected a mode.
+pub fn is(mode: Mode) -> bool {
+    MODE.load(Ordering::Relaxed) == mode as u8
+}

@@ -1,0 +1,137 @@
+//! What a bus driver reads of the children that it has reported: their devices and descriptions.
+
+use super::{
+    super::{
+        object::status_of,
+        state::framework::{Context, Entries},
+    },
+    children::with_child,
+    description::{self, Kind},
+    list::{ChildListData, descriptions, find, update_address},
+    pdo::parent_of,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        framework_abi::{ChildListConfig, ChildRetrieveInfo},
+        status::NtStatus,
+    },
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfChildListRetrievePdo", Routine::Three(retrieve_pdo)),
+    (
+        "WdfChildListRetrieveAddressDescription",
+        Routine::Four(retrieve_address),
+    ),
+    (
+        "WdfPdoRetrieveIdentificationDescription",
+        Routine::Three(pdo_identification),
+    ),
+    (
+        "WdfPdoRetrieveAddressDescription",
+        Routine::Three(pdo_address),
+    ),
+    (
+        "WdfPdoUpdateAddressDescription",
+        Routine::Three(pdo_update_address),
+    ),
+];
+
+/// `WDF_CHILD_LIST_RETRIEVE_DEVICE_STATUS`.
+const CREATED: u32 = 1;
+const NOT_YET: u32 = 2;
+const NONE: u32 = 3;
+
+fn config_of(context: &Context, list: u64) -> ChildListConfig {
+    context.with::<ChildListData, _>(list, |list| list.config)
+}
+
+/// Returns the device of the child that an identification description is that of, or 0.
+fn retrieve_pdo(context: &Context, _globals: u64, list: u64, info: u64) -> u64 {
+    let config = config_of(context, list);
+    let mut wanted: ChildRetrieveInfo = context.read(info);
+    if wanted.size as usize != size_of::<ChildRetrieveInfo>() {
+        context.stop_for_size("WDF_CHILD_RETRIEVE_INFO", wanted.size);
+    }
+    let id = wanted.identification_description;
+    let is_valid = description::check(context, &config, Kind::Identification, id).is_ok();
+    let number = is_valid.then(|| find(context, list, id)).flatten();
+    let found = number.and_then(|number| descriptions(context, list, number));
+    let device = found.and_then(|found| found.device);
+    wanted.status = match (found, device) {
+        (None, _) => NONE,
+        (Some(_), None) => NOT_YET,
+        (Some(_), Some(_)) => CREATED,
+    };
+    if let Some(address) = found.and_then(|found| found.address)
+        && wanted.address_description != 0
+    {
+        let to = wanted.address_description;
+        // A description of the wrong size stays as it is.
+        let _ = description::copy(context, list, &config, Kind::Address, address, to);
+    }
+    context.write(info, &wanted);
+    device.unwrap_or(0)
+}
+
+/// Copies the address description of the child with an identification description.
+fn retrieve_address(context: &Context, _globals: u64, list: u64, id: u64, to: u64) -> u64 {
+    let config = config_of(context, list);
+    let result = description::check(context, &config, Kind::Identification, id).and_then(|()| {
+        description::check(context, &config, Kind::Address, to)?;
+        let number = find(context, list, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+        copy(context, list, &config, number, Kind::Address, to)
+    });
+    status_of(result)
+}
+
+/// Copies a description of a child of a list.
+fn copy(
+    context: &Context,
+    list: u64,
+    config: &ChildListConfig,
+    number: u64,
+    kind: Kind,
+    to: u64,
+) -> Result<(), NtStatus> {
+    let found = descriptions(context, list, number).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+    let from = match kind {
+        Kind::Identification => Some(found.identification),
+        Kind::Address => found.address,
+    };
+    let from = from.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    description::copy(context, list, config, kind, from, to)
+}
+
+/// Returns the list that enumerated a child, and the child's number in it.
+fn listed(context: &Context, device: u64) -> Result<(u64, u64), NtStatus> {
+    parent_of(context, device);
+    with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_PARAMETER)
+}
+
+fn copy_of_pdo(context: &Context, device: u64, kind: Kind, to: u64) -> u64 {
+    let result = listed(context, device).and_then(|(list, number)| {
+        let config = config_of(context, list);
+        description::check(context, &config, kind, to)?;
+        copy(context, list, &config, number, kind, to)
+    });
+    status_of(result)
+}
+
+fn pdo_identification(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
+    copy_of_pdo(context, device, Kind::Identification, to)
+}
+
+fn pdo_address(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
+    copy_of_pdo(context, device, Kind::Address, to)
+}
+
+fn pdo_update_address(context: &Context, _globals: u64, device: u64, address: u64) -> u64 {
+    let result = listed(context, device).and_then(|(list, number)| {
+        let config = config_of(context, list);
+        description::check(context, &config, Kind::Address, address)?;
+        update_address(context, list, number, address)
+    });
+    status_of(result)
+}

@@ -1,0 +1,7 @@
+//! DMA: enablers, common buffers and transactions, with a bus on which a test plays the device.
+
+pub mod bus;
+pub mod common_buffer;
+pub mod enabler;
+pub mod routines;
+pub mod transaction;

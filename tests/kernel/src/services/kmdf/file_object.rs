@@ -1,0 +1,87 @@
+//! The `FILE_OBJECT`s of open files, as drivers see them that look below the framework.
+
+use super::state::{
+    device::DeviceData,
+    device_object::own,
+    file::FileData,
+    framework::{Context, Entries},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{abi::FileObject, arena::Block},
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfFileObjectGetFlags", Routine::Two(get_flags)),
+    ("WdfFileObjectWdmGetFileObject", Routine::Two(get_wdm)),
+    (
+        "WdfFileObjectGetInitiatorProcessId",
+        Routine::Two(get_process),
+    ),
+    ("WdfDeviceGetFileObject", Routine::Three(find)),
+];
+
+/// `FO_CLEANUP_COMPLETE` and `FO_HANDLE_CREATED`.
+const CLEANUP_COMPLETE: u32 = 0x4000;
+const HANDLE_CREATED: u32 = 0x4_0000;
+
+/// Returns the flags of a file's `FILE_OBJECT`. Files of tests are opened for asynchronous requests.
+const fn flags_of(file: &FileData) -> u32 {
+    let opened = if file.is_opened { HANDLE_CREATED } else { 0 };
+    opened | if file.closing { CLEANUP_COMPLETE } else { 0 }
+}
+
+/// Returns the address of a file's `FILE_OBJECT`. It is created once, and lives as long as the file.
+pub fn of_file(context: &Context, file: u64) -> u64 {
+    let device = context.with::<FileData, _>(file, |file| file.device);
+    let device = own(context, device);
+    let (address, is_new, flags, name) = context.with::<FileData, _>(file, |file| {
+        let is_new = file.object.is_none();
+        let block = file
+            .object
+            .get_or_insert_with(|| Block::zeroed(size_of::<FileObject>()));
+        (block.address(), is_new, flags_of(file), file.name.counted())
+    });
+    let mut object: FileObject = context.read(address);
+    if is_new {
+        // IO_TYPE_FILE
+        object.kind = 5;
+        object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
+        object.device = device;
+        object.name = name;
+    }
+    object.flags = flags;
+    context.write(address, &object);
+    address
+}
+
+fn get_flags(context: &Context, _globals: u64, file: u64) -> u64 {
+    context.with::<FileData, _>(file, |file| u64::from(flags_of(file)))
+}
+
+fn get_wdm(context: &Context, _globals: u64, file: u64) -> u64 {
+    of_file(context, file)
+}
+
+fn get_process(context: &Context, _globals: u64, file: u64) -> u64 {
+    context.with::<FileData, _>(file, |file| u64::from(file.process))
+}
+
+/// Returns the framework's file of a `FILE_OBJECT` that is open on a device, or 0.
+fn find(context: &Context, _globals: u64, device: u64, object: u64) -> u64 {
+    context.with::<DeviceData, _>(device, |_| ());
+    let mut framework = context.framework();
+    let files = framework.all::<FileData>();
+    let is_it = |file: &FileData| {
+        let its = file.object.as_ref().map(Block::address);
+        file.device == device && its == Some(object)
+    };
+    files
+        .into_iter()
+        .find(|file| {
+            framework
+                .get::<FileData>(*file)
+                .is_ok_and(|file| is_it(file))
+        })
+        .unwrap_or(0)
+}

@@ -1,0 +1,53 @@
+//! USB targets: no device of the stand-in kernel is a USB device, so they cannot be created.
+
+use super::{
+    object::read_attributes,
+    state::{
+        device::DeviceData,
+        framework::{Context, Entries},
+    },
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{framework_abi::UsbDeviceCreateConfig, status::NtStatus},
+};
+
+pub const ENTRIES: Entries = &[
+    ("WdfUsbTargetDeviceCreate", Routine::Four(create)),
+    (
+        "WdfUsbTargetDeviceCreateWithParameters",
+        Routine::Five(create_with_parameters),
+    ),
+];
+
+/// Fails as on Windows for a device whose lower devices do not know the requests of USB: the framework
+/// asks them for the device's descriptor.
+fn refuse(context: &Context, device: u64, attributes: u64, target: u64) -> NtStatus {
+    context.with::<DeviceData, _>(device, |_| ());
+    let attributes = read_attributes(context, attributes);
+    context.write(target, &0_u64);
+    if attributes.is_some_and(|attributes| attributes.parent != 0) {
+        NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED
+    } else {
+        NtStatus::INVALID_DEVICE_REQUEST
+    }
+}
+
+fn create(context: &Context, _globals: u64, device: u64, attributes: u64, target: u64) -> u64 {
+    refuse(context, device, attributes, target).to_register()
+}
+
+fn create_with_parameters(
+    context: &Context,
+    _globals: u64,
+    device: u64,
+    config: u64,
+    attributes: u64,
+    target: u64,
+) -> u64 {
+    let config: UsbDeviceCreateConfig = context.read(config);
+    if config.size as usize != size_of::<UsbDeviceCreateConfig>() {
+        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+    }
+    refuse(context, device, attributes, target).to_register()
+}
