@@ -6,6 +6,7 @@
 //! in `fuzz_targets/`, the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how to run the
 //! targets.
 
+pub mod compare;
 pub mod compression;
 pub mod etl_read;
 pub mod etl_round_trip;

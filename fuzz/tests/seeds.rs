@@ -4,8 +4,9 @@
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
 use arbitrary::{Arbitrary, Unstructured};
-use etl_file::{ClockType, decode::ProviderTraits, schemas::Counts};
+use etl_file::{ClockType, compare::Form, decode::ProviderTraits, schemas::Counts};
 use etw_fuzz::{
+    compare::{self, Compared},
     compression,
     etl_read::{self, Contents},
     etl_round_trip::{self, Session, Written},
@@ -22,7 +23,8 @@ use etw_fuzz::{
 };
 
 /// The targets, each with the test of its seeds.
-const TESTS: [(&str, fn()); 15] = [
+const TESTS: [(&str, fn()); 16] = [
+    ("compare", compare_seeds),
     ("compression", compression_seeds),
     ("etl_read", etl_read_seeds),
     ("etl_round_trip", etl_round_trip_seeds),
@@ -131,6 +133,34 @@ fn kernel_seeds() {
         let fields = kernel::check(&seed.bytes);
         assert!(fields.is_ok(), "{}: {fields:?}", seed.name);
     }
+}
+
+#[test]
+fn compare_seeds() {
+    let compared = |form, both, only_theirs, differences| {
+        Ok(Compared {
+            form,
+            both,
+            only_theirs,
+            differences,
+        })
+    };
+    assert_reached(
+        "compare",
+        compare::check,
+        &[
+            // Two of the trace's four events are stated.
+            ("tracerpt", compared(Form::Xml, 2, 0, 2)),
+            ("winevent", compared(Form::XmlInJson, 1, 0, 3)),
+            ("tdh", compared(Form::Lines, 2, 0, 2)),
+            ("changed", compared(Form::Lines, 1, 0, 4)),
+            ("empty", compared(Form::Empty, 0, 0, 4)),
+            (
+                "not_events",
+                Err("the XML's root element is \"Other\"; expected Events or Event"),
+            ),
+        ],
+    );
 }
 
 #[test]

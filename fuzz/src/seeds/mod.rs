@@ -3,9 +3,10 @@
 //! `cargo run --example seeds` writes them to `fuzz/seeds`. `tests/seeds.rs` checks the purpose of
 //! each seed.
 
+mod compare;
 mod etl;
 #[path = "../../../tools/etl/tests/fixture/mod.rs"]
-mod fixture;
+pub(crate) mod fixture;
 #[path = "../../../tools/etl/tests/kernel_fixture/mod.rs"]
 mod kernel_fixture;
 mod manifests;
@@ -26,6 +27,7 @@ pub type Target = (&'static str, fn() -> Vec<Seed>);
 
 /// The targets that have seeds.
 pub const TARGETS: &[Target] = &[
+    ("compare", compare::seeds),
     ("compression", etl::compression),
     ("etl_read", etl::etl_read),
     ("etl_round_trip", etl::etl_round_trip),

@@ -21,6 +21,8 @@ enum {
     READ_COUNTER = CODE(10),
     WAIT_BY_CLOCK = CODE(11),
     SET_PRIORITY = CODE(12),
+    LARGE_FRAME = CODE(13),
+    HUGE_FRAME = CODE(14),
     TRAP = CODE(16),
 };
 
@@ -157,6 +159,29 @@ __attribute__((noinline)) static void SmashStack(SIZE_T length)
         at[index] = 0x5A;
 }
 
+/* A frame of several pages, whose prologue calls __chkstk with the parameters in registers. */
+__attribute__((noinline)) static ULONG64 LargeFrame(ULONG64 first, ULONG64 second, ULONG64 third,
+                                                    ULONG64 fourth)
+{
+    volatile UCHAR frame[3 * 4096];
+    /* The compiler must not split the array. */
+    __asm__ volatile("" : : "r"(frame) : "memory");
+    frame[0] = (UCHAR)first;
+    frame[4096] = (UCHAR)second;
+    frame[2 * 4096] = (UCHAR)third;
+    frame[sizeof(frame) - 1] = (UCHAR)fourth;
+    return frame[0] + 10 * frame[4096] + 100 * frame[2 * 4096] + 1000 * frame[sizeof(frame) - 1];
+}
+
+/* A frame that is larger than a kernel stack, of which the function uses the near end only. */
+__attribute__((noinline)) static ULONG64 HugeFrame(UCHAR value)
+{
+    volatile UCHAR frame[40 * 4096];
+    __asm__ volatile("" : : "r"(frame) : "memory");
+    frame[sizeof(frame) - 1] = value;
+    return frame[sizeof(frame) - 1];
+}
+
 static void Wait(ULONG64 *out)
 {
     LONG64 start = InterruptTime(), now;
@@ -259,6 +284,8 @@ static void OnControl(WDFQUEUE queue, WDFREQUEST request, SIZE_T output, SIZE_T 
         results[0] = (ULONG64)KeSetPriorityThread(CurrentThread(), 9);
         results[1] = (ULONG64)KeSetPriorityThread(CurrentThread(), (LONG)results[0]);
         break;
+    case LARGE_FRAME: results[0] = LargeFrame(1, 2, 3, 4); break;
+    case HUGE_FRAME: results[0] = HugeFrame(5); break;
     case TRAP: Trap(argument); break;
     default: status = STATUS_INVALID_DEVICE_REQUEST; break;
     }

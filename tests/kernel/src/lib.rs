@@ -99,8 +99,10 @@ pub use crate::{
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
         played_device::PlayedDevice,
+        process::Process,
         program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
+        registry_file::{RegistryFile, RegistryFileError},
         request::Request,
         script::{self, Script},
         session::Consumer,
@@ -111,6 +113,7 @@ pub use crate::{
             controller::{EnableParameters, SessionHandle},
             error::ControlError,
             filters::{EventFilters, EventIdFilter, EventNameFilter, FilterData},
+            recorder_logs::RecorderMessage,
             session::{
                 config::{
                     Output, RealTime, Sequence, SessionConfig, SessionReport, SessionStatistics,
@@ -123,11 +126,11 @@ pub use crate::{
         faults::Fault,
         kmdf::{
             resource::Resource,
-            state::registry::RegistryValue,
             state::{
                 played::{Answer, PlayedRequest},
                 request::{Completion, RequestKind},
             },
         },
+        registry::value::RegistryValue,
     },
 };

@@ -40,6 +40,8 @@ const RETURN_WITH_CONTROL: u32 = code(9);
 const READ_COUNTER: u32 = code(10);
 const WAIT_BY_CLOCK: u32 = code(11);
 const SET_PRIORITY: u32 = code(12);
+const LARGE_FRAME: u32 = code(13);
+const HUGE_FRAME: u32 = code(14);
 const TRAP: u32 = code(16);
 
 /// The number of results, each of eight bytes.
@@ -211,6 +213,21 @@ fn inline_functions_read_what_the_exports_do() {
         assert!(later[7] - ticks >= 63, "{} {ticks}", later[7]);
         assert_eq!(later[6] - system, later[5] - interrupt);
         bench.leave();
+    }
+}
+
+// The WDK has no __chkstk in its libraries: ntoskrnl.exe exports it.
+#[test]
+fn large_frames_are_probed_by_the_kernels_routine() {
+    for variant in VARIANTS {
+        let bench = Bench::new(variant);
+        assert_eq!(bench.results(LARGE_FRAME, 0)[0], 4321, "{variant}");
+        bench.leave();
+    }
+    let bugcheck = stops("o2", HUGE_FRAME, 0);
+    assert_eq!(bugcheck.code, 0x7F);
+    for part in ["kernel stack of 24 KiB overflowed", "HugeFrame"] {
+        assert!(bugcheck.message.contains(part), "{bugcheck}");
     }
 }
 

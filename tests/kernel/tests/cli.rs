@@ -140,7 +140,31 @@ fn clients_take_turns_by_the_seed() {
 fn errors_are_sentences() {
     let folder = tempfile::tempdir().unwrap();
     let enable = ["--enable", "WdkEtw.SampleDriver"];
-    let cases: [(&str, &[&str], &str); 8] = [
+    let wrong = folder.path().join("wrong.reg");
+    fs::write(&wrong, "Windows Registry Editor Version 5.00\n\nDepth=4\n").unwrap();
+    let wrong = wrong.to_str().unwrap();
+    let cases: [(&str, &[&str], &str); 13] = [
+        ("", &["--folder", "/nowhere"], "/nowhere is not a folder"),
+        (
+            "",
+            &["--registry", "/nowhere.reg"],
+            "cannot read /nowhere.reg",
+        ),
+        (
+            "",
+            &["--registry", wrong],
+            "wrong.reg: line 3: `Depth=4` is neither a key in brackets nor a value",
+        ),
+        (
+            "",
+            &["--parameter", "Depth=4"],
+            "cannot set a parameter: `Depth=4` has no type; write NAME=TYPE:VALUE",
+        ),
+        (
+            "",
+            &["--parameter", "Depth=dword:many"],
+            "cannot set a parameter: `many` is not a number",
+        ),
         ("add-device\nopne", &enable, "line 2: `opne` is not a step"),
         (
             "open",
@@ -184,6 +208,55 @@ fn errors_are_sentences() {
         !output.status.success() && said.contains("/nowhere.sys"),
         "{said}"
     );
+}
+
+/// Runs the driver that checks the routines of ntoskrnl.exe, and returns what it and the program say.
+fn run_checks(folder: &Path, service: &str, arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_testkernel"))
+        .arg("run")
+        .arg(common::kernel())
+        .args(["--service", service, "--no-notes", "--etl"])
+        .arg(folder.join("checks.etl"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+#[test]
+fn a_driver_gets_a_folder_and_values_in_the_registry() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    fs::create_dir_all(disk.join("Windows")).unwrap();
+    std::os::unix::fs::symlink("/", disk.join("link")).unwrap();
+    let said = run_checks(
+        folder.path(),
+        "files",
+        &["--folder", disk.to_str().unwrap()],
+    );
+    assert!(said.contains("done ") && !said.contains("FAILED"), "{said}");
+    assert!(disk.join("Windows/log.txt").exists());
+    let file = folder.path().join("values.reg");
+    fs::write(
+        &file,
+        "Windows Registry Editor Version 5.00\n\n\
+         [HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\registry\\Parameters]\n\
+         \"Number\"=dword:00000001\n\"Text\"=\"hello\"\n",
+    )
+    .unwrap();
+    // A parameter replaces what a file sets.
+    let values = [
+        "--parameter",
+        "Number=dword:42",
+        "--registry",
+        file.to_str().unwrap(),
+    ];
+    let said = run_checks(folder.path(), "registry", &values);
+    assert!(said.contains("done ") && !said.contains("FAILED"), "{said}");
+    let said = run_checks(folder.path(), "registry", &values[2..]);
+    assert!(said.contains("FAILED"), "{said}");
 }
 
 #[test]

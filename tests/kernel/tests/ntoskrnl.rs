@@ -4,9 +4,11 @@
 
 mod common;
 
-use std::{path::Path, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
-use etw_testkernel::{BugCheck, Kernel, KernelError};
+use etw_testkernel::{
+    BugCheck, DeviceConfig, Identity, Kernel, KernelError, NtStatus, RegistryFile, RegistryValue,
+};
 
 /// Returns the lines that drivers printed.
 fn lines(kernel: &Kernel) -> Vec<String> {
@@ -26,8 +28,21 @@ fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     if let Some(folder) = folder {
         kernel.set_folder(folder);
     }
+    passes_on(&kernel, service)
+}
+
+/// Runs a service as [`passes`] does, on a kernel that the test has prepared.
+fn passes_on(kernel: &Kernel, service: &str) -> Vec<String> {
     let driver = kernel.load_as(&common::kernel(), service).unwrap();
-    let mut lines = lines(&kernel);
+    let lines = passed(kernel, service);
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), [], "{service}");
+    lines
+}
+
+/// Returns what a service printed before the line that says that it is done.
+fn passed(kernel: &Kernel, service: &str) -> Vec<String> {
+    let mut lines = lines(kernel);
     let done = lines.pop().unwrap_or_default();
     let failed: Vec<&String> = lines
         .iter()
@@ -36,8 +51,6 @@ fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     assert!(failed.is_empty(), "{service}: {failed:#?}");
     let checks: u32 = done.strip_prefix("done ").unwrap_or("?").parse().unwrap();
     println!("{service}: {checks} checks");
-    driver.unload().unwrap();
-    assert_eq!(kernel.warnings(), [], "{service}");
     lines
 }
 
@@ -116,6 +129,281 @@ fn files_are_in_the_folder_and_nowhere_else() {
 }
 
 #[test]
+fn variables_have_the_values_of_windows() {
+    passes("variables");
+}
+
+#[test]
+fn addresses_are_probed_and_have_physical_pages() {
+    passes("addresses");
+}
+
+#[test]
+fn locks_are_shared_and_queues_have_their_order() {
+    passes("shared");
+}
+
+#[test]
+fn security_descriptors_have_their_forms() {
+    passes("security");
+}
+
+#[test]
+fn tables_keep_elements_in_order() {
+    passes("tables");
+}
+
+#[test]
+fn characters_numbers_and_arrays_are_those_of_c() {
+    passes("characters");
+}
+
+#[test]
+fn routines_that_watch_the_system_are_registered() {
+    passes("watchers");
+}
+
+#[test]
+fn the_recorder_keeps_messages_until_it_stops() {
+    let kernel = Kernel::new();
+    let driver = kernel
+        .load_as(&common::kernel(), "fault-recorder-left")
+        .unwrap();
+    let said = lines(&kernel);
+    assert!(
+        !said.iter().any(|line| line.starts_with("FAILED")),
+        "{said:#?}"
+    );
+    let messages = kernel.recorder_messages();
+    let seen: Vec<(u16, &[u8])> = messages
+        .iter()
+        .map(|message| (message.number, message.data.as_slice()))
+        .collect();
+    let values = [0_u64, 1, 2].map(u64::to_le_bytes);
+    assert_eq!(
+        seen,
+        [(0, &values[0][..]), (1, &values[1]), (2, &values[2])]
+    );
+    assert_eq!((messages[0].level, messages[0].flag), (2, 1));
+    assert_eq!(messages[0].guid.to_bytes(), [9; 16]);
+    let error = driver.unload().expect_err("the log is left").to_string();
+    assert!(
+        error.contains("without WppAutoLogStop for its log"),
+        "{error}"
+    );
+    kernel.leave_behind();
+    passes("recorder");
+}
+
+#[test]
+fn a_driver_is_called_again_after_its_entry() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "lifetime").unwrap();
+    let mut said = lines(&kernel);
+    let again = said.split_off(said.len() - 3);
+    // The one for boot drivers is first; the second registers itself again.
+    assert_eq!(
+        again,
+        [
+            "reinitialized 1 1",
+            "reinitialized 2 2",
+            "reinitialized 3 3"
+        ]
+    );
+    assert!(said.pop().unwrap().starts_with("done "));
+    assert_eq!(said, [""; 0]);
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_request_has_its_process() {
+    /// A device control with the caller's buffers.
+    const NEITHER: u32 = 0x0022_2003;
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "serve").unwrap();
+    let identity = Identity {
+        process: 0x2000,
+        thread: 0x2004,
+    };
+    let file = driver.open_own_device(identity).unwrap();
+    let input = 41_u64.to_le_bytes();
+    let answer = file.device_control(NEITHER, &input, 16).unwrap();
+    assert_eq!(answer.status, NtStatus::SUCCESS);
+    let expected = [42_u64.to_le_bytes(), 0x2000_u64.to_le_bytes()].concat();
+    assert_eq!(answer.output, expected);
+    file.close().unwrap();
+    kernel.shut_down().unwrap();
+    assert!(lines(&kernel).contains(&"shutdown".to_owned()));
+    driver.unload().unwrap();
+    let said = lines(&kernel);
+    assert!(
+        !said.iter().any(|line| line.starts_with("FAILED")),
+        "{said:#?}"
+    );
+}
+
+/// Writes a copy of the driver with `/INTEGRITYCHECK`, as its linker would set it.
+fn with_integrity_check(folder: &Path) -> std::path::PathBuf {
+    let mut bytes = fs::read(common::kernel()).unwrap();
+    let headers = u32::from_le_bytes(bytes[0x3C..0x40].try_into().unwrap()) as usize;
+    bytes[headers + 24 + 70] |= 0x80;
+    let path = folder.join("watching.sys");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn processes_are_watched_and_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = Kernel::new();
+    let driver = kernel
+        .load_as(&with_integrity_check(folder.path()), "watch")
+        .unwrap();
+    let identity = |process| Identity {
+        process,
+        thread: process + 4,
+    };
+    let image = r"\??\C:\one.exe";
+    let process = kernel
+        .start_process(identity(0x3000), image, "one")
+        .unwrap();
+    process
+        .load_image(r"\one.dll", 0x7000_0000, 0x1000)
+        .unwrap();
+    process.end().unwrap();
+    let refused = kernel.start_process(identity(0x4000), image, "");
+    let Err(KernelError::Status { status, .. }) = refused else {
+        panic!("the process was not refused");
+    };
+    assert_eq!(status, NtStatus::ACCESS_DENIED);
+    driver.unload().unwrap();
+    kernel.start_process(identity(0x5000), image, "").unwrap();
+    let said = lines(&kernel);
+    assert!(said[0].starts_with("done "), "{said:#?}");
+    assert_eq!(
+        said[1..],
+        [
+            "process 4 12288 1",
+            "start 12288 of 4 14",
+            "thread 12288 12292 1",
+            "image 8 12288 0x70000000",
+            "thread 12288 12292 0",
+            "process 4 12288 0",
+            "end 12288",
+            "process 4 16384 1",
+            "start 16384 of 4 14",
+            "process 4 16384 0",
+            "end 16384",
+        ]
+    );
+}
+
+#[test]
+fn keys_and_values_are_those_of_the_registry() {
+    let kernel = Kernel::new();
+    kernel.set_parameter("registry", "Number", 42_u32);
+    kernel.set_parameter("registry", "Text", "hello");
+    passes_on(&kernel, "registry");
+    let seen = kernel.parameter("registry", "seen");
+    assert_eq!(seen, Some(RegistryValue::Dword(1)));
+    assert_eq!(kernel.parameter("registry", "New"), None);
+    // The key of every service has these.
+    let path = r"\Registry\Machine\System\ControlSet001\Services\registry";
+    assert_eq!(
+        kernel.registry_value(path, "start"),
+        Some(RegistryValue::Dword(3))
+    );
+}
+
+#[test]
+fn paths_are_relative_to_the_systems_keys() {
+    let kernel = Kernel::new();
+    passes_on(&kernel, "registry-relative");
+    let map = r"\Registry\Machine\Hardware\DeviceMap";
+    assert_eq!(kernel.registry_value(map, "Port"), None);
+}
+
+#[test]
+fn tables_of_values_are_queried() {
+    let kernel = Kernel::new();
+    for (name, value) in [
+        ("Number", RegistryValue::Dword(42)),
+        ("Text", "hello".into()),
+        (
+            "List",
+            RegistryValue::Texts(vec!["a".to_owned(), "bc".to_owned()]),
+        ),
+        ("Bytes", RegistryValue::Binary(vec![1, 2, 3, 4, 5, 6])),
+        ("Expand", RegistryValue::Other(2, b"%\0X\0%\0\0\0".to_vec())),
+    ] {
+        kernel.set_parameter("registry-table", name, value);
+    }
+    passes_on(&kernel, "registry-table");
+}
+
+#[test]
+fn events_have_handles_and_names() {
+    passes("named-events");
+}
+
+#[test]
+fn devices_have_keys_and_interfaces() {
+    let kernel = Kernel::new();
+    kernel.set_parameter("devices", "Number", 42_u32);
+    let driver = kernel.load_as(&common::kernel(), "devices").unwrap();
+    let config = DeviceConfig::new()
+        .hardware_value("Hard", 1_u32)
+        .software_value("Soft", 2_u32);
+    let device = driver.add_device_with(config).unwrap();
+    passed(&kernel, "devices");
+    // The interface that the driver enabled leads to the device.
+    let identity = Identity {
+        process: 1,
+        thread: 2,
+    };
+    device.open(identity).unwrap().close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn what_no_key_can_be_is_refused() {
+    let kernel = Kernel::new();
+    let set = |path: &str, name: &str| kernel.set_registry_value(path, name, 1_u32);
+    for (path, status) in [
+        ("Software", NtStatus::OBJECT_PATH_SYNTAX_BAD),
+        (r"\Registry\Machine\New", NtStatus::INVALID_PARAMETER),
+    ] {
+        match set(path, "Value") {
+            Err(KernelError::Status { status: found, .. }) => assert_eq!(found, status, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+    let long = "x".repeat(20_000);
+    assert!(set(r"\Registry\Machine\Software", &long).is_err());
+    let name = "x".repeat(300);
+    let error = kernel.load_as(&common::kernel(), &name).err().unwrap();
+    assert!(error.to_string().contains("the service's key"), "{error}");
+}
+
+#[test]
+fn a_file_of_the_registry_editor_changes_the_registry() {
+    let file = b"Windows Registry Editor Version 5.00\r\n\r\n\
+        [HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\registry\\Parameters]\r\n\
+        \"Number\"=dword:0000002a\r\n\"Text\"=\"hello\"\r\n\"Gone\"=-\r\n\
+        [-HKEY_LOCAL_MACHINE\\SOFTWARE\\Old]\r\n";
+    let file = RegistryFile::parse(file).unwrap();
+    let kernel = Kernel::new();
+    let old = r"\Registry\Machine\Software\Old\Below";
+    kernel.set_registry_value(old, "X", 1_u32).unwrap();
+    kernel.set_parameter("registry", "Gone", 1_u32);
+    kernel.import_registry(&file).unwrap();
+    assert_eq!(kernel.registry_value(old, "X"), None);
+    passes_on(&kernel, "registry");
+}
+
+#[test]
 fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
     let run = || {
         let kernel = Kernel::starting_at(std::time::UNIX_EPOCH);
@@ -185,6 +473,52 @@ fn faults_are_reported() {
         ),
         ("fault-assert", "assertion `1 == 2` failed at file.c:7"),
         ("fault-break", "no kernel debugger is attached"),
+        (
+            "fault-probe-stack",
+            "which is in the driver's stack and not in user space, and raised",
+        ),
+        ("fault-probe-misaligned", "which is not aligned to 8 bytes"),
+        ("fault-probe-end", "which are not in user space"),
+        ("fault-probe-nothing", "cannot be read"),
+        (
+            "fault-raise",
+            "raised STATUS_ACCESS_DENIED (0xC0000022); the stand-in kernel does not dispatch \
+             exceptions",
+        ),
+        ("fault-pageable", "pageable"),
+        ("fault-pages-mapped", "that is mapped"),
+        (
+            "fault-shared-twice",
+            "for a spin lock that its caller already holds",
+        ),
+        (
+            "fault-shared",
+            "for a spin lock that its caller does not share",
+        ),
+        ("fault-queue-forever", "waits forever"),
+        (
+            "fault-device-timer",
+            "which is not a device whose timer was initialized",
+        ),
+        ("fault-detach", "that is not attached to a process"),
+        (
+            "fault-watcher-unknown",
+            "which is not a registration of ObRegisterCallbacks",
+        ),
+        (
+            "fault-registry-irql",
+            "ZwFlushKey was called at DISPATCH_LEVEL",
+        ),
+        (
+            "fault-registry-link",
+            "for a symbolic link of the registry, which the stand-in kernel does not provide",
+        ),
+        ("fault-registry-name", "with a bad pointer"),
+        (
+            "fault-registry-unchecked",
+            r"without RTL_QUERY_REGISTRY_TYPECHECK for \REGISTRY\USER\.DEFAULT",
+        ),
+        ("fault-driver-key", "which is not a driver object"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -192,9 +526,23 @@ fn faults_are_reported() {
 }
 
 #[test]
+fn an_unchecked_value_of_a_user_is_a_failed_security_check() {
+    let bugcheck = stops("fault-registry-unchecked");
+    assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 9));
+}
+
+#[test]
 fn what_is_left_at_the_unload_is_reported() {
     for (service, parts) in [
         ("fault-timer-left", &["while its timer is set"][..]),
+        (
+            "fault-watcher-left",
+            &["while its routine that watches the system is registered"],
+        ),
+        (
+            "fault-pages-left",
+            &["without freeing pages or contiguous memory"],
+        ),
         (
             "fault-thread-left",
             &[

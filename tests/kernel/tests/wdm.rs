@@ -75,14 +75,76 @@ fn faults_with_requests_are_reported() {
     for (command, part) in [
         (commands::COMPLETE_TWICE, "which was completed before"),
         (commands::FORGET, "and did not complete the request"),
+        (
+            commands::INITIALIZE_SENT,
+            "for a request that another driver has and has not completed",
+        ),
+        (
+            commands::FREE_SENT,
+            "for a block with a request that another driver has",
+        ),
+        (
+            commands::INITIALIZE_ALLOCATED,
+            "which IoReuseIrp prepares for another use",
+        ),
+        (
+            commands::ATTACH_ROUND,
+            "to attach a device to one that is attached above it",
+        ),
+        (
+            commands::STACK_ROUND,
+            "lead back to themselves by AttachedDevice",
+        ),
+        (
+            commands::DESCRIPTORS_ROUND,
+            "whose memory descriptor lists lead back to themselves",
+        ),
+        (
+            commands::TOO_MUCH,
+            "with 9 bytes, more than the 8 of its output buffer",
+        ),
     ] {
         let (_kernel, _driver, file) = open();
-        let error = file.device_control(command, &[], 0).unwrap_err();
+        let error = file.device_control(command, &[], 8).unwrap_err();
         let KernelError::BugCheck(bugcheck) = error else {
             panic!("{error}");
         };
         assert!(bugcheck.message.contains(part), "{bugcheck}");
     }
+}
+
+#[test]
+fn an_open_has_a_security_context() {
+    let (kernel, driver, file) = open();
+    let opened = file.device_control(commands::OPENED, &[], 12).unwrap();
+    // Reading and writing, FILE_OPEN of a file that is no directory, and shared for both.
+    let expected = [0x0012_019F_u32, 0x0100_0040, 0x0080_0003];
+    assert_eq!(opened.output, expected.map(u32::to_le_bytes).concat());
+    close(&kernel, driver, file);
+}
+
+#[test]
+fn the_second_buffer_of_a_direct_request_has_contents() {
+    let (kernel, driver, file) = open();
+    let compared = file
+        .device_control_with(commands::COMPARE_SECOND, b"abcd", b"dcxa")
+        .unwrap();
+    assert_eq!(
+        (compared.status, compared.information),
+        (NtStatus::SUCCESS, 3)
+    );
+    close(&kernel, driver, file);
+}
+
+#[test]
+fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
+    let (kernel, driver, file) = open();
+    file.write(b"hello").unwrap();
+    let read = file.device_control(commands::INITIALIZE, &[], 16).unwrap();
+    assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
+    // The list ends where it leads back to itself.
+    file.device_control(commands::LIST_ROUND, &[], 0).unwrap();
+    close(&kernel, driver, file);
 }
 
 #[test]

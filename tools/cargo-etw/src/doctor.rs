@@ -235,6 +235,10 @@ fn framework(driver: &AtHand) -> Finding {
     if let Err(error) = driver.driver.check_model() {
         return Finding::new("KMDF", "build, run", None, &error.to_string());
     }
+    if driver.driver.check_framework().is_err() {
+        let found = Some("WDM, without a framework".to_owned());
+        return Finding::new("driver model", "build, run", found, "");
+    }
     let Some(version) = driver.driver.framework else {
         let remedy = "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
                       kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \

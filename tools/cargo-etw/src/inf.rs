@@ -106,6 +106,7 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<()> {
 /// `inf new`: writes the driver's unstamped INF file.
 fn new(matches: &ArgMatches) -> Result<()> {
     let driver = AtHand::of(matches)?;
+    driver.driver.check_framework()?;
     let out = optional(matches, "out")?.unwrap_or_else(|| driver.new_inf());
     ensure!(
         matches.get_flag("force") || !out.exists(),
@@ -368,6 +369,7 @@ pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
 /// `inf check`: checks that a file installs the driver.
 fn check(matches: &ArgMatches) -> Result<()> {
     let driver = AtHand::of(matches)?;
+    driver.driver.check_framework()?;
     let path = match optional(matches, "inf")? {
         Some(path) => path,
         None => driver.some_inf()?,

@@ -180,6 +180,7 @@ struct Made {
 /// Builds the package.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let driver = AtHand::of(matches)?;
+    driver.driver.check_framework()?;
     let inf = match optional(matches, "inf")? {
         Some(inf) => inf,
         None => driver.some_inf()?,

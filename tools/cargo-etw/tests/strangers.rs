@@ -47,6 +47,58 @@ pub unsafe extern "system" fn driver_entry(
 }
 "#;
 
+/// A driver without a framework, which traces with a crate that is not this project's.
+const WDM: &str = r#"
+[package]
+name = "stranger-wdm"
+version = "0.1.0"
+edition = "2024"
+[package.metadata.wdk.driver-model]
+driver-type = "WDM"
+[lib]
+crate-type = ["cdylib"]
+test = false
+[dependencies]
+tracelogging = { version = "1.2.4", features = ["kernel_mode"] }
+wdk = "0.5"
+wdk-alloc = "0.4"
+wdk-panic = "0.5"
+wdk-sys = "0.5"
+[build-dependencies]
+wdk-build = "0.6"
+[profile.dev]
+panic = "abort"
+[profile.release]
+panic = "abort"
+[workspace]
+"#;
+
+const WDM_LIBRARY: &str = r#"#![no_std]
+extern crate wdk_panic;
+use tracelogging::{define_provider, write_event};
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS};
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+define_provider!(PROVIDER, "Fabrikam.Wdm");
+/// # Safety
+/// Only the kernel calls this function.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    _path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    driver.DriverUnload = Some(unload);
+    let _status = unsafe { PROVIDER.register() };
+    write_event!(PROVIDER, "Loaded", str8("by", "a stranger"));
+    wdk::println!("loaded");
+    STATUS_SUCCESS
+}
+unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
+    let _status = PROVIDER.unregister();
+}
+"#;
+
 const CONFIG: &str = r#"[build]
 rustflags = ["--cfg", "of_config", "--check-cfg", "cfg(of_config)", "-C", "linker=nowhere"]
 "#;
@@ -223,5 +275,40 @@ mod built_drivers {
             fs::canonicalize(printed).unwrap(),
             fs::canonicalize(&sys).unwrap()
         );
+    }
+
+    #[test]
+    #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+    fn a_driver_without_a_framework_is_built_and_run_but_not_packaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let driver = folder.path();
+        write(&driver.join("Cargo.toml"), WDM);
+        write(&driver.join("src/lib.rs"), WDM_LIBRARY);
+        let script = "fn main() -> Result<(), wdk_build::ConfigError> {\n    \
+                      wdk_build::configure_wdk_binary_build()\n}\n";
+        write(&driver.join("build.rs"), script);
+        let run = |arguments: &[&str]| {
+            Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+                .current_dir(driver)
+                .env_remove("CARGO_TARGET_DIR")
+                .env_remove("CARGO_MANIFEST_DIR")
+                .arg("etw")
+                .args(arguments)
+                .output()
+                .unwrap()
+        };
+        let output = run(&["run"]);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        errors(&output, true);
+        assert!(said.contains("driver: loaded"), "{said}");
+        assert!(
+            said.contains("Loaded") && said.contains("a stranger"),
+            "{said}"
+        );
+        assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
+        for command in [["inf", "new"].as_slice(), &["package"]] {
+            let shown = errors(&run(command), false);
+            assert!(shown.contains("driver-type = \"WDM\""), "{shown}");
+        }
     }
 }

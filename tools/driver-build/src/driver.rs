@@ -126,17 +126,35 @@ pub struct Image {
     pub pdb: PathBuf,
 }
 
+/// The model of drivers without a framework, as metadata name it.
+const WDM: &str = "WDM";
+
 impl Driver {
+    /// Checks that the driver has an INF as `cargo etw` writes and checks it.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the driver has no framework.
+    pub fn check_framework(&self) -> Result<()> {
+        ensure!(
+            self.model.as_deref() != Some(WDM),
+            "{} has driver-type = \"WDM\"; `cargo etw` writes, checks and packages INFs of KMDF drivers; \
+             package a driver of another model on Windows, with the WDK",
+            self.package
+        );
+        Ok(())
+    }
+
     /// Checks that the driver is of a model that can be built without the WDK.
     ///
     /// # Errors
     ///
-    /// Fails if the metadata name another model than KMDF.
+    /// Fails if the metadata name another model than KMDF and WDM.
     pub fn check_model(&self) -> Result<()> {
         match self.model.as_deref() {
-            None | Some("KMDF") => Ok(()),
+            None | Some("KMDF" | WDM) => Ok(()),
             Some(other) => bail!(
-                "{} has driver-type = {other:?}; `cargo etw` builds and runs KMDF drivers only; build \
+                "{} has driver-type = {other:?}; `cargo etw` builds and runs KMDF and WDM drivers; build \
                  a driver of another model on Windows, with the WDK",
                 self.package
             ),
@@ -588,12 +606,19 @@ mod tests {
         };
         assert_eq!(found.framework, Some(framework));
         assert_eq!(found.model.as_deref(), Some("KMDF"));
-        found.check_model().unwrap();
-        let other = Driver {
-            model: Some("WDM".to_owned()),
+        let of = |model: &str| Driver {
+            model: Some(model.to_owned()),
             ..found.clone()
         };
-        assert!(other.check_model().is_err());
+        for (model, is_built, has_inf) in [
+            ("KMDF", true, true),
+            ("WDM", true, false),
+            ("UMDF", false, true),
+        ] {
+            let driver = of(model);
+            assert_eq!(driver.check_model().is_ok(), is_built, "{model}");
+            assert_eq!(driver.check_framework().is_ok(), has_inf, "{model}");
+        }
         assert_eq!(
             (found.version.as_str(), found.description.as_str()),
             ("3.1.4", "")

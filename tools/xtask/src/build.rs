@@ -36,6 +36,9 @@ pub const INTERRUPT: (&str, &str) = ("etw-interrupt-driver", "etw_interrupt_driv
 /// A driver with several providers, one of them of a library crate.
 pub const SEVERAL: (&str, &str) = ("etw-several-driver", "etw_several_driver");
 
+/// A driver that traces with another crate.
+pub const TRACELOGGING: (&str, &str) = ("etw-tracelogging-driver", "etw_tracelogging_driver");
+
 /// A driver that traces by WPP.
 pub const WPP: (&str, &str) = ("etw-wpp-driver", "etw_wpp_driver");
 

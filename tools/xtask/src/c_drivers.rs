@@ -131,55 +131,79 @@ pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
         fs::create_dir_all(&objects)
             .with_context(|| format!("cannot create {}", objects.display()))?;
         for file in FILES {
-            let mut command = Command::new(&compiler);
-            // Paths in the image are relative, so that it does not depend on the checkout's.
-            command
-                .current_dir(root())
-                .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
-                .args(["/nologo", "/c", "/X", "/Zl", "/GS", "/W4", "/WX", "/Brepro"])
-                .args([
-                    "/clang:-fdebug-compilation-dir=.",
-                    // Of use only where there is debug information.
-                    "/clang:-gno-codeview-command-line",
-                    "-Wno-unused-command-line-argument",
-                    "-Xclang",
-                ])
-                .arg(format!("-object-file-name={file}.obj"))
-                .args(variant.compile)
-                .arg(format!("{SOURCE}/{file}.c"))
-                .arg(format!("/Fo{}", object(&objects, file).display()));
-            run_quietly(&mut command)?;
+            let options = [&["/GS"], variant.compile].concat();
+            compile(&compiler, &options, SOURCE, file, &objects)?;
         }
         link(toolchain, variant, &objects, &to)?;
     }
     Ok(to)
 }
 
-fn object(folder: &Path, file: &str) -> PathBuf {
-    folder.join(file).with_extension("obj")
+/// Compiles a file of the folder `source` to an object.
+fn compile(
+    compiler: &Path,
+    options: &[&str],
+    source: &str,
+    file: &str,
+    objects: &Path,
+) -> Result<()> {
+    let mut command = Command::new(compiler);
+    let object = objects.join(file).with_extension("obj");
+    // Paths in the image are relative, so that it does not depend on the checkout's.
+    command
+        .current_dir(root())
+        .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
+        .args(["/nologo", "/c", "/X", "/Zl", "/W4", "/WX", "/Brepro"])
+        .args([
+            "/clang:-fdebug-compilation-dir=.",
+            // Of use only where there is debug information.
+            "/clang:-gno-codeview-command-line",
+            "-Wno-unused-command-line-argument",
+            "-Xclang",
+        ])
+        .arg(format!("-object-file-name={file}.obj"))
+        .args(options)
+        .arg(format!("{source}/{file}.c"))
+        .arg(format!("/Fo{}", object.display()));
+    run_quietly(&mut command)
+}
+
+/// Returns the command of the linker.
+fn linker(toolchain: &Toolchain) -> Command {
+    let mut command = Command::new(toolchain.linker());
+    command.current_dir(root()).args(["-flavor", "link"]);
+    // The PDB has the linker's name as it was started.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::arg0(&mut command, "lld-link");
+    command
+}
+
+/// Makes an import library of a list of exports.
+fn import_library(toolchain: &Toolchain, list: &Path, library: &Path) -> Result<()> {
+    let mut command = linker(toolchain);
+    command
+        .args(["/lib", "/nologo", "/machine:x64"])
+        .arg(format!("/def:{}", list.display()))
+        .arg(format!("/out:{}", library.display()));
+    run_quietly(&mut command)
+}
+
+/// Copies a made file.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::copy(from, to)
+        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+    Ok(())
 }
 
 /// Links a variant's objects with import libraries for what it imports.
 fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> Result<()> {
-    let linker = || {
-        let mut command = Command::new(toolchain.linker());
-        command.current_dir(root()).args(["-flavor", "link"]);
-        // The PDB has the linker's name as it was started.
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::arg0(&mut command, "lld-link");
-        command
-    };
-    let library = |module: &str| objects.join(module).with_extension("lib");
     for module in IMPORTS {
-        let mut command = linker();
-        command
-            .args(["/lib", "/nologo", "/machine:x64"])
-            .arg(format!("/def:{SOURCE}/{module}.def"))
-            .arg(format!("/out:{}", library(module).display()));
-        run_quietly(&mut command)?;
+        let list = Path::new(SOURCE).join(module).with_extension("def");
+        let library = objects.join(module).with_extension("lib");
+        import_library(toolchain, &list, &library)?;
     }
     let image = format!("etw_c_driver_{}", variant.name);
-    let mut command = linker();
+    let mut command = linker(toolchain);
     command
         .args(["/nologo", "/driver", "/subsystem:native", "/machine:x64"])
         .args([
@@ -201,12 +225,96 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     for extension in ["sys", "pdb"] {
         let made = objects.join(&image).with_extension(extension);
         if made.exists() {
-            let copy = to.join(&image).with_extension(extension);
-            fs::copy(&made, &copy)
-                .with_context(|| format!("cannot copy {} to {}", made.display(), copy.display()))?;
+            copy(&made, &to.join(&image).with_extension(extension))?;
         }
     }
     Ok(())
+}
+
+/// The source that runs as a driver and as a program, in the folder of the source.
+const ROUTINES: &str = "tests/drivers/c/routines";
+
+/// A form of the source that runs as a driver and as a program: its own file, what it imports besides
+/// the routines, from which module, the options of the linker, and the file to make.
+struct Form {
+    file: &'static str,
+    routines_of: &'static str,
+    imports: &'static [(&'static str, &'static [&'static str])],
+    link: &'static [&'static str],
+    image: &'static str,
+}
+
+const FORMS: [Form; 2] = [
+    Form {
+        file: "driver",
+        routines_of: "ntoskrnl.exe",
+        imports: &[("ntoskrnl.exe", &["DbgPrint"])],
+        link: &["/driver", "/subsystem:native", "/entry:DriverEntry"],
+        image: "etw_c_routines.sys",
+    },
+    Form {
+        file: "program",
+        routines_of: "ntdll.dll",
+        imports: &[(
+            "kernel32.dll",
+            &["ExitProcess", "GetStdHandle", "WriteFile"],
+        )],
+        link: &["/subsystem:console", "/entry:Start"],
+        image: "etw_c_routines.exe",
+    },
+];
+
+/// Builds the driver and the program that call the same routines, and returns their folder.
+///
+/// # Errors
+///
+/// Fails as [`build`] does.
+pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
+    let compiler = compiler_or_install()?;
+    let to = drivers(Profile::Release);
+    fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
+    let list = root().join(ROUTINES).join("exports.txt");
+    let routines =
+        fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
+    for form in &FORMS {
+        let objects = target().join("driver-build/c-routines").join(form.file);
+        fs::create_dir_all(&objects)
+            .with_context(|| format!("cannot create {}", objects.display()))?;
+        // The compiler would replace calls of routines that it knows.
+        let options = ["/O1", "/GS-", "/clang:-fno-builtin"];
+        for file in ["routines", form.file] {
+            compile(&compiler, &options, ROUTINES, file, &objects)?;
+        }
+        let mut command = linker(toolchain);
+        let of_routines = [(form.routines_of, routines.lines().collect::<Vec<_>>())];
+        let others = form
+            .imports
+            .iter()
+            .map(|(module, names)| (*module, names.to_vec()));
+        for (number, (module, names)) in of_routines.into_iter().chain(others).enumerate() {
+            let list = objects.join(format!("{number}.def"));
+            let text = format!("LIBRARY {module}\nEXPORTS\n{}\n", names.join("\n"));
+            fs::write(&list, text).with_context(|| format!("cannot write {}", list.display()))?;
+            let library = list.with_extension("lib");
+            import_library(toolchain, &list, &library)?;
+            command.arg(library);
+        }
+        let made = objects.join(form.image);
+        command
+            .args([
+                "/nologo",
+                "/machine:x64",
+                "/nodefaultlib",
+                "/release",
+                "/brepro",
+            ])
+            .args(form.link)
+            .args(["routines", form.file].map(|file| objects.join(file).with_extension("obj")))
+            .arg(format!("/out:{}", made.display()));
+        run_quietly(&mut command)?;
+        copy(&made, &to.join(form.image))?;
+    }
+    Ok(to)
 }
 
 /// Runs `cargo xtask build` for the driver.
@@ -216,6 +324,7 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
 /// Fails as [`build`] does.
 pub fn run() -> Result<()> {
     let toolchain = Toolchain::find_or_install(Machine::X64)?;
-    println!("{}", build(&toolchain)?.display());
+    build(&toolchain)?;
+    println!("{}", build_routines(&toolchain)?.display());
     Ok(())
 }

@@ -30,7 +30,7 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 15] = [
+const DRIVERS: [((&str, &str), Profile); 16] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -42,6 +42,7 @@ const DRIVERS: [((&str, &str), Profile); 15] = [
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
     (build::SEVERAL, Profile::Release),
+    (build::TRACELOGGING, Profile::Release),
     (build::WPP, Profile::Release),
     (build::QUESTIONS, Profile::Release),
     (build::MINIMAL, Profile::Release),
@@ -87,6 +88,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::FILTER,
             build::INTERRUPT,
             build::SEVERAL,
+            build::TRACELOGGING,
             build::WPP,
             build::QUESTIONS,
             build::MINIMAL,
@@ -117,7 +119,10 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         let title = format!("Building {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&tools.x64, driver, profile))?;
     }
-    step("Building the driver in C", || c_drivers::build(&tools.x64))?;
+    step("Building the drivers in C", || {
+        c_drivers::build(&tools.x64)?;
+        c_drivers::build_routines(&tools.x64)
+    })?;
     let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
     step(&title, || {
         build::build(&tools.arm64, sample::DRIVER, Profile::Release)

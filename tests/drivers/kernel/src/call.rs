@@ -64,6 +64,11 @@ impl Routine {
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
     }
 
+    /// Returns the address.
+    pub fn address(self) -> u64 {
+        self.0 as usize as u64
+    }
+
     /// Calls the routine with up to twelve arguments.
     pub fn call(self, arguments: &[u64]) -> u64 {
         let at = |number: usize| arguments.get(number).copied().unwrap_or(0);

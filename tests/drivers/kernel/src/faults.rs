@@ -3,10 +3,12 @@
 use core::ffi::c_void;
 
 use crate::{
+    addresses,
     call::{Routine, address, at, call},
+    exports, lifetime,
     objects::{Object, wait, wait_for},
     queues::dpc_address,
-    threads,
+    registry, shared, tables, threads, watchers,
 };
 
 /// The services that break a rule.
@@ -31,6 +33,28 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-print", print),
     ("fault-assert", assertion),
     ("fault-break", break_point),
+    ("fault-probe-stack", addresses::probe_stack),
+    ("fault-probe-misaligned", addresses::probe_misaligned),
+    ("fault-probe-end", addresses::probe_end),
+    ("fault-probe-nothing", addresses::probe_nothing),
+    ("fault-raise", addresses::raise),
+    ("fault-pageable", addresses::pageable_raised),
+    ("fault-pages-left", addresses::pages_left),
+    ("fault-pages-mapped", addresses::pages_mapped),
+    ("fault-shared-twice", shared::owned_twice),
+    ("fault-shared", shared::not_shared),
+    ("fault-queue-forever", shared::waits_forever),
+    ("fault-device-timer", lifetime::timer),
+    ("fault-detach", lifetime::detach),
+    ("fault-watcher-left", watchers::left),
+    ("fault-watcher-unknown", watchers::unknown_handles),
+    ("fault-table", tables::node_freed),
+    ("fault-recorder-left", exports::recorder_left),
+    ("fault-registry-irql", registry_raised),
+    ("fault-registry-link", registry::link),
+    ("fault-registry-name", registry::name_gone),
+    ("fault-registry-unchecked", registry::unchecked),
+    ("fault-driver-key", driver_key),
 ];
 
 fn wait_forever() {
@@ -106,6 +130,25 @@ fn fast_mutex_twice() {
 
 fn close() {
     call!("ZwClose", 0x1234);
+}
+
+fn registry_raised() {
+    let (mut handle, query) = (0_u64, Routine::find("ZwFlushKey"));
+    raised(|| {
+        query.call(&[at(&mut handle)]);
+    });
+}
+
+fn driver_key() {
+    let (mut key, mut memory) = (0_u64, [0_u64; 64]);
+    call!(
+        "IoOpenDriverRegistryKey",
+        at(&mut memory),
+        0,
+        1,
+        0,
+        at(&mut key)
+    );
 }
 
 fn dereference() {

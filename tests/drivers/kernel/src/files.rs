@@ -16,6 +16,7 @@ const INVALID_INFO_CLASS: u32 = 0xC000_0003;
 /// Reading, writing, synchronous use.
 const READ: u64 = 0x8010_0000;
 const WRITE: u64 = 0x4010_0000;
+const APPEND: u64 = 0x10_0004;
 const DELETE: u64 = 0x1_0000;
 const SYNCHRONOUS: u64 = 0x20;
 /// What to do with a file.
@@ -100,10 +101,35 @@ pub fn run() {
     same!(low(call!("ZwClose", handle)), 0);
     let (status, happened, handle) = open(FILE, READ, 7, OPEN_IF, SYNCHRONOUS);
     same!((status, happened) == (0, 1), true);
+    // A handle's rights are compared for processes only.
     same!(
-        transfer("ZwWriteFile", handle, &mut [1], None).0,
-        ACCESS_DENIED
+        transfer("ZwWriteFile", handle, &mut [1], Some(0)) == (0, 1),
+        true
     );
+    let mut end = 1_u64;
+    let mut block = [0_u64; 2];
+    let truncated = call!(
+        "ZwSetInformationFile",
+        handle,
+        at(&mut block),
+        at(&mut end),
+        8,
+        20
+    );
+    same!(low(truncated), 0);
+    call!("ZwClose", handle);
+    let (_, _, handle) = open(FILE, APPEND, 7, OPEN, SYNCHRONOUS);
+    // It writes to the end, whatever the offset.
+    same!(
+        transfer("ZwWriteFile", handle, &mut [2, 3], Some(0)) == (0, 2),
+        true
+    );
+    let mut buffer = [0_u8; 4];
+    same!(
+        transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3),
+        true
+    );
+    same!(buffer == [1, 2, 3, 0], true);
     call!("ZwClose", handle);
     let (status, happened, handle) =
         open(FILE, WRITE | DELETE, 7, OVERWRITE_IF, SYNCHRONOUS | 0x1000);

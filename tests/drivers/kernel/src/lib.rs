@@ -15,18 +15,33 @@
 
 extern crate wdk_panic;
 
+mod addresses;
 mod call;
+mod characters;
+mod devices;
+mod exports;
 mod faults;
 mod files;
+mod lifetime;
 mod locks;
 mod memory;
+mod named_events;
+mod names;
 mod objects;
 mod queues;
+mod registry;
+mod security;
+mod shared;
 mod system;
+mod tables;
 mod text;
 mod threads;
+mod watchers;
 
-use core::{ptr, slice};
+use core::{
+    ptr, slice,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
@@ -36,6 +51,14 @@ use wdk_sys::{
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
+
+/// The driver's object.
+static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(ptr::null_mut());
+
+/// Returns the address of the driver's object.
+fn driver() -> u64 {
+    DRIVER.load(Ordering::Relaxed) as u64
+}
 
 /// What the driver does, by service name.
 const SERVICES: &[(&str, fn())] = &[
@@ -49,7 +72,25 @@ const SERVICES: &[(&str, fn())] = &[
     ("system", system::run),
     ("memory", memory::run),
     ("files", files::run),
+    ("variables", exports::variables),
+    ("recorder", exports::recorder),
+    ("addresses", addresses::run),
+    ("shared", shared::run),
+    ("lifetime", lifetime::run),
+    ("serve", lifetime::serve),
+    ("watchers", watchers::run),
+    ("watch", watchers::watch),
+    ("security", security::run),
+    ("tables", tables::run),
+    ("characters", characters::run),
+    ("registry", registry::run),
+    ("registry-relative", registry::relative),
+    ("registry-table", registry::table),
+    ("named-events", named_events::run),
 ];
+
+/// The service that adds devices.
+const DEVICES: &str = "devices";
 
 /// The driver's entry point.
 ///
@@ -64,12 +105,22 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
+    DRIVER.store(driver, Ordering::Relaxed);
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverUnload: Some(unload),
         DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver.cast_unsigned(),
         ..WDF_DRIVER_CONFIG::default()
     };
+    registry::note_path(registry_path as u64);
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    if is_service(path, DEVICES) {
+        config.EvtDriverDeviceAdd = Some(devices::add);
+        config.DriverInitFlags = 0;
+    }
     // SAFETY: the arguments are those of the entry point, and the configuration is a local.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
@@ -84,10 +135,6 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
     for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
         if is_service(path, name) {
             run();
@@ -109,4 +156,6 @@ fn is_service(path: &[u16], name: &str) -> bool {
 /// `EvtDriverUnload`.
 extern "C" fn unload(_driver: WDFDRIVER) {
     threads::stop();
+    lifetime::stop();
+    watchers::stop();
 }

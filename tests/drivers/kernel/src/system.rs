@@ -160,6 +160,26 @@ fn handles() {
     call!("ObfDereferenceObject", object);
     same!(low(call!("PsGetThreadId", object)), 8);
     same!(boolean(call!("PsIsSystemThread", object)), true);
+    current_process();
+}
+
+/// `NtCurrentProcess` is a handle of the current process.
+fn current_process() {
+    let mut object = 0_u64;
+    same!(
+        low(call!(
+            "ObReferenceObjectByHandle",
+            -1_i64,
+            0,
+            0,
+            0,
+            at(&mut object),
+            0
+        )),
+        0
+    );
+    same!(object, call!("IoGetCurrentProcess"));
+    call!("ObfDereferenceObject", object);
 }
 
 static NOTIFIED: AtomicU64 = AtomicU64::new(0);

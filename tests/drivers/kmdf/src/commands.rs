@@ -109,3 +109,17 @@ pub const REMOVE_CHILDREN: u32 = control(49);
 pub const LOCK: u32 = control(50);
 /// Asks the stack for the function table that the bus driver offers.
 pub const QUERY: u32 = control(51);
+/// Returns the parameters of the last open.
+pub const OPENED: u32 = control(100);
+/// Prints which buffers the request's IRP has.
+pub const IRP_BUFFERS: u32 = control(101);
+/// Sends [`MEMORY`] with `METHOD_NEITHER` to the driver's own device.
+pub const SEND_NEITHER: u32 = control(102);
+/// Sends [`SECOND`] with `METHOD_IN_DIRECT` to the driver's own device.
+pub const SEND_IN_DIRECT: u32 = control(103);
+/// Prints the contents of the second buffer.
+pub const SECOND: u32 = control(104);
+/// Completes the request with 65 bytes.
+pub const TOO_MUCH: u32 = control(105);
+/// Completes the request with a status of the framework.
+pub const FRAMEWORK_STATUS: u32 = control(106);

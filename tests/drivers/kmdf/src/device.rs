@@ -11,7 +11,7 @@ use wdk_sys::{
 use crate::{
     children,
     framework::{attributes, complete, counted, utf16, wdf},
-    interrupts, queues,
+    interrupts, queues, senders, starts,
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
@@ -29,7 +29,7 @@ macro_rules! printing {
     ($($name:ident($($type:ty),*) -> NTSTATUS;)*) => {$(
         extern "C" fn $name(_device: WDFDEVICE $(, _: $type)*) -> NTSTATUS {
             wdk::println!(stringify!($name));
-            STATUS_SUCCESS
+            starts::result_of(stringify!($name))
         }
     )*};
     ($($name:ident($type:ty);)*) => {$(
@@ -64,17 +64,17 @@ extern "C" fn prepare_hardware(
 ) -> NTSTATUS {
     wdk::println!("prepare_hardware");
     interrupts::print_resources(translated);
-    STATUS_SUCCESS
+    starts::result_of("prepare_hardware")
 }
 
 extern "C" fn d0_entry(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_entry from {state}");
-    STATUS_SUCCESS
+    starts::result_of("d0_entry")
 }
 
 extern "C" fn d0_entry_post(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_entry_post_interrupts");
-    STATUS_SUCCESS
+    starts::result_of("d0_entry_post_interrupts")
 }
 
 extern "C" fn d0_exit_pre(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
@@ -87,8 +87,17 @@ extern "C" fn d0_exit(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTST
     STATUS_SUCCESS
 }
 
+extern "C" fn usage_notification(
+    _device: WDFDEVICE,
+    _kind: wdk_sys::WDF_SPECIAL_FILE_TYPE,
+    _is_in_path: wdk_sys::BOOLEAN,
+) -> NTSTATUS {
+    STATUS_SUCCESS
+}
+
 extern "C" fn file_create(_device: WDFDEVICE, request: WDFREQUEST, _file: WDFFILEOBJECT) {
     wdk::println!("file_create");
+    senders::note_open(request);
     complete(request, STATUS_SUCCESS);
 }
 
@@ -129,12 +138,20 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceQueryRemove: Some(query_remove),
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
+    if starts::is_old() {
+        // Without the last callback, which is no part of the structure then.
+        callbacks.Size -= size_of::<usize>() as u32;
+        callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
+    }
     wdf!(
         WdfDeviceInitSetPnpPowerEventCallbacks,
         init,
         &raw mut callbacks
     );
     configure_files(init);
+    if starts::has_callers() {
+        senders::ask_for_callers(init);
+    }
     children::configure(init);
     let mut attributes = attributes();
     attributes.EvtCleanupCallback = Some(device_cleanup);

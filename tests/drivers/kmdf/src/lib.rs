@@ -23,6 +23,8 @@ mod lower;
 mod objects;
 mod parameters;
 mod queues;
+mod senders;
+mod starts;
 mod targets;
 
 use core::{ptr, slice};
@@ -65,6 +67,7 @@ pub unsafe extern "system" fn driver_entry(
     // SAFETY: the string counts its own bytes.
     let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
     let is_control = is_service(path, "control");
+    starts::select(|name| is_service(path, name));
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverDeviceAdd: if is_control { None } else { Some(device::add) },

@@ -15,7 +15,7 @@ use wdk_sys::{
 use crate::{
     children, commands, describe,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, lower, targets,
+    interrupts, lower, senders, targets,
 };
 
 /// The request that the work item completes, or null.
@@ -75,6 +75,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
         _ if describe::device_control(device, request, code) => {}
         _ if interrupts::device_control(request, code) => {}
         _ if lower::device_control(device, request, code) => {}
+        _ if senders::device_control(device, request, code) => {}
         _ if targets::device_control(device, request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),

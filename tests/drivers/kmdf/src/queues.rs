@@ -17,7 +17,7 @@ use wdk_sys::{
 use crate::{
     commands,
     framework::{answer, answer_status, attributes, complete, device_of, irql, wdf},
-    objects,
+    objects, starts,
 };
 
 /// The manual queue.
@@ -32,8 +32,14 @@ static GOES_BACK: AtomicBool = AtomicBool::new(false);
 const SUSPEND: ULONG = 1;
 
 fn config(dispatch: i32, power_managed: i32) -> WDF_IO_QUEUE_CONFIG {
+    // The size up to KMDF 1.7, without the number of presented requests.
+    const OLD: u32 = 80;
     WDF_IO_QUEUE_CONFIG {
-        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+        Size: if starts::is_old() {
+            OLD
+        } else {
+            size_of::<WDF_IO_QUEUE_CONFIG>() as u32
+        },
         DispatchType: dispatch,
         PowerManaged: power_managed,
         ..WDF_IO_QUEUE_CONFIG::default()
@@ -62,7 +68,9 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
     use wdk_sys::_WDF_TRI_STATE as state;
     let mut default = config(dispatch::WdfIoQueueDispatchParallel, state::WdfUseDefault);
     default.DefaultQueue = 1;
-    default.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
+    // Of a configuration of older headers, the framework does not read the number.
+    default.Settings.Parallel.NumberOfPresentedRequests =
+        if starts::is_old() { 0 } else { ULONG::MAX };
     default.EvtIoRead = Some(read);
     default.EvtIoDeviceControl = Some(device_control);
     default.EvtIoStop = Some(stop);

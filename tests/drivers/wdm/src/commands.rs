@@ -21,3 +21,26 @@ pub const COMPLETE_TWICE: u32 = control(6, 0);
 pub const FORGET: u32 = control(7, 0);
 /// A control that the driver does not know.
 pub const UNKNOWN: u32 = control(8, 0);
+/// Sends two reads to its own device with one request that it initializes itself, and returns the bytes
+/// of both.
+pub const INITIALIZE: u32 = control(9, 0);
+/// Initializes a request that is under way.
+pub const INITIALIZE_SENT: u32 = control(10, 0);
+/// Frees the memory of a request that is under way.
+pub const FREE_SENT: u32 = control(11, 0);
+/// Initializes a request that the system allocated.
+pub const INITIALIZE_ALLOCATED: u32 = control(12, 0);
+/// Attaches two devices to each other.
+pub const ATTACH_ROUND: u32 = control(13, 0);
+/// Writes its own address into a device's `AttachedDevice`, and asks for the top of the stack.
+pub const STACK_ROUND: u32 = control(14, 0);
+/// Makes a list of a driver's devices lead back to itself, and deletes a device.
+pub const LIST_ROUND: u32 = control(15, 0);
+/// Makes a request's list of memory descriptors lead back to itself, and appends one.
+pub const DESCRIPTORS_ROUND: u32 = control(16, 0);
+/// Completes the request with more bytes than its output has.
+pub const TOO_MUCH: u32 = control(17, 0);
+/// Returns the access, the options and the attributes of the last open.
+pub const OPENED: u32 = control(18, 0);
+/// Returns the number of bytes that the second buffer has in common with the input in reverse order.
+pub const COMPARE_SECOND: u32 = control(19, 1);

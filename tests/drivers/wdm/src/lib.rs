@@ -11,6 +11,8 @@
 extern crate wdk_panic;
 
 pub mod commands;
+mod irps;
+mod own;
 mod requests;
 mod trace;
 

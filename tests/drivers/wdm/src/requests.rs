@@ -8,15 +8,19 @@ use core::{
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ,
-    IRP_MJ_WRITE, NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED,
-    STATUS_INVALID_DEVICE_REQUEST, STATUS_MORE_PROCESSING_REQUIRED, STATUS_PENDING, STATUS_SUCCESS,
+    IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_PENDING,
+    STATUS_SUCCESS,
     ntddk::{
         IoAllocateIrp, IoFreeIrp, IoReleaseCancelSpinLock, IofCallDriver, IofCompleteRequest,
         MmMapLockedPagesSpecifyCache,
     },
 };
 
-use crate::{commands, trace};
+use crate::{
+    commands,
+    irps::{INVOKE_ALWAYS, completed, current},
+    own, trace,
+};
 
 /// What was written last, in the device's extension.
 #[repr(C)]
@@ -28,22 +32,8 @@ pub struct State {
 /// The kept request.
 static KEPT: AtomicPtr<IRP> = AtomicPtr::new(ptr::null_mut());
 
-/// Bits of a stack location's `Control`.
+/// A bit of a stack location's `Control`.
 const PENDING_RETURNED: u8 = 1;
-const INVOKE_ALWAYS: u8 = 0xE0;
-
-/// `IoGetCurrentIrpStackLocation`.
-const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
-    // SAFETY: the tail of a request that a driver has is its overlay.
-    let overlay = unsafe { &irp.Tail.Overlay };
-    // SAFETY: the driver that a request was passed to has a stack location.
-    unsafe {
-        overlay
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    }
-}
 
 /// Completes a request.
 fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
@@ -98,6 +88,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
         IRP_MJ_DEVICE_CONTROL => control(device, irp, location),
         IRP_MJ_CREATE => {
             state.length = 0;
+            own::note_open(location);
             complete(irp, STATUS_SUCCESS, 0)
         }
         _ => complete(irp, STATUS_SUCCESS, 0),
@@ -152,7 +143,23 @@ fn control(
             complete(irp, STATUS_SUCCESS, 0)
         }
         commands::FORGET => STATUS_SUCCESS,
-        _ => complete(irp, STATUS_INVALID_DEVICE_REQUEST, 0),
+        commands::COMPARE_SECOND => {
+            // SAFETY: the request describes its second buffer.
+            let second = unsafe {
+                MmMapLockedPagesSpecifyCache(request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16)
+            };
+            let count = input_length.min(output_length);
+            // SAFETY: the request's input has this length.
+            let input = unsafe { slice::from_raw_parts(system, count) };
+            // SAFETY: the request's second buffer has this length.
+            let second = unsafe { slice::from_raw_parts(second.cast::<u8>(), count) };
+            let same = second.iter().zip(input.iter().rev());
+            complete(irp, STATUS_SUCCESS, same.filter(|(a, b)| a == b).count())
+        }
+        code => {
+            let (status, information) = own::control(device, code, system, output_length);
+            complete(irp, status, information)
+        }
     }
 }
 
@@ -202,13 +209,4 @@ fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize
     // SAFETY: the completion routine kept the request.
     unsafe { IoFreeIrp(irp) };
     count
-}
-
-/// Keeps a request of the driver's own from being completed any further.
-const unsafe extern "C" fn completed(
-    _device: *mut DEVICE_OBJECT,
-    _irp: *mut IRP,
-    _context: PVOID,
-) -> NTSTATUS {
-    STATUS_MORE_PROCESSING_REQUIRED
 }

@@ -162,6 +162,18 @@ abi! {
         security_descriptor as "SecurityDescriptor": u64,
         quality_of_service as "SecurityQualityOfService": u64,
     }
+    QueryRegistryTable as "_RTL_QUERY_REGISTRY_TABLE" {
+        query_routine as "QueryRoutine": u64,
+        flags as "Flags": u32,
+        reserved: u32,
+        name as "Name": u64,
+        entry_context as "EntryContext": u64,
+        default_type as "DefaultType": u32,
+        reserved_1: u32,
+        default_data as "DefaultData": u64,
+        default_length as "DefaultLength": u32,
+        reserved_2: u32,
+    }
     IoStatusBlock as "_IO_STATUS_BLOCK" {
         status: u32,
         reserved: u32,
@@ -251,6 +263,34 @@ abi! {
         irp_list_lock as "IrpListLock": u64,
         irp_list as "IrpList": [u64; 2],
         extension as "FileObjectExtension": u64,
+    }
+    /// `IO_SECURITY_CONTEXT`.
+    IoSecurityContext as "_IO_SECURITY_CONTEXT" {
+        security_qos as "SecurityQos": u64,
+        access_state as "AccessState": u64,
+        desired_access as "DesiredAccess": u32,
+        full_create_options as "FullCreateOptions": u32,
+    }
+    /// `ACCESS_STATE`.
+    AccessState as "_ACCESS_STATE" {
+        operation as "OperationID": u64,
+        security_evaluated as "SecurityEvaluated": u8,
+        generate_audit as "GenerateAudit": u8,
+        generate_on_close as "GenerateOnClose": u8,
+        privileges_allocated as "PrivilegesAllocated": u8,
+        flags as "Flags": u32,
+        remaining_desired as "RemainingDesiredAccess": u32,
+        previously_granted as "PreviouslyGrantedAccess": u32,
+        original_desired as "OriginalDesiredAccess": u32,
+        reserved: u32,
+        subject as "SubjectSecurityContext": [u64; 4],
+        descriptor as "SecurityDescriptor": u64,
+        aux_data as "AuxData": u64,
+        privileges as "Privileges": [u32; 11],
+        audit_privileges as "AuditPrivileges": u8,
+        reserved_1: [u8; 3],
+        object_name as "ObjectName": UnicodeString,
+        object_type_name as "ObjectTypeName": UnicodeString,
     }
     /// `IRP`, which its stack locations follow.
     Irp as "_IRP" {
@@ -587,7 +627,11 @@ mod tests {
         let headers = parse(&etw_test_support::read_headers("types.json"));
         let loader = parse(&etw_test_support::read_data("abi/loader.json"));
         let mut sized = 0;
-        for ours in LAYOUTS.iter().chain(super::super::framework_abi::LAYOUTS) {
+        let all = LAYOUTS
+            .iter()
+            .chain(super::super::framework_abi::LAYOUTS)
+            .chain(super::super::executive_abi::LAYOUTS);
+        for ours in all {
             let theirs = &headers["struct"][ours.name];
             if theirs.is_null() {
                 let theirs = &loader["types"][ours.name];

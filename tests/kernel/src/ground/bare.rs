@@ -2,7 +2,8 @@
 //! have no gateway, no IRQL limit, and no entry in a thread's call history.
 //!
 //! They are written in assembly language, without a frame, so that a fault in one finds the return
-//! address at the stack pointer, and the caller's rdi and rsi in r10 and r11.
+//! address at the stack pointer, and the caller's rdi and rsi in r10 and r11. The probe of the stack
+//! leaves rdi and rsi alone.
 
 use std::arch::global_asm;
 
@@ -14,6 +15,7 @@ global_asm!(
     ".globl etw_testkernel_memset",
     ".globl etw_testkernel_memcmp",
     ".globl etw_testkernel_strlen",
+    ".globl etw_testkernel_chkstk",
     ".globl etw_testkernel_guard_check",
     ".globl etw_testkernel_guard_dispatch",
     ".globl etw_testkernel_bare_end",
@@ -91,6 +93,29 @@ global_asm!(
     "jmp 2b",
     "3:",
     "ret",
+    // Touches each page of a frame of rax bytes, from the top down, so that a frame that does not fit
+    // ends at the guard page. It preserves all registers, and saves two below the stack pointer, where
+    // no signal is delivered.
+    "etw_testkernel_chkstk:",
+    "mov [rsp - 8], r10",
+    "mov [rsp - 16], r11",
+    "lea r10, [rsp + 8]",
+    "mov r11, r10",
+    "sub r11, rax",
+    "jae 2f",
+    // The frame is larger than the address space below it.
+    "xor r11d, r11d",
+    "2:",
+    "sub r10, 4096",
+    "cmp r10, r11",
+    "jbe 3f",
+    "test byte ptr [r10], 0",
+    "jmp 2b",
+    "3:",
+    "test byte ptr [r11], 0",
+    "mov r10, [rsp - 8]",
+    "mov r11, [rsp - 16]",
+    "ret",
     "etw_testkernel_bare_end:",
     // The routines that code with control flow guard calls: one checks the target in rcx, one jumps
     // to the target in rax. Both preserve all registers.
@@ -106,6 +131,7 @@ unsafe extern "C" {
     fn etw_testkernel_memset();
     fn etw_testkernel_memcmp();
     fn etw_testkernel_strlen();
+    fn etw_testkernel_chkstk();
     fn etw_testkernel_guard_check();
     fn etw_testkernel_guard_dispatch();
     fn etw_testkernel_bare_end();
@@ -120,14 +146,19 @@ pub fn guards() -> (u64, u64) {
     )
 }
 
+/// The routine that functions with a page or more of locals call first, with the size of the frame in
+/// rax.
+const STACK_PROBE: &str = "__chkstk";
+
 /// Returns the routines, each with its address, in the order of their addresses.
-pub fn routines() -> [(&'static str, u64); 5] {
+pub fn routines() -> [(&'static str, u64); 6] {
     [
         ("memcpy", etw_testkernel_memcpy as *const () as u64),
         ("memmove", etw_testkernel_memmove as *const () as u64),
         ("memset", etw_testkernel_memset as *const () as u64),
         ("memcmp", etw_testkernel_memcmp as *const () as u64),
         ("strlen", etw_testkernel_strlen as *const () as u64),
+        (STACK_PROBE, etw_testkernel_chkstk as *const () as u64),
     ]
 }
 
@@ -144,9 +175,11 @@ pub fn routine_at(address: u64) -> Option<&'static str> {
 /// Returns the caller's registers after the return, from those at an access of a routine.
 /// `return_address` is the word at the stack pointer.
 pub fn caller(mut registers: Registers, return_address: u64) -> Registers {
-    let [rdi, rsi] = [10, 11].map(|saved| registers.get(saved));
-    registers.set(7, rdi);
-    registers.set(6, rsi);
+    if routine_at(registers.rip) != Some(STACK_PROBE) {
+        let [rdi, rsi] = [10, 11].map(|saved| registers.get(saved));
+        registers.set(7, rdi);
+        registers.set(6, rsi);
+    }
     registers.rip = return_address;
     registers.set_rsp(registers.rsp().wrapping_add(8));
     registers
@@ -154,7 +187,7 @@ pub fn caller(mut registers: Registers, return_address: u64) -> Registers {
 
 #[cfg(test)]
 mod tests {
-    use std::{cmp::Ordering, mem::transmute};
+    use std::{arch::asm, cmp::Ordering, mem::transmute};
 
     use super::*;
 
@@ -173,7 +206,7 @@ mod tests {
         let end = etw_testkernel_bare_end as *const () as u64;
         assert_eq!(
             (routine_at(end - 1), routine_at(end)),
-            (Some("strlen"), None)
+            (Some(STACK_PROBE), None)
         );
     }
 
@@ -229,5 +262,43 @@ mod tests {
             (length(c"".as_ptr().cast()), length(c"four".as_ptr().cast())),
             (0, 4)
         );
+    }
+
+    #[test]
+    fn the_stack_probe_preserves_all_registers() {
+        for size in [0_u64, 1, 4096, 20_000] {
+            let mut registers = [1_u64, 2, 3, 4, 5, 6];
+            let [rcx, rdx, r8, r9, r10, r11] = &mut registers;
+            let mut rax = size;
+            // SAFETY: the routine reads the stack below the stack pointer, of which a test's thread has
+            // much more than the frame.
+            unsafe {
+                asm!(
+                    "call {probe}",
+                    probe = sym etw_testkernel_chkstk,
+                    inout("rax") rax,
+                    inout("rcx") *rcx,
+                    inout("rdx") *rdx,
+                    inout("r8") *r8,
+                    inout("r9") *r9,
+                    inout("r10") *r10,
+                    inout("r11") *r11,
+                );
+            }
+            assert_eq!((rax, registers), (size, [1, 2, 3, 4, 5, 6]));
+        }
+    }
+
+    #[test]
+    fn the_caller_of_the_stack_probe_has_its_own_registers() {
+        let mut registers = Registers::default();
+        registers.set(7, 70);
+        registers.set(6, 60);
+        registers.set(10, 100);
+        registers.rip = etw_testkernel_chkstk as *const () as u64;
+        let found = caller(registers, 5);
+        assert_eq!((found.get(7), found.get(6), found.rip), (70, 60, 5));
+        registers.rip = etw_testkernel_memcpy as *const () as u64;
+        assert_eq!(caller(registers, 5).get(7), 100);
     }
 }

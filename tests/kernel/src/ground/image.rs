@@ -1,6 +1,7 @@
 //! A driver's image, mapped into this process.
 
 use std::{
+    collections::HashMap,
     ffi::c_void,
     num::NonZeroUsize,
     path::PathBuf,
@@ -9,6 +10,7 @@ use std::{
 };
 
 use nix::sys::mman::{ProtFlags, mprotect, munmap};
+use parking_lot::Mutex;
 
 use super::{
     backtrace::Place,
@@ -32,6 +34,8 @@ pub struct Image {
     pub(super) pageable: Vec<Section>,
     /// The sections that are discarded once the driver has started.
     pub(super) discardable: Vec<Section>,
+    /// The pageable sections that a driver keeps in memory, by their offsets, and how often each.
+    pub(super) locked: Mutex<HashMap<usize, u32>>,
     pub(super) started: AtomicBool,
     /// Set if the code may make system calls.
     pub(super) has_system_calls: bool,
@@ -191,7 +195,42 @@ impl Image {
 
     /// Returns whether an address is in a pageable section.
     pub fn is_pageable(&self, address: u64) -> bool {
-        self.is_in(&self.pageable, address)
+        let section = self.pageable_section(address);
+        section.is_some_and(|section| !self.locked.lock().contains_key(&section.start))
+    }
+
+    /// Returns the pageable section that contains an address.
+    fn pageable_section(&self, address: u64) -> Option<Section> {
+        let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
+        let mut sections = self.pageable.iter();
+        let found = sections.find(|one| (one.start..one.start + one.length).contains(&offset));
+        found.copied()
+    }
+
+    /// Keeps the section that contains an address in memory. Returns the section's address, which is that
+    /// of the image if the section is not pageable.
+    pub fn lock_section(&self, address: u64) -> u64 {
+        let Some(section) = self.pageable_section(address) else {
+            return self.base();
+        };
+        *self.locked.lock().entry(section.start).or_default() += 1;
+        self.base() + section.start as u64
+    }
+
+    /// Undoes one [`Self::lock_section`], whose result is `handle`. Returns whether the section was locked.
+    pub fn unlock_section(&self, handle: u64) -> bool {
+        let Some(section) = self.pageable_section(handle) else {
+            return handle == self.base();
+        };
+        let mut locked = self.locked.lock();
+        let Some(count) = locked.get_mut(&section.start) else {
+            return false;
+        };
+        *count -= 1;
+        if *count == 0 {
+            locked.remove(&section.start);
+        }
+        true
     }
 
     /// Returns whether an address is in a section that is discarded once the driver has started.
@@ -220,7 +259,9 @@ impl Image {
 
     /// Makes the pageable sections inaccessible, or accessible again.
     pub fn set_pageable_accessible(&self, accessible: bool) {
-        for section in &self.pageable {
+        let locked = self.locked.lock();
+        let pageable = self.pageable.iter();
+        for section in pageable.filter(|one| !locked.contains_key(&one.start)) {
             let protection = if accessible {
                 section.protection
             } else {

@@ -68,6 +68,25 @@ impl Images {
         Some(image.is_pageable(address))
     }
 
+    /// Keeps the section that contains an address in memory. Returns its handle, or `None` if the address is
+    /// in no loaded driver.
+    pub fn lock_section(&self, address: u64) -> Option<u64> {
+        let image = self.find(|image| image.contains(address))?;
+        Some(image.lock_section(address))
+    }
+
+    /// Undoes one [`Self::lock_section`]. Returns `false` if the section is not locked.
+    pub fn unlock_section(&self, handle: u64) -> bool {
+        let image = self.find(|image| image.contains(handle));
+        image.is_some_and(|image| image.unlock_section(handle))
+    }
+
+    /// Returns the base address of the image that contains an address.
+    pub fn base_of(&self, address: u64) -> Option<u64> {
+        self.find(|image| image.contains(address))
+            .map(|image| image.base())
+    }
+
     /// Returns the name of the image that has an address in a discarded section.
     pub fn discarded_at(&self, address: u64) -> Option<String> {
         self.find(|image| image.is_discarded(address))

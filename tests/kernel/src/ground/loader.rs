@@ -27,6 +27,7 @@ use object::{
     },
     read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, Import, PeFile64},
 };
+use parking_lot::Mutex;
 
 use super::{
     arena::PAGE,
@@ -227,6 +228,7 @@ impl Loader<'_> {
             discardable: sections(&pe, |name, flags| {
                 name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
             }),
+            locked: Mutex::default(),
             started: AtomicBool::new(false),
             has_system_calls: has_system_calls(&pe, &bytes),
             functions: functions(&pe, &bytes),

@@ -11,6 +11,7 @@ pub mod bugcheck;
 pub mod clock;
 pub mod copy;
 pub mod culprit;
+pub mod executive_abi;
 pub mod fast_fail;
 pub mod flight;
 pub mod framework_abi;

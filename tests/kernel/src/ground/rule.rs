@@ -6,6 +6,8 @@ const VERIFIER_STOP: u32 = 0xC4;
 const WDF_VIOLATION: u32 = 0x10D;
 /// `BAD_POOL_CALLER`.
 const BAD_POOL_CALLER: u32 = 0xC2;
+/// `KERNEL_SECURITY_CHECK_FAILURE`.
+const SECURITY_CHECK_FAILURE: u32 = 0x139;
 /// `IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xA;
 
@@ -211,6 +213,9 @@ rules! {
     /// An object of the kernel, such as an event or a lock, was used before it was initialized, or in a
     /// way that its state does not allow.
     ObjectMisused BugCheck;
+    /// `RtlQueryRegistryValues` stores a value directly without a check of its type, from a key that others
+    /// than the system write.
+    RegistryTypeUnchecked BugCheck;
     /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory is
     /// freed that contains a queued timer or DPC.
     LeftQueued BugCheck;
@@ -221,8 +226,8 @@ rules! {
     FloatControl Warning;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock BugCheck;
-    /// A routine, or a field of the processor's block or of the shared user data page, that the stand-in
-    /// kernel does not provide.
+    /// A routine, a field of the processor's block or of the shared user data page, or an open that ends
+    /// in a later step, that the stand-in kernel does not provide.
     NotProvided BugCheck;
     /// A fault of the stand-in kernel.
     Internal BugCheck;
@@ -260,16 +265,19 @@ impl Rule {
             | Self::RequestMisused
             | Self::NotProvided => WDF_VIOLATION,
             Self::IrqlNotRaised | Self::IrqlNotLowered => IRQL_NOT_LESS_OR_EQUAL,
+            Self::RegistryTypeUnchecked => SECURITY_CHECK_FAILURE,
             _ => VERIFIER_STOP,
         }
     }
 
-    /// Returns the bugcheck's first parameter, which is Driver Verifier's sub-code where one is
-    /// known.
+    /// Returns the bugcheck's first parameter, which is Driver Verifier's sub-code, or that of a failed
+    /// security check, where one is known.
     pub(crate) const fn parameter(self) -> u64 {
         match self {
             Self::ProviderLeftRegistered => 0xDD,
             Self::PoolLeak => 0x62,
+            // FAST_FAIL_UNSAFE_REGISTRY_ACCESS
+            Self::RegistryTypeUnchecked => 9,
             _ => 0,
         }
     }

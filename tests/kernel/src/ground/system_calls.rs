@@ -45,7 +45,8 @@ pub const INSTRUCTIONS: [([u8; 2], &str); 3] = [
 
 /// Maps writable memory for an image, where its system calls are reported if possible.
 pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // Numbers with many zero bytes are common in the data of events, and are no addresses there.
+    static NEXT: AtomicU64 = AtomicU64::new(0x0A5C_9E30_0000);
     let length = IMAGES.end - IMAGES.start;
     // Room between two images makes an access past the end of one fault.
     let space = (size.get() as u64).next_multiple_of(STEP) + STEP;

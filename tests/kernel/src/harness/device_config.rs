@@ -1,8 +1,9 @@
 //! What a test chooses for a device that it adds.
 
 use super::{device::Device, played_device::PlayedDevice};
-use crate::services::kmdf::{
-    device::pnp::Offer, resource::Resource, state::device::Below, state::registry::RegistryValue,
+use crate::services::{
+    kmdf::{device::pnp::Offer, resource::Resource, state::device::Below},
+    registry::value::RegistryValue,
 };
 
 /// What a test chooses for a device that it adds. By default, the device has nothing below it but its

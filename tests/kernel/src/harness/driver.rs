@@ -20,7 +20,7 @@ use crate::{
     },
     services::{
         etw::{classic::report_left_with_wmi, registration::report_left_registered},
-        exports::address_of,
+        exports::address_in,
         kmdf::{
             device::pnp,
             driver::{framework_unload, handle_of, unload_routine, version_of},
@@ -28,9 +28,11 @@ use crate::{
             state::device::control_device_of,
         },
         ntoskrnl::{
-            io::{devices, send},
+            io::{devices, lifetime, send},
             left,
         },
+        registry::{paths::service_path, value::RegistryValue},
+        strings::text_bytes,
         system::System,
     },
 };
@@ -47,7 +49,10 @@ impl Driver {
     #[track_caller]
     pub(super) fn load(runner: &Runner, path: &Path, service: &str) -> Result<Self, KernelError> {
         let loaded_at = Location::caller();
-        let image = Arc::new(loader::load(path, &address_of)?);
+        create_service_key(runner, service)?;
+        let nt = &runner.system().ntoskrnl;
+        let resolve = |module: &str, name: &str| address_in(nt, module, name);
+        let image = Arc::new(loader::load(path, &resolve)?);
         runner.system().environment.images.add(&image);
         flight::note_image(image.base());
         let objects = Arc::new(DriverMemory::new(&image, service));
@@ -65,6 +70,7 @@ impl Driver {
             runner.run(Identity::SYSTEM, move |context| {
                 let context = System::ntoskrnl_context(context.clone());
                 devices::finish_initialization(&context, object);
+                lifetime::reinitialize(&context, object);
             })?;
             driver.image.discard();
             if let Some(guard) = runner.guard() {
@@ -284,8 +290,41 @@ impl Driver {
             ));
             let etw = System::etw_context(context.clone());
             violations.extend(report_left_with_wmi(&etw, belongs, &name));
+            let logs = system.etw.recorder().take_left(|address| image.contains(address));
+            if logs > 0 {
+                let message = format!(
+                    "{name} was unloaded without WppAutoLogStop for its log of the recorder ({logs} in all)"
+                );
+                violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
+            }
             system.environment.images.remove(&image);
             violations
         })
     }
+}
+
+/// Creates the key of a service with the values that every driver's service has, unless the test has set
+/// them.
+fn create_service_key(runner: &Runner, service: &str) -> Result<(), KernelError> {
+    /// `REG_EXPAND_SZ`.
+    const EXPAND_SZ: u32 = 2;
+    /// `SERVICE_KERNEL_DRIVER`, `SERVICE_DEMAND_START` and `SERVICE_ERROR_NORMAL`.
+    const NUMBERS: [(&str, u32); 3] = [("Type", 1), ("Start", 3), ("ErrorControl", 1)];
+    let image = format!(r"\SystemRoot\System32\drivers\{service}.sys");
+    let image = RegistryValue::Other(EXPAND_SZ, text_bytes(&image));
+    let numbers = NUMBERS.map(|(name, number)| (name, RegistryValue::Dword(number)));
+    let registry = &runner.system().registry;
+    let path = service_path(service);
+    let created = registry.create_all(&path).and_then(|key| {
+        for (name, value) in numbers.into_iter().chain([("ImagePath", image)]) {
+            if registry.value(key, name).is_err() {
+                registry.set_value(key, name, value)?;
+            }
+        }
+        Ok(())
+    });
+    created.map_err(|status| KernelError::Status {
+        routine: "creating the service's key",
+        status,
+    })
 }

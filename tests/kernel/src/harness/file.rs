@@ -93,11 +93,12 @@ impl File {
         self.submit(IoRequest::new(RequestKind::Write, bytes.to_vec(), 0))
     }
 
-    /// Starts a device control (`DeviceIoControl`).
+    /// Starts a device control (`DeviceIoControl`). The control code selects how the driver gets the
+    /// buffers.
     ///
     /// # Errors
     ///
-    /// Returns an error if the control code is not for buffered I/O, or if the kernel bugchecks.
+    /// Returns an error if the kernel bugchecks.
     pub fn start_device_control(
         &self,
         code: u32,
@@ -109,6 +110,24 @@ impl File {
             input.to_vec(),
             output_length,
         ))
+    }
+
+    /// Starts a device control whose second buffer has contents. With `METHOD_IN_DIRECT`, the driver
+    /// reads these; with the other methods, it writes to the buffer.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn start_device_control_with(
+        &self,
+        code: u32,
+        input: &[u8],
+        second: &[u8],
+    ) -> Result<Request, KernelError> {
+        let kind = RequestKind::DeviceControl { code };
+        let mut request = IoRequest::new(kind, input.to_vec(), second.len());
+        request.output_contents = second.to_vec();
+        self.submit(request)
     }
 
     /// Reads `length` bytes and waits for the completion.
@@ -144,6 +163,22 @@ impl File {
             .finish()
     }
 
+    /// Sends a device control whose second buffer has contents, as [`Self::start_device_control_with`]
+    /// does, and waits for the completion.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error in the cases that [`Self::read`] lists.
+    pub fn device_control_with(
+        &self,
+        code: u32,
+        input: &[u8],
+        second: &[u8],
+    ) -> Result<Completion, KernelError> {
+        self.start_device_control_with(code, input, second)?
+            .finish()
+    }
+
     /// Closes the file (`CloseHandle`).
     ///
     /// # Errors
@@ -168,7 +203,9 @@ impl File {
             let operation = match request.kind {
                 RequestKind::Read => Operation::Read(request.output_length),
                 RequestKind::DeviceControl { code } => {
-                    Operation::Control(code, request.input, request.output_length)
+                    let mut output = request.output_contents;
+                    output.resize(request.output_length, 0);
+                    Operation::Control(code, request.input, output)
                 }
                 _ => Operation::Write(request.input),
             };

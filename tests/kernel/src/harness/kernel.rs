@@ -10,7 +10,7 @@ use etl_file::Guid;
 
 use super::{
     config::KernelConfig, driver::Driver, error::KernelError, file::File,
-    played_device::PlayedDevice, runner::Runner,
+    played_device::PlayedDevice, registry_file::RegistryFile, runner::Runner,
 };
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
@@ -20,18 +20,18 @@ use crate::{
         status::NtStatus,
     },
     services::{
-        etw::{controller, service::EtwConfig},
+        etw::{controller, recorder_logs::RecorderMessage, service::EtwConfig},
         exports,
         faults::Fault,
         kmdf::{
             file::{create_file, why_unreachable},
-            state::registry::{Registry, RegistryValue, parameters_path},
             state::{
                 device::{Unreachable, find_device},
                 played::{Answer, PlayedRequest},
             },
         },
         ntoskrnl::{files, io},
+        registry::{paths::parameters_path, value::RegistryValue},
         system::{Checks, System},
     },
 };
@@ -150,7 +150,8 @@ impl Kernel {
         self.load_as(path, &service)
     }
 
-    /// Loads a driver as [`Self::load`] does, under the given service name.
+    /// Loads a driver as [`Self::load`] does, under the given service name. The service gets a key in the
+    /// registry, whose path the driver's entry point receives.
     ///
     /// # Errors
     ///
@@ -291,6 +292,26 @@ impl Kernel {
         self.runner.system().ntoskrnl.printed()
     }
 
+    /// Tells drivers that the system shuts down: sends `IRP_MJ_SHUTDOWN` to the devices that
+    /// `IoRegisterShutdownNotification` and `IoRegisterLastChanceShutdownNotification` named. Drivers stay
+    /// loaded.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks, for instance over a request that is not completed.
+    pub fn shut_down(&self) -> Result<(), KernelError> {
+        self.runner.run(Identity::SYSTEM, |context| {
+            io::shutdown::shut_down(&System::ntoskrnl_context(context.clone()));
+        })?;
+        Ok(())
+    }
+
+    /// Returns the messages in the logs of WppRecorder.sys, which keep the newest ones of each driver.
+    #[must_use]
+    pub fn recorder_messages(&self) -> Vec<RecorderMessage> {
+        self.runner.system().etw.recorder().messages()
+    }
+
     /// Returns the verifier's warnings: the violations that do not bugcheck, each once for every
     /// event, or else for every place in the driver, that causes it.
     #[must_use]
@@ -325,26 +346,62 @@ impl Kernel {
         files::set_folder(&self.runner.system().ntoskrnl, folder.to_owned());
     }
 
-    /// Sets a value in a service's parameters key in the registry, which the driver
-    /// opens with `WdfDriverOpenParametersRegistryKey`. The service name is the one that the
-    /// driver is loaded as; the value can be set before or after the load.
+    /// Sets a value in a service's parameters key in the registry, which the driver opens with
+    /// `WdfDriverOpenParametersRegistryKey`, or with `Parameters` below its registry path. The service
+    /// name is the one that the driver is loaded as; the value can be set before or after the load.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no key can have the service's name, or no value the value's name.
     pub fn set_parameter(&self, service: &str, name: &str, value: impl Into<RegistryValue>) {
-        self.runner
-            .system()
-            .kmdf
-            .framework()
-            .part::<Registry>()
-            .set(&parameters_path(service), name, value.into());
+        self.set_registry_value(&parameters_path(service), name, value)
+            .expect("the names are those of a service and of a value");
     }
 
     /// Returns the current value in a service's parameters key.
     #[must_use]
     pub fn parameter(&self, service: &str, name: &str) -> Option<RegistryValue> {
-        self.runner
-            .system()
-            .kmdf
-            .framework()
-            .part::<Registry>()
-            .get(&parameters_path(service), name)
+        self.registry_value(&parameters_path(service), name)
+    }
+
+    /// Sets a value of a key in the registry, by the key's absolute path, for instance
+    /// `\Registry\Machine\Software\Contoso`. Creates the key, if it does not exist. An empty name
+    /// stands for the key's default value.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no key can have this path, or no value this name.
+    pub fn set_registry_value(
+        &self,
+        path: &str,
+        name: &str,
+        value: impl Into<RegistryValue>,
+    ) -> Result<(), KernelError> {
+        let registry = &self.runner.system().registry;
+        registry
+            .set_at(path, name, value.into())
+            .map_err(|status| KernelError::Status {
+                routine: "setting a value in the registry",
+                status,
+            })
+    }
+
+    /// Returns the current value of a key in the registry, by the key's absolute path.
+    #[must_use]
+    pub fn registry_value(&self, path: &str, name: &str) -> Option<RegistryValue> {
+        self.runner.system().registry.value_of(path, name)
+    }
+
+    /// Changes the registry as a file of the Registry Editor says.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no key can have a path in the file, or no value a name.
+    pub fn import_registry(&self, file: &RegistryFile) -> Result<(), KernelError> {
+        file.apply(&self.runner.system().registry)
+            .map_err(|status| KernelError::Status {
+                routine: "changing the registry",
+                status,
+            })
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use etl_file::Guid;
 
@@ -15,8 +15,11 @@ use super::{
     options::{Format, Run},
 };
 use crate::{
-    harness::script::{Clients, Script},
-    services::etw::state::Target,
+    harness::{
+        registry_file::{RegistryFile, parse_parameter},
+        script::{Clients, Script},
+    },
+    services::{etw::state::Target, registry::value::RegistryValue},
 };
 
 /// Adds the arguments that say how to run a driver to a command.
@@ -61,6 +64,35 @@ pub fn arguments(command: Command) -> Command {
             "NAME",
             "The driver's service name; the default is the file name without its extension",
         ))
+        .arg(
+            option(
+                "folder",
+                "FOLDER",
+                "The folder that the driver finds as the volume C:, which is also \\SystemRoot's; \
+                 without one, there is no volume",
+            )
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option(
+                "registry",
+                "FILE",
+                "Change the registry as this file of the Registry Editor (.reg) says, before the driver \
+                 is loaded; may be given several times",
+            )
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option(
+                "parameter",
+                "NAME=TYPE:VALUE",
+                "Set a value of the service's parameters key in the registry, before the driver is \
+                 loaded: dword:N, qword:N, sz:TEXT, expand_sz:TEXT, multi_sz:TEXT|TEXT or \
+                 binary:DIGITS; may be given several times",
+            )
+            .action(ArgAction::Append),
+        )
         .arg(
             option(
                 "clients",
@@ -124,7 +156,8 @@ pub fn format(matches: &ArgMatches) -> Result<Format> {
 ///
 /// # Errors
 ///
-/// Fails if the script cannot be read, or if a provider is not named as it should be.
+/// Fails if the script or a file for the registry cannot be read, if the folder for files is none, or if
+/// a provider or parameter is not written as it should be.
 pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     let script = match optional::<PathBuf>(matches, "script")? {
         None => None,
@@ -148,6 +181,13 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     if enabled.is_empty() && !every_provider {
         bail!("no provider is enabled; name one with `--enable`, or leave out `--only`");
     }
+    let folder = optional::<PathBuf>(matches, "folder")?;
+    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+        bail!(
+            "{} is not a folder, which `--folder` takes",
+            folder.display()
+        );
+    }
     let stem = || {
         let stem = image.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
@@ -155,6 +195,9 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     Ok(Run {
         image: image.to_owned(),
         service: optional(matches, "service")?.unwrap_or_else(stem),
+        folder,
+        registry: registry_files(matches)?,
+        parameters: parameters(matches)?,
         script,
         etl: optional(matches, "etl")?.unwrap_or(etl),
         session: required(matches, "session")?,
@@ -174,6 +217,25 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
         notes: !matches.get_flag("no-notes"),
         max_silence: Duration::from_secs(required(matches, "max-silence")?),
     })
+}
+
+/// Reads the files of the Registry Editor that the arguments name.
+fn registry_files(matches: &ArgMatches) -> Result<Vec<RegistryFile>> {
+    let paths = matches.get_many::<PathBuf>("registry");
+    let read = |path: &PathBuf| {
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        RegistryFile::parse(&bytes).with_context(|| path.display().to_string())
+    };
+    paths.into_iter().flatten().map(read).collect()
+}
+
+/// Returns the parameters of the service that the arguments have.
+fn parameters(matches: &ArgMatches) -> Result<Vec<(String, RegistryValue)>> {
+    let texts = matches.get_many::<String>("parameter");
+    let parse = |text: &String| {
+        parse_parameter(text).map_err(|error| anyhow!("cannot set a parameter: {error}"))
+    };
+    texts.into_iter().flatten().map(parse).collect()
 }
 
 /// Returns the trace file of an image in the current folder: `NAME.etl` for `NAME.sys`.

@@ -3,7 +3,13 @@
 use std::{path::PathBuf, time::Duration};
 
 use super::enable::Enabled;
-use crate::harness::script::{Clients, Script};
+use crate::{
+    harness::{
+        registry_file::RegistryFile,
+        script::{Clients, Script},
+    },
+    services::registry::value::RegistryValue,
+};
 
 /// A driver to run, and how to run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +18,12 @@ pub struct Run {
     pub image: PathBuf,
     /// The driver's service name.
     pub service: String,
+    /// The folder that the driver finds at `\??\C:`, or `None` for no volume.
+    pub folder: Option<PathBuf>,
+    /// Changes of the registry before the driver is loaded.
+    pub registry: Vec<RegistryFile>,
+    /// Values of the service's parameters key, by their names, which are set after those changes.
+    pub parameters: Vec<(String, RegistryValue)>,
     /// The script to play, or `None` for the life of a device.
     pub script: Option<Script>,
     /// The trace file to write.

@@ -20,10 +20,13 @@ use crate::{
         recording::{RecordedEvent, Recording},
         script::{Done, Observer, Script, Setting},
     },
-    services::etw::{
-        controller::EnableParameters,
-        session::config::{SessionConfig, SessionReport},
-        state::Target,
+    services::{
+        etw::{
+            controller::EnableParameters,
+            session::config::{SessionConfig, SessionReport},
+            state::Target,
+        },
+        registry::paths::parameters_path,
     },
 };
 
@@ -91,6 +94,7 @@ impl Run {
         });
         // What is left after an error is a finding.
         kernel.leave_behind();
+        self.prepare(&kernel)?;
         let recording = Recording::start(
             &kernel,
             SessionConfig::to_file(&self.session, &self.etl),
@@ -169,6 +173,23 @@ impl Run {
             catalog.add_formats(&formats);
         }
         catalog
+    }
+
+    /// Gives the driver its folder and its values in the registry.
+    fn prepare(&self, kernel: &Kernel) -> Result<()> {
+        if let Some(folder) = &self.folder {
+            kernel.set_folder(folder);
+        }
+        for file in &self.registry {
+            kernel.import_registry(file)?;
+        }
+        let path = parameters_path(&self.service);
+        for (name, value) in &self.parameters {
+            kernel
+                .set_registry_value(&path, name, value.clone())
+                .with_context(|| format!("cannot set the parameter {name}"))?;
+        }
+        Ok(())
     }
 
     /// Enables the providers for the session.

@@ -46,6 +46,14 @@ fn wdfldr() -> Provided {
         .collect()
 }
 
+/// Returns the exports of WppRecorder.sys.
+fn recorder() -> Provided {
+    etw::recorder::exports()
+        .into_iter()
+        .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling)))
+        .collect()
+}
+
 /// Returns the provided entries of the framework's function table.
 fn kmdf() -> Provided {
     let ceilings: BTreeMap<&str, Irql> = FUNCTIONS.into_iter().collect();
@@ -204,13 +212,14 @@ fn list() -> String {
     let entry = |name: &str| parameters(&functions["kmdf"][name]);
     section("ntoskrnl.exe", &ntoskrnl(), &export);
     section("WDFLDR.SYS", &wdfldr(), &export);
+    section("WppRecorder.sys", &recorder(), &export);
     section("KMDF's function table", &kmdf(), &entry);
     let bare = crate::ground::bare::routines()
         .map(|(name, _)| name)
         .join(", ");
     let _ = write!(
         text,
-        "\n## Memory routines of compiled code\n\n\
+        "\n## Routines that compiled code calls\n\n\
          {bare}: without an IRQL limit, and without a place in a bugcheck's list of calls.\n"
     );
     text

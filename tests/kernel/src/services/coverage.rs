@@ -20,8 +20,14 @@ const LIST: &str = "docs/reference/coverage.md";
 /// Routines whose arguments are checked, and that have no effect a driver without hardware can
 /// observe: settings of what does not exist here.
 const WITHOUT_EFFECT: &[&str] = &[
+    "CmRegisterCallback",
+    "CmRegisterCallbackEx",
     "IoRegisterBootDriverCallback",
     "IoRegisterPlugPlayNotification",
+    "KeRegisterBugCheckCallback",
+    "KeRegisterBugCheckReasonCallback",
+    "KeRegisterNmiCallback",
+    "ObRegisterCallbacks",
     "WdfControlDeviceInitSetShutdownNotification",
     "WdfDeviceAssignMofResourceName",
     "WdfDeviceAssignS0IdleSettings",
@@ -124,6 +130,7 @@ impl Coverage {
         provided.extend(ntoskrnl::exports::exports().iter().map(|(name, ..)| *name));
         provided.extend(etw::exports::exports().iter().map(|(name, ..)| *name));
         provided.extend(wdfldr::exports().iter().map(|(name, ..)| *name));
+        provided.extend(etw::recorder::exports().iter().map(|(name, ..)| *name));
         provided.extend(bare::routines().map(|(name, _)| name));
         Self {
             provided,

@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 
 use super::{
-    etw,
+    etw::{self, recorder},
     kmdf::{state::framework::FunctionTable, table},
-    ntoskrnl::{self, exports::MODULE as NTOSKRNL},
+    ntoskrnl::{self, context::Ntoskrnl, exports::MODULE as NTOSKRNL, variables},
     system::System,
     wdfldr,
 };
@@ -29,7 +29,7 @@ pub fn gateways() -> &'static Gateways {
                 .chain(ntoskrnl::data::exports())
                 .map(|(name, address)| (NTOSKRNL, name, address))
                 .collect(),
-            &[NTOSKRNL, wdfldr::MODULE],
+            &[NTOSKRNL, wdfldr::MODULE, recorder::MODULE],
         )
     })
 }
@@ -43,6 +43,16 @@ pub fn address_of(module: &str, name: &str) -> Option<u64> {
         module
     };
     gateways().find(module, name)
+}
+
+/// Returns the address to bind an import to in a kernel, as [`address_of`] does. Some variables differ
+/// between kernels.
+pub fn address_in(nt: &Ntoskrnl, module: &str, name: &str) -> Option<u64> {
+    let variable = || {
+        let is_ours = module.eq_ignore_ascii_case(NTOSKRNL);
+        is_ours.then(|| variables::address(nt, name)).flatten()
+    };
+    address_of(module, name).or_else(variable)
 }
 
 /// Returns the address of a routine of ntoskrnl.exe, if the stand-in kernel provides it.
@@ -70,6 +80,11 @@ fn entries() -> Vec<Entry> {
         System::ntoskrnl_context,
     );
     all.extend(of(NTOSKRNL, etw::exports::exports(), System::etw_context));
+    all.extend(of(
+        recorder::MODULE,
+        recorder::exports(),
+        System::etw_context,
+    ));
     all.extend(of(wdfldr::MODULE, wdfldr::exports(), System::kmdf_context));
     all.extend(of(table::MODULE, table::entries(), System::kmdf_context));
     all.extend(of(table::INTERNAL, table::internal(), System::kmdf_context));

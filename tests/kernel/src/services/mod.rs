@@ -10,13 +10,16 @@ pub mod addresses;
 pub mod borrowed;
 #[cfg(test)]
 mod coverage;
+pub mod create_parameters;
 pub mod etw;
 pub mod exports;
 pub mod faults;
 pub mod kmdf;
 pub mod ntoskrnl;
 pub mod parts;
+pub mod plug_and_play;
 pub mod pool;
+pub mod registry;
 pub mod strings;
 pub mod system;
 pub mod thread_objects;

@@ -217,6 +217,13 @@ impl Pool {
         state.live.get(&address).map(|allocation| allocation.size)
     }
 
+    /// Returns whether an address is in a live block.
+    pub fn contains(&self, address: u64) -> bool {
+        let state = self.state.read();
+        let before = state.live.range(..=address).next_back();
+        before.is_some_and(|(start, live)| address - start < live.size.max(1) as u64)
+    }
+
     /// Does the same as [`Self::freed_at`]. An address that a thread has passed before, and that was
     /// not freed then, is not looked up again until the pool changes.
     pub fn freed_at_again(&self, address: u64, sound: &SoundAddresses) -> Option<Freed> {

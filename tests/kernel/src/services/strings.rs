@@ -1,4 +1,4 @@
-//! Counted strings that drivers pass.
+//! Strings that drivers pass and get.
 
 use crate::{
     execution::context::Context,
@@ -18,4 +18,12 @@ pub fn read_unicode_string(context: &Context, address: u64) -> String {
         }
         Err(error) => context.stop_for_address(error),
     }
+}
+
+/// Returns a string as little-endian UTF-16 bytes with a terminating NUL.
+pub fn text_bytes(text: &str) -> Vec<u8> {
+    text.encode_utf16()
+        .chain([0])
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }

@@ -13,10 +13,11 @@ use super::{
         work,
     },
     ntoskrnl::{
-        context::{Context as NtContext, Ntoskrnl, SystemRoutines},
+        context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
         dpc, thread_objects as objects, threads, timer as nt_timer,
     },
     pool::Pool,
+    registry::store::Registry,
     thread_objects::ThreadObjects,
     verifier::Verifier,
 };
@@ -43,6 +44,8 @@ pub struct System {
     pub faults: Arc<Faults>,
     /// The pool.
     pub pool: Arc<Pool>,
+    /// The registry.
+    pub registry: Arc<Registry>,
     /// The framework.
     pub kmdf: Arc<Kmdf>,
     /// The routines of ntoskrnl.exe.
@@ -90,22 +93,29 @@ impl System {
             Arc::clone(&pool),
             Arc::clone(&borrowed),
         ));
+        let registry = Arc::new(Registry::new(Arc::clone(&clock)));
         let kmdf = Arc::new(Kmdf::new(
             Arc::clone(&clock),
             Arc::clone(&verifier),
+            Arc::clone(&registry),
             functions,
         ));
         let thread_objects = Arc::new(ThreadObjects::default());
+        let devices: Arc<Kmdf> = Arc::clone(&kmdf);
         let ntoskrnl = Arc::new(Ntoskrnl::new(
-            Arc::clone(&pool),
-            Arc::clone(&faults),
-            Arc::clone(&clock),
+            NtUses {
+                pool: Arc::clone(&pool),
+                faults: Arc::clone(&faults),
+                clock: Arc::clone(&clock),
+                registry: Arc::clone(&registry),
+                devices,
+                thread_objects: Arc::clone(&thread_objects),
+            },
             SystemRoutines {
                 find: find_routine,
                 hidden,
             },
             etw.processors,
-            Arc::clone(&thread_objects),
         ));
         let uses = Uses {
             clock: Arc::clone(&clock),
@@ -122,6 +132,7 @@ impl System {
             verifier,
             faults,
             pool,
+            registry,
             kmdf,
             ntoskrnl,
             etw: Arc::new(EtwRuntime::new(etw, uses)),

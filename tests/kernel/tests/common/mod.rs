@@ -40,6 +40,11 @@ pub fn several() -> PathBuf {
     driver("release", "etw_several_driver.sys")
 }
 
+/// Returns the path of the driver that traces with the published crate `tracelogging`.
+pub fn tracelogging() -> PathBuf {
+    driver("release", "etw_tracelogging_driver.sys")
+}
+
 /// Returns the path of the driver that traces by WPP.
 pub fn wpp() -> PathBuf {
     driver("release", "etw_wpp_driver.sys")
@@ -48,6 +53,11 @@ pub fn wpp() -> PathBuf {
 /// Returns the path of a variant of the driver in C.
 pub fn c_driver(variant: &str) -> PathBuf {
     driver("release", &format!("etw_c_driver_{variant}.sys"))
+}
+
+/// Returns the path of the driver that calls routines which programs have, too. The program is beside it.
+pub fn c_routines() -> PathBuf {
+    driver("release", "etw_c_routines.sys")
 }
 
 /// Returns the path of the driver whose service name selects its behaviour.

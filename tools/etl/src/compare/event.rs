@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::{fmt, io};
 
 use super::property::Property;
+use crate::show::Escaped;
 
 /// The largest file of another decoder that is read, in bytes.
 pub const MAX_FILE_SIZE: u64 = 256 << 20;
@@ -66,7 +67,7 @@ pub enum Content {
     #[error("it is neither XML nor JSON; expected a file of tracerpt, Get-WinEvent or TDH")]
     Unknown,
     /// The XML is not well-formed.
-    #[error("the XML is not well-formed: {0}")]
+    #[error("the XML is not well-formed: {}", Escaped(&.0.to_string()))]
     Xml(Box<roxmltree::Error>),
     /// The XML does not contain events.
     #[error("the XML's root element is {0:?}; expected Events or Event")]
@@ -87,10 +88,10 @@ pub enum Content {
         number: usize,
     },
     /// The JSON is not well-formed.
-    #[error("the JSON is not well-formed: {0}")]
+    #[error("the JSON is not well-formed: {}", Escaped(&.0.to_string()))]
     Json(serde_json::Error),
     /// A line is not well-formed JSON.
-    #[error("line {line} is not well-formed JSON: {source}")]
+    #[error("line {line} is not well-formed JSON: {}", Escaped(&.source.to_string()))]
     Line {
         /// The line's number; the first has 1.
         line: usize,
@@ -107,7 +108,7 @@ pub enum Content {
         number: usize,
     },
     /// An event of the client has an unexpected member.
-    #[error("event {number} is not an event of the client's `trace --json`: {source}")]
+    #[error("event {number} is not an event of the client's `trace --json`: {}", Escaped(&.source.to_string()))]
     Client {
         /// The event's number in the file; the first has 1.
         number: usize,
@@ -122,4 +123,25 @@ pub enum Content {
         /// The reason.
         source: Box<Self>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Other;
+
+    #[test]
+    fn errors_show_no_control_characters_of_the_text() {
+        let texts = [
+            "<Events><Event a\u{0}=''/></Events>",
+            "{\"fields\": [], \u{1b}",
+            "{}\n\u{1b}",
+            "[{\"fields\": \"\u{1b}[2J\"}]",
+        ];
+        for text in texts {
+            let error = Other::parse(text.as_bytes()).unwrap_err().to_string();
+            assert!(!error.contains(char::is_control), "{error:?}");
+        }
+        let error = Other::parse(texts[0].as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(r"not '\u{0}'"), "{error}");
+    }
 }

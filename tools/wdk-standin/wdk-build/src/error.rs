@@ -1,6 +1,6 @@
 //! The errors of the crate.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, io, path::PathBuf};
 
 /// The build cannot be configured.
 #[derive(thiserror::Error)]
@@ -38,8 +38,19 @@ pub enum ConfigError {
         /// The defect.
         what: String,
     },
+    /// An empty library cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Library {
+        /// The library.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        error: io::Error,
+    },
     /// The stand-ins do not support the driver model or its version.
-    #[error("{owner} is configured for {found}; without the WDK, KMDF 1.31 and 1.33 are supported")]
+    #[error(
+        "{owner} is configured for {found}; without the WDK, WDM and KMDF 1.31 and 1.33 are supported"
+    )]
     Unsupported {
         /// The package, or the workspace.
         owner: String,

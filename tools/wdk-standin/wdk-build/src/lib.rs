@@ -2,23 +2,34 @@
 //!
 //! The crate provides the functions that the build scripts of the published wdk, wdk-alloc,
 //! wdk-panic and of drivers call: they set the `cfg` that selects the driver model, and the link
-//! options of a KMDF driver. The version of KMDF is read from the manifests, as the published crate
-//! does. The crate does not look for a WDK and does not run bindgen.
+//! options of a KMDF or a WDM driver. The model and the version of KMDF are read from the manifests, as
+//! the published crate does. The crate does not look for a WDK and does not run bindgen.
 
 mod error;
 mod metadata;
 
-use std::{env, path::Path};
+use std::{env, fmt, fs, path::Path};
 
 pub use error::ConfigError;
 pub use metadata::{KmdfConfig, MANIFEST};
 
 /// The driver model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DriverConfig {
+    /// The Windows driver model, without a framework.
+    Wdm,
     /// The kernel-mode driver framework.
     Kmdf(KmdfConfig),
+}
+
+impl fmt::Display for DriverConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wdm => formatter.write_str("WDM"),
+            Self::Kmdf(kmdf) => kmdf.fmt(formatter),
+        }
+    }
 }
 
 /// The configuration of a build.
@@ -37,18 +48,17 @@ impl Default for Config {
     }
 }
 
-/// The link options of a KMDF driver, in wdk-build's order.
+/// The link options of a driver of each model, in wdk-build's order.
 ///
 /// `/RELEASE` is not in wdk-build's list: Microsoft's linker writes the image's checksum for every
 /// `/DRIVER`, but lld-link only for `/RELEASE`. `/Brepro` writes hashes instead of times, and
 /// `/PDBALTPATH` keeps the PDB's folder out of the image, so that the same source produces the same
 /// image on every machine. `/INTEGRITYCHECK` is also Microsoft's; it only sets a flag in the image.
-const LINK_OPTIONS: [&str; 16] = [
+const LINK_OPTIONS: [&str; 15] = [
     "/DRIVER",
     "/NODEFAULTLIB",
     "/SUBSYSTEM:NATIVE",
     "/KERNEL",
-    "/ENTRY:FxDriverEntry",
     "/IGNORE:4257",
     "/NXCOMPAT",
     "/DYNAMICBASE",
@@ -61,6 +71,23 @@ const LINK_OPTIONS: [&str; 16] = [
     "/Brepro",
     "/PDBALTPATH:%_PDB%",
 ];
+
+/// The user-mode libraries that published crates for drivers name without using them: `tracelogging`
+/// names this one in kernel mode, too. The Windows SDK has it.
+const USER_MODE_LIBRARIES: [&str; 1] = ["rpcrt4.lib"];
+
+/// Makes empty libraries in the driver's build folder, where the linker finds them.
+fn provide_user_mode_libraries(folder: &Path) -> Result<(), ConfigError> {
+    for library in USER_MODE_LIBRARIES {
+        let path = folder.join(library);
+        fs::write(&path, "!<arch>\n").map_err(|error| ConfigError::Library {
+            path: path.clone(),
+            error,
+        })?;
+    }
+    println!("cargo::rustc-link-search={}", folder.display());
+    Ok(())
+}
 
 impl Config {
     /// Returns the default configuration, KMDF 1.31.
@@ -82,13 +109,11 @@ impl Config {
     }
 
     fn from_manifest(manifest: &Path) -> Result<Self, ConfigError> {
-        let (kmdf, manifests) = metadata::read(manifest)?;
+        let (driver_config, manifests) = metadata::read(manifest)?;
         for path in manifests {
             println!("cargo::rerun-if-changed={path}");
         }
-        Ok(Self {
-            driver_config: DriverConfig::Kmdf(kmdf),
-        })
+        Ok(Self { driver_config })
     }
 
     /// Declares the `cfg` options that a build can set.
@@ -106,11 +131,11 @@ impl Config {
     /// Never returns an error; the published crate can.
     pub fn configure_library_build(&self) -> Result<(), ConfigError> {
         Self::emit_check_cfg_settings();
-        match self.driver_config {
-            DriverConfig::Kmdf(_) => {
-                println!("cargo::rustc-cfg=driver_model__driver_type=\"KMDF\"");
-            }
-        }
+        let model = match self.driver_config {
+            DriverConfig::Wdm => "WDM",
+            DriverConfig::Kmdf(_) => "KMDF",
+        };
+        println!("cargo::rustc-cfg=driver_model__driver_type=\"{model}\"");
         Ok(())
     }
 
@@ -133,8 +158,15 @@ impl Config {
         {
             return Err(ConfigError::StaticCrtNotEnabled);
         }
-        for option in LINK_OPTIONS {
+        let entry = match self.driver_config {
+            DriverConfig::Wdm => "/ENTRY:DriverEntry",
+            DriverConfig::Kmdf(_) => "/ENTRY:FxDriverEntry",
+        };
+        for option in LINK_OPTIONS.iter().chain([&entry]) {
             println!("cargo::rustc-cdylib-link-arg={option}");
+        }
+        if let Some(folder) = env::var_os("OUT_DIR") {
+            provide_user_mode_libraries(Path::new(&folder))?;
         }
         Ok(())
     }
@@ -142,7 +174,9 @@ impl Config {
     /// Returns the symbol of the framework's function table.
     #[must_use]
     pub fn compute_wdffunctions_symbol_name(&self) -> Option<String> {
-        let DriverConfig::Kmdf(kmdf) = self.driver_config;
+        let DriverConfig::Kmdf(kmdf) = self.driver_config else {
+            return None;
+        };
         Some(format!(
             "WdfFunctions_{:02}0{:02}",
             kmdf.kmdf_version_major, kmdf.target_kmdf_version_minor

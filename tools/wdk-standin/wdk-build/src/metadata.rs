@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::error::ConfigError;
+use crate::{DriverConfig, error::ConfigError};
 
 /// The environment variable that names the driver's manifest, for builds whose target folder is not
 /// in the folder of the driver's workspace.
@@ -72,7 +72,7 @@ pub fn manifest() -> Option<PathBuf> {
 ///
 /// Dependencies outside the workspace are not read: cargo would have to resolve them, with a lock
 /// file that may differ from this build's.
-pub fn read(manifest: &Path) -> Result<(KmdfConfig, Vec<String>), ConfigError> {
+pub fn read(manifest: &Path) -> Result<(DriverConfig, Vec<String>), ConfigError> {
     let failed = |what: String| ConfigError::CargoMetadata {
         manifest: manifest.to_owned(),
         what,
@@ -112,7 +112,7 @@ fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// Returns the one configuration that cargo's metadata contain.
-fn configuration(metadata: &Value) -> Result<KmdfConfig, ConfigError> {
+fn configuration(metadata: &Value) -> Result<DriverConfig, ConfigError> {
     let mut found = BTreeSet::new();
     for package in packages(metadata) {
         match &package["metadata"]["wdk"] {
@@ -131,7 +131,7 @@ fn configuration(metadata: &Value) -> Result<KmdfConfig, ConfigError> {
             found.insert(driver_model(section, "the workspace")?);
         }
     }
-    let all: Vec<KmdfConfig> = found.into_iter().collect();
+    let all: Vec<DriverConfig> = found.into_iter().collect();
     match all.as_slice() {
         [] => Err(ConfigError::NoConfiguration),
         [one] => Ok(*one),
@@ -143,7 +143,7 @@ fn configuration(metadata: &Value) -> Result<KmdfConfig, ConfigError> {
 }
 
 /// Returns the configuration in one `wdk` section.
-fn driver_model(section: &Value, owner: &str) -> Result<KmdfConfig, ConfigError> {
+fn driver_model(section: &Value, owner: &str) -> Result<DriverConfig, ConfigError> {
     let invalid = |what: String| ConfigError::Metadata {
         owner: owner.to_owned(),
         what,
@@ -164,7 +164,11 @@ fn driver_model(section: &Value, owner: &str) -> Result<KmdfConfig, ConfigError>
         .ok_or_else(|| invalid("expected a table `driver-model`".to_owned()))?;
     match model.get("driver-type").and_then(Value::as_str) {
         Some("KMDF") => {}
-        Some(other @ ("WDM" | "UMDF")) => {
+        Some("WDM") => {
+            known(model, &["driver-type"])?;
+            return Ok(DriverConfig::Wdm);
+        }
+        Some(other @ "UMDF") => {
             return Err(ConfigError::Unsupported {
                 owner: owner.to_owned(),
                 found: other.to_owned(),
@@ -212,7 +216,7 @@ fn driver_model(section: &Value, owner: &str) -> Result<KmdfConfig, ConfigError>
             "minimum-kmdf-version-minor is {minimum}; expected {OLDEST_MINIMUM} to {target}, the target"
         )));
     }
-    Ok(config)
+    Ok(DriverConfig::Kmdf(config))
 }
 
 #[cfg(test)]
@@ -233,6 +237,13 @@ mod tests {
         json!({ "name": "driver", "metadata": { "wdk": wdk } })
     }
 
+    fn version(metadata: &Value) -> KmdfConfig {
+        match configuration(metadata).unwrap() {
+            DriverConfig::Kmdf(version) => version,
+            DriverConfig::Wdm => panic!("not of KMDF: {metadata}"),
+        }
+    }
+
     fn message(metadata: &Value) -> String {
         configuration(metadata).unwrap_err().to_string()
     }
@@ -246,8 +257,7 @@ mod tests {
                 "metadata": { "wdk": kmdf(minor) },
             });
             for metadata in [of_package, of_workspace] {
-                let found = configuration(&metadata).unwrap();
-                assert_eq!(found.target_kmdf_version_minor, minor);
+                assert_eq!(version(&metadata).target_kmdf_version_minor, minor);
             }
         }
     }
@@ -271,9 +281,28 @@ mod tests {
             message.contains("driver") && message.contains("KMDF 1.15") && message.contains("1.33"),
             "{message}"
         );
-        let wdm = json!({ "driver-model": { "driver-type": "WDM" } });
-        let error = configuration(&json!({ "packages": [package(&wdm)] })).unwrap_err();
-        assert!(error.to_string().contains("WDM"), "{error}");
+        let umdf = json!({ "driver-model": { "driver-type": "UMDF" } });
+        let error = configuration(&json!({ "packages": [package(&umdf)] })).unwrap_err();
+        assert!(error.to_string().contains("UMDF"), "{error}");
+    }
+
+    #[test]
+    fn a_driver_without_a_framework_has_no_version() {
+        let wdm = |section| json!({ "packages": [package(&json!({ "driver-model": section }))] });
+        let found = configuration(&wdm(json!({ "driver-type": "WDM" }))).unwrap();
+        assert_eq!(found, DriverConfig::Wdm);
+        let versioned = json!({ "driver-type": "WDM", "kmdf-version-major": 1 });
+        let found = message(&wdm(versioned));
+        assert!(
+            found.contains("unknown key \"kmdf-version-major\""),
+            "{found}"
+        );
+        let two = json!({
+            "packages": [package(&kmdf(31))],
+            "metadata": { "wdk": { "driver-model": { "driver-type": "WDM" } } },
+        });
+        let found = message(&two);
+        assert!(found.contains("WDM, KMDF 1.31"), "{found}");
     }
 
     #[test]
@@ -283,7 +312,7 @@ mod tests {
             section["driver-model"]["minimum-kmdf-version-minor"] = json!(value);
             json!({ "packages": [package(&section)] })
         };
-        let found = configuration(&minimum(31)).unwrap();
+        let found = version(&minimum(31));
         assert_eq!(found.minimum_kmdf_version_minor, Some(31));
         for wrong in [23, 35] {
             let found = message(&minimum(wrong));

@@ -20,6 +20,7 @@
 
 use crate::types::*;
 
+#[cfg(driver_model__driver_type = "KMDF")]
 pub use crate::version::WdfMinimumVersionRequired;
 
 include!("generated/constants.rs");

@@ -17,7 +17,10 @@ mod bindings;
 // Documenting every item would repeat the WDK's headers.
 #[doc(hidden)]
 mod constants;
-#[cfg(not(feature = "suppress-wdk-linking"))]
+#[cfg(all(
+    driver_model__driver_type = "KMDF",
+    not(feature = "suppress-wdk-linking")
+))]
 pub mod driver_entry;
 mod functions;
 #[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
@@ -33,16 +36,24 @@ mod support;
 pub mod test_stubs;
 #[doc(hidden)]
 mod types;
+#[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
+mod user_mode;
+#[cfg(driver_model__driver_type = "KMDF")]
 mod version;
+#[cfg(driver_model__driver_type = "KMDF")]
 pub mod wdf;
 
 #[doc(hidden)]
 pub use wdk_macros as __proc_macros;
 
-#[cfg(not(feature = "suppress-wdk-linking"))]
+#[cfg(all(
+    driver_model__driver_type = "KMDF",
+    not(feature = "suppress-wdk-linking")
+))]
 pub use crate::driver_entry::globals::*;
 pub use crate::{constants::*, functions::*, types::*};
 
+#[cfg(driver_model__driver_type = "KMDF")]
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
 /// Returns true if a status is a success or informational (`NT_SUCCESS` of ntdef.h).

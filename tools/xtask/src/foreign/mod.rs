@@ -14,6 +14,7 @@ mod project;
 use std::{
     fmt::Write as _,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -23,7 +24,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    process::{Told, find_program, root, run_quietly, target},
+    process::{Told, find_program, output_of, root, run_quietly, target},
     progress::step,
 };
 use compile::Compiler;
@@ -40,6 +41,9 @@ struct Sample {
     /// The steps to play; the default is the life of a device.
     #[serde(default)]
     script: Vec<String>,
+    /// The folders that the driver expects on its volume. Without any, it gets no volume.
+    #[serde(default)]
+    folders: Vec<String>,
     /// What is expected.
     expect: Expected,
     /// Why, if the driver is not expected to run without findings.
@@ -76,6 +80,8 @@ enum Seen {
     Passed,
     Found(Vec<String>),
     NotBuilt(String),
+    /// It was built, and the program that ran it ended without a summary.
+    Broken(String),
     /// There is no such file in the checkout, or its tools are missing.
     NotTried(String),
 }
@@ -122,7 +128,7 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut rows = Vec::new();
     for (repository, folder) in &present {
-        println!("{} (expected for {})", repository.name, repository.commit);
+        println!("{}{}", repository.name, age_of(repository, folder));
         let chosen = repository.samples.iter().filter(|sample| {
             let only = options.only.as_deref();
             only.is_none_or(|only| sample.project.contains(only))
@@ -211,7 +217,8 @@ fn try_sample(
             .with_context(|| format!("cannot write {}", file.display()))?;
         Some(file)
     };
-    let mut command = if path.is_dir() {
+    let is_crate = path.is_dir();
+    let mut command = if is_crate {
         // The driver is a member of the repository's workspace.
         let name = repository.file_name().unwrap_or_default();
         let copy = target().join("foreign").join(name);
@@ -241,6 +248,15 @@ fn try_sample(
     if let Some(script) = script {
         command.arg("--script").arg(script);
     }
+    if !sample.folders.is_empty() {
+        let volume = out.join("volume");
+        for folder in &sample.folders {
+            let folder = volume.join(folder);
+            fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
+        }
+        command.arg("--folder").arg(volume);
+    }
     let output = command
         .output()
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
@@ -251,19 +267,49 @@ fn try_sample(
         &lines,
         &String::from_utf8_lossy(&output.stderr),
         output.status.success(),
+        is_crate,
     ))
 }
 
-/// Returns what the lines of a run say.
-fn seen(lines: &str, errors: &str, is_success: bool) -> Seen {
+/// Says of a checkout for which commit the expectations were written, if it is another.
+fn age_of(repository: &Repository, folder: &Path) -> String {
+    let expected = &repository.commit;
+    match commit_of(folder) {
+        Some(found) if found == *expected => format!(" at {found}"),
+        Some(found) => format!(
+            " at {found}; the expectations were written for {expected}, and may not hold for it"
+        ),
+        None => format!("; it has no commit, and the expectations were written for {expected}"),
+    }
+}
+
+/// Returns the commit of a checkout.
+fn commit_of(folder: &Path) -> Option<String> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["rev-parse", "HEAD"]);
+    Some(output_of(&mut git)?.trim().to_owned())
+}
+
+/// Returns whether the files of a checkout are those of its commit.
+fn is_clean(folder: &Path) -> bool {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["status", "--porcelain"]);
+    output_of(&mut git).is_some_and(|changes| changes.trim().is_empty())
+}
+
+/// Returns what the lines of a run say. A crate is built by the program that runs it, which says so
+/// before it runs the driver.
+fn seen(lines: &str, errors: &str, is_success: bool, is_crate: bool) -> Seen {
     let mut findings = Vec::new();
     let mut has_run = false;
+    let mut is_built = !is_crate;
     for line in lines.lines() {
         let Ok(line) = serde_json::from_str::<Value>(line) else {
             continue;
         };
         match line["reason"].as_str() {
             Some("finding") => findings.push(line["message"].as_str().unwrap_or("?").to_owned()),
+            Some("driver-image") => is_built = true,
             Some("run-summary") => has_run = true,
             _ => {}
         }
@@ -274,6 +320,7 @@ fn seen(lines: &str, errors: &str, is_success: bool) -> Seen {
         lines.get(first..).unwrap_or_default().join(" ")
     };
     match (has_run, is_success) {
+        (false, _) if is_built => Seen::Broken(tail()),
         (false, _) => Seen::NotBuilt(tail()),
         (true, true) => Seen::Passed,
         (true, false) if findings.is_empty() => Seen::Found(vec![tail()]),
@@ -303,6 +350,7 @@ fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
         Seen::Passed => ("passed", String::new()),
         Seen::Found(all) => ("found", all.join("; ")),
         Seen::NotBuilt(why) => ("does not build", why.clone()),
+        Seen::Broken(why) => ("does not end", why.clone()),
         Seen::NotTried(why) => ("not tried", why.clone()),
     };
     let mut text = format!("  {mark:<6} {:<14} {}", what, sample.project);
@@ -325,13 +373,33 @@ fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
     text
 }
 
-/// Copies a repository of Rust drivers once, so that building them leaves nothing in the checkout.
+/// Copies a repository of Rust drivers, so that building them leaves nothing in the checkout. A copy of
+/// the same commit is used again, unless the checkout has changes of its own.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    if to.exists() {
+    let commit = commit_of(from).filter(|_| is_clean(from));
+    let mark = to.with_extension("commit");
+    let is_current = commit.is_some() && fs::read_to_string(&mark).ok() == commit;
+    if to.exists() && is_current {
         return Ok(());
     }
     ensure!(find_program("cp").is_some(), "cannot find the program cp");
-    run_quietly(Command::new("cp").arg("-r").arg(from).arg(to))
+    for old in [to, &mark] {
+        let removed = if old.is_dir() {
+            fs::remove_dir_all(old)
+        } else {
+            fs::remove_file(old)
+        };
+        if let Err(error) = removed
+            && error.kind() != ErrorKind::NotFound
+        {
+            return Err(error).with_context(|| format!("cannot remove {}", old.display()));
+        }
+    }
+    run_quietly(Command::new("cp").arg("-r").arg(from).arg(to))?;
+    if let Some(commit) = commit {
+        fs::write(&mark, commit).with_context(|| format!("cannot write {}", mark.display()))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -353,9 +421,9 @@ mod tests {
     #[test]
     fn a_run_is_judged_by_its_findings() {
         let ran = r#"{"reason":"run-summary"}"#;
-        assert_eq!(seen(ran, "", true), Seen::Passed);
+        assert_eq!(seen(ran, "", true, false), Seen::Passed);
         let found = format!("{{\"reason\":\"finding\",\"message\":\"bugcheck 0xD1\"}}\n{ran}");
-        let all = seen(&found, "", false);
+        let all = seen(&found, "", false, false);
         assert_eq!(all, Seen::Found(vec!["bugcheck 0xD1".to_owned()]));
         assert_eq!(agrees(&Expected::Passes, &all), Some(false));
         assert_eq!(
@@ -366,12 +434,73 @@ mod tests {
             agrees(&Expected::Finds("0xD2".to_owned()), &all),
             Some(false)
         );
-        let not_built = seen("", "error: no such thing\n", false);
+        let not_built = seen("", "error: no such thing\n", false, true);
         assert_eq!(not_built, Seen::NotBuilt("error: no such thing".to_owned()));
         assert_eq!(agrees(&Expected::DoesNotBuild, &not_built), Some(true));
         assert_eq!(agrees(&Expected::DoesNotBuild, &Seen::Passed), Some(false));
+        // A crash of the program that runs the driver is no failure to build.
+        let image = r#"{"reason":"driver-image"}"#;
+        for broken in [
+            seen("", "killed\n", false, false),
+            seen(image, "killed\n", false, true),
+        ] {
+            assert_eq!(broken, Seen::Broken("killed".to_owned()));
+            for expected in [Expected::DoesNotBuild, Expected::Passes] {
+                assert_eq!(agrees(&expected, &broken), Some(false));
+            }
+        }
         let not_tried = Seen::NotTried("no headers".to_owned());
         assert_eq!(agrees(&Expected::Passes, &not_tried), None);
+    }
+
+    #[test]
+    fn a_copy_is_renewed_with_the_checkout() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        let git = |arguments: &[&str]| {
+            let done = Command::new("git")
+                .arg("-C")
+                .arg(&from)
+                .args(["-c", "user.name=n", "-c", "user.email=e"])
+                .args(arguments)
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{done:?}");
+        };
+        let commit = |text: &str| {
+            fs::write(from.join("file"), text).unwrap();
+            git(&["add", "file"]);
+            git(&["commit", "-q", "-m", text]);
+        };
+        let copied = || {
+            copy_folder(&from, &to).unwrap();
+            fs::read_to_string(to.join("file")).unwrap()
+        };
+        // Without a commit, the copy is made each time.
+        fs::write(from.join("file"), "none").unwrap();
+        assert_eq!(copied(), "none");
+        fs::write(from.join("file"), "still none").unwrap();
+        assert_eq!(copied(), "still none");
+        git(&["init", "-q"]);
+        commit("one");
+        assert_eq!(copied(), "one");
+        // What a build leaves in the copy stays while the commit does.
+        fs::write(to.join("built"), "").unwrap();
+        assert_eq!(copied(), "one");
+        assert!(to.join("built").exists());
+        commit("two");
+        assert_eq!(copied(), "two");
+        assert!(!to.join("built").exists());
+        fs::write(from.join("file"), "changed").unwrap();
+        assert_eq!(copied(), "changed");
+        let repository = Repository {
+            name: "from".to_owned(),
+            commit: "0".repeat(40),
+            samples: Vec::new(),
+        };
+        let said = age_of(&repository, &from);
+        assert!(said.contains("may not hold"), "{said}");
     }
 
     #[test]

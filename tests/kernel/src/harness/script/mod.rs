@@ -17,7 +17,7 @@ mod filter;
 mod run;
 mod steps;
 mod syntax;
-mod words;
+pub(super) mod words;
 
 pub use self::{
     error::{Problem, ScriptError},

@@ -122,7 +122,7 @@ fn check_flags(context: &Context, flags: u32) {
 }
 
 /// Collects the arguments of a message. Once they are too large for any record, the rest is not read.
-fn gather(context: &Context, list: u64) -> Vec<u8> {
+pub fn gather(context: &Context, list: u64) -> Vec<u8> {
     let mut gathered = Vec::new();
     let mut at = list;
     loop {
@@ -144,7 +144,7 @@ fn gather(context: &Context, list: u64) -> Vec<u8> {
 const LARGEST: usize = u16::MAX as usize;
 
 /// Returns the session of a trace handle, if it records what drivers write.
-fn session(context: &Context, handle: u64) -> Option<Arc<Session>> {
+pub fn session(context: &Context, handle: u64) -> Option<Arc<Session>> {
     let etw = context.etw();
     let running = etw.sessions.get(&session_of(handle))?;
     (!running.is_closed_to_drivers()).then(|| Arc::clone(&running.session))
@@ -152,7 +152,7 @@ fn session(context: &Context, handle: u64) -> Option<Arc<Session>> {
 
 /// Records a message or an event in its session. The pages of the routines name one status for a
 /// record that is too large and for full buffers.
-fn record_in(
+pub fn record_in(
     context: &Context,
     session: &Session,
     record: Option<EncodedRecord>,

@@ -19,6 +19,8 @@ pub mod filters;
 pub mod limits;
 pub mod message;
 pub mod notify;
+pub mod recorder;
+pub mod recorder_logs;
 pub mod registration;
 pub mod routes;
 pub mod service;

@@ -14,7 +14,8 @@ use etl_file::Guid;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    activities::Activities, routes::Routes, state::Etw, unspecified::UnspecifiedBehaviour,
+    activities::Activities, recorder_logs::Recorder, routes::Routes, state::Etw,
+    unspecified::UnspecifiedBehaviour,
 };
 use crate::{
     execution::context::Context as Execution,
@@ -67,6 +68,8 @@ pub struct EtwRuntime {
     detailed_checks: AtomicU32,
     /// The number of the last message that had one from the sequence that sessions share.
     sequence: AtomicU32,
+    /// The logs of WppRecorder.sys.
+    recorder: Mutex<Recorder>,
 }
 
 /// The locked state of the runtime. Its changes are applied to the routes before the lock is
@@ -113,6 +116,7 @@ impl EtwRuntime {
             no_page_faults: AtomicBool::new(false),
             detailed_checks: AtomicU32::new(0),
             sequence: AtomicU32::new(0),
+            recorder: Mutex::default(),
         }
     }
 
@@ -128,6 +132,11 @@ impl EtwRuntime {
     /// Returns the activity ids.
     pub const fn activities(&self) -> &Activities {
         &self.activities
+    }
+
+    /// Locks the logs of WppRecorder.sys. The lock is never held over a bugcheck.
+    pub fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.recorder.lock()
     }
 
     /// Sets whether drivers run where page faults are not allowed.
@@ -188,6 +197,11 @@ impl Context {
     /// Locks the state. The lock is never held over a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
         self.runtime().etw()
+    }
+
+    /// Locks the logs of WppRecorder.sys. The lock is never held over a bugcheck.
+    pub fn recorder(&self) -> MutexGuard<'_, Recorder> {
+        self.runtime().recorder()
     }
 
     /// Returns the runtime's configuration.

@@ -42,7 +42,8 @@ impl MemoryData {
     /// Returns the address of `length` bytes at `offset`, if the memory has that many.
     pub fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        (end <= self.size).then(|| self.address + offset)
+        // The address of memory that a driver provided is the driver's.
+        (end <= self.size).then(|| self.address.wrapping_add(offset))
     }
 }
 

@@ -6,6 +6,7 @@ use super::{
     bus::{children::Child, list::create_default},
     device::{
         init::{Inits, with_init},
+        nodes::EarlyInterfaces,
         properties::CLASS,
         wdm::attach,
     },
@@ -46,6 +47,7 @@ fn device_create(
         name_child(context, &mut init);
     }
     let control_of = init.control_of;
+    let early = core::mem::take(init.parts.get::<EarlyInterfaces>());
     let attributes = read_attributes(context, attributes);
     if attributes.is_some_and(|attributes| attributes.parent != 0) {
         return NtStatus::INVALID_PARAMETER.to_register();
@@ -55,7 +57,7 @@ fn device_create(
         init,
         default_queue: None,
         queues: HashMap::new(),
-        interfaces: Vec::new(),
+        interfaces: early.0,
         links: Vec::new(),
         in_d0: false,
         is_started: false,

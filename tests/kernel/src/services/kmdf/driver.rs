@@ -132,8 +132,10 @@ fn bind_client(
     if v1.function_count > MAX_COPIED {
         context.write(v1.function_table, &(table.as_ptr() as u64));
     } else {
-        for (place, entry) in table.iter().take(v1.function_count as usize).enumerate() {
-            context.write(v1.function_table + 8 * place as u64, entry);
+        let mut at = v1.function_table;
+        for entry in table.iter().take(v1.function_count as usize) {
+            context.write(at, entry);
+            at = at.wrapping_add(size_of_val(entry) as u64);
         }
     }
     let block = Block::zeroed(size_of::<DriverGlobals>());
@@ -230,10 +232,8 @@ pub fn driver_of(context: &Context) -> Option<u64> {
     };
     drivers.into_iter().find_map(|(handle, driver_object)| {
         let object: DriverObject = memory::read(driver_object).ok()?;
-        let end = object.driver_start + u64::from(object.driver_size);
-        (object.driver_start..end)
-            .contains(&caller)
-            .then_some(handle)
+        let offset = caller.checked_sub(object.driver_start)?;
+        (offset < u64::from(object.driver_size)).then_some(handle)
     })
 }
 

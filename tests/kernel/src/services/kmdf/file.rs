@@ -94,6 +94,17 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
 /// driver has it, or else sends a create request to the queue for such requests, if there is one. A
 /// filter without both passes the request down. The name is the part of the path after the device.
 pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+    let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
+    create_file_by(context, device, name, &request)
+}
+
+/// Opens a file as [`create_file`] does, with the create request of the opener.
+pub fn create_file_by(
+    context: &Context,
+    device: u64,
+    name: &str,
+    request: &IoRequest,
+) -> Result<u64, NtStatus> {
     if !context.framework().exists(device) {
         return Err(NtStatus::NO_SUCH_DEVICE);
     }
@@ -120,8 +131,7 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
     {
         return Ok(file);
     }
-    let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
-    let request = make(context, device, Some(file), &request)?;
+    let request = make(context, device, Some(file), request)?;
     enter(context, device, request);
     let mut completion = None;
     wait::wait_until(context, None, |context| {
@@ -130,9 +140,10 @@ pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, Nt
     });
     let Some(completion) = completion else {
         context.stop(
-            Rule::RequestNotCompleted,
-            "the driver did not complete a create request during the open; the stand-in kernel \
-             does not support completing it later"
+            Rule::NotProvided,
+            "the driver keeps a create request and nothing that is left to run completes it; the \
+             stand-in kernel does not provide opens that end in a later step, although a driver may \
+             complete the request at any time"
                 .to_owned(),
         );
     };

@@ -60,7 +60,7 @@ fn get_irp(context: &Context, _globals: u64, request: u64) -> u64 {
 
 /// Returns `UserMode` for the requests of a test's files, and `KernelMode` for those of drivers.
 fn get_mode(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| u64::from(request.is_from_user()))
+    context.with::<RequestData, _>(request, |request| u64::from(request.is_from_user))
 }
 
 fn is_from_32_bit(context: &Context, _globals: u64, request: u64) -> u64 {
@@ -96,11 +96,13 @@ fn output_mdl(context: &Context, _globals: u64, request: u64, mdl: u64) -> u64 {
     retrieve_mdl(context, request, RequestData::output, mdl)
 }
 
-/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use.
+/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use. There is
+/// none of a request without such a buffer. An empty buffer is none to complain of, if the driver needs
+/// no byte of it.
 fn retrieve_unsafe(
     context: &Context,
     request: u64,
-    (address, available): (u64, u64),
+    range: Option<(u64, u64)>,
     minimum: u64,
     buffer: u64,
     length: u64,
@@ -112,12 +114,14 @@ fn retrieve_unsafe(
     let is_allowed = context.with::<RequestData, _>(request, |request| {
         request.is_neither && request.is_in_caller_context
     });
-    if !is_allowed {
+    let Some((address, available)) = range.filter(|_| is_allowed) else {
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
-    }
-    if available == 0 || available < minimum {
+    };
+    if available < minimum {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
+    // An empty buffer has no address.
+    let address = if available == 0 { 0 } else { address };
     context.write(buffer, &address);
     if length != 0 {
         context.write(length, &available);
@@ -134,8 +138,8 @@ fn unsafe_input(
     length: u64,
 ) -> u64 {
     let range = context.with::<RequestData, _>(request, |request| match request.kind {
-        RequestKind::Read => (0, 0),
-        _ => request.input(),
+        RequestKind::Write | RequestKind::DeviceControl { .. } => Some(request.input()),
+        _ => None,
     });
     retrieve_unsafe(context, request, range, minimum, buffer, length)
 }
@@ -149,8 +153,8 @@ fn unsafe_output(
     length: u64,
 ) -> u64 {
     let range = context.with::<RequestData, _>(request, |request| match request.kind {
-        RequestKind::Write => (0, 0),
-        _ => request.output(),
+        RequestKind::Read | RequestKind::DeviceControl { .. } => Some(request.output()),
+        _ => None,
     });
     retrieve_unsafe(context, request, range, minimum, buffer, length)
 }
@@ -173,7 +177,8 @@ fn probe(
         }
         let (start, size) = which(request);
         let end = address.checked_add(length);
-        let is_inside = address >= start && end.is_some_and(|end| end <= start + size);
+        let limit = start.saturating_add(size);
+        let is_inside = address >= start && end.is_some_and(|end| end <= limit);
         is_inside.then_some(()).ok_or(NtStatus::ACCESS_VIOLATION)
     });
     let made = checked.and_then(|()| {
@@ -195,7 +200,7 @@ fn probe_for_read(
 ) -> u64 {
     let is_input = context.with::<RequestData, _>(request, |request| {
         let (start, size) = request.input();
-        (start..start + size).contains(&buffer)
+        (start..start.saturating_add(size)).contains(&buffer)
     });
     if is_input {
         probe(context, request, buffer, length, memory, RequestData::input)

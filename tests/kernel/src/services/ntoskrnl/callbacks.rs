@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     context::{Context, Entries},
     handles,
-    strings::upcase,
+    letters::upcase,
 };
 use crate::{
     execution::routine::Routine,

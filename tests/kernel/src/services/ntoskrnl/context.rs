@@ -4,7 +4,10 @@ use std::{ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::super::{faults::Faults, parts::Parts, pool::Pool, thread_objects::ThreadObjects};
+use super::super::{
+    faults::Faults, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
+    registry::store::Registry, thread_objects::ThreadObjects,
+};
 use crate::{
     execution::{context::Context as Execution, routine::Export},
     ground::{clock::Clock, flight, irql::Irql, rule::Rule},
@@ -19,15 +22,28 @@ pub struct SystemRoutines {
     pub hidden: &'static [&'static str],
 }
 
+/// The services that the routines use.
+pub struct Uses {
+    /// The kernel's pool.
+    pub pool: Arc<Pool>,
+    /// The injected faults.
+    pub faults: Arc<Faults>,
+    /// The kernel's clock.
+    pub clock: Arc<Clock>,
+    /// The registry.
+    pub registry: Arc<Registry>,
+    /// The framework's devices, which are all that the plug-and-play manager has.
+    pub devices: Arc<dyn PlugAndPlay>,
+    /// The addresses of threads' objects.
+    pub thread_objects: Arc<ThreadObjects>,
+}
+
 /// The state of ntoskrnl.exe's routines, except those of ETW.
 pub struct Ntoskrnl {
-    pool: Arc<Pool>,
-    faults: Arc<Faults>,
-    clock: Arc<Clock>,
+    uses: Uses,
     printed: Mutex<Printed>,
     state: Mutex<Parts>,
     processors: u16,
-    thread_objects: Arc<ThreadObjects>,
     routines: SystemRoutines,
 }
 
@@ -42,21 +58,11 @@ struct Printed {
 
 impl Ntoskrnl {
     /// Creates the state from the services that the routines use.
-    pub fn new(
-        pool: Arc<Pool>,
-        faults: Arc<Faults>,
-        clock: Arc<Clock>,
-        routines: SystemRoutines,
-        processors: u16,
-        thread_objects: Arc<ThreadObjects>,
-    ) -> Self {
+    pub fn new(uses: Uses, routines: SystemRoutines, processors: u16) -> Self {
         Self {
+            uses,
             routines,
-            pool,
-            faults,
-            clock,
             processors,
-            thread_objects,
             printed: Mutex::default(),
             state: Mutex::default(),
         }
@@ -70,7 +76,12 @@ impl Ntoskrnl {
 
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Clock {
-        &self.clock
+        &self.uses.clock
+    }
+
+    /// Returns the number of processors.
+    pub const fn processors(&self) -> u16 {
+        self.processors
     }
 
     /// Returns the lines that drivers printed, oldest first.
@@ -106,12 +117,12 @@ impl Context {
 
     /// Returns the kernel's pool.
     pub fn pool(&self) -> &Pool {
-        &self.nt.pool
+        &self.nt.uses.pool
     }
 
     /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
-        &self.nt.faults
+        &self.nt.uses.faults
     }
 
     /// Returns the address of a routine of ntoskrnl.exe, if this kernel has it.
@@ -122,12 +133,22 @@ impl Context {
 
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Clock {
-        &self.nt.clock
+        &self.nt.uses.clock
+    }
+
+    /// Returns the kernel's registry.
+    pub fn registry(&self) -> &Registry {
+        &self.nt.uses.registry
+    }
+
+    /// Returns the devices that the plug-and-play manager has.
+    pub fn devices(&self) -> &dyn PlugAndPlay {
+        &*self.nt.uses.devices
     }
 
     /// Returns the addresses of threads' objects.
     pub fn thread_objects(&self) -> &ThreadObjects {
-        &self.nt.thread_objects
+        &self.nt.uses.thread_objects
     }
 
     /// Returns the number of processors.
@@ -153,6 +174,19 @@ impl Context {
             Rule::ObjectMisused,
             format!(
                 "{} was called from {} {what}",
+                self.call().name,
+                self.caller()
+            ),
+        )
+    }
+
+    /// Bugchecks because this kernel does not play what the driver asks a routine for. `what` completes
+    /// "was called from PLACE".
+    pub fn stop_for_unprovided(&self, what: &str) -> ! {
+        self.stop(
+            Rule::NotProvided,
+            format!(
+                "{} was called from {} {what}, which the stand-in kernel does not provide",
                 self.call().name,
                 self.caller()
             ),

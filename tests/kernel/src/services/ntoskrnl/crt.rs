@@ -112,20 +112,20 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// `EINVAL`, `ERANGE` and `STRUNCATE`, which the safe routines return.
-const INVALID: u64 = 22;
-const RANGE: u64 = 34;
+pub const INVALID: u64 = 22;
+pub const RANGE: u64 = 34;
 const TRUNCATED: u64 = 80;
 /// `_TRUNCATE`: as much as fits.
 const AS_FITS: u64 = u64::MAX;
 /// A printing routine's result for a text that does not fit.
 const FAILED: u64 = 0xFFFF_FFFF;
 
-const fn step<const WIDE: bool>() -> u64 {
+pub const fn step<const WIDE: bool>() -> u64 {
     if WIDE { 2 } else { 1 }
 }
 
 /// Reads the character with this number.
-fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
+pub fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
     let at = text.wrapping_add(number.wrapping_mul(step::<WIDE>()));
     if WIDE {
         context.read(at)
@@ -135,7 +135,7 @@ fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
 }
 
 /// Reads the characters of a string, up to its end or a limit.
-fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Vec<u16> {
+pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Vec<u16> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let found = if WIDE {
         wide_string(address, limit)
@@ -150,7 +150,7 @@ fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Vec<u1
 }
 
 /// Writes characters from the character with this number on.
-fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &[u16]) {
+pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &[u16]) {
     let at = to.wrapping_add(number.wrapping_mul(step::<WIDE>()));
     let bytes: Vec<u8> = if WIDE {
         units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
@@ -163,7 +163,12 @@ fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &[u16
 }
 
 /// Writes a string with its end.
-fn write_string<const WIDE: bool>(context: &Context, to: u64, number: u64, mut units: Vec<u16>) {
+pub fn write_string<const WIDE: bool>(
+    context: &Context,
+    to: u64,
+    number: u64,
+    mut units: Vec<u16>,
+) {
     units.push(0);
     write::<WIDE>(context, to, number, &units);
 }
@@ -183,7 +188,7 @@ fn limited_length<const WIDE: bool>(context: &Context, address: u64, limit: u64)
     count(&text::<WIDE>(context, address, limit))
 }
 
-const fn lower(unit: u16) -> u16 {
+pub const fn lower(unit: u16) -> u16 {
     if unit >= b'A' as u16 && unit <= b'Z' as u16 {
         unit + 0x20
     } else {
@@ -191,7 +196,7 @@ const fn lower(unit: u16) -> u16 {
     }
 }
 
-const fn upper(unit: u16) -> u16 {
+pub const fn upper(unit: u16) -> u16 {
     if unit >= b'a' as u16 && unit <= b'z' as u16 {
         unit - 0x20
     } else {
@@ -234,7 +239,7 @@ fn compare_limited<const WIDE: bool, const FOLD: bool>(
 }
 
 /// Returns the address of a character, or null.
-const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
+pub const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
     match number {
         Some(number) => address.wrapping_add(number as u64 * step::<WIDE>()),
         None => 0,
@@ -314,7 +319,7 @@ fn copy_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u6
 }
 
 /// Stores a string from the character with this number on, or empties the buffer.
-fn store<const WIDE: bool>(
+pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
     number: u64,

@@ -157,16 +157,7 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
     if timeout == Some(0) {
         return NtStatus::TIMEOUT;
     }
-    if Verifier::is_in_enable_callback(context) {
-        context.stop(
-            Rule::EnableCallbackBlocks,
-            format!(
-                "{} was called from {} inside an enable callback, which must not wait",
-                context.call().name,
-                context.caller()
-            ),
-        );
-    }
+    check_may_wait(context);
     let deadline = timeout.map(|timeout| deadline(context, timeout));
     let id = {
         let mut state = context.state();
@@ -197,16 +188,34 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
     match ended.and_then(|wait| wait.result) {
         Some(status) => status,
         None if deadline.is_some() => NtStatus::TIMEOUT,
-        None => context.stop(
-            Rule::Deadlock,
+        None => stop_for_endless_wait(context),
+    }
+}
+
+/// Bugchecks in an enable callback, which must not wait.
+pub fn check_may_wait(context: &Context) {
+    if Verifier::is_in_enable_callback(context) {
+        context.stop(
+            Rule::EnableCallbackBlocks,
             format!(
-                "{} was called from {} and waits forever: nothing that is left to run can signal the \
-                 object",
+                "{} was called from {} inside an enable callback, which must not wait",
                 context.call().name,
                 context.caller()
             ),
-        ),
+        );
     }
+}
+
+/// Bugchecks because nothing can end the caller's wait.
+pub fn stop_for_endless_wait(context: &Context) -> ! {
+    context.stop(
+        Rule::Deadlock,
+        format!(
+            "{} was called from {} and waits forever: nothing that is left to run can signal the object",
+            context.call().name,
+            context.caller()
+        ),
+    )
 }
 
 /// Returns the counter's reading at which a timeout ends.

@@ -342,6 +342,13 @@ const fn can_write(wanted: u32) -> bool {
     wanted & WRITE != 0
 }
 
+/// Returns whether a handle can write to the end of a file only. That is not a matter of rights, which
+/// Windows compares for processes and not for drivers: the I/O manager chooses the place of the write.
+const fn only_appends(wanted: u32) -> bool {
+    const DATA: u32 = access::WRITE_DATA | access::GENERIC_WRITE | access::GENERIC_ALL;
+    wanted & access::APPEND_DATA != 0 && wanted & DATA == 0
+}
+
 fn close(context: &Context, object: u64) {
     let closed = context.state().get::<Files>().open.remove(&object);
     if let Some(file) = closed.filter(|file| file.deletes) {
@@ -397,9 +404,6 @@ fn read(context: &Context, arguments: [u64; 9]) -> u64 {
     let read = with_file(context, handle, |file| {
         if event != 0 {
             return Err(NtStatus::INVALID_HANDLE);
-        }
-        if !can_read(file.access) {
-            return Err(NtStatus::ACCESS_DENIED);
         }
         let start = start_of(file, offset)?;
         let Some(open) = &mut file.file else {
@@ -473,10 +477,11 @@ fn write(context: &Context, arguments: [u64; 9]) -> u64 {
         if event != 0 {
             return Err(NtStatus::INVALID_HANDLE);
         }
-        if !can_write(file.access) {
-            return Err(NtStatus::ACCESS_DENIED);
-        }
-        let start = start_of(file, offset)?;
+        let start = if only_appends(file.access) {
+            start_of(file, Some(AT_END))?
+        } else {
+            start_of(file, offset)?
+        };
         let Some(open) = &mut file.file else {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
         };
@@ -595,9 +600,6 @@ fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kin
     let done = with_file(context, handle, |file| match kind {
         // The times and attributes of files are the host's.
         class::BASIC => Ok(()),
-        class::DISPOSITION if file.access & (access::DELETE | access::GENERIC_ALL) == 0 => {
-            Err(NtStatus::ACCESS_DENIED)
-        }
         class::DISPOSITION => {
             file.deletes = value != 0;
             Ok(())
@@ -609,7 +611,6 @@ fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kin
             }
             _ => Err(NtStatus::INVALID_PARAMETER),
         },
-        _ if !can_write(file.access) => Err(NtStatus::ACCESS_DENIED),
         class::ALLOCATION => Ok(()),
         _ => {
             let open = file.file.as_ref().ok_or(NtStatus::INVALID_PARAMETER)?;

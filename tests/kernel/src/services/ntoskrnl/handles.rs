@@ -75,12 +75,31 @@ impl Target {
             close: |_, _| {},
         }
     }
+
+    /// Returns the target of a process's handle.
+    const fn process(object: u64) -> Self {
+        Self {
+            type_name: "PsProcessType",
+            object,
+            close: |_, _| {},
+        }
+    }
+}
+
+/// An object that lives as long as it has handles or references.
+struct Owned {
+    /// The number of open handles.
+    handles: u32,
+    /// Called when neither handles nor references are left, with the object.
+    delete: fn(&Context, u64),
 }
 
 #[derive(Default)]
 struct Handles {
     issued: u64,
     open: HashMap<u64, Target>,
+    /// The objects that [`own`] was called for.
+    owned: HashMap<u64, Owned>,
     /// The references that drivers took to objects, without those of handles.
     references: HashMap<u64, u32>,
 }
@@ -91,8 +110,42 @@ pub fn open(context: &Context, target: Target) -> u64 {
     let handles = state.get::<Handles>();
     let handle = FIRST + handles.issued * STEP;
     handles.issued += 1;
+    if let Some(owned) = handles.owned.get_mut(&target.object) {
+        owned.handles += 1;
+    }
     handles.open.insert(handle, target);
     handle
+}
+
+/// Calls `delete` with an object when its last handle is closed and its last reference is released.
+/// Handles that were opened before do not count.
+pub fn own(context: &Context, object: u64, delete: fn(&Context, u64)) {
+    let owned = Owned { handles: 0, delete };
+    context.state().get::<Handles>().owned.insert(object, owned);
+}
+
+/// Returns the number of open handles of an object that [`own`] was called for.
+pub fn count(context: &Context, object: u64) -> u32 {
+    let mut state = context.state();
+    let owned = state.get::<Handles>().owned.get(&object);
+    owned.map_or(0, |owned| owned.handles)
+}
+
+/// Deletes an object that has neither handles nor references.
+fn delete_unused(context: &Context, object: u64) {
+    let unused = {
+        let mut state = context.state();
+        let handles = state.get::<Handles>();
+        let is_unused = !handles.references.contains_key(&object)
+            && handles
+                .owned
+                .get(&object)
+                .is_some_and(|owned| owned.handles == 0);
+        is_unused.then(|| handles.owned.remove(&object)).flatten()
+    };
+    if let Some(unused) = unused {
+        (unused.delete)(context, object);
+    }
 }
 
 /// Returns what a handle is for.
@@ -105,13 +158,23 @@ fn close(context: &Context, handle: u64) -> u64 {
     if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
         return NtStatus::SUCCESS.to_register();
     }
-    let closed = context.state().get::<Handles>().open.remove(&handle);
+    let closed = {
+        let mut state = context.state();
+        let handles = state.get::<Handles>();
+        let closed = handles.open.remove(&handle);
+        let object = closed.map(|closed| closed.object);
+        if let Some(owned) = object.and_then(|object| handles.owned.get_mut(&object)) {
+            owned.handles = owned.handles.saturating_sub(1);
+        }
+        closed
+    };
     let Some(closed) = closed else {
         context.stop_for_misuse(&format!(
             "with 0x{handle:016X}, which is not an open handle"
         ));
     };
     (closed.close)(context, closed.object);
+    delete_unused(context, closed.object);
     NtStatus::SUCCESS.to_register()
 }
 
@@ -130,6 +193,7 @@ fn reference_by_handle(
 ) -> u64 {
     let found = match handle {
         CURRENT_THREAD => Some(Target::thread(thread_objects::current(context))),
+        CURRENT_PROCESS => Some(Target::process(thread_objects::current_process(context))),
         _ => target(context, handle),
     };
     let Some(found) = found else {
@@ -201,6 +265,9 @@ fn dereference(context: &Context, object: u64) -> u64 {
             "for the object at 0x{object:016X}, to which the driver holds no reference"
         ));
     };
+    if left == 0 {
+        delete_unused(context, object);
+    }
     u64::from(left) + 1
 }
 

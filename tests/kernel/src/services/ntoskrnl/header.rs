@@ -8,6 +8,7 @@ pub mod kind {
     pub const NOTIFICATION_EVENT: u8 = 0;
     pub const SYNCHRONIZATION_EVENT: u8 = 1;
     pub const MUTANT: u8 = 2;
+    pub const QUEUE: u8 = 4;
     pub const SEMAPHORE: u8 = 5;
     pub const THREAD: u8 = 6;
     pub const NOTIFICATION_TIMER: u8 = 8;
@@ -63,6 +64,7 @@ const fn name_of(kind: u8) -> &'static str {
     match kind {
         kind::NOTIFICATION_EVENT | kind::SYNCHRONIZATION_EVENT => "an event",
         kind::MUTANT => "a mutex",
+        kind::QUEUE => "a queue, which only KeRemoveQueue waits for",
         kind::SEMAPHORE => "a semaphore",
         kind::THREAD => "a thread",
         kind::NOTIFICATION_TIMER | kind::SYNCHRONIZATION_TIMER => "a timer",

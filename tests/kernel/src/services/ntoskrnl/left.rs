@@ -1,6 +1,12 @@
 //! What a driver leaves behind in the kernel when it is unloaded.
 
-use super::{callbacks, context::Context, dpc, io::devices, notifications, threads, timer};
+use super::{
+    bugcheck_callbacks, callbacks,
+    context::Context,
+    dpc,
+    io::{devices, lifetime},
+    notifications, pages, threads, timer, watchers,
+};
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
 /// Reports and removes the threads, timers, DPCs and callback registrations that lead to a driver's
@@ -25,6 +31,14 @@ pub fn take_left(
             notifications::take_left(context, &belongs),
             "registration for notifications is left",
         ),
+        (
+            watchers::take_left(context, &belongs),
+            "routine that watches the system is registered",
+        ),
+        (
+            bugcheck_callbacks::take_left(context, &belongs),
+            "routine for bugchecks or interrupts is registered",
+        ),
     ];
     for (count, what) in counts {
         if count > 0 {
@@ -32,6 +46,14 @@ pub fn take_left(
             violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
         }
     }
+    let pages = pages::take_left(context, &belongs);
+    if pages > 0 {
+        let message = format!(
+            "{driver} was unloaded without freeing pages or contiguous memory ({pages} in all)"
+        );
+        violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
+    }
+    lifetime::driver_gone(context, driver_object);
     let left = devices::take_left(context, driver_object);
     if !left.is_empty() {
         let message = format!(

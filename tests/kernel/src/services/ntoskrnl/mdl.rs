@@ -1,10 +1,10 @@
 //! Memory descriptor lists, and lookaside lists.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{
     context::{Context, Entries},
-    pool,
+    pages, pool,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -123,6 +123,7 @@ fn allocate(
         uninitialized: false,
     };
     let mdl = context.pool().allocate(wanted, context, context.call());
+    pages::forget_list(context, mdl);
     let value = Mdl {
         next: 0,
         size: field,
@@ -139,10 +140,16 @@ fn allocate(
         let mut at = irp.wrapping_add(MDL_ADDRESS);
         if secondary & 0xFF != 0 {
             // A descriptor's link is its first field.
+            let mut seen = BTreeSet::new();
             loop {
                 let next: u64 = context.read(at);
                 if next == 0 {
                     break;
+                }
+                if !seen.insert(next) {
+                    context.stop_for_misuse(
+                        "for a request whose memory descriptor lists lead back to themselves",
+                    );
                 }
                 at = next;
             }
@@ -194,6 +201,7 @@ fn probe_and_lock(context: &Context, mdl: u64, _mode: u64, operation: u64) -> u6
         context.stop_for_misuse("for a memory descriptor list that is locked or built already");
     }
     let address = address_of(&value);
+    pages::forget_list(context, mdl);
     if context.environment().paged.contains(address) {
         context.require_irql(APC, "for a pageable buffer");
     }
@@ -254,7 +262,8 @@ fn map(
     if value.flags & flag::PARTIAL != 0 {
         value.flags |= flag::PARTIAL_HAS_BEEN_MAPPED;
     }
-    value.mapped = address_of(&value);
+    let pages = pages::address_of(context, mdl);
+    value.mapped = pages.unwrap_or_else(|| address_of(&value));
     context.write(mdl, &value);
     value.mapped
 }
@@ -292,8 +301,9 @@ fn build_partial(context: &Context, source: u64, target: u64, address: u64, leng
         | from.flags
             & (flag::SOURCE_IS_NONPAGED_POOL | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
     if from.flags & (flag::SOURCE_IS_NONPAGED_POOL | flag::MAPPED_TO_SYSTEM_VA) != 0 {
-        to.mapped = address;
+        to.mapped = from.mapped.wrapping_add(offset);
     }
+    pages::note_part(context, source, target, offset);
     context.write(target, &to);
     0
 }
@@ -386,7 +396,11 @@ fn flush_list(context: &Context, list: u64) -> u64 {
     let mut value: Lookaside = context.read(list);
     let default = context.address_of("ExFreePool");
     let mut entry = value.head[1] & !0xF;
+    let mut seen = BTreeSet::new();
     while entry != 0 {
+        if !seen.insert(entry) {
+            context.stop_for_misuse("for a list whose free entries lead back to themselves");
+        }
         let next: u64 = context.read(entry);
         if Some(value.free) == default {
             pool::free_block(context, entry);

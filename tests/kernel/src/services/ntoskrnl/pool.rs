@@ -2,11 +2,11 @@
 
 use super::{
     context::{Context, Entries},
-    dpc, timer,
+    dpc, exceptions, requests, timer,
 };
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{irql::Irql, rule::Rule},
+    ground::{irql::Irql, rule::Rule, status::NtStatus},
     services::pool::{FreeError, Tag, Wanted},
 };
 
@@ -111,15 +111,10 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> u64 
 /// Returns null, or bugchecks: the exception that the caller asked for has no handler here.
 fn failed(context: &Context, raises: bool) -> u64 {
     if raises {
-        context.bugcheck(
-            0x1E,
-            [0xC000_009A, context.call().return_address, 0, 0],
-            format!(
-                "{} was called from {} to raise an exception on failure, and failed",
-                context.call().name,
-                context.caller()
-            ),
-            &context.backtrace(),
+        exceptions::raise(
+            context,
+            NtStatus::INSUFFICIENT_RESOURCES,
+            "to raise an exception on failure,",
         );
     }
     0
@@ -252,6 +247,16 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
                 } else {
                     "DPC that is queued"
                 }
+            ),
+        );
+    }
+    if requests::forget_inside(context, is_inside) {
+        context.stop(
+            Rule::LeftQueued,
+            format!(
+                "{} was called from {} for a block with a request that another driver has",
+                call.name,
+                from()
             ),
         );
     }

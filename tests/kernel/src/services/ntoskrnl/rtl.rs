@@ -47,14 +47,16 @@ pub const ENTRIES: Entries = &[
     ("RtlEqualSid", HIGH, Routine::Two(equal_sids)),
 ];
 
-fn bytes(context: &Context, at: u64, length: u64) -> Vec<u8> {
+/// Returns the bytes at an address from the driver. Bugchecks for a bad address.
+pub fn bytes(context: &Context, at: u64, length: u64) -> Vec<u8> {
     /// The most that one step copies, so that a wrong length is a bad address and not a lack of memory.
     const LIMIT: u64 = 1 << 32;
     let length = usize::try_from(length.min(LIMIT)).unwrap_or(usize::MAX);
     memory::read_bytes(at, length).unwrap_or_else(|error| context.stop_for_address(error))
 }
 
-fn write(context: &Context, at: u64, bytes: &[u8]) {
+/// Writes bytes to an address from the driver. Bugchecks for a bad address.
+pub fn write(context: &Context, at: u64, bytes: &[u8]) {
     if let Err(error) = memory::write_bytes(at, bytes) {
         context.stop_for_address(error);
     }

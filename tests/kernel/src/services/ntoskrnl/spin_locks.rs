@@ -59,6 +59,27 @@ pub const ENTRIES: Entries = &[
         HIGH,
         Routine::One(release_queued_at_dispatch),
     ),
+    // A threaded DPC runs below `DISPATCH_LEVEL`, others at it.
+    (
+        "KeAcquireSpinLockForDpc",
+        DISPATCH,
+        Routine::One(acquire_raising),
+    ),
+    (
+        "KeReleaseSpinLockForDpc",
+        DISPATCH,
+        Routine::Two(release_lowering),
+    ),
+    (
+        "KeAcquireInStackQueuedSpinLockForDpc",
+        DISPATCH,
+        Routine::Two(acquire_queued),
+    ),
+    (
+        "KeReleaseInStackQueuedSpinLockForDpc",
+        DISPATCH,
+        Routine::One(release_queued),
+    ),
     (
         "ExInterlockedInsertHeadList",
         HIGH,
@@ -256,7 +277,7 @@ fn locked<R>(context: &Context, lock: u64, body: impl FnOnce() -> R) -> R {
 }
 
 /// The offset of a list entry's link back.
-const BACK: u64 = 8;
+pub const BACK: u64 = 8;
 
 /// Returns a list's first or last entry, or null if the list is empty.
 fn neighbour(context: &Context, head: u64, link: u64) -> u64 {
@@ -265,7 +286,7 @@ fn neighbour(context: &Context, head: u64, link: u64) -> u64 {
 }
 
 /// Bugchecks if the links around an entry do not lead to it and back, as Windows does.
-fn check_links(context: &Context, before: u64, after: u64) {
+pub fn check_links(context: &Context, before: u64, after: u64) {
     let forward: u64 = context.read(before);
     let back: u64 = context.read(after.wrapping_add(BACK));
     if forward != after || back != before {
@@ -273,11 +294,21 @@ fn check_links(context: &Context, before: u64, after: u64) {
     }
 }
 
-fn insert_between(context: &Context, entry: u64, before: u64, after: u64) {
+/// Inserts an entry between two neighbours of a list.
+pub fn insert_between(context: &Context, entry: u64, before: u64, after: u64) {
     check_links(context, before, after);
     context.write(entry, &[after, before]);
     context.write(before, &entry);
     context.write(after.wrapping_add(BACK), &entry);
+}
+
+/// Takes an entry out of its list.
+pub fn unlink(context: &Context, entry: u64) {
+    let [next, before]: [u64; 2] = context.read(entry);
+    check_links(context, before, entry);
+    check_links(context, entry, next);
+    context.write(before, &next);
+    context.write(next.wrapping_add(BACK), &before);
 }
 
 fn insert_head(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
@@ -302,11 +333,7 @@ fn remove_head(context: &Context, head: u64, lock: u64) -> u64 {
     locked(context, lock, || {
         let first = neighbour(context, head, 0);
         if first != 0 {
-            let next: u64 = context.read(first);
-            check_links(context, head, first);
-            check_links(context, first, next);
-            context.write(head, &next);
-            context.write(next.wrapping_add(BACK), &head);
+            unlink(context, first);
         }
         first
     })

@@ -4,6 +4,7 @@ use super::{
     code_page,
     context::{Context, Entries},
     format::wide_string,
+    letters::{downcase, upcase},
     pool,
 };
 use crate::{
@@ -163,7 +164,7 @@ const fn step<const WIDE: bool>() -> u16 {
 }
 
 /// Returns the characters of a string that ends with a zero.
-fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
+pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
     /// More than fits any counted string.
     const LIMIT: usize = 0x1_0000;
     let units = if WIDE {
@@ -297,28 +298,6 @@ fn append<const WIDE: bool>(context: &Context, to: u64, source: u64) -> u64 {
     append_bytes::<WIDE>(context, to, bytes)
 }
 
-/// Returns the upper-case form of a character, if that is one unit.
-pub fn upcase(unit: u16) -> u16 {
-    let Some(character) = char::from_u32(u32::from(unit)) else {
-        return unit;
-    };
-    one_unit(character.to_uppercase(), unit)
-}
-
-fn downcase(unit: u16) -> u16 {
-    let Some(character) = char::from_u32(u32::from(unit)) else {
-        return unit;
-    };
-    one_unit(character.to_lowercase(), unit)
-}
-
-fn one_unit(mut characters: impl Iterator<Item = char>, otherwise: u16) -> u16 {
-    match (characters.next(), characters.next()) {
-        (Some(one), None) => u16::try_from(u32::from(one)).unwrap_or(otherwise),
-        _ => otherwise,
-    }
-}
-
 fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: u64) -> Vec<u16> {
     let mut units = units_of::<WIDE>(context, string);
     if ignore_case & 0xFF != 0 {
@@ -353,9 +332,15 @@ fn prefix<const WIDE: bool>(context: &Context, start: u64, whole: u64, ignore_ca
     u64::from(whole.starts_with(&start))
 }
 
+/// Returns whether a string ends with another one.
+pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: u64) -> u64 {
+    let [end, whole] = [end, whole].map(|string| folded::<true>(context, string, ignore_case));
+    u64::from(whole.ends_with(&end))
+}
+
 /// Stores characters in a string: in its buffer, or in a new one. The buffer gets an end if it is new
 /// or `terminates`, for which it must have room.
-fn store<const WIDE: bool>(
+pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
     units: &[u16],
@@ -383,7 +368,8 @@ fn store<const WIDE: bool>(
     NtStatus::SUCCESS
 }
 
-fn new_buffer(context: &Context, size: usize) -> u64 {
+/// Allocates paged pool for a string, which `RtlFreeUnicodeString` frees.
+pub fn new_buffer(context: &Context, size: usize) -> u64 {
     let wanted = Wanted {
         size,
         tag: TAG,
@@ -601,7 +587,8 @@ fn from_int64(context: &Context, value: u64, base: u64, to: u64) -> u64 {
         _ => return NtStatus::INVALID_PARAMETER.to_register(),
     };
     let units: Vec<u16> = text.encode_utf16().collect();
-    store::<true>(context, to, &units, 0, false).to_register()
+    // The end needs room, too.
+    store::<true>(context, to, &units, 0, true).to_register()
 }
 
 /// Reads a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x`. What follows

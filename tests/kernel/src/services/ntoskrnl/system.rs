@@ -1,6 +1,10 @@
 //! Bugchecks, delays, IRQLs, clocks and ids.
 
-use super::context::{Context, Entries};
+use super::{
+    context::{Context, Entries},
+    thread_objects::process_object,
+    variables,
+};
 use crate::{
     execution::{
         coroutine::pass_time,
@@ -126,11 +130,15 @@ fn ke_query_system_time_precise(context: &Context, time: u64) -> u64 {
 /// Returns the address of a routine that this kernel has, or null.
 fn mm_get_system_routine_address(context: &Context, name: u64) -> u64 {
     let name = read_unicode_string(context, name);
-    context.address_of(&name).unwrap_or(0)
+    let variable = || variables::address(context.ntoskrnl(), &name);
+    context.address_of(&name).or_else(variable).unwrap_or(0)
 }
 
 fn ps_get_current_process_id(context: &Context) -> u64 {
-    u64::from(context.identity().process)
+    let process = context.identity().process;
+    // From now on, the driver may look for the process.
+    process_object(context.ntoskrnl(), process);
+    u64::from(process)
 }
 
 fn ps_get_current_thread_id(context: &Context) -> u64 {

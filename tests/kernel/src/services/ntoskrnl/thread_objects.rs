@@ -3,13 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::context::{Context, Entries};
+use super::context::{Context, Entries, Ntoskrnl};
 use crate::{
     execution::{
         identity::Identity,
         routine::{Routine, low_half},
     },
-    ground::{arena::Block, irql::Irql},
+    ground::{arena::Block, irql::Irql, status::NtStatus},
 };
 
 /// The size of a process object. No header declares its fields.
@@ -89,7 +89,15 @@ pub const ENTRIES: Entries = &[
 #[derive(Default)]
 struct Objects {
     threads: HashMap<u64, ThreadObject>,
-    processes: HashMap<u32, Block>,
+    processes: HashMap<u32, ProcessObject>,
+}
+
+struct ProcessObject {
+    memory: Block,
+    /// The counter's reading when the kernel first knew the process.
+    created: i64,
+    /// The status with which the process has ended.
+    ended: Option<NtStatus>,
 }
 
 struct ThreadObject {
@@ -101,6 +109,8 @@ struct ThreadObject {
     regions: u32,
     /// Set once the thread has ended, which ends the waits for it.
     has_ended: bool,
+    /// The processes that the thread is attached to, the current one last.
+    attached: Vec<u64>,
 }
 
 /// Returns the address of the current thread's object.
@@ -119,6 +129,7 @@ pub fn of_thread(context: &Context, identity: Identity) -> u64 {
         affinity: 0,
         regions: 0,
         has_ended: false,
+        attached: Vec::new(),
     });
     address
 }
@@ -172,21 +183,91 @@ fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject)
     })
 }
 
-fn current_process(context: &Context) -> u64 {
-    let process = context.identity().process;
-    let mut state = context.state();
+/// Returns the address of a process's object.
+pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
+    let created = nt.clock().last();
+    let mut state = nt.state();
     let processes = &mut state.get::<Objects>().processes;
-    let object = processes.entry(process);
-    object.or_insert_with(|| Block::zeroed(SIZE)).address()
+    let object = processes.entry(process).or_insert_with(|| ProcessObject {
+        memory: Block::zeroed(SIZE),
+        created,
+        ended: None,
+    });
+    object.memory.address()
+}
+
+/// Returns the id of a process and the counter's reading when it began, by its object.
+pub fn process_of(context: &Context, object: u64) -> Option<(u32, i64)> {
+    let mut state = context.state();
+    let mut all = state.get::<Objects>().processes.iter();
+    all.find(|(_, process)| process.memory.address() == object)
+        .map(|(id, process)| (*id, process.created))
+}
+
+/// Returns whether a process with this id runs: one that drivers have seen.
+pub fn is_running(context: &Context, process: u32) -> bool {
+    if [Identity::SYSTEM.process, context.identity().process].contains(&process) {
+        return true;
+    }
+    let mut state = context.state();
+    let objects = state.get::<Objects>();
+    let has_thread = || {
+        let mut threads = objects.threads.values();
+        threads.any(|one| one.identity.process == process && !one.has_ended)
+    };
+    match objects.processes.get(&process) {
+        Some(object) => object.ended.is_none(),
+        None => has_thread(),
+    }
+}
+
+/// Notes that a process has ended, or returns the status with which it has.
+pub fn process_end(context: &Context, process: u32, status: Option<NtStatus>) -> Option<NtStatus> {
+    let mut state = context.state();
+    let object = state.get::<Objects>().processes.get_mut(&process)?;
+    object.ended = object.ended.or(status);
+    object.ended
+}
+
+/// Returns whose object of a thread an address is.
+pub fn identity_of(context: &Context, thread: u64) -> Option<Identity> {
+    let mut state = context.state();
+    let thread = state.get::<Objects>().threads.get(&thread)?;
+    Some(thread.identity)
+}
+
+/// Returns the object of a thread that has not ended, by the thread's id.
+pub fn thread_by_id(context: &Context, id: u32) -> Option<u64> {
+    if context.identity().thread == id {
+        return Some(current(context));
+    }
+    let mut state = context.state();
+    let mut threads = state.get::<Objects>().threads.iter();
+    let found = threads.find(|(_, one)| one.identity.thread == id && !one.has_ended);
+    found.map(|(address, _)| *address)
+}
+
+/// Attaches the current thread to a process, or detaches it from the last one.
+pub fn attach(context: &Context, process: Option<u64>) -> bool {
+    let thread = current(context);
+    with(context, thread, |thread| match process {
+        Some(process) => {
+            thread.attached.push(process);
+            true
+        }
+        None => thread.attached.pop().is_some(),
+    })
+}
+
+/// Returns the process that the current thread is in.
+pub fn current_process(context: &Context) -> u64 {
+    let thread = current(context);
+    let attached = with(context, thread, |thread| thread.attached.last().copied());
+    attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process))
 }
 
 fn process_id(context: &Context, process: u64) -> u64 {
-    let found = {
-        let mut state = context.state();
-        let mut all = state.get::<Objects>().processes.iter();
-        all.find(|(_, block)| block.address() == process)
-            .map(|(id, _)| u64::from(*id))
-    };
+    let found = process_of(context, process).map(|(id, _)| u64::from(id));
     found.unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
             "with 0x{process:016X}, which is not a process object"

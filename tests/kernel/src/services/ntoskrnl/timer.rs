@@ -71,8 +71,18 @@ struct SetTimer {
 enum Action {
     /// Signals the object, and queues the DPC unless it is 0.
     Signal { dpc: u64 },
-    /// Calls an `EX_TIMER`'s callback.
+    /// Calls an `EX_TIMER`'s callback, or a device's, with the timer or the device.
     Call { callback: u64, context: u64 },
+}
+
+/// Calls a routine of a device's driver once a second, at `DISPATCH_LEVEL`.
+pub fn start_for_device(context: &Context, device: u64, routine: u64, its_context: u64) {
+    const SECOND: i64 = 1000 * MILLISECOND;
+    let action = Action::Call {
+        callback: routine,
+        context: its_context,
+    };
+    start(context, device, -SECOND, SECOND, action);
 }
 
 /// Sets a timer. Returns whether it was set before.
@@ -95,7 +105,7 @@ fn start(context: &Context, address: u64, due: i64, period: i64, action: Action)
 }
 
 /// Cancels a timer. Returns whether it was set.
-fn stop(context: &Context, address: u64) -> bool {
+pub fn stop(context: &Context, address: u64) -> bool {
     let mut state = context.state();
     let timers = &mut state.get::<Set>().all;
     let before = timers.len();

@@ -194,16 +194,10 @@ fn assign_raw_device(context: &Context, _globals: u64, init: u64, class: u64) ->
 
 fn set_event_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
     /// The size before the last callback was added.
-    const OLD: u32 = 56;
-    let size: u32 = context.read(callbacks);
-    let mut given: PdoCallbacks = zerocopy::FromZeros::new_zeroed();
-    if size as usize != size_of_val(&given) && size != OLD {
-        context.stop_for_size("WDF_PDO_EVENT_CALLBACKS", size);
-    }
-    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
-    if let Some(bytes) = bytes.get_mut(..size as usize) {
-        context.read_into(callbacks, bytes);
-    }
+    const OLD: usize = 56;
+    let given: PdoCallbacks = context
+        .read_sized(callbacks, &[OLD])
+        .unwrap_or_else(|size| context.stop_for_size("WDF_PDO_EVENT_CALLBACKS", size));
     change(context, init, |init| {
         init.parts.get::<Child>().eject = given.eject;
         NtStatus::SUCCESS

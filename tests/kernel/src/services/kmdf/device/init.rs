@@ -117,9 +117,18 @@ pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
 }
 
 fn set_pnp_power(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
-    let callbacks: PnpPowerCallbacks = context.read(callbacks);
-    if callbacks.size as usize != size_of::<PnpPowerCallbacks>() {
-        context.stop_for_size("WDF_PNPPOWER_EVENT_CALLBACKS", callbacks.size);
+    /// The size up to KMDF 1.9, without the last callback.
+    const OLD: usize = size_of::<PnpPowerCallbacks>() - size_of::<u64>();
+    let callbacks: PnpPowerCallbacks = context
+        .read_sized(callbacks, &[OLD])
+        .unwrap_or_else(|size| context.stop_for_size("WDF_PNPPOWER_EVENT_CALLBACKS", size));
+    if callbacks.usage_notification != 0 && callbacks.usage_notification_ex != 0 {
+        context.warn_of_misuse(|| {
+            "with both EvtDeviceUsageNotification and EvtDeviceUsageNotificationEx; the framework \
+             ignores all callbacks"
+                .to_owned()
+        });
+        return 0;
     }
     with_init(context, init, |init| init.pnp_power = Some(callbacks));
     0

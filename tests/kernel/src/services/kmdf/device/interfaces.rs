@@ -16,7 +16,7 @@ use crate::{
         memory,
         status::NtStatus,
     },
-    services::strings::read_unicode_string,
+    services::{plug_and_play::link, strings::read_unicode_string},
 };
 
 pub const ENTRIES: Entries = &[
@@ -116,13 +116,7 @@ fn retrieve_interface_string(
     if !found {
         return NtStatus::OBJECT_NAME_NOT_FOUND.to_register();
     }
-    let class = etw_wire::Guid::from_bytes(class);
-    let mut link = format!(r"\??\{}#{{{class}}}", name.replace('\\', "#"));
-    if !reference.is_empty() {
-        link.push('\\');
-        link.push_str(&reference);
-    }
-    assign(context, string, &link).to_register()
+    assign(context, string, &link(&name, class, &reference)).to_register()
 }
 
 /// Stores the device's name in a string object. A device without a name has none.

@@ -4,6 +4,7 @@ pub mod capabilities;
 pub mod device_state;
 pub mod init;
 pub mod interfaces;
+pub mod nodes;
 pub mod pnp;
 pub mod power_policy;
 pub mod properties;

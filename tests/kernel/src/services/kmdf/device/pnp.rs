@@ -7,7 +7,6 @@ use super::{
         io::power,
         object::{self, tell},
         resource::{Resource, Resources, lists},
-        state::registry::{Registry, RegistryValue, hardware_path, software_path},
         state::{
             device::{Below, DeviceData, DeviceInit, Identity, Presence},
             file::{is_in_use, is_open},
@@ -21,7 +20,13 @@ use super::{
     properties::{CLASS, GivenProperties},
     wdm::{Offered, create_bus_device},
 };
-use crate::ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus};
+use crate::{
+    ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus},
+    services::registry::{
+        paths::{hardware_path, software_path},
+        value::RegistryValue,
+    },
+};
 
 /// `WDF_POWER_DEVICE_STATE` of a device that is off and will return.
 const D3: u64 = 4;
@@ -95,17 +100,13 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let identity = identify(context, driver, &offer);
-    {
-        let mut framework = context.framework();
-        let registry = framework.part::<Registry>();
-        let hardware = hardware_path(&identity.instance);
-        for (name, value) in offer.hardware_values {
-            registry.set(&hardware, &name, value);
-        }
-        let software = software_path(&identity.driver_key);
-        for (name, value) in offer.software_values {
-            registry.set(&software, &name, value);
-        }
+    let hardware = hardware_path(&identity.instance);
+    for (name, value) in offer.hardware_values {
+        context.registry().set_at(&hardware, &name, value)?;
+    }
+    let software = software_path(&identity.driver_key);
+    for (name, value) in offer.software_values {
+        context.registry().set_at(&software, &name, value)?;
     }
     let mut description = DeviceInit {
         below: offer.below,
@@ -141,8 +142,58 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
         object::delete(context, device);
         return Err(added);
     }
-    start_stack(context, device).inspect_err(|_| object::delete(context, device))?;
+    start_stack(context, device).inspect_err(|_| clean_up(context, device))?;
     Ok(device)
+}
+
+/// How far the start of a device, or its return to D0, has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reached {
+    /// The device has its resources.
+    Resources,
+    /// `EvtDevicePrepareHardware` was called.
+    Prepared,
+    /// `EvtDeviceD0Entry` succeeded.
+    Powered,
+    /// `EvtDeviceD0EntryPostInterruptsEnabled` succeeded, and the queues were started.
+    Working,
+}
+
+/// What a device does with its self-managed I/O.
+#[derive(Default)]
+struct SelfManagedIo {
+    /// Set once the framework called `EvtDeviceSelfManagedIoInit`, or would have: the calls that end the
+    /// self-managed I/O are due.
+    has_begun: bool,
+}
+
+/// Takes a device back out of D0 whose way there failed. The framework calls what reverses the calls
+/// that succeeded.
+fn power_down(context: &Context, device: u64, reached: Reached) {
+    let calls = pnp_power(context, device);
+    if reached == Reached::Working {
+        context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
+        power::stop_for_power(context, device);
+        let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
+        let name = "EvtDeviceD0ExitPreInterruptsDisabled";
+        call_optional(context, name, exit, [device, D3_FINAL]);
+    }
+    if reached >= Reached::Powered {
+        interrupts::disconnect(context, device);
+        let exit = calls.map_or(0, |calls| calls.d0_exit);
+        call_optional(context, "EvtDeviceD0Exit", exit, [device, D3_FINAL]);
+    }
+}
+
+/// Ends a start that failed: takes the device out of D0, has the driver release the hardware, and
+/// empties the power-managed queues. The device is deleted later.
+fn give_up(context: &Context, device: u64, reached: Reached) {
+    power_down(context, device, reached);
+    if reached >= Reached::Prepared {
+        release_hardware(context, device);
+    }
+    context.with::<DeviceData, _>(device, |device| device.is_started = false);
+    flush(context, device);
 }
 
 /// Starts a device after the devices below it, which may be started already.
@@ -316,25 +367,42 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     if !status.is_success() {
         return status;
     }
+    let mut reached = Reached::Prepared;
+    match return_to_d0(context, device, &mut reached) {
+        Ok(()) => NtStatus::SUCCESS,
+        Err(status) => {
+            power_down(context, device, reached);
+            status
+        }
+    }
+}
+
+/// Brings a device back to D0.
+fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> Result<(), NtStatus> {
     let calls = pnp_power(context, device);
     let entry = calls.map_or(0, |calls| calls.d0_entry);
-    let status = call_optional(context, "EvtDeviceD0Entry", entry, [device, D3]);
-    if !status.is_success() {
-        return status;
-    }
-    if let Err(status) = interrupts::connect(context, device) {
-        return status;
-    }
+    check(call_optional(
+        context,
+        "EvtDeviceD0Entry",
+        entry,
+        [device, D3],
+    ))?;
+    *reached = Reached::Powered;
+    interrupts::connect(context, device)?;
     let entry = calls.map_or(0, |calls| calls.d0_entry_post_interrupts);
     let name = "EvtDeviceD0EntryPostInterruptsEnabled";
-    let status = call_optional(context, name, entry, [device, D3]);
-    if !status.is_success() {
-        return status;
-    }
+    check(call_optional(context, name, entry, [device, D3]))?;
+    *reached = Reached::Working;
     start_children(context, device);
     enter_d0(context, device);
     let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
-    call_optional(context, "EvtDeviceSelfManagedIoRestart", restart, [device])
+    let name = "EvtDeviceSelfManagedIoRestart";
+    check(call_optional(context, name, restart, [device]))
+}
+
+/// Returns a failed call's status as an error.
+fn check(status: NtStatus) -> Result<(), NtStatus> {
+    status.is_success().then_some(()).ok_or(status)
 }
 
 /// Calls a callback that returns a status, if the driver has one.
@@ -354,13 +422,24 @@ fn pnp_power(context: &Context, device: u64) -> Option<PnpPowerCallbacks> {
     context.with::<DeviceData, _>(device, |device| device.init.pnp_power)
 }
 
-/// Prepares the hardware with its resources, and enters D0.
+/// Starts a device. A start that fails is undone as far as it came.
 fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
-    let check = |status: NtStatus| status.is_success().then_some(()).ok_or(status);
+    let mut reached = Reached::Resources;
+    prepare_and_enter_d0(context, device, &mut reached)
+        .inspect_err(|_| give_up(context, device, reached))
+}
+
+/// Prepares the hardware with its resources, and enters D0.
+fn prepare_and_enter_d0(
+    context: &Context,
+    device: u64,
+    reached: &mut Reached,
+) -> Result<(), NtStatus> {
     let calls = pnp_power(context, device);
     let [raw, translated] = lists(context, device)?;
     interrupts::assign(context, device);
     context.with::<DeviceData, _>(device, |device| device.is_started = true);
+    *reached = Reached::Prepared;
     if let Some(calls) = calls {
         check(call_optional(
             context,
@@ -377,6 +456,7 @@ fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
             [device, D3_FINAL],
         ))?;
     }
+    *reached = Reached::Powered;
     interrupts::connect(context, device)?;
     if let Some(calls) = calls {
         check(call_optional(
@@ -386,8 +466,12 @@ fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
             [device, D3_FINAL],
         ))?;
     }
+    *reached = Reached::Working;
     start_children(context, device);
     enter_d0(context, device);
+    context.with::<DeviceData, _>(device, |device| {
+        device.part::<SelfManagedIo>().has_begun = true;
+    });
     let init = calls.map_or(0, |calls| calls.self_managed_io_init);
     check(call_optional(
         context,
@@ -432,27 +516,41 @@ fn shut_down(context: &Context, device: u64) {
     if context.with::<DeviceData, _>(device, |device| device.in_d0) {
         leave_d0(context, device, D3_FINAL);
     }
-    let calls = pnp_power(context, device);
     if is_started(context, device) {
-        let release = calls.map_or(0, |calls| calls.release_hardware);
-        let translated = lists(context, device).map_or(0, |[_, translated]| translated);
-        call_optional(
-            context,
-            "EvtDeviceReleaseHardware",
-            release,
-            [device, translated],
-        );
+        release_hardware(context, device);
     }
+    flush(context, device);
+}
+
+/// Has the driver release the hardware.
+fn release_hardware(context: &Context, device: u64) {
+    let release = pnp_power(context, device).map_or(0, |calls| calls.release_hardware);
+    let translated = lists(context, device).map_or(0, |[_, translated]| translated);
+    call_optional(
+        context,
+        "EvtDeviceReleaseHardware",
+        release,
+        [device, translated],
+    );
+}
+
+/// Empties the power-managed queues, and has the driver flush its self-managed I/O.
+fn flush(context: &Context, device: u64) {
     power::purge_for_removal(context, device, true);
-    let calls = calls.filter(|_| is_started(context, device));
+    let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
     let flush = calls.map_or(0, |calls| calls.self_managed_io_flush);
     call_optional(context, "EvtDeviceSelfManagedIoFlush", flush, [device]);
+}
+
+/// Returns whether a device's self-managed I/O has begun, so that the driver has to end it.
+fn manages_io(context: &Context, device: u64) -> bool {
+    context.with::<DeviceData, _>(device, |device| device.part::<SelfManagedIo>().has_begun)
 }
 
 /// Deletes a device that is shut down.
 fn clean_up(context: &Context, device: u64) {
     power::purge_for_removal(context, device, false);
-    let calls = pnp_power(context, device).filter(|_| is_started(context, device));
+    let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
     let cleanup = calls.map_or(0, |calls| calls.self_managed_io_cleanup);
     call_optional(context, "EvtDeviceSelfManagedIoCleanup", cleanup, [device]);
     report_requests_left(context, device);

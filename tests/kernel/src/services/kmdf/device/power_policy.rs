@@ -63,15 +63,9 @@ pub struct PowerPolicy {
 fn set_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
     /// The size up to KMDF 1.5, without the last callback.
     const OLD: usize = 56;
-    let size: u32 = context.read(callbacks);
-    let mut given: PowerPolicyCallbacks = zerocopy::FromZeros::new_zeroed();
-    if size as usize != size_of_val(&given) && size as usize != OLD {
-        context.stop_for_size("WDF_POWER_POLICY_EVENT_CALLBACKS", size);
-    }
-    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
-    if let Some(bytes) = bytes.get_mut(..size as usize) {
-        context.read_into(callbacks, bytes);
-    }
+    let given: PowerPolicyCallbacks = context
+        .read_sized(callbacks, &[OLD])
+        .unwrap_or_else(|size| context.stop_for_size("WDF_POWER_POLICY_EVENT_CALLBACKS", size));
     with_init(context, init, |init| {
         init.parts.get::<PowerPolicy>().callbacks = Some(given);
     });
@@ -151,19 +145,13 @@ fn assign_wake_settings(context: &Context, _globals: u64, device: u64, settings:
 
 fn check_wake_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
     /// The size of KMDF 1.5.
-    const OLD: u32 = 16;
+    const OLD: usize = 16;
     if !owns_policy(context, device) {
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    let size: u32 = context.read(settings);
-    let mut given: WakeSettings = zerocopy::FromZeros::new_zeroed();
-    if size as usize != size_of_val(&given) && size != OLD {
+    let Ok(given) = context.read_sized::<WakeSettings>(settings, &[OLD]) else {
         return NtStatus::INFO_LENGTH_MISMATCH;
-    }
-    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut given);
-    if let Some(bytes) = bytes.get_mut(..size as usize) {
-        context.read_into(settings, bytes);
-    }
+    };
     let is_valid = STATES.contains(&given.dx_state)
         && (1..=2).contains(&given.user_control_of_wake_settings)
         && given.enabled <= USE_DEFAULT;

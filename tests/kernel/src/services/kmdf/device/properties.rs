@@ -7,7 +7,6 @@ use super::{
         state::{
             device::{DeviceData, Identity},
             framework::{Context, Entries},
-            text::text_bytes,
         },
     },
     capabilities::ChildrensBus,
@@ -16,6 +15,7 @@ use super::{
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{memory, status::NtStatus},
+    services::strings::text_bytes,
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,6 +1,6 @@
 //! The `DEVICE_OBJECT`s of devices: what a driver sees that looks below the framework.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -217,7 +217,11 @@ fn detach(context: &Context, device: u64) {
             fill(object.driver_object, driver.as_bytes());
         }
         let mut at = driver.device_object;
-        while let Ok(other) = memory::read::<DeviceObject>(at) {
+        // A driver can write to the list.
+        let mut seen = BTreeSet::new();
+        while seen.insert(at)
+            && let Ok(other) = memory::read::<DeviceObject>(at)
+        {
             if other.next_device == address {
                 update(at, |other| other.next_device = object.next_device);
                 break;

@@ -17,6 +17,7 @@ use crate::{
     execution::routine::Routine,
     ground::{
         framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
+        memory,
         status::NtStatus,
     },
 };
@@ -53,16 +54,9 @@ pub const ENTRIES: Entries = &[
 fn read_config(context: &Context, address: u64) -> Result<InterruptConfig, NtStatus> {
     /// The sizes up to KMDF 1.9 and to 1.11.
     const OLD: [usize; 2] = [56, 96];
-    let size: u32 = context.read(address);
-    let mut config: InterruptConfig = zerocopy::FromZeros::new_zeroed();
-    if size as usize != size_of_val(&config) && !OLD.contains(&(size as usize)) {
-        return Err(NtStatus::INFO_LENGTH_MISMATCH);
-    }
-    let bytes = zerocopy::IntoBytes::as_mut_bytes(&mut config);
-    if let Some(bytes) = bytes.get_mut(..size as usize) {
-        context.read_into(address, bytes);
-    }
-    Ok(config)
+    context
+        .read_sized(address, &OLD)
+        .map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
 }
 
 fn interrupt_create(
@@ -135,13 +129,16 @@ fn get_device(context: &Context, _globals: u64, interrupt: u64) -> u64 {
 }
 
 fn get_info(context: &Context, _globals: u64, interrupt: u64, info: u64) -> u64 {
-    let given: InterruptInfo = context.read(info);
+    /// The size up to KMDF 1.7, without the processor group.
+    const OLD: usize = 56;
+    let size: u32 = context.read(info);
     let (line, irql) = context.with::<InterruptData, _>(interrupt, |data| (data.line, data.irql()));
-    if given.size as usize != size_of::<InterruptInfo>() {
-        context.stop_for_size("WDF_INTERRUPT_INFO", given.size);
+    let length = size as usize;
+    if length != size_of::<InterruptInfo>() && length != OLD {
+        context.stop_for_size("WDF_INTERRUPT_INFO", size);
     }
     let mut filled: InterruptInfo = zerocopy::FromZeros::new_zeroed();
-    filled.size = given.size;
+    filled.size = size;
     if let Some(line) = line {
         filled.target_processor_set = 1;
         filled.message_number = line.message;
@@ -153,7 +150,11 @@ fn get_info(context: &Context, _globals: u64, interrupt: u64, info: u64) -> u64 
         // CmResourceShareDeviceExclusive
         filled.share_disposition = 1;
     }
-    context.write(info, &filled);
+    let bytes = zerocopy::IntoBytes::as_bytes(&filled);
+    let written = memory::write_bytes(info, bytes.get(..length).unwrap_or_default());
+    if let Err(error) = written {
+        context.stop_for_address(error);
+    }
     0
 }
 

@@ -5,7 +5,7 @@ use super::super::{
     state::{
         framework::Context,
         queue::QueueData,
-        request::{Completion, Ended, EndedRequests, RequestData, describe},
+        request::{Completion, Ended, EndedRequests, RequestData, RequestKind, describe},
     },
 };
 use super::irp::{forget_irp, information_address};
@@ -33,7 +33,61 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     must_own(context, handle);
     must_not_be_cancelable(context, handle);
     must_not_be_created(context, handle);
-    end(context, handle, status, information);
+    must_fit(context, handle, status, information);
+    end(context, handle, of_system(status), information);
+}
+
+/// Returns the status that the framework completes a request with in place of one of its own
+/// statuses, which only it and its drivers know.
+const fn of_system(status: NtStatus) -> NtStatus {
+    /// The facility of the framework's statuses, and the bits of a status that have it.
+    const FACILITY: u32 = 0x0020_0000;
+    const FACILITY_BITS: u32 = 0x0FFF_0000;
+    const DEVICE_BUSY: NtStatus = NtStatus::from_bits(0x8000_0011);
+    const INTERNAL_ERROR: NtStatus = NtStatus::from_bits(0xC000_00E5);
+    if status.bits() & FACILITY_BITS != FACILITY {
+        return status;
+    }
+    match status.bits() {
+        // STATUS_WDF_PAUSED and STATUS_WDF_BUSY.
+        0xC020_0203 | 0xC020_0204 => DEVICE_BUSY,
+        // STATUS_WDF_INTERNAL_ERROR.
+        0xC020_0201 => INTERNAL_ERROR,
+        // STATUS_WDF_NOT_ENOUGH_MAP_REGISTERS.
+        0xC020_0214 => NtStatus::INSUFFICIENT_RESOURCES,
+        _ => NtStatus::INVALID_DEVICE_REQUEST,
+    }
+}
+
+/// Bugchecks if a driver completes a request successfully with more bytes than its buffer has, as the
+/// framework's verifier does. The buffer of a control code is known if a process sent it, and if there
+/// is one: without, the information can be the number of bytes used of the input.
+fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
+    let too_many = context.with::<RequestData, _>(handle, |request| {
+        let room = match request.kind {
+            RequestKind::Read => request.output_length(),
+            RequestKind::Write => request.input_length(),
+            RequestKind::DeviceControl { .. }
+                if request.is_from_user && request.output_length() > 0 =>
+            {
+                request.output_length()
+            }
+            _ => return None,
+        };
+        let information = information.unwrap_or_else(|| information_of(request));
+        (status.is_success() && information > room).then(|| (information, room, describe(request)))
+    });
+    if let Some((information, room, description)) = too_many {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "{} was called from {} for {description} with {information} bytes as the \
+                 information, more than the {room} bytes of its buffer",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
 }
 
 /// Bugchecks if the driver created the request itself, since nobody waits for its completion.

@@ -5,25 +5,37 @@ use std::collections::HashMap;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::super::state::{
-    device::device_of,
+    device::{DeviceData, device_of},
     device_object::own,
     framework::Context,
-    request::{RequestData, RequestKind},
+    request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
 };
-use crate::ground::{
-    arena::Block,
-    framework_abi::{Irp, Mdl, StackLocation},
-    memory,
+use crate::{
+    ground::{
+        arena::Block,
+        framework_abi::{Irp, Mdl, StackLocation},
+        memory,
+    },
+    services::create_parameters::SecurityContext,
 };
 
 /// The stack locations of an IRP: the driver's, and the next lower one.
 const LOCATIONS: usize = 2;
 
-/// The IRP of a request, once a driver has asked for it, and the MDLs.
+/// The places of the thread and of the current stack location in a request's tail.
+const THREAD: usize = 4;
+const STACK: usize = 8;
+
+/// `WdfDeviceIoDirect`.
+const IO_DIRECT: u32 = 3;
+
+/// The IRP of a request, once a driver has asked for it, the MDLs, and the security context of a create
+/// request.
 #[derive(Default)]
 pub struct Blocks {
     irp: Option<Block>,
     mdls: Vec<(u64, Block)>,
+    security: Option<SecurityContext>,
 }
 
 /// The requests by their IRPs.
@@ -61,6 +73,9 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         return known;
     }
     let device = device_of(context, request);
+    let is_direct = device.is_some_and(|device| {
+        context.with::<DeviceData, _>(device, |device| device.init.io_type == IO_DIRECT)
+    });
     let device = device.map_or(0, |device| own(context, device));
     let block = Block::zeroed(size_of::<Irp>() + LOCATIONS * size_of::<StackLocation>());
     let address = block.address();
@@ -73,21 +88,20 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         irp.size = size.unwrap_or(u16::MAX);
         irp.io_status = [0, data.information];
         // UserMode, unless a driver sent the request.
-        irp.requestor_mode = u8::from(data.is_from_user());
+        irp.requestor_mode = u8::from(data.is_from_user);
         irp.cancel = u8::from(data.cancelled);
         irp.stack_count = 2;
         let current = if data.is_created { 3 } else { 2 };
         irp.current_location = current;
-        // Tail.Overlay.CurrentStackLocation
         let place = stack + (u64::from(current) - 1) * size_of::<StackLocation>() as u64;
-        irp.tail[8] = place;
+        irp.tail[STACK] = place;
+        irp.tail[THREAD] = data.thread;
         if !data.is_created {
-            let (input, output) = (data.input().0, data.output().0);
-            if !data.is_neither {
-                irp.associated_irp = data.buffer.address();
-            }
-            irp.user_buffer = output;
-            let mut location = location_of(data, input);
+            let buffers = buffers_of(data, is_direct);
+            irp.associated_irp = buffers.system;
+            irp.mdl_address = buffers.mdl;
+            irp.user_buffer = buffers.user;
+            let mut location = location_of(data);
             location.device_object = device;
             fill(place, location.as_bytes());
         }
@@ -102,23 +116,95 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
     address
 }
 
+/// Where an IRP has its buffers.
+struct Buffers {
+    system: u64,
+    mdl: u64,
+    user: u64,
+}
+
+/// Returns where the I/O manager passes the buffers of a request that the driver received. `is_direct`
+/// is whether the device has direct I/O for reads and writes.
+fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
+    let (input, output) = (data.input(), data.output());
+    let of_buffer = |(address, length): (u64, u64)| if length == 0 { 0 } else { address };
+    let system = data.buffer.address();
+    match data.kind {
+        RequestKind::Read | RequestKind::Write => {
+            let used = if data.kind == RequestKind::Read {
+                output
+            } else {
+                input
+            };
+            let user = of_buffer(used);
+            Buffers {
+                system: if data.is_neither || is_direct {
+                    0
+                } else {
+                    user
+                },
+                mdl: if is_direct && user != 0 {
+                    mdl_of(data, used)
+                } else {
+                    0
+                },
+                user,
+            }
+        }
+        RequestKind::DeviceControl { code } | RequestKind::InternalDeviceControl { code } => {
+            let user = of_buffer(output);
+            match code & METHOD_MASK {
+                METHOD_BUFFERED => Buffers {
+                    system: of_buffer((system, input.1.max(output.1))),
+                    mdl: 0,
+                    user,
+                },
+                METHOD_NEITHER => Buffers {
+                    system: 0,
+                    mdl: 0,
+                    user,
+                },
+                _ => Buffers {
+                    system: of_buffer(input),
+                    mdl: if user == 0 { 0 } else { mdl_of(data, output) },
+                    user,
+                },
+            }
+        }
+        RequestKind::Create | RequestKind::Cleanup | RequestKind::Close => Buffers {
+            system: 0,
+            mdl: 0,
+            user: 0,
+        },
+    }
+}
+
+/// Returns the words of a create request's parameters, with its security context.
+pub fn create_words(data: &mut RequestData) -> [u64; 4] {
+    let given = data.create;
+    let security = &mut data.parts.get::<Blocks>().security;
+    security
+        .get_or_insert_with(|| SecurityContext::new(given))
+        .words()
+}
+
 /// Returns the stack location of a request that the driver received.
-fn location_of(data: &RequestData, input: u64) -> StackLocation {
+fn location_of(data: &mut RequestData) -> StackLocation {
     let mut location = StackLocation::new_zeroed();
     let lengths = [data.output_length(), data.input_length()];
     let (major, parameters) = match data.kind {
-        RequestKind::Create => (0, [0; 4]),
+        RequestKind::Create => (0, create_words(data)),
         RequestKind::Close => (2, [0; 4]),
         RequestKind::Read => (3, [lengths[0], 0, data.offset, 0]),
         RequestKind::Write => (4, [lengths[1], 0, data.offset, 0]),
         RequestKind::DeviceControl { code } => {
-            let type_3 = if data.is_neither { input } else { 0 };
-            (14, [lengths[0], lengths[1], u64::from(code), type_3])
+            let code = u64::from(code);
+            (14, [lengths[0], lengths[1], code, type_3_input(data)])
         }
         RequestKind::InternalDeviceControl { code } => {
             let code = u64::from(code);
             let all = data.others.map_or_else(
-                || [lengths[0], lengths[1], code, 0],
+                || [lengths[0], lengths[1], code, type_3_input(data)],
                 |[first, second, fourth]| [first, second, code, fourth],
             );
             (15, all)
@@ -128,6 +214,16 @@ fn location_of(data: &RequestData, input: u64) -> StackLocation {
     location.major_function = major;
     location.parameters = parameters;
     location
+}
+
+/// Returns the input of `METHOD_NEITHER`, or 0 for another method.
+const fn type_3_input(data: &RequestData) -> u64 {
+    let (address, length) = data.input();
+    if data.is_neither && length > 0 {
+        address
+    } else {
+        0
+    }
 }
 
 /// Returns the address of the IRP's `IoStatus.Information`, if the driver has asked for the IRP: there,
@@ -149,7 +245,7 @@ pub fn mdl_of(request: &mut RequestData, (start, length): (u64, u64)) -> u64 {
         return block.address();
     }
     let offset = start % PAGE;
-    let pages = (offset + length).div_ceil(PAGE);
+    let pages = offset.saturating_add(length).div_ceil(PAGE);
     let size = size_of::<Mdl>() + 8 * usize::try_from(pages).unwrap_or(0);
     let block = Block::zeroed(size);
     let mut mdl = Mdl::new_zeroed();

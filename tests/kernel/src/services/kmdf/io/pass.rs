@@ -13,7 +13,9 @@ use super::{
             outgoing::{Buffer, Format, Lower, Phase},
             played::{self, Given},
             queue::QueueData,
-            request::{Completion, IoRequest, RequestData, RequestKind},
+            request::{
+                Completion, IoRequest, METHOD_IN_DIRECT, METHOD_MASK, RequestData, RequestKind,
+            },
             target::TargetData,
         },
         timer::clear_deadline,
@@ -184,10 +186,8 @@ pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> Result<(
     }
     let moved = formatted(context, request)?;
     let lower = make(context, parent, None, &moved)?;
-    context.with::<RequestData, _>(lower, |lower| {
-        lower.upper = Some(request);
-        lower.queue = Some(queue);
-    });
+    link(context, request, lower);
+    context.with::<RequestData, _>(lower, |lower| lower.queue = Some(queue));
     context.with::<RequestData, _>(request, |request| {
         request.outgoing.phase = Phase::Sent(Lower::Request(lower));
     });
@@ -196,6 +196,18 @@ pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> Result<(
         tell(context, from, |data| data.request_ended());
     }
     Ok(())
+}
+
+/// Makes a request the one below another. The sender's thread stays that of the upper one, if a driver
+/// passes that one on.
+fn link(context: &Context, upper: u64, lower: u64) {
+    let thread = context.with::<RequestData, _>(upper, |upper| upper.thread);
+    context.with::<RequestData, _>(lower, |lower| {
+        lower.upper = Some(upper);
+        if thread != 0 {
+            lower.thread = thread;
+        }
+    });
 }
 
 /// Returns a request's own operation and buffers as a format.
@@ -223,22 +235,39 @@ pub fn current_format(request: &RequestData) -> Format {
 
 /// Returns the formatted request with its input, or the status that explains why it cannot be sent.
 fn formatted(context: &Context, request: u64) -> Result<IoRequest, NtStatus> {
-    let format = context.with::<RequestData, _>(request, |request| request.outgoing.format);
+    let (format, create, is_from_user) = context.with::<RequestData, _>(request, |request| {
+        let format = request.outgoing.format;
+        (format, request.create, request.is_from_user)
+    });
     let format = format.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     if format.input.length > MAX_LENGTH || format.output.length > MAX_LENGTH {
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
     let length = |buffer: Buffer| usize::try_from(buffer.length).unwrap_or(usize::MAX);
-    let input = match length(format.input) {
+    let contents = |buffer: Buffer| match length(buffer) {
         0 => Vec::new(),
-        length => match memory::read_bytes(format.input.address, length) {
-            Ok(input) => input,
+        length => match memory::read_bytes(buffer.address, length) {
+            Ok(bytes) => bytes,
             Err(error) => context.stop_for_address(error),
         },
+    };
+    let input = contents(format.input);
+    let output_contents = match format.kind {
+        RequestKind::DeviceControl { code } | RequestKind::InternalDeviceControl { code }
+            if code & METHOD_MASK == METHOD_IN_DIRECT =>
+        {
+            contents(format.output)
+        }
+        _ => Vec::new(),
     };
     Ok(IoRequest {
         kind: format.kind,
         input,
+        output_contents,
+        // A process's request stays one when a driver passes it on.
+        is_from_driver: !is_from_user,
+        addresses: (!is_from_user).then_some([format.input.address, format.output.address]),
+        create,
         output_length: length(format.output),
         offset: format.offset,
         others: format
@@ -320,7 +349,7 @@ fn deliver_to(
         (file, _) => file,
     };
     let lower = make(context, device, file, request)?;
-    context.with::<RequestData, _>(lower, |request| request.upper = Some(upper));
+    link(context, upper, lower);
     context.with::<RequestData, _>(upper, |request| {
         request.outgoing.phase = Phase::Sent(Lower::Request(lower));
     });

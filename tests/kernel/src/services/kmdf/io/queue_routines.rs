@@ -8,7 +8,7 @@ use super::{
         state::{
             device::{DeviceData, device_of},
             framework::{Context, Entries},
-            queue::{MANUAL, Notify, QueueData, check},
+            queue::{MANUAL, Notify, PARALLEL, QueueData, check},
         },
     },
     dispatch::dispatch,
@@ -26,6 +26,18 @@ pub const ENTRIES: Entries = &[
     ("WdfIoQueueReadyNotify", Routine::Four(ready_notify)),
 ];
 
+/// Reads a configuration, or returns `None` if its size is that of no headers.
+fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
+    /// The sizes up to KMDF 1.7 and to 1.9.
+    const OLD: [usize; 2] = [80, 88];
+    let mut config: IoQueueConfig = context.read_sized(address, &OLD).ok()?;
+    // A parallel queue had no limit before it could have one.
+    if config.size as usize == OLD[0] && config.dispatch_type == PARALLEL {
+        config.presented_requests = u32::MAX;
+    }
+    Some(config)
+}
+
 fn queue_create(
     context: &Context,
     _globals: u64,
@@ -35,7 +47,9 @@ fn queue_create(
     queue: u64,
 ) -> u64 {
     const USE_DEFAULT: u32 = 2;
-    let config: IoQueueConfig = context.read(config);
+    let Some(config) = read_config(context, config) else {
+        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+    };
     if let Err(status) = check(&config) {
         return status.to_register();
     }

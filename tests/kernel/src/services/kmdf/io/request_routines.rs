@@ -10,6 +10,7 @@ use super::{
         call_cancel_routine, complete, information_of, must_not_be_cancelable, must_own,
         set_information_of,
     },
+    irp::create_words,
 };
 use crate::{
     execution::routine::Routine,
@@ -111,7 +112,7 @@ pub fn fill_parameters(context: &Context, request: u64, parameters: u64) {
     const CLOSE: u32 = 2;
     let mut filled: RequestParameters = context.read(parameters);
     let (kind, words) = context.with::<RequestData, _>(request, |request| match request.kind {
-        RequestKind::Create => (CREATE, [0; 4]),
+        RequestKind::Create => (CREATE, create_words(request)),
         RequestKind::Read => (READ, [request.output_length(), 0, request.offset, 0]),
         RequestKind::Write => (WRITE, [request.input_length(), 0, request.offset, 0]),
         RequestKind::Cleanup => (CLEANUP, [0; 4]),

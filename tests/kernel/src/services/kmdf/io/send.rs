@@ -10,8 +10,8 @@ use super::{
             outgoing::{Lower, Outgoing, Phase},
             played,
             request::{
-                Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER,
-                RequestData, RequestKind, Stop,
+                Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_IN_DIRECT,
+                METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind, Stop,
             },
             text::TextData,
         },
@@ -58,6 +58,14 @@ pub fn make(
         _ => METHOD_BUFFERED,
     };
     let mapped = (method != METHOD_BUFFERED).then(|| Block::zeroed(request.output_length));
+    if method == METHOD_IN_DIRECT
+        && let Some(mapped) = &mapped
+    {
+        let contents = &request.output_contents;
+        let length = contents.len().min(request.output_length);
+        memory::write_bytes(mapped.address(), contents.get(..length).unwrap_or_default())
+            .map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    }
     let shared = if mapped.is_some() {
         request.input.len()
     } else {
@@ -71,6 +79,10 @@ pub fn make(
         kind: request.kind,
         offset: request.offset,
         others: request.others,
+        create: request.create,
+        is_from_user: !request.is_from_driver,
+        thread: context.host().thread_object(context.thread()),
+        addresses: request.addresses.filter(|_| method == METHOD_NEITHER),
         is_neither: method == METHOD_NEITHER,
         is_created: false,
         is_in_caller_context: false,

@@ -35,7 +35,7 @@ pub fn of_memory(context: &Context, memory: u64, offset: u64) -> Result<Buffer, 
         _ => return Err(NtStatus::INVALID_BUFFER_SIZE),
     };
     Ok(Buffer {
-        address: start + part.buffer_offset,
+        address: start.wrapping_add(part.buffer_offset),
         length,
         memory: Some((memory, part.buffer_offset)),
     })

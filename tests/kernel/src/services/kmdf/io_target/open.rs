@@ -3,7 +3,7 @@
 use super::{
     super::{
         device::wdm::{Owner, owner},
-        file::{close_file, create_file},
+        file::{close_file, create_file_by},
         io::{pass::deliver, send::cancel_below},
         object::{self, create, status_of},
         state::{
@@ -12,7 +12,7 @@ use super::{
             framework::{BadHandle, Context, Entries},
             outgoing::{Buffer, Format},
             played::PlayedDevices,
-            request::{RequestData, RequestKind},
+            request::{IoRequest, RequestData, RequestKind},
             target::{OpenedByName, RemovalCallbacks, State, TargetData},
         },
         wait,
@@ -23,7 +23,11 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{framework_abi::TargetOpenParameters, memory, rule::Rule, status::NtStatus},
+    ground::{
+        abi::UnicodeString, framework_abi::TargetOpenParameters, memory, rule::Rule,
+        status::NtStatus,
+    },
+    services::create_parameters::CreateParameters,
 };
 
 pub const ENTRIES: Entries = &[
@@ -52,10 +56,11 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtSta
     const EXISTING: u32 = 1;
     const BY_NAME: u32 = 2;
     const REOPEN: u32 = 3;
-    let given: TargetOpenParameters = context.read(parameters);
-    if given.size as usize != size_of::<TargetOpenParameters>() {
-        return Err(NtStatus::INFO_LENGTH_MISMATCH);
-    }
+    /// The size up to KMDF 1.11, without the name of a file.
+    const OLD: usize = size_of::<TargetOpenParameters>() - size_of::<UnicodeString>();
+    let given: TargetOpenParameters = context
+        .read_sized(parameters, &[OLD])
+        .map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
     let (is_local, state) =
         context.with::<TargetData, _>(target, |target| (target.is_local, target.state));
     if is_local {
@@ -86,7 +91,13 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtSta
             if units.is_empty() {
                 return Err(NtStatus::INVALID_PARAMETER);
             }
-            by_name(context, target, String::from_utf16_lossy(&units))?
+            let create = CreateParameters::new(
+                given.desired_access,
+                [given.create_disposition, given.create_options],
+                given.file_attributes,
+                given.share_access,
+            );
+            by_name(context, target, String::from_utf16_lossy(&units), create)?
         }
         REOPEN => return reopen(context, target),
         _ => return Err(NtStatus::INVALID_PARAMETER),
@@ -104,11 +115,12 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtSta
 
 /// Opens a target again by the name that it was opened by last.
 pub fn reopen(context: &Context, target: u64) -> Result<(), NtStatus> {
-    let path = context.with::<TargetData, _>(target, |target| {
-        target.name.as_ref().map(|name| name.path.clone())
+    let name = context.with::<TargetData, _>(target, |target| {
+        let name = target.name.as_ref()?;
+        Some((name.path.clone(), name.create))
     });
-    let path = path.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
-    let opened = by_name(context, target, path)?;
+    let (path, create) = name.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    let opened = by_name(context, target, path, create)?;
     begin(context, target, opened);
     Ok(())
 }
@@ -147,7 +159,12 @@ fn existing(context: &Context, object: u64) -> Below {
 }
 
 /// Opens the device that a path names.
-fn by_name(context: &Context, target: u64, path: String) -> Result<Opened, NtStatus> {
+fn by_name(
+    context: &Context,
+    target: u64,
+    path: String,
+    create: CreateParameters,
+) -> Result<Opened, NtStatus> {
     let played = {
         let mut framework = context.framework();
         let devices = framework.part::<PlayedDevices>();
@@ -164,16 +181,19 @@ fn by_name(context: &Context, target: u64, path: String) -> Result<Opened, NtSta
         return Ok(Opened {
             to: Below::Played(number),
             file: None,
-            name: Some(OpenedByName { path }),
+            name: Some(OpenedByName { path, create }),
         });
     }
     let (device, rest) = find_device(context, &path).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
-    let file = create_file(context, device, &rest)?;
+    let mut request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
+    request.is_from_driver = true;
+    request.create = create;
+    let file = create_file_by(context, device, &rest, &request)?;
     let device = context.with::<FileData, _>(file, |file| file.device());
     Ok(Opened {
         to: Below::Device(device),
         file: Some(file),
-        name: Some(OpenedByName { path }),
+        name: Some(OpenedByName { path, create }),
     })
 }
 

@@ -29,7 +29,7 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::parts::Parts,
+    services::{create_parameters::CreateParameters, parts::Parts},
 };
 
 pub const ENTRIES: Entries = &[
@@ -67,6 +67,10 @@ pub fn created() -> RequestData {
         kind: RequestKind::DeviceControl { code: 0 },
         offset: 0,
         others: None,
+        create: CreateParameters::OF_PROCESS,
+        is_from_user: false,
+        thread: 0,
+        addresses: None,
         is_neither: false,
         is_created: true,
         is_in_caller_context: false,

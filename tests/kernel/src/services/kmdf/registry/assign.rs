@@ -7,16 +7,18 @@ use super::{
         object::status_of,
         state::{
             framework::{Context, Entries},
-            registry::{Registry, RegistryValue},
             text::TextData,
         },
     },
-    keys::{access, path_of},
+    keys::id_of,
 };
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{framework_abi::MemoryOffset, memory, status::NtStatus},
-    services::strings::read_unicode_string,
+    services::{
+        registry::value::{MAX_VALUE, RegistryValue},
+        strings::read_unicode_string,
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -35,15 +37,11 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryRemoveValue", Routine::Three(remove_value)),
 ];
 
-/// The largest value, which is that of the registry's format up to 1 MB.
-const MAX_VALUE: usize = 1 << 20;
-
 /// Sets the value that a driver names.
 fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> u64 {
-    let result = path_of(context, key, access::SET_VALUE).map(|path| {
+    let result = id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
-        let mut framework = context.framework();
-        framework.part::<Registry>().set(&path, &name, value);
+        context.registry().set_value(key, &name, value)
     });
     status_of(result)
 }
@@ -138,14 +136,9 @@ fn assign_multi_string(
 }
 
 fn remove_value(context: &Context, _globals: u64, key: u64, name: u64) -> u64 {
-    let result = path_of(context, key, access::SET_VALUE).and_then(|path| {
+    let result = id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
-        let mut framework = context.framework();
-        if framework.part::<Registry>().remove_value(&path, &name) {
-            Ok(())
-        } else {
-            Err(NtStatus::OBJECT_NAME_NOT_FOUND)
-        }
+        context.registry().remove_value(key, &name)
     });
     status_of(result)
 }

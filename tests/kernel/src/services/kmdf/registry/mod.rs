@@ -1,4 +1,4 @@
-//! The registry, and the `WdfRegistry*` routines.
+//! The `WdfRegistry*` routines, on the registry that the kernel has.
 
 pub mod assign;
 pub mod keys;

@@ -8,16 +8,18 @@ use super::{
         object::{create, give, read_attributes},
         state::{
             framework::{Context, Entries},
-            registry::{Registry, RegistryValue},
-            text::{TextData, text_bytes},
+            text::TextData,
         },
     },
-    keys::{access, path_of},
+    keys::id_of,
 };
 use crate::{
     execution::routine::Routine,
     ground::{abi::UnicodeString, memory, status::NtStatus},
-    services::strings::read_unicode_string,
+    services::{
+        registry::value::{RegistryValue, split_list},
+        strings::{read_unicode_string, text_bytes},
+    },
 };
 
 pub const ENTRIES: Entries = &[
@@ -37,13 +39,10 @@ pub const ENTRIES: Entries = &[
 
 /// Returns the value that a driver names.
 fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatus> {
-    let path = path_of(context, key, access::QUERY_VALUE)?;
+    let key = id_of(context, key)?;
     let name = read_unicode_string(context, name);
-    context
-        .framework()
-        .part::<Registry>()
-        .get(&path, &name)
-        .ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
+    let (_, value) = context.registry().value(key, &name)?;
+    Ok(value)
 }
 
 /// Returns the string value with the name that a driver passed.
@@ -180,17 +179,4 @@ fn query_multi_string(
         }
     }
     NtStatus::SUCCESS.to_register()
-}
-
-/// Returns the strings of a `REG_MULTI_SZ` value's bytes.
-fn split_list(bytes: &[u8]) -> Vec<String> {
-    let units: Vec<u16> = bytes
-        .chunks_exact(2)
-        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-        .collect();
-    units
-        .split(|unit| *unit == 0)
-        .take_while(|text| !text.is_empty())
-        .map(String::from_utf16_lossy)
-        .collect()
 }

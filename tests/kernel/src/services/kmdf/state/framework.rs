@@ -3,11 +3,12 @@
 use std::{any::Any, collections::HashMap, ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::{
     execution::{context::Context as Execution, routine::Routine},
     ground::{arena::Block, clock::Clock, rule::Rule, status::NtStatus},
-    services::{parts::Parts, verifier::Verifier},
+    services::{parts::Parts, registry::store::Registry, verifier::Verifier},
 };
 
 /// The first handle. Handles look like kernel addresses, and none can be accessed.
@@ -19,6 +20,7 @@ pub struct Kmdf {
     state: Mutex<Framework>,
     clock: Arc<Clock>,
     verifier: Arc<Verifier>,
+    registry: Arc<Registry>,
     functions: FunctionTable,
 }
 
@@ -33,11 +35,17 @@ pub struct FunctionTable {
 
 impl Kmdf {
     /// Creates a framework without objects.
-    pub fn new(clock: Arc<Clock>, verifier: Arc<Verifier>, functions: FunctionTable) -> Self {
+    pub fn new(
+        clock: Arc<Clock>,
+        verifier: Arc<Verifier>,
+        registry: Arc<Registry>,
+        functions: FunctionTable,
+    ) -> Self {
         Self {
             state: Mutex::default(),
             clock,
             verifier,
+            registry,
             functions,
         }
     }
@@ -91,6 +99,11 @@ impl Context {
         &self.kmdf.verifier
     }
 
+    /// Returns the kernel's registry.
+    pub fn registry(&self) -> &Registry {
+        &self.kmdf.registry
+    }
+
     /// Returns the gateways that the framework gives to drivers.
     pub fn functions(&self) -> FunctionTable {
         self.kmdf.functions()
@@ -122,6 +135,28 @@ impl Context {
     /// framework's verifier breaks into the debugger. `what` completes "`WdfX` was called from Y".
     pub fn warn_of_misuse(&self, what: impl FnOnce() -> String) {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
+    }
+
+    /// Reads a structure that starts with its `Size`. Older headers have it without the last fields:
+    /// `old` has the sizes that drivers of theirs pass, whose missing fields are zero here.
+    ///
+    /// # Errors
+    ///
+    /// Returns the size if no headers have it.
+    pub fn read_sized<T: FromZeros + IntoBytes + FromBytes>(
+        &self,
+        address: u64,
+        old: &[usize],
+    ) -> Result<T, u32> {
+        let size: u32 = self.read(address);
+        let length = size as usize;
+        let mut value = T::new_zeroed();
+        if length != size_of::<T>() && !old.contains(&length) {
+            return Err(size);
+        }
+        let bytes = value.as_mut_bytes().get_mut(..length).ok_or(size)?;
+        self.read_into(address, bytes);
+        Ok(value)
     }
 
     /// Bugchecks for a structure whose `Size` is not that of the headers, in a routine that returns

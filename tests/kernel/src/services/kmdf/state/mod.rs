@@ -8,7 +8,6 @@ pub mod operation;
 pub mod outgoing;
 pub mod played;
 pub mod queue;
-pub mod registry;
 pub mod request;
 pub mod target;
 pub mod text;

@@ -1,6 +1,6 @@
 //! What senders ask of devices, and what they get.
 
-use crate::ground::status::NtStatus;
+use crate::{ground::status::NtStatus, services::create_parameters::CreateParameters};
 
 /// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,15 @@ pub struct IoRequest {
     /// The arguments of an internal device control that passes pointers instead of buffers:
     /// `Others.Argument1`, `2` and `4`.
     pub others: Option<[u64; 3]>,
+    /// What the output buffer contains already, which `METHOD_IN_DIRECT` gives to the driver.
+    pub output_contents: Vec<u8>,
+    /// Set if a driver sends the request, and not a process (`KernelMode`).
+    pub is_from_driver: bool,
+    /// The sender's own addresses of the input and the output, which the receiver gets with
+    /// `METHOD_NEITHER` if a driver sends the request.
+    pub addresses: Option<[u64; 2]>,
+    /// The parameters of a create request.
+    pub create: CreateParameters,
 }
 
 impl IoRequest {
@@ -51,6 +60,10 @@ impl IoRequest {
             output_length,
             offset: 0,
             others: None,
+            output_contents: Vec::new(),
+            is_from_driver: false,
+            addresses: None,
+            create: CreateParameters::OF_PROCESS,
         }
     }
 }

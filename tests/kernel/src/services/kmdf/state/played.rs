@@ -113,6 +113,12 @@ impl PlayedDevices {
         })
     }
 
+    /// Returns the address of a device's `DEVICE_OBJECT`, or 0.
+    pub fn object_of(&self, device: u64) -> u64 {
+        let device = self.devices.get(&device);
+        device.map_or(0, |device| device.object.address())
+    }
+
     /// Returns the device with this `DEVICE_OBJECT`.
     pub fn of_object(&self, object: u64) -> Option<u64> {
         self.devices
@@ -124,11 +130,10 @@ impl PlayedDevices {
 
 /// Returns the address of a device's `DEVICE_OBJECT`, or 0.
 pub fn object(context: &Context, device: u64) -> u64 {
-    let mut framework = context.framework();
-    let devices = &framework.part::<PlayedDevices>().devices;
-    devices
-        .get(&device)
-        .map_or(0, |device| device.object.address())
+    context
+        .framework()
+        .part::<PlayedDevices>()
+        .object_of(device)
 }
 
 /// What became of a request that was given to a device of the test.

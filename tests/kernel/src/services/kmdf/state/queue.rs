@@ -132,9 +132,6 @@ impl QueueData {
 
 /// Returns whether a configuration is valid.
 pub const fn check(config: &IoQueueConfig) -> Result<(), NtStatus> {
-    if config.size as usize != size_of::<IoQueueConfig>() {
-        return Err(NtStatus::INFO_LENGTH_MISMATCH);
-    }
     let has_callback = config.io_default != 0
         || config.io_read != 0
         || config.io_write != 0

@@ -4,13 +4,19 @@ use std::collections::HashMap;
 
 pub use super::operation::{Completion, IoRequest, RequestKind};
 use super::outgoing::Outgoing;
-use crate::{ground::arena::Block, services::parts::Parts};
+use crate::{
+    ground::arena::Block,
+    services::{create_parameters::CreateParameters, parts::Parts},
+};
 
 /// The low bits of a control code, which select the transfer method of its buffers.
 pub const METHOD_MASK: u32 = 3;
 
 /// One system buffer for input and output.
 pub const METHOD_BUFFERED: u32 = 0;
+
+/// The input in the system buffer, and the output buffer mapped for the driver to read it.
+pub const METHOD_IN_DIRECT: u32 = 1;
 
 /// The sender's own addresses, which the framework passes to `EvtIoInCallerContext` only.
 pub const METHOD_NEITHER: u32 = 3;
@@ -26,6 +32,15 @@ pub struct RequestData {
     pub offset: u64,
     /// See [`IoRequest::others`].
     pub others: Option<[u64; 3]>,
+    /// The parameters of a create request.
+    pub create: CreateParameters,
+    /// Set if a process sent the request (`UserMode`), and not a driver.
+    pub is_from_user: bool,
+    /// The object of the thread that sent the request, or 0 if a driver created the request.
+    pub thread: u64,
+    /// The addresses of the input and the output in the driver that sent the request, if its receiver
+    /// gets these.
+    pub addresses: Option<[u64; 2]>,
     /// Set if the driver gets the sender's own addresses instead of buffers.
     pub is_neither: bool,
     /// Set if a driver created the request to send it.
@@ -113,19 +128,26 @@ impl RequestData {
 
     /// Returns the address and length of the input.
     pub const fn input(&self) -> (u64, u64) {
-        (self.buffer.address(), self.input_length())
+        let address = match self.addresses {
+            Some([input, _]) => input,
+            None => self.buffer.address(),
+        };
+        (address, self.input_length())
     }
 
     /// Returns the address and length of the output buffer.
     pub fn output(&self) -> (u64, u64) {
         let block = self.mapped.as_ref().unwrap_or(&self.buffer);
-        (block.address(), self.output_length())
+        let address = self.addresses.map_or(block.address(), |[_, output]| output);
+        (address, self.output_length())
     }
 
-    /// Returns whether the driver gets the buffers from the framework. It does not with
-    /// `METHOD_NEITHER`, nor if its device's I/O type is neither buffered nor direct.
+    /// Returns whether the driver gets the buffers from the framework. With `METHOD_NEITHER`, and if
+    /// its device's I/O type is neither buffered nor direct, it gets those of drivers only: a process
+    /// could take its own away.
     pub const fn has_buffers(&self) -> bool {
-        !self.is_neither
+        let is_internal = matches!(self.kind, RequestKind::InternalDeviceControl { .. });
+        !self.is_neither || is_internal || !self.is_from_user
     }
 
     /// Returns whether the request is cancelable and its cancel routine was not called.
@@ -161,11 +183,6 @@ impl RequestData {
     /// Records that the request was presented to the driver.
     pub const fn set_presented(&mut self) {
         self.presented = true;
-    }
-
-    /// Returns whether a process sent the request, and not a driver.
-    pub const fn is_from_user(&self) -> bool {
-        !self.is_created && self.upper.is_none()
     }
 
     /// Returns whether the request is a read or write of 0 bytes.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::device::Below;
-use crate::ground::arena::Block;
+use crate::{ground::arena::Block, services::create_parameters::CreateParameters};
 
 /// `WDF_IO_TARGET_STATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum State {
 /// A device that a target was opened on by its name.
 pub struct OpenedByName {
     pub path: String,
+    /// The parameters of the open.
+    pub create: CreateParameters,
 }
 
 /// The callbacks for the removal of a target's device.

@@ -1,15 +1,10 @@
-//! Text in the forms that drivers and the registry use.
+//! Text in the form that drivers use.
 
 use super::framework::Data;
-use crate::ground::{abi::UnicodeString, arena::Block, memory};
-
-/// Returns a string as little-endian UTF-16 bytes with a terminating NUL.
-pub fn text_bytes(text: &str) -> Vec<u8> {
-    text.encode_utf16()
-        .chain([0])
-        .flat_map(u16::to_le_bytes)
-        .collect()
-}
+use crate::{
+    ground::{abi::UnicodeString, arena::Block, memory},
+    services::strings::text_bytes,
+};
 
 /// A string object.
 pub struct TextData {

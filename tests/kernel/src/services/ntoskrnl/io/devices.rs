@@ -1,8 +1,11 @@
 //! Device objects, their names and links, and stacks of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::context::{Context, Entries};
+use super::{
+    super::context::{Context, Entries},
+    lifetime,
+};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -196,6 +199,7 @@ fn delete(context: &Context, device: u64) -> u64 {
     if is_attached {
         context.stop_for_misuse("for a device that is attached to another");
     }
+    lifetime::device_deleted(context, device);
     unlink(context, driver, device);
     let files = with(context, device, |one| {
         one.is_deleted = true;
@@ -217,7 +221,8 @@ fn unlink(context: &Context, driver: u64, device: u64) {
         return;
     }
     let mut at = object.device_object;
-    while at != 0 {
+    let mut seen = BTreeSet::new();
+    while at != 0 && seen.insert(at) {
         let mut value: DeviceObject = context.read(at);
         if value.next == device {
             value.next = next;
@@ -252,10 +257,18 @@ fn delete_link(context: &Context, link: u64) -> u64 {
 fn attach(context: &Context, source: u64, target: u64) -> u64 {
     with(context, target, |_| ());
     let top = top_of(context, target);
-    let is_attached = with(context, source, |one| one.below.replace(top).is_some());
+    let is_attached = with(context, source, |one| one.below.is_some());
     if is_attached || top == source {
         context.stop_for_misuse("for a device that is attached already");
     }
+    let mut at = Some(top);
+    while let Some(lower) = at {
+        if lower == source {
+            context.stop_for_misuse("to attach a device to one that is attached above it");
+        }
+        at = with(context, lower, |one| one.below);
+    }
+    with(context, source, |one| one.below = Some(top));
     let mut below: DeviceObject = context.read(top);
     below.attached = source;
     context.write(top, &below);
@@ -278,10 +291,16 @@ fn detach(context: &Context, target: u64) -> u64 {
     0
 }
 
-/// Returns the device at the top of a stack.
+/// Returns the device at the top of a stack. Drivers can write to the fields that lead there.
 pub fn top_of(context: &Context, device: u64) -> u64 {
     let mut top = device;
+    let mut seen = BTreeSet::new();
     loop {
+        if !seen.insert(top) {
+            context.stop_for_misuse(
+                "for a stack whose device objects lead back to themselves by AttachedDevice",
+            );
+        }
         let above = context.read::<DeviceObject>(top).attached;
         if above == 0 {
             return top;

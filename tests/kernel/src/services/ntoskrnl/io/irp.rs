@@ -1,9 +1,10 @@
 //! Requests: their stack locations, and their way down and up a stack of devices.
 
-use std::collections::HashMap;
-
 use super::{
-    super::context::{Context, Entries},
+    super::{
+        context::{Context, Entries},
+        requests::{self, Request},
+    },
     devices,
 };
 use crate::{
@@ -56,19 +57,7 @@ pub mod control {
     pub const INVOKE_ON_ERROR: u8 = 0x80;
 }
 
-/// Called when a request has been completed by every driver, with its address.
-pub type Ended = fn(&Context, u64);
-
-/// The requests that have not been completed or freed.
-#[derive(Default)]
-struct Requests(HashMap<u64, Request>);
-
-struct Request {
-    /// Completes a request of the I/O manager; a driver's own request has none.
-    ended: Option<Ended>,
-    /// Set if this kernel allocated the memory.
-    is_allocated: bool,
-}
+pub use super::super::requests::Ended;
 
 /// Creates a request with this number of stack locations.
 pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
@@ -84,8 +73,9 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let request = Request {
         ended,
         is_allocated: true,
+        is_under_way: false,
     };
-    context.state().get::<Requests>().0.insert(irp, request);
+    requests::add(context, irp, request);
     irp
 }
 
@@ -114,7 +104,7 @@ pub fn next_location(context: &Context, irp: u64) -> u64 {
 
 /// Frees a request of the I/O manager.
 pub fn discard(context: &Context, irp: u64) {
-    context.state().get::<Requests>().0.remove(&irp);
+    requests::forget(context, irp);
     // The block is this module's.
     drop(context.pool().free(irp, context, context.call()));
 }
@@ -128,18 +118,14 @@ fn allocate(context: &Context, stack_size: u64, _quota: u64) -> u64 {
 }
 
 fn free(context: &Context, irp: u64) -> u64 {
-    let found = {
-        let mut state = context.state();
-        let requests = &state.get::<Requests>().0;
-        requests
-            .get(&irp)
-            .map(|one| one.is_allocated && one.ended.is_none())
-    };
-    if found != Some(true) {
+    let is_its =
+        requests::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
+    if !is_its {
         context.stop_for_misuse(&format!(
             "with 0x{irp:016X}, which is not a request of IoAllocateIrp"
         ));
     }
+    must_be_back(context, irp);
     discard(context, irp);
     0
 }
@@ -150,32 +136,36 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     if size & 0xFFFF < needed {
         context.stop_for_misuse(&format!("with {size} bytes; {needed} are needed"));
     }
-    let is_known = {
-        let mut state = context.state();
-        state.get::<Requests>().0.contains_key(&irp)
-    };
-    if is_known {
-        context.stop_for_misuse("for a request that is in use");
+    if requests::find(context, irp).is_some_and(|one| one.is_allocated) {
+        context.stop_for_misuse(
+            "for a request of IoAllocateIrp, which IoReuseIrp prepares for another use",
+        );
     }
+    must_be_back(context, irp);
     fill(context, irp, needed, stack_size);
     let request = Request {
         ended: None,
         is_allocated: false,
+        is_under_way: false,
     };
-    context.state().get::<Requests>().0.insert(irp, request);
+    requests::add(context, irp, request);
     0
+}
+
+/// Bugchecks if a request is on its way through the drivers of a stack.
+fn must_be_back(context: &Context, irp: u64) {
+    if requests::find(context, irp).is_some_and(|one| one.is_under_way) {
+        context.stop_for_misuse("for a request that another driver has and has not completed");
+    }
 }
 
 fn reuse(context: &Context, irp: u64, status: u64) -> u64 {
     let value: Irp = context.read(irp);
-    let is_own = {
-        let mut state = context.state();
-        let requests = &state.get::<Requests>().0;
-        requests.get(&irp).is_some_and(|one| one.ended.is_none())
-    };
+    let is_own = requests::find(context, irp).is_some_and(|one| one.ended.is_none());
     if !is_own {
         context.stop_for_misuse("for a request that the driver did not allocate");
     }
+    must_be_back(context, irp);
     let size = HEADER + LOCATION * u64::from(value.stack_count);
     fill(context, irp, size, value.stack_count);
     let mut value: Irp = context.read(irp);
@@ -250,6 +240,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
     context.write(irp, &value);
+    requests::set_under_way(context, irp, true);
     let mut location: IrpStack = context.read(value.tail[STACK]);
     location.device = device;
     context.write(value.tail[STACK], &location);
@@ -278,8 +269,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
 
 /// Bugchecks if a request is not one, or was completed or freed.
 fn check_request(context: &Context, irp: u64) {
-    let is_known = context.state().get::<Requests>().0.contains_key(&irp);
-    if is_known {
+    if requests::find(context, irp).is_some() {
         return;
     }
     let is_completion = context.call().name == "IofCompleteRequest";
@@ -333,16 +323,17 @@ fn complete(context: &Context, irp: u64, _boost: u64) -> u64 {
 fn complete_request(context: &Context, irp: u64) {
     loop {
         let mut value: Irp = context.read(irp);
-        if value.current_location > value.stack_count {
+        let next = value.current_location.checked_add(1);
+        let Some(next) = next.filter(|_| value.current_location <= value.stack_count) else {
             break;
-        }
+        };
         let at = value.tail[STACK];
         let mut location: IrpStack = context.read(at);
         let flags = location.control;
         let routine = location.completion_routine;
         let its_context = location.context;
         value.pending_returned = flags & control::PENDING_RETURNED;
-        value.current_location += 1;
+        value.current_location = next;
         value.tail[STACK] = at.wrapping_add(LOCATION);
         context.write(irp, &value);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
@@ -352,6 +343,10 @@ fn complete_request(context: &Context, irp: u64) {
         location.control = 0;
         context.write(at, &location);
         let is_above = value.current_location <= value.stack_count;
+        if !is_above {
+            // Its owner's completion routine can free or use it again.
+            requests::set_under_way(context, irp, false);
+        }
         if wanted && routine != 0 {
             let device = if is_above {
                 context.read::<IrpStack>(value.tail[STACK]).device
@@ -369,12 +364,7 @@ fn complete_request(context: &Context, irp: u64) {
             context.write(value.tail[STACK], &above);
         }
     }
-    let ended = {
-        let mut state = context.state();
-        let requests = &state.get::<Requests>().0;
-        requests.get(&irp).map(|one| one.ended)
-    };
-    match ended {
+    match requests::find(context, irp).map(|one| one.ended) {
         Some(Some(ended)) => {
             ended(context, irp);
             discard(context, irp);

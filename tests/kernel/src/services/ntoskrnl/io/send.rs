@@ -17,6 +17,7 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
+    services::create_parameters::{CreateParameters, SecurityContext},
 };
 
 /// The major functions of the requests.
@@ -33,8 +34,8 @@ pub enum Operation {
     Read(usize),
     /// Writes bytes.
     Write(Vec<u8>),
-    /// Sends a control code with an input, for up to this number of bytes of output.
-    Control(u32, Vec<u8>, usize),
+    /// Sends a control code with an input and an output buffer, which has contents already.
+    Control(u32, Vec<u8>, Vec<u8>),
 }
 
 /// The result of a request.
@@ -71,6 +72,7 @@ struct Pending {
     mdl: u64,
     /// The memory that the request uses.
     _buffers: Vec<Block>,
+    _security: Option<SecurityContext>,
 }
 
 /// Opens a file on a device.
@@ -131,10 +133,26 @@ fn forget(context: &Context, file: u64) {
 
 /// Sends a request without buffers, and waits for its completion.
 fn run(context: &Context, file: u64, major: u8) -> Outcome {
-    let number = start(context, file, major, [0; 4], Buffers::default());
+    let mut buffers = Buffers::default();
+    let mut parameters = [0; 4];
+    if major == CREATE {
+        let security = SecurityContext::new(CreateParameters::OF_PROCESS);
+        parameters = security.words();
+        buffers.security = Some(security);
+    }
+    let number = start(context, file, major, parameters, buffers);
     let has_ended = || context.state().get::<Files>().ended.contains_key(&number);
     wait_until(context, None, has_ended);
     outcome(context, number).unwrap_or_else(|| {
+        if major == CREATE {
+            context.stop(
+                Rule::NotProvided,
+                "the driver keeps IRP_MJ_CREATE and nothing that is left to run completes it; the \
+                 stand-in kernel does not provide opens that end in a later step, although a driver \
+                 may complete the request at any time"
+                    .to_owned(),
+            );
+        }
         context.stop(
             Rule::RequestNotCompleted,
             format!("the driver did not complete {}", irp::major_name(major)),
@@ -157,6 +175,7 @@ struct Buffers {
     mdl: u64,
     output: Option<(u64, usize)>,
     blocks: Vec<Block>,
+    security: Option<SecurityContext>,
 }
 
 impl Buffers {
@@ -193,9 +212,9 @@ pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
             place(context, &mut buffers, flags, address, bytes.len());
             (WRITE, [bytes.len() as u64, 0, 0, 0])
         }
-        Operation::Control(code, input, length) => {
-            let lengths = (input.len(), *length);
-            let in_buffer = place_control(context, &mut buffers, *code, input, *length);
+        Operation::Control(code, input, output) => {
+            let lengths = (input.len(), output.len());
+            let in_buffer = place_control(context, &mut buffers, *code, input, output);
             let parameters = [
                 lengths.1 as u64,
                 lengths.0 as u64,
@@ -228,10 +247,11 @@ fn place_control(
     buffers: &mut Buffers,
     code: u32,
     input: &[u8],
-    length: usize,
+    contents: &[u8],
 ) -> u64 {
     const BUFFERED: u32 = 0;
     const NEITHER: u32 = 3;
+    let length = contents.len();
     match code & 3 {
         BUFFERED => {
             if !input.is_empty() || length > 0 {
@@ -242,7 +262,7 @@ fn place_control(
         }
         NEITHER => {
             let from = buffers.add(context, input, 0);
-            buffers.user = buffers.add(context, &[], length);
+            buffers.user = buffers.add(context, contents, length);
             buffers.output = Some((buffers.user, length));
             from
         }
@@ -251,7 +271,7 @@ fn place_control(
                 buffers.system = buffers.add(context, input, 0);
             }
             if length > 0 {
-                let output = buffers.add(context, &[], length);
+                let output = buffers.add(context, contents, length);
                 buffers.output = Some((output, length));
                 buffers.mdl = mdl::locked(context, output, length);
             }
@@ -295,6 +315,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
             output: buffers.output,
             mdl: buffers.mdl,
             _buffers: buffers.blocks,
+            _security: buffers.security,
         };
         files.pending.insert(files.issued, pending);
         files.issued
@@ -346,8 +367,28 @@ fn ended(context: &Context, request: u64) {
         },
     );
     drop(state);
+    must_fit(context, status, &value, pending.output);
     if pending.mdl != 0 {
         mdl::discard(context, pending.mdl);
+    }
+}
+
+/// Bugchecks if a request was completed with more bytes than its output buffer has. Of the system's
+/// buffer, the I/O manager copies that many, unless the status is an error.
+fn must_fit(context: &Context, status: NtStatus, irp: &Irp, output: Option<(u64, usize)>) {
+    let count = irp.status_block.information;
+    let Some((address, length)) = output.filter(|(_, length)| *length > 0) else {
+        return;
+    };
+    let is_copied = address == irp.system_buffer && status.bits() >> 30 != 3;
+    if count > length as u64 && (is_copied || status.is_success()) {
+        context.stop(
+            Rule::RequestMisused,
+            format!(
+                "a driver completed a request with {count} bytes, more than the {length} of its \
+                 output buffer"
+            ),
+        );
     }
 }
 

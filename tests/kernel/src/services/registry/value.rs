@@ -1,8 +1,9 @@
-//! The registry: keys by their paths, and their values.
+//! Values of registry keys.
 
-use std::collections::BTreeMap;
+use crate::services::strings::text_bytes;
 
-use super::text::text_bytes;
+/// The largest value in bytes, which is that of the registry's format up to 1 MB.
+pub const MAX_VALUE: usize = 1 << 20;
 
 /// A value in the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +87,7 @@ impl RegistryValue {
                 let value = bytes.as_slice().try_into().ok();
                 value.map(|value| Self::Dword(u32::from_le_bytes(value)))
             }
+            7 => texts_of(&bytes).map(Self::Texts),
             11 => {
                 let value = bytes.as_slice().try_into().ok();
                 value.map(|value| Self::Qword(u64::from_le_bytes(value)))
@@ -110,80 +112,50 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     (*last == 0 && !text.contains('\0')).then_some(text)
 }
 
-/// The path of the keys of services.
-const SERVICES: &str = r"\Registry\Machine\System\CurrentControlSet\Services";
-
-/// Returns the path of a service's parameters key.
-pub fn parameters_path(service: &str) -> String {
-    format!(r"{SERVICES}\{service}\Parameters")
+/// Returns the texts of a `REG_MULTI_SZ` value, if its bytes are those that [`RegistryValue::bytes`]
+/// has for the texts.
+fn texts_of(bytes: &[u8]) -> Option<Vec<String>> {
+    let texts = split_list(bytes);
+    let value = RegistryValue::Texts(texts.clone());
+    (value.bytes() == bytes).then_some(texts)
 }
 
-/// Returns the path of a device's hardware key, by its instance path.
-pub fn hardware_path(instance: &str) -> String {
-    format!(r"\Registry\Machine\System\CurrentControlSet\Enum\{instance}\Device Parameters")
+/// Returns the strings of a `REG_MULTI_SZ` value's bytes: those before the first empty one.
+pub fn split_list(bytes: &[u8]) -> Vec<String> {
+    let units: Vec<u16> = bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
+    units
+        .split(|unit| *unit == 0)
+        .take_while(|text| !text.is_empty())
+        .map(String::from_utf16_lossy)
+        .collect()
 }
 
-/// Returns the path of a device's software key, by the name of its driver key.
-pub fn software_path(driver_key: &str) -> String {
-    format!(r"\Registry\Machine\System\CurrentControlSet\Control\Class\{driver_key}")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The values of a key, by their names in lower case, each with its name.
-type Values = BTreeMap<String, (String, RegistryValue)>;
-
-/// The registry's keys by their paths. Paths and names are compared without regard to case.
-#[derive(Default)]
-pub struct Registry(BTreeMap<String, Values>);
-
-impl Registry {
-    /// Creates a key, if it does not exist. Returns whether it is new.
-    pub fn create(&mut self, path: &str) -> bool {
-        let is_new = !self.exists(path);
-        self.0.entry(path.to_lowercase()).or_default();
-        is_new
-    }
-
-    /// Returns whether a key exists: it was created, or one below it was.
-    pub fn exists(&self, path: &str) -> bool {
-        let path = path.to_lowercase();
-        let below = format!(r"{path}\");
-        self.0
-            .range(path.clone()..)
-            .take_while(|(key, _)| key.starts_with(&path))
-            .any(|(key, _)| *key == path || key.starts_with(&below))
-    }
-
-    /// Removes a key. Returns `false` if it has keys below it.
-    pub fn remove(&mut self, path: &str) -> bool {
-        let path = path.to_lowercase();
-        let below = format!(r"{path}\");
-        if self.0.keys().any(|key| key.starts_with(&below)) {
-            return false;
+    #[test]
+    fn values_keep_their_bytes() {
+        let texts = RegistryValue::Texts(vec!["a".to_owned(), "bc".to_owned()]);
+        for (kind, bytes) in [
+            (1, text_bytes("text")),
+            (1, vec![b'a', 0]),
+            (2, text_bytes("%X%")),
+            (4, vec![1, 2, 3, 4]),
+            (4, vec![1, 2]),
+            (7, texts.bytes()),
+            (7, text_bytes("no end")),
+            (7, vec![0, 0]),
+            (7, vec![]),
+            (11, vec![1, 2, 3, 4, 5, 6, 7, 8]),
+            (0, vec![9]),
+        ] {
+            let value = RegistryValue::from_bytes(kind, bytes.clone());
+            assert_eq!((value.kind(), value.bytes()), (kind, bytes), "{value:?}");
         }
-        self.0.remove(&path);
-        true
-    }
-
-    /// Sets a value. Creates the key, if it does not exist.
-    pub fn set(&mut self, path: &str, name: &str, value: RegistryValue) {
-        self.0
-            .entry(path.to_lowercase())
-            .or_default()
-            .insert(name.to_lowercase(), (name.to_owned(), value));
-    }
-
-    /// Returns a value.
-    pub fn get(&self, path: &str, name: &str) -> Option<RegistryValue> {
-        let values = self.0.get(&path.to_lowercase())?;
-        values
-            .get(&name.to_lowercase())
-            .map(|(_, value)| value.clone())
-    }
-
-    /// Removes a value. Returns whether there was one.
-    pub fn remove_value(&mut self, path: &str, name: &str) -> bool {
-        self.0
-            .get_mut(&path.to_lowercase())
-            .is_some_and(|values| values.remove(&name.to_lowercase()).is_some())
+        assert_eq!(RegistryValue::from_bytes(7, texts.bytes()), texts);
     }
 }

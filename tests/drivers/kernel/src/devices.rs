@@ -1,0 +1,290 @@
+//! What the plug-and-play manager keeps of a device: its keys, and its interfaces with theirs.
+
+use wdk_sys::{NTSTATUS, PWDFDEVICE_INIT, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding};
+
+use crate::{
+    call::{at, call, low, same},
+    names::{is_text, with_string},
+    registry::{close, open},
+};
+
+const CLASS: [u64; 2] = [0x4E1C_79A5_5A0D_31F2, 0x9DE3_7C41_06B8_22A6];
+const OTHER_CLASS: [u64; 2] = [1, 2];
+const INVALID_REQUEST: u32 = 0xC000_0010;
+const INVALID_PARAMETER: u32 = 0xC000_000D;
+const NOT_FOUND: u32 = 0xC000_0034;
+const EXISTS: u32 = 0x4000_0000;
+const ALL: u64 = 0xF_003F;
+
+/// A counted string that a routine allocated.
+type Link = [u64; 2];
+
+/// `EvtDriverDeviceAdd`.
+pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
+    // SAFETY: the framework passes a valid description.
+    let physical =
+        unsafe { call_unsafe_wdf_function_binding!(WdfFdoInitWdmGetPhysicalDevice, init) } as u64;
+    let mut early: Link = [0; 2];
+    same!(register(physical, &CLASS, b"early", &mut early), 0);
+    let mut device: WDFDEVICE = core::ptr::null_mut();
+    // SAFETY: the description is the framework's, and the device is a local.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceCreate,
+            &raw mut init,
+            wdk_sys::WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut device
+        )
+    };
+    same!(status, 0);
+    keys(physical);
+    interfaces(physical, &mut early);
+    driver_keys(device);
+    wdk::println!("done {}", crate::call::checks());
+    status
+}
+
+fn register(physical: u64, class: &[u64; 2], reference: &[u8], link: &mut Link) -> u32 {
+    let class = core::ptr::from_ref(class) as u64;
+    low(with_string(reference, |reference| {
+        call!(
+            "IoRegisterDeviceInterface",
+            physical,
+            class,
+            reference,
+            at(link)
+        )
+    }))
+}
+
+/// Opens a device's key.
+fn open_key(physical: u64, kind: u64) -> (u32, u64) {
+    let mut key = 0_u64;
+    let status = call!("IoOpenDeviceRegistryKey", physical, kind, ALL, at(&mut key));
+    (low(status), key)
+}
+
+/// Reads a `REG_DWORD` value.
+fn number(key: u64, name: &[u8]) -> u32 {
+    let (mut buffer, mut length) = ([0_u32; 4], 0_u32);
+    with_string(name, |name| {
+        call!(
+            "ZwQueryValueKey",
+            key,
+            name,
+            2,
+            at(&mut buffer),
+            16,
+            at(&mut length)
+        )
+    });
+    buffer[3]
+}
+
+/// The test has set `Hard` in the hardware key to 1, and `Soft` in the software key to 2.
+fn keys(physical: u64) {
+    let (status, hardware) = open_key(physical, 1);
+    same!((status, number(hardware, b"Hard")) == (0, 1), true);
+    let (status, software) = open_key(physical, 2);
+    same!((status, number(software, b"Soft")) == (0, 2), true);
+    let (status, profile) = open_key(physical, 5);
+    same!((status, number(profile, b"Hard")) == (0, 0), true);
+    same!(open_key(physical, 3).0, INVALID_PARAMETER);
+    same!(open_key(0x1234, 1).0, INVALID_REQUEST);
+    for key in [hardware, software, profile] {
+        close(key);
+    }
+}
+
+/// Returns the number of links in a list of them, which is freed.
+fn count(class: &[u64; 2], physical: u64, flags: u64) -> u32 {
+    let class = core::ptr::from_ref(class) as u64;
+    let mut list = 0_u64;
+    same!(
+        low(call!(
+            "IoGetDeviceInterfaces",
+            class,
+            physical,
+            flags,
+            at(&mut list)
+        )),
+        0
+    );
+    let mut links = 0;
+    let mut at = list as *const u16;
+    // SAFETY: the list ends with an empty text.
+    while unsafe { *at } != 0 {
+        links += 1;
+        // SAFETY: each text ends with a zero.
+        while unsafe { *at } != 0 {
+            // SAFETY: the end of the text was not reached.
+            at = unsafe { at.add(1) };
+        }
+        // SAFETY: something follows each text: a text, or the end.
+        at = unsafe { at.add(1) };
+    }
+    call!("ExFreePool", list);
+    links
+}
+
+fn set_state(link: &mut Link, state: u64) -> u32 {
+    low(call!("IoSetDeviceInterfaceState", at(link), state))
+}
+
+fn interfaces(physical: u64, early: &mut Link) {
+    let mut link: Link = [0; 2];
+    same!(register(0x1234, &CLASS, b"", &mut link), INVALID_REQUEST);
+    same!(
+        register(physical, &CLASS, br"a\b", &mut link),
+        INVALID_REQUEST
+    );
+    same!(register(physical, &CLASS, b"", &mut link), 0);
+    let mut again: Link = [0; 2];
+    same!(register(physical, &CLASS, b"", &mut again), EXISTS);
+    same!(low(link[0] & 0xFFFF), low(again[0] & 0xFFFF));
+    same!((early[0] & 0xFFFF) == (link[0] & 0xFFFF) + 12, true);
+    // SAFETY: the routine allocated the name with this length.
+    let start = unsafe { core::slice::from_raw_parts(link[1] as *const u8, 8) };
+    same!(is_text(start, br"\??\"), true);
+
+    // Two are registered, none is enabled.
+    same!(count(&CLASS, 0, 0), 0);
+    same!(count(&CLASS, 0, 1), 2);
+    same!(count(&CLASS, physical, 1), 2);
+    same!(count(&OTHER_CLASS, 0, 1), 0);
+    same!(set_state(&mut link, 0), NOT_FOUND);
+    same!(set_state(&mut link, 1), 0);
+    same!(set_state(&mut link, 1), EXISTS);
+    // It is active once the device is started.
+    same!(count(&CLASS, 0, 0), 0);
+    let class = core::ptr::from_ref(&CLASS) as u64;
+    let mut list = 1_u64;
+    same!(
+        low(call!(
+            "IoGetDeviceInterfaces",
+            class,
+            0x1234,
+            0,
+            at(&mut list)
+        )),
+        INVALID_REQUEST
+    );
+    same!(list, 0);
+
+    interface_key(&mut link);
+    properties(&mut link);
+    for link in [&mut link, &mut again, early] {
+        call!("RtlFreeUnicodeString", at(link));
+    }
+}
+
+fn interface_key(link: &mut Link) {
+    let mut key = 0_u64;
+    let open = |link: u64, key: &mut u64| {
+        low(call!(
+            "IoOpenDeviceInterfaceRegistryKey",
+            link,
+            ALL,
+            at(key)
+        ))
+    };
+    same!(open(at(link), &mut key), 0);
+    let mut value = 3_u32;
+    with_string(b"Kept", |name| {
+        same!(
+            low(call!("ZwSetValueKey", key, name, 0, 4, at(&mut value), 4)),
+            0
+        );
+    });
+    close(key);
+    same!(open(at(link), &mut key), 0);
+    same!(number(key, b"Kept"), 3);
+    close(key);
+    same!(
+        with_string(br"\??\nothing", |link| open(link, &mut key)),
+        NOT_FOUND
+    );
+    same!(
+        with_string(b"nothing", |link| open(link, &mut key)),
+        INVALID_PARAMETER
+    );
+}
+
+fn properties(link: &mut Link) {
+    let mut key = [5_u32, 6, 7, 8, 2];
+    let (mut value, mut read) = (0x1234_5678_u32, 0_u32);
+    let (mut size, mut kind) = (0_u32, 0_u32);
+    let link = at(link);
+    let mut get = |room: u64, key: u64| {
+        let read = at(&mut read);
+        let status = call!(
+            "IoGetDeviceInterfacePropertyData",
+            link,
+            key,
+            0,
+            0,
+            room,
+            read,
+            at(&mut size),
+            at(&mut kind)
+        );
+        (low(status), size, kind)
+    };
+    let key = at(&mut key);
+    same!(get(4, key).0, NOT_FOUND);
+    let set = |locale: u64, data: u64| {
+        low(call!(
+            "IoSetDeviceInterfacePropertyData",
+            link,
+            key,
+            locale,
+            0,
+            7,
+            4,
+            data
+        ))
+    };
+    same!(set(0x400, at(&mut value)), 0xC000_0001);
+    same!(set(0, at(&mut value)), 0);
+    same!(get(3, key) == (0xC000_0023, 4, 0), true);
+    same!(get(4, key) == (0, 4, 7), true);
+    same!(set(0, 0), 0);
+    same!(get(4, key).0, NOT_FOUND);
+    same!(read, 0x1234_5678);
+}
+
+/// Opens the keys of the driver.
+fn driver_keys(device: WDFDEVICE) {
+    // SAFETY: the device is one.
+    let object = unsafe { call_unsafe_wdf_function_binding!(WdfDeviceWdmGetDeviceObject, device) };
+    // SAFETY: the framework's device has a driver object.
+    let driver = unsafe { (*object).DriverObject } as u64;
+    let mut key = 0_u64;
+    let open_driver = |kind: u64, flags: u64, key: &mut u64| {
+        low(call!(
+            "IoOpenDriverRegistryKey",
+            driver,
+            kind,
+            ALL,
+            flags,
+            at(key)
+        ))
+    };
+    same!(open_driver(0, 0, &mut key), 0);
+    same!(number(key, b"Number"), 42);
+    close(key);
+    for kind in [1, 2] {
+        same!(open_driver(kind, 0, &mut key), 0);
+        close(key);
+    }
+    same!(open_driver(3, 0, &mut key), INVALID_PARAMETER);
+    same!(open_driver(0, 1, &mut key), INVALID_PARAMETER);
+    // The same key has a path.
+    let (status, same) = open(
+        0,
+        br"\Registry\Machine\System\CurrentControlSet\Services\devices\Parameters",
+        1,
+    );
+    same!((status, number(same, b"Number")) == (0, 42), true);
+    close(same);
+}

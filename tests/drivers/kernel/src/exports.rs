@@ -1,0 +1,156 @@
+//! The variables that the kernel exports, and the flight recorder of WppRecorder.sys.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{
+    call::{Routine, at, call, low, same},
+    driver,
+};
+
+/// Returns the address of an exported variable.
+pub fn variable(name: &str) -> u64 {
+    Routine::find(name).address()
+}
+
+/// Reads a value of the kernel.
+fn read<T: Copy>(address: u64) -> T {
+    // SAFETY: the address is that of a variable of this type.
+    unsafe { (address as *const T).read() }
+}
+
+pub fn variables() {
+    for (name, value) in [
+        ("KdDebuggerEnabled", 0),
+        ("KdDebuggerNotPresent", 1),
+        ("NlsMbCodePageTag", 0),
+        ("KeNumberProcessors", 1),
+    ] {
+        same!(read::<u8>(variable(name)), value);
+    }
+    same!(read::<u32>(variable("InitSafeBootMode")), 0);
+    let probe: u64 = read(variable("MmUserProbeAddress"));
+    same!(probe, 0x7FFF_FFFF_0000_u64);
+    same!(read::<u64>(variable("MmHighestUserAddress")), probe - 1);
+    same!(read::<u64>(variable("MmSystemRangeStart")) > probe, true);
+    let of_type = |name: &str| read::<u64>(variable(name));
+    let (process, token) = (of_type("PsProcessType"), of_type("SeTokenObjectType"));
+    same!(process != 0 && token != 0 && process != token, true);
+    let system: u64 = read(variable("PsInitialSystemProcess"));
+    same!(call!("PsGetProcessId", system), 4);
+    let exports: u64 = read(variable("SeExports"));
+    // SeDebugPrivilege, and the identifier of the local system.
+    same!(read::<u64>(exports + 144), 20);
+    let local_system: u64 = read(exports + 264);
+    same!(
+        read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0],
+        true
+    );
+}
+
+#[link(name = "WppRecorder.sys", kind = "raw-dylib", modifiers = "+verbatim")]
+unsafe extern "C" {
+    fn WppAutoLogStart(control: u64, driver: u64, path: u64);
+    fn WppAutoLogStop(control: u64, driver: u64);
+    fn WppAutoLogTrace(log: u64, level: u8, flags: u32, guid: u64, number: u16, ...) -> u32;
+    fn imp_WppRecorderIsDefaultLogAvailable(control: u64) -> u8;
+    fn imp_WppRecorderLogCreate(control: u64, parameters: u64, log: u64) -> u32;
+    fn imp_WppRecorderLogDelete(control: u64, log: u64) -> u32;
+    fn imp_WppRecorderLogGetDefault(control: u64) -> u64;
+    fn imp_WppRecorderLogSetIdentifier(control: u64, log: u64, identifier: u64) -> u32;
+}
+
+/// A control block of WPP, of 0x50 bytes.
+static CONTROL: [AtomicU64; 10] = [const { AtomicU64::new(0) }; 10];
+
+fn control() -> u64 {
+    CONTROL.as_ptr() as u64
+}
+
+/// Returns the log's handle in the control block.
+fn log() -> u64 {
+    CONTROL[8].load(Ordering::Relaxed)
+}
+
+pub fn recorder() {
+    start();
+    trace();
+    // SAFETY: the block is this driver's.
+    unsafe { WppAutoLogStop(control(), driver()) };
+    same!(log(), 0);
+}
+
+pub fn recorder_left() {
+    start();
+    trace();
+}
+
+fn start() {
+    // SAFETY: the block is this driver's.
+    unsafe { WppAutoLogStart(control(), driver(), 0) };
+    same!(log() != 0, true);
+    // SAFETY: as above.
+    same!(unsafe { imp_WppRecorderLogGetDefault(control()) }, log());
+    // SAFETY: as above.
+    same!(
+        unsafe { imp_WppRecorderIsDefaultLogAvailable(control()) },
+        1
+    );
+    let mut parameters = [0_u64; 6];
+    parameters[0] = 48;
+    parameters[1] = 1024;
+    parameters[2] = 0x1F;
+    parameters[3] = 1 | 16 << 32;
+    parameters[4] = u64::from_le_bytes(*b"port \0\0\0");
+    let mut own = 0_u64;
+    // SAFETY: the structure and the result are locals.
+    let status = unsafe { imp_WppRecorderLogCreate(control(), at(&mut parameters), at(&mut own)) };
+    same!(status, 0);
+    let mut guid = [7_u8; 16];
+    let (mut value, end) = (5_u32, 0_u64);
+    let mut write = |log: u64, level: u8, number: u16| {
+        value += 1;
+        // SAFETY: the GUID and the value are locals, and the log is open.
+        unsafe {
+            WppAutoLogTrace(
+                log,
+                level,
+                1,
+                at(&mut guid),
+                number,
+                at(&mut value),
+                4_u64,
+                end,
+            )
+        }
+    };
+    same!(write(own, 4, 10), 0);
+    same!(write(0, 4, 10), 0xC000_000D);
+    // SAFETY: the text is a constant, and the log is open.
+    let status =
+        unsafe { imp_WppRecorderLogSetIdentifier(control(), own, c"second".as_ptr() as u64) };
+    same!(status, 0);
+    same!(write(own, 4, 11), 0);
+    // SAFETY: the log is open, and not used any more.
+    same!(unsafe { imp_WppRecorderLogDelete(control(), own) }, 0);
+}
+
+fn trace() {
+    let mut guid = [9_u8; 16];
+    for number in 0..3_u16 {
+        let mut value = u64::from(number);
+        // SAFETY: the GUID and the value are locals, and the log is open.
+        let status = unsafe {
+            WppAutoLogTrace(
+                log(),
+                2,
+                1,
+                at(&mut guid),
+                number,
+                at(&mut value),
+                8_u64,
+                0_u64,
+            )
+        };
+        same!(low(u64::from(status)), 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! Counted strings and object attributes for calls.
+
+use crate::call::at;
+
+/// The largest number of characters in a name.
+const LONGEST: usize = 160;
+
+/// Calls `body` with the address of a counted string.
+pub fn with_string<R>(text: &[u8], body: impl FnOnce(u64) -> R) -> R {
+    let mut units = [0_u16; LONGEST];
+    for (unit, byte) in units.iter_mut().zip(text) {
+        *unit = u16::from(*byte);
+    }
+    let length = 2 * text.len() as u64;
+    let mut string = [length | length << 16, units.as_mut_ptr() as u64];
+    body(at(&mut string))
+}
+
+/// Calls `body` with the address of a string that ends with a zero.
+pub fn with_text<R>(text: &[u8], body: impl FnOnce(u64) -> R) -> R {
+    let mut units = [0_u16; LONGEST];
+    for (unit, byte) in units.iter_mut().zip(text) {
+        *unit = u16::from(*byte);
+    }
+    body(units.as_mut_ptr() as u64)
+}
+
+/// Calls `body` with the address of object attributes: a root handle, a name and flags.
+pub fn with_attributes<R>(root: u64, name: &[u8], flags: u64, body: impl FnOnce(u64) -> R) -> R {
+    with_string(name, |name| {
+        let mut attributes = [48, root, name, flags, 0, 0];
+        body(at(&mut attributes))
+    })
+}
+
+/// Returns true if UTF-16 bytes are these characters.
+pub fn is_text(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.len() == 2 * text.len()
+        && bytes
+            .chunks_exact(2)
+            .zip(text)
+            .all(|(unit, byte)| unit == [*byte, 0])
+}

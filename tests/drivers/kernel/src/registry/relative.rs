@@ -1,0 +1,112 @@
+//! Keys by paths that are relative to those of the system.
+
+use super::{INVALID_HANDLE, INVALID_PARAMETER, KEY_DELETED, NOT_FOUND, READ, close, open};
+use crate::{
+    call::{at, call, low, same},
+    names::with_text,
+};
+
+/// `RTL_REGISTRY_*`.
+const ABSOLUTE: u64 = 0;
+const SERVICES: u64 = 1;
+const CONTROL: u64 = 2;
+const WINDOWS_NT: u64 = 3;
+const DEVICE_MAP: u64 = 4;
+const USER: u64 = 5;
+const HANDLE: u64 = 0x4000_0000;
+const OPTIONAL: u64 = 0x8000_0000;
+
+fn check(relative_to: u64, path: &[u8]) -> u32 {
+    low(with_text(path, |path| {
+        call!("RtlCheckRegistryKey", relative_to, path)
+    }))
+}
+
+fn create(relative_to: u64, path: &[u8]) -> u32 {
+    low(with_text(path, |path| {
+        call!("RtlCreateRegistryKey", relative_to, path)
+    }))
+}
+
+fn write(relative_to: u64, path: &[u8], name: &[u8], number: u32) -> u32 {
+    let mut number = number;
+    low(with_text(path, |path| {
+        with_text(name, |name| {
+            call!(
+                "RtlWriteRegistryValue",
+                relative_to,
+                path,
+                name,
+                4,
+                at(&mut number),
+                4
+            )
+        })
+    }))
+}
+
+fn delete(relative_to: u64, path: &[u8], name: &[u8]) -> u32 {
+    low(with_text(path, |path| {
+        with_text(name, |name| {
+            call!("RtlDeleteRegistryValue", relative_to, path, name)
+        })
+    }))
+}
+
+pub fn relative() {
+    same!(check(SERVICES, b"registry-relative"), 0);
+    same!(check(ABSOLUTE, br"\Registry\Machine\System"), 0);
+    same!(check(ABSOLUTE, b"System"), 0xC000_003B);
+    same!(check(SERVICES, b"nobody"), NOT_FOUND);
+    // That a key is optional does not make it exist.
+    same!(check(SERVICES | OPTIONAL, b"nobody"), NOT_FOUND);
+    same!(check(6, b"nobody"), INVALID_PARAMETER);
+    for relative_to in [CONTROL, WINDOWS_NT, DEVICE_MAP, USER] {
+        same!(check(relative_to, b""), 0);
+        same!(check(relative_to, b"Test"), NOT_FOUND);
+        same!(create(relative_to, br"Test\Below"), NOT_FOUND);
+        same!(create(relative_to, b"Test"), 0);
+        same!(create(relative_to, b"Test"), 0);
+        same!(write(relative_to, b"Test", b"Number", 7), 0);
+        same!(delete(relative_to, b"Test", b"number"), 0);
+        same!(delete(relative_to, b"Test", b"number"), NOT_FOUND);
+    }
+    // A key that does not exist is created, but not those above it.
+    same!(write(DEVICE_MAP, b"SERIALCOMM", b"Port", 1), 0);
+    same!(write(DEVICE_MAP, br"Two\Keys", b"Port", 1), NOT_FOUND);
+    same!(delete(DEVICE_MAP, b"Nothing", b"Port"), NOT_FOUND);
+    let (_, map) = open(
+        0,
+        br"\Registry\Machine\Hardware\DeviceMap\SERIALCOMM",
+        0xF_003F,
+    );
+    let of_handle = |routine: &str| {
+        low(with_text(b"Port", |name| {
+            crate::call::Routine::find(routine).call(&[HANDLE, map, name])
+        }))
+    };
+    same!(of_handle("RtlDeleteRegistryValue"), 0);
+    same!(low(call!("RtlCheckRegistryKey", HANDLE, map)), 0);
+    same!(
+        low(call!("RtlCheckRegistryKey", HANDLE, 0x4444)),
+        INVALID_HANDLE
+    );
+    call!("ZwDeleteKey", map);
+    same!(of_handle("RtlDeleteRegistryValue"), KEY_DELETED);
+    close(map);
+    let (_, reader) = open(0, br"\Registry\Machine\Hardware\DeviceMap\Test", READ);
+    let mut number = 1_u32;
+    let written = with_text(b"Number", |name| {
+        call!(
+            "RtlWriteRegistryValue",
+            HANDLE,
+            reader,
+            name,
+            4,
+            at(&mut number),
+            4
+        )
+    });
+    same!(low(written), 0);
+    close(reader);
+}

@@ -1,0 +1,30 @@
+//! Requests of the system: their current stack location, and what keeps one of the driver's own.
+
+use wdk_sys::{
+    DEVICE_OBJECT, IO_STACK_LOCATION, IRP, NTSTATUS, PVOID, STATUS_MORE_PROCESSING_REQUIRED,
+};
+
+/// The bits of a stack location's `Control` with which its completion routine is always called.
+pub const INVOKE_ALWAYS: u8 = 0xE0;
+
+/// `IoGetCurrentIrpStackLocation`.
+pub const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    let overlay = unsafe { &irp.Tail.Overlay };
+    // SAFETY: the driver that a request was passed to has a stack location.
+    unsafe {
+        overlay
+            .__bindgen_anon_2
+            .__bindgen_anon_1
+            .CurrentStackLocation
+    }
+}
+
+/// Keeps a request of the driver's own from being completed any further.
+pub const unsafe extern "C" fn completed(
+    _device: *mut DEVICE_OBJECT,
+    _irp: *mut IRP,
+    _context: PVOID,
+) -> NTSTATUS {
+    STATUS_MORE_PROCESSING_REQUIRED
+}

@@ -1,0 +1,143 @@
+//! The structures of queues, tables and notifications, beside those of [`abi`](super::abi).
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::abi::{DispatcherHeader, abi};
+
+abi! {
+    /// A queue that threads take entries from.
+    KernelQueue as "_KQUEUE" {
+        header as "Header": DispatcherHeader,
+        entries as "EntryListHead": [u64; 2],
+        current as "CurrentCount": u32,
+        maximum as "MaximumCount": u32,
+        threads as "ThreadListHead": [u64; 2],
+    }
+    /// A queue of what waits for a device.
+    DeviceQueue as "_KDEVICE_QUEUE" {
+        /// `DeviceQueueObject`.
+        kind as "Type": i16,
+        size as "Size": i16,
+        reserved: u32,
+        list as "DeviceListHead": [u64; 2],
+        lock as "Lock": u64,
+        busy: u8,
+        hint: [u8; 7],
+    }
+    /// An entry of a [`DeviceQueue`].
+    DeviceQueueEntry as "_KDEVICE_QUEUE_ENTRY" {
+        list as "DeviceListEntry": [u64; 2],
+        key as "SortKey": u32,
+        inserted as "Inserted": u8,
+        reserved: [u8; 3],
+    }
+    /// The links of a tree that is balanced by height.
+    BalancedLinks as "_RTL_BALANCED_LINKS" {
+        parent as "Parent": u64,
+        left as "LeftChild": u64,
+        right as "RightChild": u64,
+        /// The height of the right subtree minus that of the left one.
+        balance as "Balance": i8,
+        reserved as "Reserved": [u8; 3],
+        reserved_1: u32,
+    }
+    /// A table that is a tree balanced by height.
+    AvlTable as "_RTL_AVL_TABLE" {
+        /// The parent of the root, which is its right child.
+        root as "BalancedRoot": BalancedLinks,
+        ordered as "OrderedPointer": u64,
+        which as "WhichOrderedElement": u32,
+        count as "NumberGenericTableElements": u32,
+        depth as "DepthOfTree": u32,
+        reserved: u32,
+        restart as "RestartKey": u64,
+        deletions as "DeleteCount": u32,
+        reserved_1: u32,
+        compare as "CompareRoutine": u64,
+        allocate as "AllocateRoutine": u64,
+        free as "FreeRoutine": u64,
+        context as "TableContext": u64,
+    }
+    /// The links of a splay tree.
+    SplayLinks as "_RTL_SPLAY_LINKS" {
+        /// The root's is the root.
+        parent as "Parent": u64,
+        left as "LeftChild": u64,
+        right as "RightChild": u64,
+    }
+    /// A table that is a splay tree.
+    SplayTable as "_RTL_GENERIC_TABLE" {
+        root as "TableRoot": u64,
+        insertions as "InsertOrderList": [u64; 2],
+        ordered as "OrderedPointer": u64,
+        which as "WhichOrderedElement": u32,
+        count as "NumberGenericTableElements": u32,
+        compare as "CompareRoutine": u64,
+        allocate as "AllocateRoutine": u64,
+        free as "FreeRoutine": u64,
+        context as "TableContext": u64,
+    }
+    /// A registration for operations on handles.
+    ObjectCallbacks as "_OB_CALLBACK_REGISTRATION" {
+        version as "Version": u16,
+        count as "OperationRegistrationCount": u16,
+        reserved: u32,
+        altitude as "Altitude": super::abi::UnicodeString,
+        context as "RegistrationContext": u64,
+        operations as "OperationRegistration": u64,
+    }
+    /// The routines for operations on handles of one type of objects.
+    ObjectOperation as "_OB_OPERATION_REGISTRATION" {
+        /// The exported variable that points to the type.
+        kind as "ObjectType": u64,
+        operations as "Operations": u32,
+        reserved: u32,
+        before as "PreOperation": u64,
+        after as "PostOperation": u64,
+    }
+    /// A routine that is called when the system bugchecks.
+    BugCheckRecord as "_KBUGCHECK_CALLBACK_RECORD" {
+        entry as "Entry": [u64; 2],
+        routine as "CallbackRoutine": u64,
+        buffer as "Buffer": u64,
+        length as "Length": u32,
+        reserved: u32,
+        component as "Component": u64,
+        checksum as "Checksum": u64,
+        state as "State": u8,
+        reserved_1: [u8; 7],
+    }
+    /// What a routine learns of a process that is created.
+    CreateNotifyInfo as "_PS_CREATE_NOTIFY_INFO" {
+        size as "Size": u64,
+        flags: u32,
+        reserved: u32,
+        parent as "ParentProcessId": u64,
+        creator as "CreatingThreadId": super::abi::ClientId,
+        file as "FileObject": u64,
+        image as "ImageFileName": u64,
+        command_line as "CommandLine": u64,
+        status as "CreationStatus": u32,
+        reserved_1: u32,
+    }
+    /// What a routine learns of an image that is loaded.
+    ImageInfo as "_IMAGE_INFO" {
+        properties: u32,
+        reserved: u32,
+        base as "ImageBase": u64,
+        selector as "ImageSelector": u32,
+        reserved_1: u32,
+        size as "ImageSize": u64,
+        section as "ImageSectionNumber": u32,
+        reserved_2: u32,
+    }
+    /// What a thread needs to leave a process that it is attached to.
+    ApcState as "_KAPC_STATE" {
+        lists as "ApcListHead": [u64; 4],
+        process as "Process": u64,
+        in_progress: u8,
+        kernel_pending as "KernelApcPending": u8,
+        user_pending as "UserApcPending": u8,
+        reserved: [u8; 5],
+    }
+}

@@ -1,0 +1,89 @@
+//! Processes that a test starts.
+
+use super::{error::KernelError, kernel::Kernel, runner::Runner};
+use crate::{
+    execution::identity::Identity,
+    services::{
+        ntoskrnl::watchers::{self, NewProcess},
+        system::System,
+    },
+};
+
+/// A process that a test has started with [`Kernel::start_process`]. It runs no code: drivers that watch
+/// processes are told of it.
+pub struct Process {
+    runner: Runner,
+    identity: Identity,
+}
+
+impl Kernel {
+    /// Tells drivers that watch processes and threads of a process that the system starts. `identity` is
+    /// the process and its first thread, and `image` the path of its image, such as
+    /// `\??\C:\Windows\System32\notepad.exe`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error with the status if a driver refuses the process, or if the kernel bugchecks.
+    pub fn start_process(
+        &self,
+        identity: Identity,
+        image: &str,
+        command_line: &str,
+    ) -> Result<Process, KernelError> {
+        let process = NewProcess {
+            identity,
+            image: image.to_owned(),
+            command_line: command_line.to_owned(),
+        };
+        let status = self.runner().run(Identity::SYSTEM, move |context| {
+            watchers::start_process(&System::ntoskrnl_context(context.clone()), &process)
+        })?;
+        if !status.is_success() {
+            return Err(KernelError::Status {
+                routine: "starting the process",
+                status,
+            });
+        }
+        Ok(Process {
+            runner: self.runner().clone(),
+            identity,
+        })
+    }
+}
+
+impl Process {
+    /// Returns the process and its first thread, as which a test can open files.
+    #[must_use]
+    pub const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// Tells drivers that watch images of one that the process maps, with the address and the size in
+    /// bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn load_image(&self, path: &str, base: u64, size: u64) -> Result<(), KernelError> {
+        let path = path.to_owned();
+        self.runner.run(self.identity, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            watchers::load_image(&context, &path, base, size);
+        })?;
+        Ok(())
+    }
+
+    /// Ends the process, and tells drivers that watch processes and threads.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn end(self) -> Result<(), KernelError> {
+        let identity = self.identity;
+        self.runner.run(identity, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            watchers::end_process(&context, identity, Identity::SYSTEM.process, true);
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! What a create request tells a driver: the access that the opener wants, the options, and the
+//! security context.
+
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::ground::{
+    abi::{AccessState, IoSecurityContext},
+    arena::Block,
+    memory,
+};
+
+/// The parameters of a create request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CreateParameters {
+    /// `ACCESS_MASK`, without generic rights.
+    pub access: u32,
+    /// The create options, with the disposition in the highest byte.
+    pub options: u32,
+    /// `FILE_ATTRIBUTE_*`.
+    pub attributes: u16,
+    /// `FILE_SHARE_*`.
+    pub share: u16,
+}
+
+impl CreateParameters {
+    /// What `CreateFile` asks of a device for `GENERIC_READ | GENERIC_WRITE`, shared for both, with
+    /// `OPEN_EXISTING` and `FILE_FLAG_OVERLAPPED`: the disposition is `FILE_OPEN`, the option
+    /// `FILE_NON_DIRECTORY_FILE`, the attribute `FILE_ATTRIBUTE_NORMAL`.
+    pub const OF_PROCESS: Self = Self::new(0xC000_0000, [1, 0x40], 0x80, 3);
+
+    /// Returns the parameters of an open with generic rights, which become those of files, and with
+    /// a disposition and create options as `ZwCreateFile` takes them.
+    pub const fn new(
+        access: u32,
+        [disposition, options]: [u32; 2],
+        attributes: u32,
+        share: u32,
+    ) -> Self {
+        /// The generic rights, and what they mean for files.
+        const GENERIC: [(u32, u32); 4] = [
+            (0x8000_0000, 0x0012_0089),
+            (0x4000_0000, 0x0012_0116),
+            (0x2000_0000, 0x0012_00A0),
+            (0x1000_0000, 0x001F_01FF),
+        ];
+        let mut mapped = access & 0x0FFF_FFFF;
+        let mut at = 0;
+        while at < GENERIC.len() {
+            let (generic, rights) = GENERIC[at];
+            if access & generic != 0 {
+                mapped |= rights;
+            }
+            at += 1;
+        }
+        Self {
+            access: mapped,
+            options: disposition << 24 | options & 0x00FF_FFFF,
+            attributes: (attributes & 0xFFFF) as u16,
+            share: (share & 0xFFFF) as u16,
+        }
+    }
+}
+
+/// The memory of a create request's security context: the `IO_SECURITY_CONTEXT`, and the
+/// `ACCESS_STATE` that it points to. It is readable until the value is dropped.
+pub struct SecurityContext {
+    memory: Block,
+    parameters: CreateParameters,
+}
+
+impl SecurityContext {
+    /// Creates the structures. The access check is over: the opener has got the access.
+    pub fn new(parameters: CreateParameters) -> Self {
+        let memory = Block::zeroed(size_of::<IoSecurityContext>() + size_of::<AccessState>());
+        let state = memory.address() + size_of::<IoSecurityContext>() as u64;
+        let mut security = IoSecurityContext::new_zeroed();
+        security.access_state = state;
+        security.desired_access = parameters.access;
+        security.full_create_options = parameters.options;
+        let mut access = AccessState::new_zeroed();
+        access.previously_granted = parameters.access;
+        access.original_desired = parameters.access;
+        let bytes = [security.as_bytes(), access.as_bytes()].concat();
+        let written = memory::write_bytes(memory.address(), &bytes);
+        debug_assert!(written.is_ok(), "the kernel's own memory is writable");
+        Self { memory, parameters }
+    }
+
+    /// Returns the four words of `Parameters.Create` in a stack location, and in a
+    /// `WDF_REQUEST_PARAMETERS`.
+    pub fn words(&self) -> [u64; 4] {
+        let given = self.parameters;
+        [
+            self.memory.address(),
+            u64::from(given.options),
+            u64::from(given.attributes) | u64::from(given.share) << 16,
+            0,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generic_rights_become_those_of_files() {
+        let of_process = CreateParameters::OF_PROCESS;
+        assert_eq!(
+            (of_process.access, of_process.options),
+            (0x12_019F, 0x0100_0040)
+        );
+        assert_eq!(
+            CreateParameters::new(0x10_0001, [1, 0], 0, 0).access,
+            0x10_0001
+        );
+        assert_eq!(
+            CreateParameters::new(0x1000_0000, [1, 0], 0, 0).access,
+            0x1F_01FF
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! The exports of WppRecorder.sys: the flight recorder of drivers that the WDK's project templates make.
+//!
+//! Each log keeps the newest messages that fit in its buffer. A test reads them, and a session that enables
+//! the driver's provider gets those of the default log. Windows keeps the logs in a form of its own, which
+//! dump files have; the routines that hand out that form are not provided.
+
+use etl_file::{EncodedRecord, Guid, write::WppRecord};
+
+use super::{
+    message::{gather, record_in, session},
+    recorder_logs::{DEFAULT_ROOM, Log, RecorderMessage},
+    service::Context,
+};
+use crate::{
+    execution::routine::{Export, Routine, low_half},
+    ground::{irql::Irql, memory, rule::Rule, status::NtStatus},
+};
+
+/// The module's name.
+pub const MODULE: &str = "WppRecorder.sys";
+
+/// Returns the exports.
+pub fn exports() -> Vec<Export<Context>> {
+    const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+    const HIGH: Irql = Irql::HIGH_LEVEL;
+    vec![
+        ("WppAutoLogStart", PASSIVE, Routine::Three(start)),
+        ("WppAutoLogStop", PASSIVE, Routine::Two(stop)),
+        ("WppAutoLogTrace", HIGH, Routine::Five(trace)),
+        ("imp_WppRecorderConfigure", PASSIVE, Routine::Two(configure)),
+        (
+            "imp_WppRecorderIsDefaultLogAvailable",
+            PASSIVE,
+            Routine::One(is_default_available),
+        ),
+        ("imp_WppRecorderLogCreate", PASSIVE, Routine::Three(create)),
+        ("imp_WppRecorderLogDelete", PASSIVE, Routine::Two(delete)),
+        (
+            "imp_WppRecorderLogGetDefault",
+            HIGH,
+            Routine::One(get_default),
+        ),
+        (
+            "imp_WppRecorderLogSetIdentifier",
+            PASSIVE,
+            Routine::Three(set_identifier),
+        ),
+        ("imp_WppRecorderReplay", PASSIVE, Routine::Four(replay)),
+    ]
+}
+
+/// The offsets in a driver's control block: that of the next block, of the log's handle, and of a switch
+/// for verbose messages, which the driver's key can set on Windows.
+const NEXT: u64 = 0x10;
+const LOG: u64 = 0x40;
+const VERBOSE: u64 = 0x48;
+
+fn stop_for_misuse(context: &Context, what: &str) -> ! {
+    context.stop(
+        Rule::ObjectMisused,
+        format!(
+            "{} was called from {} {what}",
+            context.call().name,
+            context.caller()
+        ),
+    )
+}
+
+/// Stores the handle of the default log in a driver's control blocks.
+fn set_log(context: &Context, control: u64, handle: u64) {
+    /// More control blocks than a driver has.
+    const LIMIT: usize = 1000;
+    let mut at = control;
+    for _ in 0..LIMIT {
+        if at == 0 {
+            return;
+        }
+        context.write(at.wrapping_add(LOG), &handle);
+        context.write(at.wrapping_add(VERBOSE), &0_u32);
+        at = context.read(at.wrapping_add(NEXT));
+    }
+    stop_for_misuse(context, "with control blocks that lead in a circle");
+}
+
+fn add(context: &Context, log: Log) -> u64 {
+    let handle = log.handle();
+    context.recorder().0.push(log);
+    handle
+}
+
+/// Starts a driver's recording: creates its default log.
+fn start(context: &Context, control: u64, _driver: u64, _path: u64) -> u64 {
+    stop(context, control, 0);
+    let handle = add(
+        context,
+        Log::new(control, true, String::new(), DEFAULT_ROOM),
+    );
+    set_log(context, control, handle);
+    0
+}
+
+/// Ends a driver's recording: deletes its default log.
+fn stop(context: &Context, control: u64, _driver: u64) -> u64 {
+    let had_log = {
+        let mut recorder = context.recorder();
+        let before = recorder.0.len();
+        let is_it = |log: &Log| log.is_default && log.control == control;
+        recorder.0.retain(|log| !is_it(log));
+        recorder.0.len() < before
+    };
+    if had_log {
+        set_log(context, control, 0);
+    }
+    0
+}
+
+/// Keeps a message. Its arguments are pairs of an address and a size, which a null address ends, and follow
+/// the five parameters.
+fn trace(context: &Context, log: u64, level: u64, flags: u64, guid: u64, number: u64) -> u64 {
+    /// The return address, the home space of the four parameters in registers, and the fifth.
+    const BEFORE_ARGUMENTS: u64 = 6 * 8;
+    if log == 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
+    let data = gather(context, arguments);
+    context.check_address("a message GUID", guid, 16);
+    let mut message = RecorderMessage {
+        log: String::new(),
+        level: (level & 0xFF) as u8,
+        flag: low_half(flags),
+        guid: Guid::from_bytes(context.read(guid)),
+        number: (number & 0xFFFF) as u16,
+        data,
+    };
+    with(context, log, |log| {
+        message.log.clone_from(&log.identifier);
+        log.add(message);
+    });
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Runs `body` on a log. Bugchecks if the handle is not that of one.
+fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Log) -> R) -> R {
+    let result = {
+        let mut recorder = context.recorder();
+        let mut logs = recorder.0.iter_mut();
+        logs.find(|log| log.handle() == handle).map(body)
+    };
+    result.unwrap_or_else(|| {
+        stop_for_misuse(
+            context,
+            &format!("with 0x{handle:016X}, which is not a log of the recorder"),
+        )
+    })
+}
+
+fn default_of(context: &Context, control: u64) -> Option<u64> {
+    let recorder = context.recorder();
+    let mut logs = recorder.0.iter();
+    let found = logs.find(|log| log.is_default && log.control == control);
+    found.map(Log::handle)
+}
+
+fn get_default(context: &Context, control: u64) -> u64 {
+    default_of(context, control).unwrap_or(0)
+}
+
+fn is_default_available(context: &Context, control: u64) -> u64 {
+    u64::from(default_of(context, control).is_some())
+}
+
+/// Creates or deletes the default log.
+fn configure(context: &Context, control: u64, parameters: u64) -> u64 {
+    /// The offset of `CreateDefaultLog`, and its values for no log and for the setting as it is.
+    const CREATE: u64 = 4;
+    const NO: u32 = 0;
+    const AS_IT_IS: u32 = 2;
+    let wanted = context.read::<u32>(parameters.wrapping_add(CREATE)) & 0xFF;
+    if wanted == NO {
+        stop(context, control, 0);
+    } else if wanted != AS_IT_IS && default_of(context, control).is_none() {
+        start(context, control, 0, 0);
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Creates a log as `RECORDER_LOG_CREATE_PARAMS` says.
+fn create(context: &Context, control: u64, parameters: u64, to: u64) -> u64 {
+    /// The offsets of the fields: the buffer's size, what is appended to the identifier and whether,
+    /// the identifier's size, and the identifier.
+    const ROOM: u64 = 8;
+    const APPENDED: u64 = 16;
+    const IS_APPENDED: u64 = 24;
+    const LENGTH: u64 = 28;
+    const IDENTIFIER: u64 = 32;
+    /// The size of the smallest version of the structure, and of the largest buffer.
+    const SMALLEST: u32 = 48;
+    const LARGEST: u32 = 1 << 20;
+    let at = |offset: u64| parameters.wrapping_add(offset);
+    let size: u32 = context.read(parameters);
+    let room: u32 = context.read(at(ROOM));
+    if size < SMALLEST || room > LARGEST {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    if context.faults().take("ExAllocatePool2").is_some() {
+        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+    }
+    let length = usize::try_from(context.read::<u32>(at(LENGTH))).unwrap_or(0);
+    let mut identifier = text(context, at(IDENTIFIER), length);
+    if context.read::<u8>(at(IS_APPENDED)) != 0 {
+        let appended: u64 = context.read(at(APPENDED));
+        identifier.push_str(&format!("{appended:x}"));
+    }
+    let room = match usize::try_from(room) {
+        Ok(0) | Err(_) => DEFAULT_ROOM,
+        Ok(room) => room,
+    };
+    let handle = add(context, Log::new(control, false, identifier, room));
+    context.write(to, &handle);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Reads a text that ends with a zero or after this many bytes.
+fn text(context: &Context, at: u64, length: usize) -> String {
+    /// `RECORDER_LOG_IDENTIFIER_MAX_CHARS`.
+    const LONGEST: usize = 16;
+    match memory::read_c_string(at, length.min(LONGEST)) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => context.stop_for_address(error),
+    }
+}
+
+fn delete(context: &Context, _control: u64, log: u64) -> u64 {
+    if with(context, log, |log| log.is_default) {
+        stop_for_misuse(context, "for the default log, which WppAutoLogStop deletes");
+    }
+    context.recorder().0.retain(|one| one.handle() != log);
+    0
+}
+
+fn set_identifier(context: &Context, _control: u64, log: u64, identifier: u64) -> u64 {
+    let identifier = text(context, identifier, usize::MAX);
+    with(context, log, |log| log.identifier = identifier);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Writes the messages of a driver's default log to a session that has enabled its provider.
+fn replay(context: &Context, control: u64, handle: u64, flags: u64, level: u64) -> u64 {
+    let (flags, level) = (low_half(flags), (level & 0xFF) as u8);
+    let is_enabled = |message: &RecorderMessage| {
+        let bit = message.flag.wrapping_sub(1) & 31;
+        message.level <= level && flags >> bit & 1 != 0
+    };
+    let messages: Vec<RecorderMessage> = {
+        let recorder = context.recorder();
+        let logs = recorder.0.iter().filter(|log| log.is_default);
+        let of_driver = logs.filter(|log| log.control == control);
+        let all = of_driver.flat_map(|log| log.messages.iter().cloned());
+        all.filter(is_enabled).collect()
+    };
+    let Some(session) = session(context, handle) else {
+        return 0;
+    };
+    let identity = context.identity();
+    for message in messages {
+        let record = WppRecord {
+            message: message.number,
+            guid: Some(message.guid),
+            timestamp: Some(0),
+            thread_and_process: Some((identity.thread, identity.process)),
+            arguments: message.data,
+            ..WppRecord::default()
+        };
+        let encoded = EncodedRecord::try_from(&record).ok();
+        record_in(context, &session, encoded, record.arguments.len());
+    }
+    0
+}

@@ -1,0 +1,60 @@
+//! The shutdown of the system, of which drivers are told.
+
+use std::collections::HashSet;
+
+use super::{
+    super::context::Context,
+    devices,
+    irp::{self, call_driver},
+    lifetime::notified_of_shutdown,
+};
+use crate::{
+    execution::coroutine::wait_until,
+    ground::{
+        abi::{DeviceObject, IrpStack},
+        rule::Rule,
+        status::NtStatus,
+    },
+};
+
+/// `IRP_MJ_SHUTDOWN`.
+const SHUTDOWN: u8 = 16;
+
+/// The requests that have been completed.
+#[derive(Default)]
+struct Ended(HashSet<u64>);
+
+/// Sends a request to each device whose driver is told of the shutdown, the last registered first.
+pub fn shut_down(context: &Context) {
+    for notified in notified_of_shutdown(context) {
+        send(context, notified.device);
+    }
+}
+
+fn send(context: &Context, device: u64) {
+    let top = devices::top_of(context, device);
+    let stack_size = context.read::<DeviceObject>(top).stack_size;
+    let request = irp::create(context, stack_size, Some(ended));
+    let at = irp::next_location(context, request);
+    let mut location: IrpStack = context.read(at);
+    location.major = SHUTDOWN;
+    location.device = top;
+    context.write(at, &location);
+    let status = call_driver(context, top, request);
+    let has_ended = || context.state().get::<Ended>().0.contains(&request);
+    if status == NtStatus::PENDING {
+        wait_until(context, None, has_ended);
+    }
+    if !context.state().get::<Ended>().0.remove(&request) {
+        context.stop(
+            Rule::RequestNotCompleted,
+            format!(
+                "the driver returned {status} for IRP_MJ_SHUTDOWN and did not complete the request"
+            ),
+        );
+    }
+}
+
+fn ended(context: &Context, request: u64) {
+    context.state().get::<Ended>().0.insert(request);
+}

@@ -1,0 +1,57 @@
+//! Upper-case and lower-case forms of characters of UTF-16.
+
+use std::ops::RangeInclusive;
+
+/// Small Greek letters with an iota below, whose upper-case form in Unicode is two characters, and the
+/// distance of the capital letters that Windows' tables have for them.
+const WITH_IOTA: [(RangeInclusive<u16>, u16); 6] = [
+    (0x1F80..=0x1F87, 8),
+    (0x1F90..=0x1F97, 8),
+    (0x1FA0..=0x1FA7, 8),
+    (0x1FB3..=0x1FB3, 9),
+    (0x1FC3..=0x1FC3, 9),
+    (0x1FF3..=0x1FF3, 9),
+];
+
+/// Returns the upper-case form of a character, if that is one unit whose lower-case form is the
+/// character. Windows' tables have such pairs only: the micro sign has no capital.
+pub fn upcase(unit: u16) -> u16 {
+    let mut with_iota = WITH_IOTA.iter();
+    if let Some((_, distance)) = with_iota.find(|(small, _)| small.contains(&unit)) {
+        return unit + distance;
+    }
+    let upper = in_unicode(unit, char::to_uppercase);
+    if in_unicode(upper, char::to_lowercase) == unit {
+        upper
+    } else {
+        unit
+    }
+}
+
+/// Returns the lower-case form of a character, under the condition of [`upcase`].
+pub fn downcase(unit: u16) -> u16 {
+    for (small, distance) in &WITH_IOTA {
+        let candidate = unit.wrapping_sub(*distance);
+        if small.contains(&candidate) {
+            return candidate;
+        }
+    }
+    let lower = in_unicode(unit, char::to_lowercase);
+    if in_unicode(lower, char::to_uppercase) == unit {
+        lower
+    } else {
+        unit
+    }
+}
+
+/// Returns a form of a character, if it is one unit, or the character.
+fn in_unicode<T: Iterator<Item = char>>(unit: u16, form: impl Fn(char) -> T) -> u16 {
+    char::from_u32(u32::from(unit)).map_or(unit, |character| one_unit(form(character), unit))
+}
+
+fn one_unit(mut characters: impl Iterator<Item = char>, otherwise: u16) -> u16 {
+    match (characters.next(), characters.next()) {
+        (Some(one), None) => u16::try_from(u32::from(one)).unwrap_or(otherwise),
+        _ => otherwise,
+    }
+}

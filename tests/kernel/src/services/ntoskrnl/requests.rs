@@ -1,0 +1,52 @@
+//! The requests (`IRP`) that have not been completed or freed, by their addresses.
+
+use std::collections::HashMap;
+
+use super::context::Context;
+
+/// Called when a request has been completed by every driver, with its address.
+pub type Ended = fn(&Context, u64);
+
+/// What this kernel knows of a request.
+#[derive(Clone, Copy)]
+pub struct Request {
+    /// Completes a request of the I/O manager; a driver's own request has none.
+    pub ended: Option<Ended>,
+    /// Set if this kernel allocated the memory.
+    pub is_allocated: bool,
+    /// Set from the call of the first driver until the request has come back to its owner.
+    pub is_under_way: bool,
+}
+
+#[derive(Default)]
+struct Requests(HashMap<u64, Request>);
+
+/// Adds a request, in place of an earlier one in the same memory.
+pub fn add(context: &Context, irp: u64, request: Request) {
+    context.state().get::<Requests>().0.insert(irp, request);
+}
+
+/// Returns a request, if the address is that of one.
+pub fn find(context: &Context, irp: u64) -> Option<Request> {
+    context.state().get::<Requests>().0.get(&irp).copied()
+}
+
+/// Forgets a request.
+pub fn forget(context: &Context, irp: u64) {
+    context.state().get::<Requests>().0.remove(&irp);
+}
+
+/// Notes that a request goes to a driver, or that it has come back to its owner.
+pub fn set_under_way(context: &Context, irp: u64, is_under_way: bool) {
+    if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
+        request.is_under_way = is_under_way;
+    }
+}
+
+/// Forgets the requests in memory that a driver frees. Returns whether one of them is under way.
+pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> bool {
+    let mut state = context.state();
+    let requests = &mut state.get::<Requests>().0;
+    let freed = requests.extract_if(|irp, _| is_inside(*irp));
+    freed.fold(false, |is_used, (_, one)| is_used || one.is_under_way)
+}
