@@ -606,7 +606,7 @@ fn the_stated_size_of_an_item_counts_if_it_is_possible() {
         assert_eq!(items(size, 8), event.extended, "{size}");
     }
     // With less data, the rest is padding.
-    let mut padded = event.extended.clone();
+    let mut padded = event.extended;
     padded[0].data.clear();
     assert_eq!(items(16, 0), padded);
     padded[0].data.push(7);

@@ -196,7 +196,7 @@ impl Hasher for Unchanged {
 
 /// Returns an event as it is decoded by what it contains itself.
 #[cfg(test)]
-pub(crate) fn decoded(record: crate::record::EventRecord) -> Decoded {
+pub fn decoded(record: crate::record::EventRecord) -> Decoded {
     let event = Event {
         record,
         time: crate::time::FileTime::default(),

@@ -378,7 +378,7 @@ mod tests {
             },
             names,
         };
-        decode(&[known].iter(), payload, stated).unwrap()
+        decode(&std::iter::once(&known), payload, stated).unwrap()
     }
 
     /// Returns the values, the size of the pointers and the number of used bytes.

@@ -3,6 +3,7 @@
 use std::io::Read;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use etl_file::show::Hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -20,10 +21,6 @@ fn part(page: &str, name: &str) -> Option<Vec<u8>> {
         .read_to_end(&mut bytes)
         .unwrap();
     Some(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns all of the data as text: the description, the details of the events, their rows, their
@@ -48,8 +45,8 @@ pub fn data(page: &str) -> String {
     format!(
         "{description:#}\n\ndetails:\n{}\nrows:\n{}\n\nactivities:\n{}\n\ndensity:\n{}\n",
         String::from_utf8(details).unwrap(),
-        hex(&part(page, "block-0").unwrap()),
-        hex(&part(page, "activities").unwrap()),
+        Hex(&part(page, "block-0").unwrap()),
+        Hex(&part(page, "activities").unwrap()),
         counts.collect::<Vec<_>>().join("\n"),
     )
 }

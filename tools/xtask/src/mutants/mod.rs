@@ -215,6 +215,12 @@ const GROUPS: [Group; 7] = [
                     "--",
                     "--skip",
                     "every_changed_byte",
+                    "--skip",
+                    "every_truncation",
+                    "--skip",
+                    "any_events",
+                    "--skip",
+                    "more_threads",
                 ],
             },
             Tests {
