@@ -283,7 +283,7 @@ fn a_filter_forwards_to_a_device_of_the_test() {
         lines(&kernel),
         [
             "completed with 0x00000000, 2 bytes",
-            "completed with 0x00000000, 4 bytes"
+            "completed with 0x00000000, 3 bytes"
         ]
     );
     device.remove().unwrap();

@@ -82,6 +82,12 @@ impl Routine {
         self.0 as usize as u64
     }
 
+    /// Returns the routine at an address that [`Self::address`] returned.
+    pub fn of(address: u64) -> Self {
+        // SAFETY: the address is that of a routine, as above.
+        Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })
+    }
+
     /// Calls the routine with up to twelve arguments.
     pub fn call(self, arguments: &[u64]) -> u64 {
         let at = |number: usize| arguments.get(number).copied().unwrap_or(0);

@@ -5,7 +5,7 @@ use wdk_sys::{NTSTATUS, PWDFDEVICE_INIT, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_f
 use crate::{
     call::{at, call, low, same},
     names::{is_text, with_string},
-    registry::{close, open},
+    registry::common::{close, open},
 };
 
 const CLASS: [u64; 2] = [0x4E1C_79A5_5A0D_31F2, 0x9DE3_7C41_06B8_22A6];

@@ -51,9 +51,9 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-table", tables::node_freed),
     ("fault-recorder-left", exports::recorder_left),
     ("fault-registry-irql", registry_raised),
-    ("fault-registry-link", registry::link),
-    ("fault-registry-name", registry::name_gone),
-    ("fault-registry-unchecked", registry::unchecked),
+    ("fault-registry-link", registry::keys::link),
+    ("fault-registry-name", registry::keys::name_gone),
+    ("fault-registry-unchecked", registry::query_table::unchecked),
     ("fault-driver-key", driver_key),
 ];
 

@@ -30,6 +30,7 @@ mod names;
 mod objects;
 mod queues;
 mod registry;
+mod schedule;
 mod security;
 mod shared;
 mod system;
@@ -72,9 +73,9 @@ const SERVICES: &[(&str, fn())] = &[
     ("security", security::run),
     ("tables", tables::run),
     ("characters", characters::run),
-    ("registry", registry::run),
-    ("registry-relative", registry::relative),
-    ("registry-table", registry::table),
+    ("registry", registry::keys::run),
+    ("registry-relative", registry::relative::relative),
+    ("registry-table", registry::query_table::table),
     ("named-events", named_events::run),
 ];
 
@@ -101,7 +102,7 @@ pub unsafe extern "system" fn driver_entry(
         DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver.cast_unsigned(),
         ..WDF_DRIVER_CONFIG::default()
     };
-    registry::note_path(registry_path as u64);
+    registry::keys::note_path(registry_path as u64);
     // SAFETY: the system passes a valid path.
     let path = unsafe { &*registry_path };
     // SAFETY: the string counts its own bytes.
@@ -124,7 +125,9 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    for (name, run) in SERVICES.iter().chain(faults::SERVICES) {
+    let faults = faults::SERVICES.iter().chain(schedule::FAULTS);
+    let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
+    for (name, run) in all {
         if is_service(path, name) {
             run();
             wdk::println!("done {}", call::checks());

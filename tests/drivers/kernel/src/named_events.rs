@@ -78,7 +78,7 @@ fn unnamed() {
         0xC000_00F2
     );
     // A handle of another kind.
-    let (_, key) = crate::registry::open(0, br"\Registry\Machine\System", 1);
+    let (_, key) = crate::registry::common::open(0, br"\Registry\Machine\System", 1);
     same!(low(call!("ZwSetEvent", key, 0)), 0xC000_0024);
     same!(look(key), 0xC000_0024);
     close(key);

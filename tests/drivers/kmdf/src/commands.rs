@@ -161,3 +161,11 @@ pub const VETO: u32 = control(68);
 pub const RESOURCE_LISTS: u32 = control(69);
 /// Retrieves the device and the descriptions of a child.
 pub const RETRIEVE_CHILD: u32 = control(70);
+/// Prepares the locks and lists that threads share.
+pub const PREPARE: u32 = control(200);
+/// Uses locks and lists that threads share, after [`PREPARE`].
+pub const TOGETHER: u32 = control(201);
+/// Returns what the threads that sent [`TOGETHER`] counted.
+pub const COUNTS: u32 = control(202);
+/// Returns the mode in which the request's thread entered the kernel.
+pub const PREVIOUS_MODE: u32 = control(203);

@@ -1,9 +1,6 @@
 //! The device: its callbacks for plug and play and power, and its files.
 
-use core::{
-    ptr,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use core::ptr;
 
 use wdk_sys::{
     GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
@@ -15,7 +12,7 @@ use wdk_sys::{
 use crate::{
     children, early,
     framework::{complete, counted, utf16, wdf},
-    interrupts, locks, queues, senders, starts,
+    interrupts, locks, mode, queues, senders, starts,
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
@@ -50,17 +47,9 @@ printing! {
     io_restart() -> NTSTATUS;
 }
 
-/// True if the driver refuses the next orderly removal.
-static REFUSES: AtomicBool = AtomicBool::new(false);
-
-/// Makes the driver refuse the next orderly removal.
-pub fn refuse_removal() {
-    REFUSES.store(true, Ordering::Relaxed);
-}
-
 extern "C" fn query_remove(_device: WDFDEVICE) -> NTSTATUS {
     wdk::println!("query_remove");
-    if REFUSES.swap(false, Ordering::Relaxed) {
+    if mode::refuses_removal() {
         STATUS_UNSUCCESSFUL
     } else {
         STATUS_SUCCESS

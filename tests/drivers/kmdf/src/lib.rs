@@ -31,6 +31,7 @@ mod queues;
 mod senders;
 mod starts;
 mod targets;
+mod together;
 mod verifier;
 
 use core::{ptr, slice};

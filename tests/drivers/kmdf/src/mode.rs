@@ -1,6 +1,6 @@
 //! What the service name selects for the device.
 
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// The choice.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,4 +45,17 @@ pub fn choose(is: impl Fn(&str) -> bool) {
 /// Returns whether the service name selected a mode.
 pub fn is(mode: Mode) -> bool {
     MODE.load(Ordering::Relaxed) == mode as u8
+}
+
+/// True if the driver refuses the next orderly removal.
+static REFUSES: AtomicBool = AtomicBool::new(false);
+
+/// Makes the driver refuse the next orderly removal.
+pub fn refuse_removal() {
+    REFUSES.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether the driver refuses this removal. It does once.
+pub fn refuses_removal() -> bool {
+    REFUSES.swap(false, Ordering::Relaxed)
 }

@@ -15,7 +15,7 @@ use wdk_sys::{
 use crate::{
     children, commands, describe, dma,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
-    interrupts, locks, lower, senders, targets, verifier,
+    interrupts, locks, lower, senders, targets, together, verifier,
 };
 
 /// The request that the work item completes, or null.
@@ -80,6 +80,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
         _ if lower::device_control(device, request, code) => {}
         _ if senders::device_control(device, request, code) => {}
         _ if targets::device_control(device, request, code) => {}
+        _ if together::device_control(request, code) => {}
         // The command is unknown.
         _ => complete(request, STATUS_INVALID_DEVICE_REQUEST),
     }

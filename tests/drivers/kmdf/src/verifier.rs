@@ -8,9 +8,9 @@ use wdk_sys::{
 };
 
 use crate::{
-    commands, device,
+    commands,
     framework::{child_of, complete, counted, utf16, wdf},
-    interrupts,
+    interrupts, mode,
 };
 
 /// Runs the commands of this module. Returns false for another.
@@ -32,7 +32,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
             wdk::println!("wake {woken:x} {pending:x}");
         }
         commands::MULTI_STRING => use_strings(device),
-        commands::VETO => device::refuse_removal(),
+        commands::VETO => mode::refuse_removal(),
         _ => return false,
     }
     complete(request, STATUS_SUCCESS);

@@ -176,6 +176,7 @@ impl Context {
         }
         let before = self.irql();
         let outermost = self.depth.get() == 0;
+        let is_first_on_stack = self.depth.get() == self.depth_of_stack();
         if outermost {
             self.inside.replace(Some(what.to_owned()));
             self.watch.set_inside(true);
@@ -201,9 +202,11 @@ impl Context {
             self.stop_for_irql(what, before, after);
         }
         self.raises.replace(raises);
-        if let Some(state) = state {
+        if is_first_on_stack {
             let used = self.stack().take_most_used();
             self.environment().note_stack(what, used);
+        }
+        if let Some(state) = state {
             self.inside.take();
             self.host().driver_left(self, what, state);
         }
@@ -256,6 +259,15 @@ impl Context {
     ) -> u64 {
         let before = self.raise_irql(irql);
         let result = self.call_driver(what, address, arguments);
+        self.lower_irql(before);
+        result
+    }
+
+    /// Runs `body` as a DPC: at `DISPATCH_LEVEL`, with driver code on the stack of the processor's DPCs.
+    /// What waits for the IRQL to fall runs afterwards.
+    pub fn as_dpc<R>(&self, body: impl FnOnce() -> R) -> R {
+        let before = self.raise_irql(Irql::DISPATCH_LEVEL);
+        let result = self.on_stack_of_dpcs(body);
         self.lower_irql(before);
         result
     }

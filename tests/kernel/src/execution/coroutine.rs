@@ -5,7 +5,7 @@
 //! next pause: two of them never run at the same time because of a resumption, and equal runs
 //! interleave equally.
 
-use std::{io, rc::Rc, sync::Arc};
+use std::{io, rc::Rc, sync::Arc, time::Duration};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -75,13 +75,57 @@ impl Coroutine {
     }
 }
 
-/// The number of steps after which a wait counts as endless. A periodic timer could otherwise
-/// keep it running forever.
-const PATIENCE: u32 = 10_000;
+/// The number of times that a wait lets other threads run before it lets time pass.
+const LOOKS: u32 = 10_000;
+
+/// The number of steps after which a wait without a deadline can count as endless. A periodic timer could
+/// otherwise keep it running forever.
+const STEPS: u32 = 10_000;
+
+/// The amount of work that runs before time passes, although more work is left: work that queues itself
+/// again does not stop the clock.
+const WORK_AT_A_TIME: u32 = 1000;
+
+/// The end of a wait without a deadline, which nothing but time could end: it takes many steps, and as
+/// much processor time as driver code may use without calling the kernel.
+struct Patience<'a> {
+    context: &'a Context,
+    steps: u32,
+    /// The processor time after the first [`STEPS`].
+    since: Option<Duration>,
+}
+
+impl<'a> Patience<'a> {
+    const fn of(context: &'a Context) -> Self {
+        Self {
+            context,
+            steps: 0,
+            since: None,
+        }
+    }
+
+    /// Counts a step. Returns whether it was one too many.
+    fn is_over(&mut self) -> bool {
+        self.steps = self.steps.saturating_add(1);
+        // The steps before take a fraction of a second.
+        if self.steps < STEPS || !self.steps.is_multiple_of(100) {
+            return false;
+        }
+        let watch = &self.context.watch;
+        match (self.since, watch.used()) {
+            (Some(since), Some(now)) => now.saturating_sub(since) >= watch.limit(),
+            (None, Some(now)) => {
+                self.since = Some(now);
+                false
+            }
+            (_, None) => true,
+        }
+    }
+}
 
 /// Waits until `ready` returns `true`, or until the counter reads `deadline`. Returns the last
 /// result of `ready`. Without a deadline, `false` means that this kernel has no work left that
-/// could change the result.
+/// could change the result, or that its work has not changed it for a long time.
 pub fn wait_until(
     context: &Context,
     deadline: Option<i64>,
@@ -90,13 +134,14 @@ pub fn wait_until(
     let thread: &Rc<Thread> = context.thread();
     let host = context.host();
     let clock = host.clock();
+    let has_passed = || deadline.is_some_and(|deadline| clock.last() >= deadline);
     if context.coroutine().is_some() {
         // The threads that resume this one fire the timers, and know when nothing is left to do.
         let is_ready = loop {
             if ready() {
                 break true;
             }
-            if deadline.is_some_and(|deadline| clock.last() >= deadline) {
+            if has_passed() {
                 break false;
             }
             context.pause(deadline);
@@ -104,42 +149,50 @@ pub fn wait_until(
         context.wait_is_over();
         return is_ready;
     }
-    let mut looks = 0;
-    for _ in 0..PATIENCE {
-        if ready() {
-            return true;
+    let mut patience = Patience::of(context);
+    let (mut all_looks, mut looks, mut work) = (0, 0, 0);
+    while !ready() {
+        if has_passed() || (deadline.is_none() && patience.is_over()) {
+            return ready();
         }
-        if host.run_work(thread, context.call()) {
+        if work < WORK_AT_A_TIME && host.run_work(thread, context.call()) {
+            work += 1;
             continue;
         }
-        let due = host.next_due();
-        let due = due.filter(|due| deadline.is_none_or(|deadline| *due <= deadline));
-        if context.has_company() && context.give_way(looks) {
+        let next = [host.next_due(), deadline].into_iter().flatten().min();
+        let is_due = next.is_some_and(|next| next <= clock.last());
+        if !is_due && looks < LOOKS && context.has_company() && context.give_way(all_looks) {
+            all_looks += 1;
             looks += 1;
-        } else if let Some(due) = due {
-            host.fire_timers(thread, context.call(), due);
-        } else {
-            break;
+            continue;
         }
+        match next {
+            Some(next) => host.fire_timers(thread, context.call(), next),
+            None if work < WORK_AT_A_TIME => return ready(),
+            None => {}
+        }
+        (looks, work) = (0, 0);
     }
-    if let Some(deadline) = deadline {
-        clock.move_to(deadline);
-    }
-    ready()
+    true
 }
 
 /// Lets time pass until the counter reads `until`: fires the timers that come due, and runs the work
 /// that waits.
 pub fn pass_time(context: &Context, until: i64) {
     if context.coroutine().is_some() {
+        // Other threads run even if no time is to pass.
+        context.pause(Some(until));
         wait_until(context, Some(until), || false);
         return;
     }
     let host = context.host();
-    for _ in 0..PATIENCE {
-        if host.run_work(context.thread(), context.call()) {
+    let mut work = 0;
+    loop {
+        if work < WORK_AT_A_TIME && host.run_work(context.thread(), context.call()) {
+            work += 1;
             continue;
         }
+        work = 0;
         match host.next_due().filter(|due| *due <= until) {
             Some(due) => host.fire_timers(context.thread(), context.call(), due),
             None => break,

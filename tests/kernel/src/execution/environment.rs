@@ -8,6 +8,7 @@ use std::{
 
 use parking_lot::Mutex;
 
+use super::stack::LiveStacks;
 use crate::ground::{arena::Arena, bugcheck::BugCheck, images::Images};
 
 /// The environment that all threads of a kernel share.
@@ -16,6 +17,8 @@ pub struct Environment {
     pub images: Images,
     /// The paged memory.
     pub paged: Arena,
+    /// The stacks of the threads that run driver code.
+    pub live_stacks: LiveStacks,
     /// The processor time that driver code may use without calling the kernel.
     pub time_limit: Duration,
     /// Set if threads run at the same time, so that none may close pageable memory.
@@ -35,6 +38,7 @@ impl Environment {
             time_limit,
             images: Images::default(),
             paged: Arena::reserve(),
+            live_stacks: LiveStacks::default(),
             parallel: AtomicBool::new(false),
             has_crashed: AtomicBool::new(false),
             crash: Mutex::default(),

@@ -1,6 +1,6 @@
 //! The place in a driver that a fault belongs to.
 
-use super::thread::Thread;
+use super::{stack, thread::Thread};
 use crate::ground::{backtrace::Backtrace, bare, memory, unwind::Registers};
 
 /// Returns the calls that led to a fault, and the place that the report names.
@@ -14,7 +14,7 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
     let at = registers.rip;
     let word = |address: u64| {
         let value = memory::read::<u64>(address).ok();
-        value.filter(|_| thread.stack().contains(address))
+        value.filter(|_| thread.stacks().contains(address))
     };
     let described = |caller: Registers| {
         let backtrace = thread.backtrace_from(caller, true);
@@ -43,8 +43,8 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         );
     }
     // A return to an overwritten address. The frames above may be intact.
-    let above = (registers.rsp()..thread.stack().top()).step_by(8);
-    if thread.stack().contains(registers.rsp())
+    let above = (registers.rsp()..stack::top_of(registers.rsp())).step_by(8);
+    if thread.stacks().contains(registers.rsp())
         && let Some(caller) = above.into_iter().find_map(caller)
     {
         let (backtrace, place) = described(caller);

@@ -1,6 +1,6 @@
-//! The kernel stack that driver code runs on.
+//! The kernel stacks that driver code runs on: a thread's own, and that of the DPCs on its processor.
 //!
-//! The stack has the size of a thread's kernel stack on Windows, is separate from the stack of
+//! A stack has the size of a thread's kernel stack on Windows, is separate from the stack of
 //! this program's own code, and is above an inaccessible page. An overflow by a single byte is
 //! detected, and the used size can be measured. Calls switch stacks: into the driver by
 //! `etw_testkernel_call` here, and back by the gateways (see [`super::gateway`]).
@@ -8,9 +8,19 @@
 //! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack
 //! can find the range's last words, which hold the two stack pointers.
 
-use std::{arch::global_asm, ffi::c_void, num::NonZeroUsize, ops::Range, ptr::NonNull};
+use std::{
+    arch::global_asm,
+    cell::Cell,
+    ffi::c_void,
+    num::NonZeroUsize,
+    ops::Range,
+    ptr::NonNull,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+use parking_lot::RwLock;
 
 use crate::ground::{
     arena::PAGE,
@@ -26,8 +36,8 @@ pub const HOST: i32 = -8;
 /// The offset of this stack's pointer from the range's end.
 pub const DRIVER: i32 = -16;
 
-/// The number of mapped bytes, enough to contain an aligned range.
-const MAPPED: usize = 2 * RANGE;
+/// The number of mapped bytes, enough to contain two aligned ranges.
+const MAPPED: usize = 3 * RANGE;
 
 /// The pattern that fills the stack, to measure its use.
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
@@ -156,13 +166,22 @@ pub const fn top_of(address: u64) -> u64 {
 
 /// A kernel stack.
 pub struct Stack {
-    mapping: NonNull<c_void>,
     /// The range's first address.
     base: u64,
 }
 
-impl Stack {
-    /// Creates a stack.
+/// The kernel stacks of a thread.
+pub struct Stacks {
+    mapping: NonNull<c_void>,
+    /// The stack that DPCs run on, which is filled with the pattern when it is first used.
+    dpc: Stack,
+    is_dpc_painted: Cell<bool>,
+    /// The stack that the rest of the thread's driver code runs on.
+    own: Stack,
+}
+
+impl Stacks {
+    /// Creates stacks.
     pub fn new() -> Self {
         let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
         // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -174,19 +193,103 @@ impl Stack {
                 MapFlags::MAP_PRIVATE,
             )
         }
-        .expect("memory for a kernel stack can be mapped");
+        .expect("memory for kernel stacks can be mapped");
         let start = mapping.as_ptr() as u64;
-        let base = start.next_multiple_of(RANGE as u64);
-        let offset = usize::try_from(base - start).unwrap_or(0);
-        // SAFETY: the mapping has twice the range's size, so the range is within it.
-        let guard = unsafe { mapping.byte_add(offset) };
-        // SAFETY: the page is this stack's, and nothing uses it.
-        unsafe { mprotect(guard, PAGE, ProtFlags::PROT_NONE) }
-            .expect("the page below a kernel stack can be protected");
-        let stack = Self { mapping, base };
-        stack.paint(stack.bottom());
-        stack.set(DRIVER, stack.top());
-        stack
+        let first = start.next_multiple_of(RANGE as u64);
+        let stack = |base: u64| {
+            let offset = usize::try_from(base - start).unwrap_or(0);
+            // SAFETY: the mapping has thrice a range's size, so both ranges are within it.
+            let guard = unsafe { mapping.byte_add(offset) };
+            // SAFETY: the page is the new stack's, and nothing uses it.
+            unsafe { mprotect(guard, PAGE, ProtFlags::PROT_NONE) }
+                .expect("the page below a kernel stack can be protected");
+            let stack = Stack { base };
+            stack.set(DRIVER, stack.top());
+            stack
+        };
+        let stacks = Self {
+            mapping,
+            dpc: stack(first),
+            is_dpc_painted: Cell::new(false),
+            own: stack(first + RANGE as u64),
+        };
+        stacks.own.paint(stacks.own.bottom());
+        stacks
+    }
+
+    /// Returns the thread's own stack.
+    pub const fn own(&self) -> &Stack {
+        &self.own
+    }
+
+    /// Returns the stack that DPCs run on.
+    pub fn of_dpcs(&self) -> &Stack {
+        if !self.is_dpc_painted.replace(true) {
+            self.dpc.paint(self.dpc.bottom());
+        }
+        &self.dpc
+    }
+
+    const fn both(&self) -> [&Stack; 2] {
+        [&self.dpc, &self.own]
+    }
+
+    /// Returns the addresses of both stacks.
+    pub fn addresses(&self) -> [Range<u64>; 2] {
+        self.both().map(Stack::addresses)
+    }
+
+    /// Returns whether an address is in one of the stacks.
+    pub fn contains(&self, address: u64) -> bool {
+        self.both().iter().any(|stack| stack.contains(address))
+    }
+
+    /// Returns whether an address is in the page below one of the stacks.
+    pub fn is_below(&self, address: u64) -> bool {
+        self.both().iter().any(|stack| stack.is_below(address))
+    }
+}
+
+/// The stacks of all threads of a kernel, by their ranges' first addresses.
+#[derive(Default)]
+pub struct LiveStacks(RwLock<Vec<u64>>);
+
+impl LiveStacks {
+    /// Adds the stacks of a thread.
+    pub fn add(&self, stacks: &Stacks) {
+        let bases = stacks.both().map(|stack| stack.base);
+        self.0.write().extend(bases);
+    }
+
+    /// Removes the stacks of a thread, before they are dropped.
+    pub fn remove(&self, stacks: &Stacks) {
+        let bases = stacks.both().map(|stack| stack.base);
+        self.0.write().retain(|base| !bases.contains(base));
+    }
+
+    /// Returns whether an address is in a stack.
+    pub fn contains(&self, address: u64) -> bool {
+        self.pointer_at(address).is_some()
+    }
+
+    /// Returns the stack pointer of the driver code on the stack that an address is in, as it was when
+    /// that code last called the kernel, or `None` if the address is in no stack.
+    pub fn pointer_at(&self, address: u64) -> Option<u64> {
+        let base = address & !(RANGE as u64 - 1);
+        let live = self.0.read();
+        let stack = Stack { base };
+        (live.contains(&base) && stack.contains(address)).then(|| stack.pointer())
+    }
+}
+
+impl Stack {
+    /// Returns the stack pointer of the driver code on the stack, as it was when that code last called
+    /// the kernel.
+    pub fn pointer(&self) -> u64 {
+        let address = self.end().wrapping_add_signed(i64::from(DRIVER)) as *mut u64;
+        // SAFETY: the place is one of the range's last words, which live as long as the stack, and which
+        // are aligned. The stack's thread may change it meanwhile.
+        unsafe { AtomicU64::from_ptr(address) }.load(Ordering::Relaxed)
     }
 
     /// Returns the lowest address of the stack's memory.
@@ -276,13 +379,13 @@ impl Stack {
     }
 }
 
-impl Drop for Stack {
+impl Drop for Stacks {
     fn drop(&mut self) {
-        // SAFETY: the thread ends, so no code runs on its stack.
+        // SAFETY: the thread ends, so no code runs on its stacks.
         let unmapped = unsafe { munmap(self.mapping, MAPPED) };
         debug_assert!(
             unmapped.is_ok(),
-            "munmap succeeds for the stack's own mapping"
+            "munmap succeeds for the stacks' own mapping"
         );
     }
 }

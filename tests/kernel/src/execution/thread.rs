@@ -15,7 +15,7 @@ use super::{
     identity::Identity,
     inside::Inside,
     schedule::{self, Baton},
-    stack::Stack,
+    stack::{Stack, Stacks},
     watchdog::Watch,
 };
 use crate::ground::{
@@ -107,7 +107,9 @@ pub struct Thread {
     processor: u16,
     /// The baton and the thread's number, if threads take turns.
     baton: Option<(Arc<Baton>, usize)>,
-    stack: Stack,
+    stacks: Stacks,
+    /// The number of nested calls to driver code outside the DPCs that run now, or `None` if none do.
+    depth_of_dpcs: Cell<Option<u32>>,
     /// The watch over the driver code that the thread runs.
     pub(super) watch: Watch,
     /// The calls since the last entry into driver code that raised the IRQL and are in effect, each
@@ -166,6 +168,8 @@ impl Thread {
         processor: u16,
         baton: Option<(Arc<Baton>, usize)>,
     ) -> Rc<Self> {
+        let stacks = Stacks::new();
+        environment.live_stacks.add(&stacks);
         let thread = Rc::new(Self {
             watch: Watch::over_this_thread(environment.time_limit),
             raises: RefCell::default(),
@@ -181,7 +185,8 @@ impl Thread {
             calls: Cell::new(0),
             processor,
             baton,
-            stack: Stack::new(),
+            stacks,
+            depth_of_dpcs: Cell::new(None),
             depth: Cell::new(0),
             inside: RefCell::default(),
             irql_rule: Cell::new(Rule::CallbackIrql),
@@ -233,9 +238,30 @@ impl Thread {
         self.processor
     }
 
-    /// Returns the stack that driver code runs on.
-    pub const fn stack(&self) -> &Stack {
-        &self.stack
+    /// Returns the stack that driver code runs on now: the thread's own, or that of DPCs.
+    pub fn stack(&self) -> &Stack {
+        if self.depth_of_dpcs.get().is_some() {
+            self.stacks.of_dpcs()
+        } else {
+            self.stacks.own()
+        }
+    }
+
+    /// Returns the thread's stacks.
+    pub const fn stacks(&self) -> &Stacks {
+        &self.stacks
+    }
+
+    /// Runs `body`, in which driver code runs on the stack of DPCs.
+    pub(super) fn on_stack_of_dpcs<R>(&self, body: impl FnOnce() -> R) -> R {
+        let depth = self.depth_of_dpcs.get().unwrap_or(self.depth.get());
+        let _before = Restored::replace(&self.depth_of_dpcs, Some(depth));
+        body()
+    }
+
+    /// Returns the number of nested calls to driver code outside those on the current stack.
+    pub(super) fn depth_of_stack(&self) -> u32 {
+        self.depth_of_dpcs.get().unwrap_or(0)
     }
 
     /// Describes a return address.
@@ -355,8 +381,8 @@ impl Thread {
 
     fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
         let read = |address: u64| {
-            // Driver code has no other stack, and nothing else may be read.
-            self.stack
+            // Driver code has no other stacks, and nothing else may be read.
+            self.stacks
                 .contains(address)
                 .then(|| memory::read(address).ok())
                 .flatten()
@@ -515,8 +541,13 @@ impl Thread {
         self.environment.count_calls(self.take_calls());
         if let Some(routine) = self.inside.take() {
             // It never returns, and has used its stack all the same.
-            self.environment
-                .note_stack(&routine, self.stack.most_used());
+            let is_dpc = self.depth_of_dpcs.get() == Some(0);
+            let stack = if is_dpc {
+                self.stack()
+            } else {
+                self.stacks.own()
+            };
+            self.environment.note_stack(&routine, stack.most_used());
         }
         self.environment.crash(&bugcheck);
         self.end_with(bugcheck)
@@ -528,6 +559,12 @@ impl Thread {
             tell(bugcheck);
         }
         park()
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.environment.live_stacks.remove(&self.stacks);
     }
 }
 

@@ -49,7 +49,7 @@ const DOUBLE_FAULT: u64 = 8;
 /// `KERNEL_SECURITY_CHECK_FAILURE`.
 const KERNEL_SECURITY_CHECK_FAILURE: u32 = 0x139;
 /// `DPC_WATCHDOG_VIOLATION`.
-const DPC_WATCHDOG_VIOLATION: u32 = 0x133;
+pub const DPC_WATCHDOG_VIOLATION: u32 = 0x133;
 
 /// `STATUS_*` of the exceptions.
 const ACCESS_VIOLATION: u64 = 0xC000_0005;
@@ -80,7 +80,12 @@ pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
         let top = stack.get_or_insert_with(ReportStack::new).top();
         intercept::prepare();
-        signals::resume_at(top, trapped, &thread.stack().addresses(), intercept::divert);
+        signals::resume_at(
+            top,
+            trapped,
+            &thread.stacks().addresses(),
+            intercept::divert,
+        );
     });
     processor_block::use_on_this_thread();
     system_calls::report_on_this_thread();
@@ -116,7 +121,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
         );
     }
     let irql = thread.irql();
-    if thread.stack().is_below(trap.address) {
+    if thread.stacks().is_below(trap.address) {
         thread.bugcheck(
             UNEXPECTED_KERNEL_MODE_TRAP,
             [DOUBLE_FAULT, at, trap.registers.rsp(), trap.address],

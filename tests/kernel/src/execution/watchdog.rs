@@ -92,6 +92,11 @@ impl Watch {
         self.0.limit
     }
 
+    /// Returns the processor time that the thread has used.
+    pub fn used(&self) -> Option<Duration> {
+        processor_time(self.0.interruption.thread())
+    }
+
     /// Notes that driver code is entered from outside, or left for good.
     pub fn set_inside(&self, inside: bool) {
         if inside {

@@ -2,7 +2,8 @@
 //!
 //! A range of addresses is reserved once, and blocks are allocated from it, so that kernel
 //! addresses can be distinguished from all others of the process. Freed blocks are filled with
-//! a pattern, and reused only after many other blocks were.
+//! a pattern, and reused only after others of their size were. Their number decreases with the size, so
+//! that a driver which allocates and frees a large block again and again does not exhaust the range.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,7 +16,7 @@ use std::{
     },
 };
 
-use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 use parking_lot::Mutex;
 
 pub const PAGE: usize = 4096;
@@ -25,8 +26,16 @@ const RESERVED: usize = 16 << 30;
 const STEP: usize = 256 * 1024;
 /// The size of the smallest block and the alignment of every block.
 const UNIT: usize = 16;
-/// The number of freed blocks of each size that are quarantined before one is reused.
+/// The part of the range that only the kernel's own blocks use, so that a driver can exhaust the pool
+/// without harm to the kernel.
+const KEPT_BACK: usize = 1 << 30;
+/// The limits of the freed blocks of each size that are quarantined before one is reused: a number and,
+/// for more than one block, a number of bytes.
 const QUARANTINED_BLOCKS: usize = 64;
+const QUARANTINED_BYTES: usize = 64 << 20;
+/// The number of a freed block's first bytes that keep their memory, with the pattern of freed memory.
+/// The memory of the others is given back, and they are zero when the block is reused.
+const KEPT: usize = 256 * 1024;
 /// The byte that fills freed memory.
 pub const FREED: u8 = 0xDD;
 /// The byte that fills memory allocated with `POOL_FLAG_UNINITIALIZED`.
@@ -52,15 +61,68 @@ struct State {
 }
 
 impl State {
-    /// Takes `size` bytes that were never allocated.
-    fn take(&mut self, size: usize) -> usize {
+    /// Takes `size` bytes that were never allocated, below `limit`.
+    fn take(&mut self, size: usize, limit: usize) -> Option<usize> {
         let start = self
             .used
             .next_multiple_of(if size < PAGE { size } else { PAGE });
-        let end = start + size;
-        assert!(end <= RESERVED, "kernel memory is exhausted");
+        let end = start.checked_add(size).filter(|end| *end <= limit)?;
         self.used = end;
-        start
+        Some(start)
+    }
+
+    /// Takes a freed block of `size` bytes, if so many are that the oldest has rested enough.
+    fn rested(&mut self, size: usize) -> Option<usize> {
+        pop_rested(&mut self.free, size)
+    }
+
+    /// Merges freed blocks of whole pages that are neighbours. Returns the offsets and sizes that they
+    /// had before.
+    fn merge(&mut self) -> Vec<(usize, usize)> {
+        let whole = |size: &usize| size.is_multiple_of(PAGE);
+        let mut blocks: Vec<(usize, usize)> = Vec::new();
+        for (size, free) in self.free.extract_if(|size, _| whole(size)) {
+            blocks.extend(free.into_iter().map(|offset| (offset, size)));
+        }
+        blocks.sort_unstable();
+        let mut merged: Vec<(usize, usize)> = Vec::new();
+        for (offset, size) in blocks.iter().copied() {
+            match merged.last_mut() {
+                Some((start, length)) if *start + *length == offset => *length += size,
+                _ => merged.push((offset, size)),
+            }
+        }
+        for (offset, size) in merged {
+            self.free.entry(size).or_default().push_back(offset);
+        }
+        blocks
+    }
+
+    /// Takes `size` bytes of a freed block, the smallest that has as many.
+    fn part_of_larger(&mut self, size: usize) -> Option<usize> {
+        let sizes = self.free.iter().filter(|(_, free)| !free.is_empty());
+        let larger = sizes.map(|(of, _)| *of).filter(|of| *of >= size).min()?;
+        let offset = self.free.get_mut(&larger)?.pop_front()?;
+        let unit = size.max(larger.min(PAGE));
+        if larger > unit {
+            let rest = self.free.entry(larger - unit).or_default();
+            rest.push_back(offset + unit);
+        }
+        // The other parts of a page, or of a smaller block.
+        let parts = (offset + size..offset + unit).step_by(size);
+        self.free.entry(size).or_default().extend(parts);
+        Some(offset)
+    }
+}
+
+/// Takes the oldest block of a size out of freed ones if it has rested enough.
+fn pop_rested(freed: &mut HashMap<usize, VecDeque<usize>>, size: usize) -> Option<usize> {
+    let resting = (QUARANTINED_BYTES / size.max(1)).clamp(1, QUARANTINED_BLOCKS);
+    let blocks = freed.get_mut(&size)?;
+    if blocks.len() > resting {
+        blocks.pop_front()
+    } else {
+        None
     }
 }
 
@@ -147,24 +209,47 @@ impl Arena {
         }
     }
 
-    /// Allocates a block of at least `size` bytes, filled with `fill`. The arena is accessible.
-    pub fn allocate(&self, size: usize, fill: u8) -> u64 {
+    /// Allocates a block of at least `size` bytes for a driver, filled with `fill`. The arena is
+    /// accessible. Returns `None` if the range is exhausted.
+    pub fn allocate(&self, size: usize, fill: u8) -> Option<u64> {
+        self.allocate_below(RESERVED - KEPT_BACK, size, fill)
+    }
+
+    /// Allocates a block of bytes below `limit`, an offset in the range.
+    fn allocate_below(&self, limit: usize, size: usize, fill: u8) -> Option<u64> {
+        if size > limit {
+            return None;
+        }
         let size = rounded(size);
         let mut state = self.state.lock();
-        let rested = state
-            .free
-            .get_mut(&size)
-            .filter(|free| free.len() > QUARANTINED_BLOCKS)
-            .and_then(VecDeque::pop_front);
-        let offset = rested.unwrap_or_else(|| {
-            let offset = state.take(size);
-            self.commit(offset + size);
+        // The number of first bytes that are not zero.
+        let mut used = KEPT.min(size);
+        let offset = if let Some(offset) = state.rested(size) {
             offset
-        });
+        } else if let Some(offset) = state.take(size, limit) {
+            self.commit(offset + size);
+            used = 0;
+            offset
+        } else {
+            self.scavenge(&mut state, size)?
+        };
         drop(state);
-        self.fill(offset, size, fill);
+        self.fill(offset, if fill == 0 { used } else { size }, fill);
         self.live.fetch_add(1, Ordering::Relaxed);
-        self.at(offset).as_ptr() as u64
+        Some(self.at(offset).as_ptr() as u64)
+    }
+
+    /// Takes `size` bytes of freed blocks that have not rested, or of larger ones, which neighbours
+    /// together may be.
+    fn scavenge(&self, state: &mut State, size: usize) -> Option<usize> {
+        if let Some(offset) = state.part_of_larger(size) {
+            return Some(offset);
+        }
+        for (offset, size) in state.merge() {
+            // What is inside a merged block must be zero.
+            self.discard(offset, size.min(KEPT));
+        }
+        state.part_of_larger(size)
     }
 
     const fn fill(&self, offset: usize, size: usize, with: u8) {
@@ -176,10 +261,21 @@ impl Arena {
     pub fn free(&self, address: u64, size: usize) {
         let size = rounded(size);
         let offset = self.offset(address);
-        self.fill(offset, size, FREED);
+        self.fill(offset, size.min(KEPT), FREED);
+        if size > KEPT {
+            self.discard(offset + KEPT, size - KEPT);
+        }
         self.live.fetch_sub(1, Ordering::Relaxed);
         let mut state = self.state.lock();
         state.free.entry(size).or_default().push_back(offset);
+    }
+
+    /// Gives the memory of pages back, which are zero afterwards. Both numbers are multiples of a page.
+    fn discard(&self, offset: usize, length: usize) {
+        let start = self.at(offset).cast();
+        // SAFETY: the pages are in the arena, and the block that they belong to is free.
+        unsafe { madvise(start, length, MmapAdvise::MADV_DONTNEED) }
+            .expect("the memory of the arena's own pages can be given back");
     }
 
     fn offset(&self, address: u64) -> usize {
@@ -187,27 +283,35 @@ impl Arena {
     }
 
     /// Allocates a block directly before inaccessible memory (except for its alignment to 16
-    /// bytes), as special pool does.
-    pub fn allocate_guarded(&self, size: usize, fill: u8) -> u64 {
+    /// bytes), as special pool does. Returns `None` if the range is exhausted.
+    pub fn allocate_guarded(&self, size: usize, fill: u8) -> Option<u64> {
+        self.allocate_guarded_below(RESERVED - KEPT_BACK, size, fill)
+    }
+
+    fn allocate_guarded_below(&self, limit: usize, size: usize, fill: u8) -> Option<u64> {
+        if size > limit {
+            return None;
+        }
         let pages = size.max(1).next_multiple_of(PAGE);
         let mut state = self.state.lock();
-        let rested = state
-            .guarded_free
-            .get_mut(&pages)
-            .filter(|free| free.len() > QUARANTINED_BLOCKS)
-            .and_then(VecDeque::pop_front);
-        let offset = rested.unwrap_or_else(|| {
-            let offset = state.take(pages + PAGE);
+        let offset = if let Some(offset) = pop_rested(&mut state.guarded_free, pages) {
+            offset
+        } else if let Some(offset) = state.take(pages + PAGE, limit) {
             self.commit(offset + pages + PAGE);
             offset
-        });
+        } else {
+            state.guarded_free.get_mut(&pages)?.pop_front()?
+        };
         drop(state);
         self.protect(offset, pages, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
         self.protect(offset + pages, PAGE, ProtFlags::PROT_NONE);
-        self.fill(offset, pages, fill);
+        // The memory is fresh, or was given back.
+        if fill != 0 {
+            self.fill(offset, pages, fill);
+        }
         self.live.fetch_add(1, Ordering::Relaxed);
         let start = offset + pages - size.max(1).next_multiple_of(UNIT);
-        self.at(start).as_ptr() as u64
+        Some(self.at(start).as_ptr() as u64)
     }
 
     /// Frees a block that [`Self::allocate_guarded`] returned for `size` bytes, and makes it
@@ -216,6 +320,7 @@ impl Arena {
         let pages = size.max(1).next_multiple_of(PAGE);
         let offset = self.offset(address) / PAGE * PAGE;
         self.protect(offset, pages, ProtFlags::PROT_NONE);
+        self.discard(offset, pages);
         self.live.fetch_sub(1, Ordering::Relaxed);
         let mut state = self.state.lock();
         state
@@ -260,20 +365,40 @@ pub struct Block {
 }
 
 impl Block {
-    /// Allocates a block of at least `size` bytes.
+    /// Allocates a block of at least `size` bytes, for which the kernel keeps memory back.
+    ///
+    /// # Panics
+    ///
+    /// Panics if that memory is exhausted. [`Self::try_zeroed`] is for sizes that a driver chooses.
     pub fn zeroed(size: usize) -> Self {
+        let address = Arena::non_paged().allocate_below(RESERVED, size, 0);
         Self {
-            address: Arena::non_paged().allocate(size, 0),
+            address: address.expect("the kernel's own blocks fit into its memory"),
             size,
             guarded: false,
         }
     }
 
+    /// Allocates a block of at least `size` bytes, a number that a driver chose. Returns `None` if the
+    /// memory for drivers is exhausted.
+    pub fn try_zeroed(size: usize) -> Option<Self> {
+        Some(Self {
+            address: Arena::non_paged().allocate(size, 0)?,
+            size,
+            guarded: false,
+        })
+    }
+
     /// Allocates a block directly before inaccessible memory. It becomes inaccessible when it is
     /// dropped.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the memory that is kept back for the kernel's own blocks is exhausted.
     pub fn guarded(size: usize) -> Self {
+        let address = Arena::non_paged().allocate_guarded_below(RESERVED, size, 0);
         Self {
-            address: Arena::non_paged().allocate_guarded(size, 0),
+            address: address.expect("the kernel's own blocks fit into its memory"),
             size,
             guarded: true,
         }
@@ -316,7 +441,7 @@ mod tests {
     #[test]
     fn a_guarded_block_ends_where_access_ends_and_is_gone_when_freed() {
         let arena = Arena::reserve();
-        let address = arena.allocate_guarded(40, 7);
+        let address = arena.allocate_guarded(40, 7).unwrap();
         assert_eq!(memory::read::<u8>(address + 39), Ok(7));
         assert!(memory::read::<u8>(address + 48).is_err());
         arena.free_guarded(address, 40);
@@ -324,9 +449,57 @@ mod tests {
     }
 
     #[test]
+    fn an_exhausted_arena_has_what_is_freed() {
+        const LARGE: usize = 1 << 30;
+        let arena = Arena::reserve();
+        assert_eq!(arena.allocate(usize::MAX, 0), None);
+        let blocks: Vec<u64> = std::iter::from_fn(|| arena.allocate(LARGE, 0)).collect();
+        assert_eq!(blocks.len(), (RESERVED - KEPT_BACK) / LARGE);
+        let first = blocks[0];
+        assert_eq!(arena.allocate(8, 0), None);
+        assert_eq!(memory::write(first + KEPT as u64, &7_u64), Ok(()));
+        arena.free(first, LARGE);
+        // Smaller blocks are parts of the freed one, which rests no longer, and are zeroed.
+        for size in [8, 40, PAGE, 3 * PAGE, LARGE / 2] {
+            let part = arena.allocate(size, 0).unwrap();
+            assert!((first..first + LARGE as u64).contains(&part), "{size}");
+            let bytes = memory::read_bytes(part, size.min(4 * KEPT)).unwrap();
+            assert!(bytes.iter().all(|byte| *byte == 0), "{size}");
+            // Nothing else is there.
+            memory::write_bytes(part, &vec![1; size.min(4 * KEPT)]).unwrap();
+        }
+        assert_eq!(arena.allocate(LARGE, 0), None);
+        // Freed neighbours are one block, whatever was in them.
+        arena.free(blocks[5], LARGE);
+        arena.free(blocks[4], LARGE);
+        let both = arena.allocate(2 * LARGE, 0).unwrap();
+        assert_eq!(both, blocks[4]);
+        for at in [0, LARGE - 8, LARGE, LARGE + KEPT - 8, 2 * LARGE - 8] {
+            assert_eq!(memory::read::<u64>(both + at as u64), Ok(0), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_large_block_can_be_allocated_again_and_again() {
+        const LARGE: usize = 1 << 30;
+        let arena = Arena::reserve();
+        let mut addresses = std::collections::HashSet::new();
+        for _ in 0..100 {
+            let address = arena.allocate(LARGE, 0).unwrap();
+            let end = address + LARGE as u64 - 8;
+            assert_eq!(memory::read::<u64>(end), Ok(0));
+            memory::write(end, &1_u64).unwrap();
+            addresses.insert(address);
+            arena.free(address, LARGE);
+            assert_eq!(memory::read::<u8>(address), Ok(FREED));
+        }
+        assert_eq!(addresses.len(), 2);
+    }
+
+    #[test]
     fn an_arena_can_be_closed_and_opened() {
         let arena = Arena::reserve();
-        let address = arena.allocate(100, 5);
+        let address = arena.allocate(100, 5).unwrap();
         arena.set_accessible(false);
         assert!(memory::read::<u8>(address).is_err());
         arena.set_accessible(true);

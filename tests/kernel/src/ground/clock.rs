@@ -37,6 +37,9 @@ impl Clock {
     pub const FREQUENCY: i64 = 10_000_000;
     /// The interval of the clock's interrupt, by which the coarse times advance: 15.625 ms.
     pub const TICK: i64 = 156_250;
+    /// The shortest interval that a program or driver can request for that interrupt: 0.5 ms. A timer
+    /// does not fire sooner after it was set for a later time, and no period is shorter.
+    pub const SHORTEST_TICK: i64 = 5_000;
     const READING: i64 = 10;
 
     /// Creates a clock whose first reading is `now`.
@@ -88,6 +91,26 @@ impl Clock {
             return self.running();
         }
         self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Returns the counter's reading at a time in units of 100 ns: negative times are relative to now,
+    /// others count from 1601.
+    pub fn reading_of(&self, time: i64) -> i64 {
+        if time < 0 {
+            self.last().saturating_sub(time)
+        } else {
+            time.saturating_sub(self.boot)
+        }
+    }
+
+    /// Returns the reading at which a timer fires that is set for a time, which has the form that
+    /// [`Self::reading_of`] takes. Returns `None` if the timer fires at once, because the time counts
+    /// from 1601 and has passed.
+    pub fn due(&self, time: i64) -> Option<i64> {
+        let now = self.last();
+        let due = self.reading_of(time);
+        let has_passed = time >= 0 && due <= now;
+        (!has_passed).then(|| due.max(now.saturating_add(Self::SHORTEST_TICK)))
     }
 
     /// Returns the `FILETIME` of a reading of the counter.
@@ -222,6 +245,21 @@ mod tests {
             }
         });
         assert_eq!(too_far.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_timer_fires_at_once_or_at_a_later_tick() {
+        let clock = clock();
+        let now = clock.last();
+        assert_eq!(clock.due(-60_000), Some(now + 60_000));
+        assert_eq!(clock.due(-1), Some(now + Clock::SHORTEST_TICK));
+        assert_eq!(clock.due(i64::MIN), Some(i64::MAX));
+        for passed in [0, 1, clock.file_time(now)] {
+            assert_eq!(clock.due(passed), None);
+        }
+        let soon = clock.file_time(now + 1);
+        assert_eq!(clock.due(soon), Some(now + Clock::SHORTEST_TICK));
+        assert_eq!(clock.reading_of(soon), now + 1);
     }
 
     #[test]

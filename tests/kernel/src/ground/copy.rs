@@ -1,4 +1,4 @@
-//! The routine that copies bytes from or to addresses that may be wrong.
+//! The routines that copy bytes from or to addresses that may be wrong, and exchange a word there.
 
 use std::arch::global_asm;
 
@@ -18,10 +18,25 @@ global_asm!(
     "ret",
 );
 
+// Address in rdi, the new value at rsi, which gets the old one. Returns as the routine above does.
+global_asm!(
+    ".globl etw_testkernel_exchange",
+    ".globl etw_testkernel_exchange_at",
+    "etw_testkernel_exchange:",
+    "mov rax, [rsi]",
+    "etw_testkernel_exchange_at:",
+    "xchg [rdi], rax",
+    "mov [rsi], rax",
+    "xor eax, eax",
+    "ret",
+);
+
 unsafe extern "C" {
     fn etw_testkernel_copy(to: u64, from: u64, count: usize) -> u32;
     fn etw_testkernel_copy_at();
     fn etw_testkernel_copy_failed();
+    fn etw_testkernel_exchange(address: u64, value: *mut u64) -> u32;
+    fn etw_testkernel_exchange_at();
 }
 
 /// Returns the address of the copying instruction.
@@ -30,9 +45,22 @@ pub fn copying_instruction() -> u64 {
 }
 
 /// Returns the address at which to continue after a fault of the instruction at `at`, if it is
-/// the copying instruction.
+/// one of the routines'.
 pub fn after_fault(at: u64) -> Option<u64> {
-    (at == copying_instruction()).then_some(etw_testkernel_copy_failed as *const () as u64)
+    let is_ours =
+        at == copying_instruction() || at == etw_testkernel_exchange_at as *const () as u64;
+    is_ours.then_some(etw_testkernel_copy_failed as *const () as u64)
+}
+
+/// Exchanges a word with `value`, as one step. Returns `false` if a fault prevented that.
+///
+/// # Safety
+///
+/// The process handles faults by [`after_fault`].
+pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
+    // SAFETY: the routine accesses the value and the word. The driver is responsible for the word, as
+    // for what `copy` accesses.
+    unsafe { etw_testkernel_exchange(address, value) == 0 }
 }
 
 /// Copies bytes. Returns `false` if a fault ended the copy early.

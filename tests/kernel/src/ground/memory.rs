@@ -75,6 +75,23 @@ pub fn write<T: IntoBytes + Immutable>(address: u64, value: &T) -> Result<(), Ba
     write_bytes(address, value.as_bytes())
 }
 
+/// Writes a word to `address`, and returns the one that was there. No other thread can change the word
+/// in between.
+pub fn exchange(address: u64, value: u64) -> Result<u64, BadAddress> {
+    signals::watch();
+    let mut word = value;
+    // SAFETY: faults are handled from now on.
+    if unsafe { copy::exchange(address, &mut word) } {
+        Ok(word)
+    } else {
+        Err(BadAddress {
+            address,
+            length: size_of::<u64>(),
+            access: "written",
+        })
+    }
+}
+
 /// Returns the bytes of the NUL-terminated string at `address`, without the NUL, truncated to
 /// `limit` bytes.
 pub fn read_c_string(address: u64, limit: usize) -> Result<Vec<u8>, BadAddress> {
@@ -117,6 +134,10 @@ mod tests {
             let error = read::<u64>(address).unwrap_err();
             assert_eq!((error.address, error.length), (address, 8));
             assert!(write(address, &1_u64).is_err());
+            assert!(exchange(address, 1).is_err());
         }
+        let mut word = 5_u64;
+        assert_eq!(exchange((&raw mut word) as u64, 7), Ok(5));
+        assert_eq!(word, 7);
     }
 }

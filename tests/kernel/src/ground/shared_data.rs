@@ -25,6 +25,21 @@ pub struct SharedData {
 }
 
 impl SharedData {
+    /// Returns the clock's ticks since the kernel's start.
+    pub const fn ticks(&self) -> i64 {
+        self.uptime.div_euclid(Clock::TICK)
+    }
+
+    /// Returns the time of the last tick since the kernel's start, in units of 100 ns.
+    pub const fn interrupt_time(&self) -> i64 {
+        self.ticks().saturating_mul(Clock::TICK)
+    }
+
+    /// Returns the `FILETIME` of the last tick.
+    pub const fn system_time(&self) -> i64 {
+        self.boot_time.saturating_add(self.interrupt_time())
+    }
+
     /// Returns the bytes from an offset in the page, or `None` if the kernel does not provide one of
     /// them. The times advance with the clock's ticks, as those of the system routines do.
     pub fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
@@ -42,15 +57,12 @@ impl SharedData {
 
     /// Returns the fields: the offset and the bytes of each.
     fn fields(&self) -> Vec<(u64, Vec<u8>)> {
-        let ticks = self.uptime.div_euclid(Clock::TICK);
-        let interrupt_time = ticks.saturating_mul(Clock::TICK);
-        let system_time = self.boot_time.saturating_add(interrupt_time);
         let (major, minor, build) = VERSION;
         let mut fields = vec![
             // TickCountMultiplier: a tick in milliseconds, with 24 bits after the point.
             (0x004, 0x0FA0_0000_u32.to_le_bytes().into()),
-            (0x008, system_time_of(interrupt_time)),
-            (0x014, system_time_of(system_time)),
+            (0x008, system_time_of(self.interrupt_time())),
+            (0x014, system_time_of(self.system_time())),
             // TimeZoneBias: the local time is UTC.
             (0x020, system_time_of(0)),
             // ImageNumberLow and ImageNumberHigh.
@@ -76,7 +88,7 @@ impl SharedData {
             (0x2EC, vec![0]),
             (0x300, Clock::FREQUENCY.to_le_bytes().into()),
             // TickCount, whose low eight bytes are TickCountQuad.
-            (0x320, system_time_of(ticks)),
+            (0x320, system_time_of(self.ticks())),
             // InterruptTimeBias and QpcBias.
             (0x3B0, vec![0; 16]),
             (0x3C0, u32::from(self.processors).to_le_bytes().into()),

@@ -113,8 +113,8 @@ thread_local! {
     /// The top of the stack to continue on, and the routine to continue in.
     static RESUME: Cell<Option<(u64, Resume)>> = const { Cell::new(None) };
     static DIVERT: Cell<Option<Divert>> = const { Cell::new(None) };
-    /// The first and last address of the stack that [`Interruption`] may interrupt.
-    static INTERRUPTIBLE: Cell<(u64, u64)> = const { Cell::new((1, 0)) };
+    /// The first and last addresses of the stacks that [`Interruption`] may interrupt.
+    static INTERRUPTIBLE: Cell<[(u64, u64); 2]> = const { Cell::new([(1, 0); 2]) };
     /// The count of this thread's [`Interruption`], or null.
     static REQUESTED: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
@@ -195,11 +195,12 @@ pub fn watch() {
 }
 
 /// Makes this thread continue in `resume` after its first fault, on the stack whose top is
-/// at `top`, a multiple of 16. [`Interruption`] makes it continue there too, while it runs on the stack
-/// `interruptible`. A fault of an access there makes it continue where `divert` says.
-pub fn resume_at(top: u64, resume: Resume, interruptible: &Range<u64>, divert: Divert) {
+/// at `top`, a multiple of 16. [`Interruption`] makes it continue there too, while it runs on one of the
+/// stacks `interruptible`. A fault of an access there makes it continue where `divert` says.
+pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], divert: Divert) {
     DIVERT.set(Some(divert));
-    INTERRUPTIBLE.set((interruptible.start, interruptible.end.saturating_sub(1)));
+    let bounds = |range: &Range<u64>| (range.start, range.end.saturating_sub(1));
+    INTERRUPTIBLE.set(interruptible.each_ref().map(bounds));
     RESUME.set(Some((top, resume)));
     watch();
 }
@@ -294,8 +295,9 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     // SAFETY: the system passed it to this handler.
     let registers = unsafe { registers(context) };
     let is_interrupt = is_interruption(signal, info);
-    let (first, last) = INTERRUPTIBLE.get();
-    let is_on_driver_stack = (first..=last).contains(register(registers, libc::REG_RSP));
+    let rsp = *register(registers, libc::REG_RSP);
+    let mut stacks = INTERRUPTIBLE.get().into_iter();
+    let is_on_driver_stack = stacks.any(|(first, last)| (first..=last).contains(&rsp));
     if is_interrupt && !is_on_driver_stack {
         return;
     }

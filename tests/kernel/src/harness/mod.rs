@@ -14,6 +14,7 @@ pub mod image;
 pub mod kernel;
 pub mod left;
 pub mod mapped;
+pub mod number;
 pub mod played_device;
 pub mod process;
 pub mod program;

@@ -1,6 +1,6 @@
 //! Files of the Registry Editor (`.reg`).
 
-use super::script::words::number;
+use super::number::number;
 use crate::{
     ground::status::NtStatus,
     services::{
@@ -203,16 +203,13 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
             continue;
         }
         let (number, mut whole) = unfinished.take().unwrap_or((number + 1, String::new()));
-        match line.strip_suffix('\\') {
-            // A text ends with a quotation mark, and so does not continue.
-            Some(start) => {
-                whole.push_str(start);
-                unfinished = Some((number, whole));
-            }
-            None => {
-                whole.push_str(line);
-                lines.push((number, whole));
-            }
+        // A text ends with a quotation mark, and so does not continue.
+        if let Some(start) = line.strip_suffix('\\') {
+            whole.push_str(start);
+            unfinished = Some((number, whole));
+        } else {
+            whole.push_str(line);
+            lines.push((number, whole));
         }
     }
     lines.extend(unfinished);
@@ -251,14 +248,12 @@ fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
         return Ok((name, None));
     }
     let value = if data.starts_with('"') {
-        match quoted(data) {
-            Some((text, "")) => RegistryValue::Text(text),
-            _ => {
-                return Err(format!(
-                    "the text of the value `{name}` does not end with its quotation mark"
-                ));
-            }
-        }
+        let Some((text, "")) = quoted(data) else {
+            return Err(format!(
+                "the text of the value `{name}` does not end with its quotation mark"
+            ));
+        };
+        RegistryValue::Text(text)
     } else {
         typed(&name, data)?
     };

@@ -25,7 +25,7 @@ use crate::{
 /// Adds the arguments that say how to run a driver to a command.
 #[must_use]
 pub fn arguments(command: Command) -> Command {
-    command
+    surroundings(command)
         .arg(option(
             "script",
             "FILE",
@@ -64,35 +64,6 @@ pub fn arguments(command: Command) -> Command {
             "NAME",
             "The driver's service name; the default is the file name without its extension",
         ))
-        .arg(
-            option(
-                "folder",
-                "FOLDER",
-                "The folder that the driver finds as the volume C:, which is also \\SystemRoot's; \
-                 without one, there is no volume",
-            )
-            .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            option(
-                "registry",
-                "FILE",
-                "Change the registry as this file of the Registry Editor (.reg) says, before the driver \
-                 is loaded; may be given several times",
-            )
-            .action(ArgAction::Append)
-            .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            option(
-                "parameter",
-                "NAME=TYPE:VALUE",
-                "Set a value of the service's parameters key in the registry, before the driver is \
-                 loaded: dword:N, qword:N, sz:TEXT, expand_sz:TEXT, multi_sz:TEXT|TEXT or \
-                 binary:DIGITS; may be given several times",
-            )
-            .action(ArgAction::Append),
-        )
         .arg(
             option(
                 "clients",
@@ -134,6 +105,40 @@ pub fn arguments(command: Command) -> Command {
             )
             .default_value("human")
             .value_parser(["human", "json"]),
+        )
+}
+
+/// Adds the arguments that say what the driver finds in the system.
+fn surroundings(command: Command) -> Command {
+    command
+        .arg(
+            option(
+                "folder",
+                "FOLDER",
+                "The folder that the driver finds as the volume C:, which is also \\SystemRoot's; \
+                 without one, there is no volume",
+            )
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option(
+                "registry",
+                "FILE",
+                "Change the registry as this file of the Registry Editor (.reg) says, before the driver \
+                 is loaded; may be given several times",
+            )
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option(
+                "parameter",
+                "NAME=TYPE:VALUE",
+                "Set a value of the service's parameters key in the registry, before the driver is \
+                 loaded: dword:N, qword:N, sz:TEXT, expand_sz:TEXT, multi_sz:TEXT|TEXT or \
+                 binary:DIGITS; may be given several times",
+            )
+            .action(ArgAction::Append),
         )
 }
 

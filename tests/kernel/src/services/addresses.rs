@@ -139,6 +139,17 @@ impl Addresses {
             }
             return;
         }
+        // The other stack of this thread, or one of a thread that waits. A thread that runs driver code
+        // now has not said how far its stack reaches.
+        if let Some(pointer) = self.environment.live_stacks.pointer_at(address) {
+            if address < pointer && !self.environment.is_parallel() {
+                complain(
+                    Rule::FreedData,
+                    "is below the stack pointer of its thread: the variable there has gone out of scope",
+                );
+            }
+            return;
+        }
         if Arena::non_paged().contains(address) {
             if let Some(freed) = self.pool.freed_at_again(address, sound) {
                 let why = self.describe_freed(&freed);
@@ -159,7 +170,7 @@ impl Addresses {
             Some(_) => {}
             None => complain(
                 context.rule_for_addresses(),
-                "is not in system space: neither in a driver, nor in pool, nor on the stack",
+                "is not in system space: neither in a driver, nor in pool, nor on a stack",
             ),
         }
     }

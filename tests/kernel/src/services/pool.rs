@@ -142,8 +142,9 @@ impl Pool {
         state
     }
 
-    /// Allocates memory for a thread's current call, and returns its address.
-    pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> u64 {
+    /// Allocates memory for a thread's current call, and returns its address, or `None` if the pool is
+    /// exhausted.
+    pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> Option<u64> {
         let fill = if wanted.uninitialized {
             UNINITIALIZED
         } else {
@@ -159,7 +160,7 @@ impl Pool {
             Arena::non_paged().allocate_guarded(wanted.size, fill)
         } else {
             Arena::non_paged().allocate(wanted.size, fill)
-        };
+        }?;
         state.freed.retain(|freed| freed.address != address);
         state.live.insert(
             address,
@@ -173,7 +174,7 @@ impl Pool {
             },
         );
         state.allocations += 1;
-        address
+        Some(address)
     }
 
     /// Frees the block at `address` for a thread's current call.

@@ -1,6 +1,6 @@
 //! The services of one kernel and their connections.
 
-use std::{any::Any, rc::Rc, sync::Arc, time::Duration};
+use std::{any::Any, cell::Cell, rc::Rc, sync::Arc, time::Duration};
 
 use super::{
     addresses::Addresses,
@@ -9,7 +9,7 @@ use super::{
     faults::Faults,
     kmdf::{
         state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
-        timer::{self, run_dpcs},
+        timer,
         work::{self, Next},
     },
     ntoskrnl::{
@@ -27,8 +27,12 @@ use crate::{
         context::Context,
         environment::Environment,
         thread::{Host, Thread},
+        traps::DPC_WATCHDOG_VIOLATION,
     },
-    ground::{access::Finding, clock::Clock, rule::Rule, shared_data::SharedData},
+    ground::{
+        access::Finding, clock::Clock, irql::Irql, restored::Restored, rule::Rule,
+        shared_data::SharedData,
+    },
 };
 
 /// The services of a kernel. This structure creates the services, which do not depend on it; each
@@ -176,6 +180,55 @@ struct OfThread {
     etw: Rc<EtwOfThread>,
 }
 
+/// Set while a thread runs DPCs: those that are queued meanwhile run after them, and not inside them.
+#[derive(Default)]
+struct Draining {
+    dpcs: Cell<bool>,
+    threaded: Cell<bool>,
+}
+
+/// The number of DPCs that run one after the other before that counts as endless.
+const MAX_DPCS: u32 = 50_000;
+
+/// The first parameter of `DPC_WATCHDOG_VIOLATION` for the time of several DPCs together.
+const CUMULATIVE: u64 = 1;
+
+impl System {
+    /// Returns whether a DPC waits for the IRQL to fall.
+    fn has_dpc(&self) -> bool {
+        timer::is_dpc_pending(&self.kmdf) || dpc::is_pending(&self.ntoskrnl, false)
+    }
+
+    /// Runs the DPCs that wait, and those that they queue.
+    fn run_dpcs(&self, context: &Context) {
+        let kmdf = Self::kmdf_context(context.clone());
+        let nt = Self::ntoskrnl_context(context.clone());
+        let mut last = None;
+        for _ in 0..MAX_DPCS {
+            let of_framework = timer::run_one_dpc(&kmdf).is_some();
+            let routine = dpc::run_one(&nt, false);
+            if !of_framework && routine.is_none() {
+                return;
+            }
+            last = routine.or(last);
+        }
+        let last = last.map_or_else(String::new, |routine| {
+            let function = context.environment().images.function(routine);
+            format!("; the last one is {function}")
+        });
+        context.bugcheck(
+            DPC_WATCHDOG_VIOLATION,
+            [CUMULATIVE, 0, 0, 0],
+            format!(
+                "{MAX_DPCS} DPCs ran one after the other, and the IRQL never fell below \
+                 DISPATCH_LEVEL: a DPC, or a timer whose time has passed, was queued again in its own \
+                 routine each time{last}"
+            ),
+            &context.backtrace(),
+        );
+    }
+}
+
 impl Host for System {
     fn of_thread(&self) -> Box<dyn Any> {
         let etw = Rc::new(EtwOfThread::new(Arc::clone(&self.etw)));
@@ -252,9 +305,21 @@ impl Host for System {
     }
 
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call) {
+        let draining = thread.local::<Draining>();
         let context = Context::new(Rc::clone(thread), call);
-        run_dpcs(&Self::kmdf_context(context.clone()));
-        dpc::run_dpcs(&Self::ntoskrnl_context(context));
+        if !draining.dpcs.get() {
+            let _before = Restored::replace(&draining.dpcs, true);
+            while self.has_dpc() {
+                context.as_dpc(|| self.run_dpcs(&context));
+            }
+        }
+        let can_run =
+            || thread.irql() == Irql::PASSIVE_LEVEL && dpc::is_pending(&self.ntoskrnl, true);
+        if can_run() && !draining.dpcs.get() && !draining.threaded.get() {
+            let _before = Restored::replace(&draining.threaded, true);
+            let nt = Self::ntoskrnl_context(context);
+            while can_run() && dpc::run_one(&nt, true).is_some() {}
+        }
     }
 
     fn driver_entered(&self, thread: &Thread) -> u128 {

@@ -3,7 +3,8 @@
 use core::ffi::c_void;
 
 use super::{
-    BUFFER_TOO_SMALL, INVALID_PARAMETER, NOT_FOUND, TYPE_MISMATCH, close, create, open, values::set,
+    common::{BUFFER_TOO_SMALL, INVALID_PARAMETER, NOT_FOUND, TYPE_MISMATCH, close, create, open},
+    values::set,
 };
 use crate::{
     call::{Routine, at, call, low, same},
@@ -491,7 +492,7 @@ fn by_handle() {
     same!((low(status), number) == (0, 42), true);
     close(key);
     let closed = query.call(&[0x4000_0000, key, at(&mut table), 0, 0]);
-    same!(low(closed), super::INVALID_HANDLE);
+    same!(low(closed), super::common::INVALID_HANDLE);
 }
 
 /// Stores a value of a key that users write, without a check of its type.

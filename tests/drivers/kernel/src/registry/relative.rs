@@ -1,6 +1,6 @@
 //! Keys by paths that are relative to those of the system.
 
-use super::{INVALID_HANDLE, INVALID_PARAMETER, KEY_DELETED, NOT_FOUND, READ, close, open};
+use super::common::{INVALID_HANDLE, INVALID_PARAMETER, KEY_DELETED, NOT_FOUND, READ, close, open};
 use crate::{
     call::{at, call, low, same},
     names::with_text,

@@ -1,6 +1,6 @@
 //! Values of a key.
 
-use super::{
+use super::common::{
     BUFFER_OVERFLOW, BUFFER_TOO_SMALL, INVALID_HANDLE, INVALID_PARAMETER, NO_MORE_ENTRIES,
     NOT_FOUND, close, open,
 };

@@ -17,7 +17,7 @@ mod filter;
 mod run;
 mod steps;
 mod syntax;
-pub(super) mod words;
+mod words;
 
 pub use self::{
     error::{Problem, ScriptError},

@@ -2,6 +2,8 @@
 
 use etl_file::Guid;
 
+pub use crate::harness::number::number;
+
 use crate::ground::{nearest::nearest, status::NtStatus};
 
 /// Splits a line into words. Spaces in double quotes do not end a word.
@@ -22,17 +24,6 @@ pub fn words(line: &str) -> Result<Vec<&str>, String> {
         rest = after.trim_start();
     }
     Ok(words)
-}
-
-/// Parses a decimal number, or a hexadecimal one after `0x`.
-pub fn number<T: TryFrom<u64>>(word: &str) -> Result<T, String> {
-    let parsed = word
-        .strip_prefix("0x")
-        .map_or_else(|| word.parse(), |digits| u64::from_str_radix(digits, 16));
-    parsed
-        .ok()
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| format!("`{word}` is not a number, or is too large here"))
 }
 
 /// Returns the text between double quotes.

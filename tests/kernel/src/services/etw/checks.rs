@@ -400,7 +400,7 @@ fn leaks(written: &Written<'_>, payload: &[u8]) {
             return;
         }
         let value = u64::from_le_bytes(bytes);
-        if written.is_kernel_address(value) || written.stack().contains(value) {
+        if written.is_kernel_address(value) || written.environment().live_stacks.contains(value) {
             written.warn(Rule::LeakingData, || {
                 format!("with the kernel address 0x{value:016X} at offset {at} of the event data")
             });

@@ -94,7 +94,7 @@ fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
     }
     let length = usize::try_from(size).ok().filter(|_| size <= MAX_SIZE);
     let length = length.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
-    let block = Block::zeroed(length);
+    let block = Block::try_zeroed(length).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     Ok(MemoryData {
         address: block.address(),
         size,

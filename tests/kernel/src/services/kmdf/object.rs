@@ -66,7 +66,7 @@ pub fn add_context(
         let size = usize::try_from(size).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
         Some(ObjectContext {
             unique_type: unique_type(attributes.context_type, &info),
-            memory: Block::zeroed(size),
+            memory: Block::try_zeroed(size).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
         })
     };
     let mut framework = context.framework();

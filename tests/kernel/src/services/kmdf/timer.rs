@@ -38,6 +38,13 @@ pub struct TimerData {
     due: Option<i64>,
 }
 
+impl TimerData {
+    /// Returns the counter's reading at which the timer fires after it has fired at `due`.
+    fn after(&self, due: i64) -> Option<i64> {
+        (self.period != 0).then(|| due.saturating_add(i64::from(self.period) * MILLISECOND))
+    }
+}
+
 /// A DPC.
 pub struct DpcData {
     /// The lock that is held while the DPC's function runs.
@@ -82,12 +89,7 @@ pub fn clear_deadline(context: &Context, object: u64) {
 /// Returns the counter's reading of a time in 100 ns units: negative times are relative to now,
 /// others count from 1601.
 pub fn reading_of(context: &Context, time: i64) -> i64 {
-    let clock = context.clock();
-    if time < 0 {
-        clock.last().saturating_sub(time)
-    } else {
-        time.saturating_sub(clock.boot_time())
-    }
+    context.clock().reading_of(time)
 }
 
 /// Queues a routine to run for an object at `DISPATCH_LEVEL`, as soon as the IRQL allows. The object
@@ -102,7 +104,9 @@ pub fn queue_dpc(context: &Context, object: u64, run: ObjectRoutine) -> bool {
         queue.push_back((object, run));
     }
     if context.irql() < Irql::DISPATCH_LEVEL {
-        run_dpcs(context);
+        context
+            .host()
+            .irql_lowered(context.thread(), context.call());
     }
     true
 }
@@ -184,10 +188,17 @@ fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, 
 }
 
 /// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
-/// from 1601.
+/// from 1601. A timer whose due time has passed fires at once.
 fn timer_start(context: &Context, _globals: u64, timer: u64, due: u64) -> u64 {
-    let at = reading_of(context, due.cast_signed());
-    let was_set = context.with::<TimerData, _>(timer, |timer| timer.due.replace(at).is_some());
+    let later = context.clock().due(due.cast_signed());
+    let now = context.clock().last();
+    let was_set = context.with::<TimerData, _>(timer, |timer| {
+        let next = later.or_else(|| timer.after(now));
+        std::mem::replace(&mut timer.due, next).is_some()
+    });
+    if later.is_none() {
+        queue_dpc(context, timer, fire);
+    }
     u64::from(was_set)
 }
 
@@ -245,15 +256,17 @@ fn stop_if_waiting_too_high(context: &Context, wait: u64) {
     }
 }
 
-/// Runs the pending DPCs in the order in which they were queued.
-pub fn run_dpcs(context: &Context) {
-    loop {
-        let next = context.framework().part::<Dpcs>().0.pop_front();
-        let Some((handle, run)) = next else {
-            return;
-        };
-        run(context, handle);
-    }
+/// Returns whether a DPC waits.
+pub fn is_dpc_pending(kmdf: &Kmdf) -> bool {
+    !kmdf.framework().part::<Dpcs>().0.is_empty()
+}
+
+/// Runs the first pending DPC, at the current IRQL and on the current stack. Returns its object if there
+/// was one.
+pub fn run_one_dpc(context: &Context) -> Option<u64> {
+    let (handle, run) = context.framework().part::<Dpcs>().0.pop_front()?;
+    run(context, handle);
+    Some(handle)
 }
 
 fn run_dpc(context: &Context, dpc: u64) {
@@ -300,8 +313,7 @@ fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> 
     }
     let (due, handle) = timer?;
     let timer = framework.get::<TimerData>(handle).ok()?;
-    timer.due =
-        (timer.period != 0).then(|| due.saturating_add(i64::from(timer.period) * MILLISECOND));
+    timer.due = timer.after(due);
     Some((due, handle, fire))
 }
 
@@ -361,7 +373,7 @@ fn call_timer(context: &Context, timer: u64) {
 pub fn run_timers(context: &Context, until: i64) {
     while let Some((due, handle, run)) = take_due(context, until) {
         context.clock().move_to(due);
-        context.as_identity(Identity::IDLE, || run(context, handle));
+        context.as_identity(Identity::IDLE, || context.as_dpc(|| run(context, handle)));
     }
     context.clock().move_to(until);
 }

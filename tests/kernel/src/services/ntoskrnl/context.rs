@@ -10,7 +10,7 @@ use super::super::{
 };
 use crate::{
     execution::{context::Context as Execution, routine::Export},
-    ground::{clock::Clock, flight, irql::Irql, rule::Rule},
+    ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
 };
 
 /// The routines that `MmGetSystemRoutineAddress` finds.
@@ -160,6 +160,13 @@ impl Context {
     /// bugcheck.
     pub fn state(&self) -> MutexGuard<'_, Parts> {
         self.nt.state()
+    }
+
+    /// Runs `body`, which reads and writes memory at addresses from the driver, as one step: no other thread
+    /// changes the kernel's objects meanwhile. Bugchecks for a bad address.
+    pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
+        let result = body(&mut self.state());
+        result.unwrap_or_else(|error| self.stop_for_address(error))
     }
 
     /// Returns what a thread needs to call the routines' modules: the state, without a thread.

@@ -6,6 +6,8 @@
 
 use std::collections::HashSet;
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use super::{
     context::Context,
     header::{header_of, kind},
@@ -20,7 +22,7 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::verifier::Verifier,
+    services::{parts::Parts, verifier::Verifier},
 };
 
 /// The waits that have not ended.
@@ -44,19 +46,33 @@ struct Wait {
 
 /// Changes an object's state and ends the waits that the change satisfies. Returns the state before.
 pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
-    let mut header: DispatcherHeader = context.read(object);
-    let before = std::mem::replace(&mut header.signal_state, state);
-    context.write(object, &header);
-    if state > 0 {
-        satisfy(context);
-    }
-    before
+    change(context, object, |header: &mut DispatcherHeader| {
+        std::mem::replace(&mut header.signal_state, state)
+    })
+}
+
+/// Changes an object, whose structure begins with a header, and ends the waits that the change
+/// satisfies. Nothing else changes the object meanwhile.
+pub fn change<T, R>(context: &Context, object: u64, change: impl FnOnce(&mut T) -> R) -> R
+where
+    T: FromBytes + IntoBytes + Immutable,
+{
+    context.atomically(|state| {
+        let mut value: T = memory::read(object)?;
+        let result = change(&mut value);
+        memory::write(object, &value)?;
+        satisfy_in(state);
+        Ok(result)
+    })
 }
 
 /// Ends the waits whose objects are signaled, oldest first.
 pub fn satisfy(context: &Context) {
-    let ended = thread_objects::ended(context);
-    let mut state = context.state();
+    satisfy_in(&mut context.state());
+}
+
+fn satisfy_in(state: &mut Parts) {
+    let ended = thread_objects::ended(state);
     for wait in &mut state.get::<Waits>().all {
         if wait.result.is_none() {
             wait.result = acquire(&wait.objects, wait.all, wait.thread, &ended);
@@ -64,8 +80,8 @@ pub fn satisfy(context: &Context) {
     }
 }
 
-/// Acquires objects for a thread, if they are signaled. `ended` are the threads that have ended. Returns the status that a wait for them
-/// returns. An object whose memory is gone is not signaled.
+/// Acquires objects for a thread, if they are signaled, with the modules' state locked. `ended` are the
+/// threads that have ended. Returns the status that a wait for them returns. An object whose memory is gone is not signaled.
 fn acquire(objects: &[u64], all: bool, thread: u64, ended: &HashSet<u64>) -> Option<NtStatus> {
     let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, thread);
     if all {
@@ -151,7 +167,12 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
         header_of(context, *object, WAITABLE);
     }
     let thread = thread_objects::current(context);
-    if let Some(status) = acquire(&objects, all, thread, &thread_objects::ended(context)) {
+    let acquire_now = |state: &mut Parts| {
+        let ended = thread_objects::ended(state);
+        acquire(&objects, all, thread, &ended)
+    };
+    let acquired = acquire_now(&mut context.state());
+    if let Some(status) = acquired {
         return status;
     }
     if timeout == Some(0) {
@@ -161,6 +182,8 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
     let deadline = timeout.map(|timeout| deadline(context, timeout));
     let id = {
         let mut state = context.state();
+        // Another thread may have signaled an object meanwhile, which ended no wait.
+        let result = acquire_now(&mut state);
         let waits = state.get::<Waits>();
         waits.issued += 1;
         let id = waits.issued;
@@ -169,7 +192,7 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
             objects,
             all,
             thread,
-            result: None,
+            result,
         });
         id
     };
@@ -221,9 +244,7 @@ pub fn stop_for_endless_wait(context: &Context) -> ! {
 /// Returns the counter's reading at which a timeout ends.
 pub fn deadline(context: &Context, timeout: i64) -> i64 {
     let clock = context.clock();
-    if timeout < 0 {
-        clock.last().saturating_sub(timeout)
-    } else {
-        timeout.saturating_sub(clock.boot_time())
-    }
+    clock
+        .due(timeout)
+        .unwrap_or_else(|| clock.reading_of(timeout))
 }

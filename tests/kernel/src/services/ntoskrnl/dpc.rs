@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::context::{Context, Entries};
+use super::context::{Context, Entries, Ntoskrnl};
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::{abi::KernelDpc, irql::Irql, memory, status::NtStatus},
@@ -49,10 +49,14 @@ struct Queue(VecDeque<Queued>);
 
 /// A queued DPC, as it was when it was queued.
 struct Queued {
+    /// The routine's name in reports.
+    what: &'static str,
     address: u64,
     routine: u64,
     arguments: [u64; 4],
     is_threaded: bool,
+    /// Set if the address is that of a DPC object, and not of a timer.
+    is_dpc: bool,
 }
 
 fn initialize(context: &Context, dpc: u64, routine: u64, its_context: u64) -> u64 {
@@ -115,16 +119,55 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     // Drivers may only test that it is not null.
     value.data = dpc;
     context.write(dpc, &value);
-    context.state().get::<Queue>().0.push_back(Queued {
-        address: dpc,
-        routine: value.routine,
-        arguments: [dpc, value.context, argument_1, argument_2],
-        is_threaded: value.kind == THREADED_DPC,
-    });
-    if context.irql() < Irql::DISPATCH_LEVEL {
-        run_dpcs(context);
-    }
+    let is_threaded = value.kind == THREADED_DPC;
+    push(
+        context,
+        Queued {
+            what: if is_threaded {
+                "the threaded DPC's routine"
+            } else {
+                "the DPC's routine"
+            },
+            address: dpc,
+            routine: value.routine,
+            arguments: [dpc, value.context, argument_1, argument_2],
+            is_threaded,
+            is_dpc: true,
+        },
+    );
     true
+}
+
+/// Queues a call of a timer's callback, unless one is queued already.
+pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context: u64) {
+    if !is_queued(context, timer) {
+        push(
+            context,
+            Queued {
+                what: "the timer's callback",
+                address: timer,
+                routine: callback,
+                arguments: [timer, its_context, 0, 0],
+                is_threaded: false,
+                is_dpc: false,
+            },
+        );
+    }
+}
+
+/// Appends to the queue, which runs at once if the IRQL allows.
+fn push(context: &Context, dpc: Queued) {
+    context.state().get::<Queue>().0.push_back(dpc);
+    run_pending(context);
+}
+
+/// Runs the queued DPCs, the framework's among them, if the IRQL allows.
+fn run_pending(context: &Context) {
+    if context.irql() < Irql::DISPATCH_LEVEL {
+        context
+            .host()
+            .irql_lowered(context.thread(), context.call());
+    }
 }
 
 fn remove(context: &Context, dpc: u64) -> u64 {
@@ -179,34 +222,38 @@ fn set_importance(context: &Context, dpc: u64, importance: u64) -> u64 {
 
 /// Waits until the queued DPCs have run, which they have below `DISPATCH_LEVEL`.
 fn flush(context: &Context) -> u64 {
-    run_dpcs(context);
+    run_pending(context);
     0
 }
 
-/// Runs the queued DPCs that the IRQL allows, in their order.
-pub fn run_dpcs(context: &Context) {
-    while let Some(dpc) = take_next(context) {
-        clear(dpc.address);
-        if dpc.is_threaded {
-            context.as_identity(DPC_THREAD, || {
-                context.call_driver("the threaded DPC's routine", dpc.routine, dpc.arguments);
-            });
-        } else {
-            let irql = Irql::DISPATCH_LEVEL;
-            context.call_driver_at(irql, "the DPC's routine", dpc.routine, dpc.arguments);
-        }
-    }
+/// Returns whether a DPC waits, threaded or not.
+pub fn is_pending(nt: &Ntoskrnl, is_threaded: bool) -> bool {
+    let mut state = nt.state();
+    let mut queue = state.get::<Queue>().0.iter();
+    queue.any(|one| one.is_threaded == is_threaded)
 }
 
-fn take_next(context: &Context) -> Option<Queued> {
-    let irql = context.irql();
-    let mut state = context.state();
-    let queue = &mut state.get::<Queue>().0;
-    let can_run = |one: &Queued| {
-        irql < Irql::DISPATCH_LEVEL && (!one.is_threaded || irql == Irql::PASSIVE_LEVEL)
+/// Runs the first queued DPC, threaded or not, at the current IRQL and on the current stack. Returns its
+/// routine if there was one.
+pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
+    let dpc = {
+        let mut state = context.state();
+        let queue = &mut state.get::<Queue>().0;
+        let at = queue
+            .iter()
+            .position(|one| one.is_threaded == is_threaded)?;
+        queue.remove(at)?
     };
-    let at = queue.iter().position(can_run)?;
-    queue.remove(at)
+    if dpc.is_dpc {
+        clear(dpc.address);
+    }
+    let call = || context.call_driver(dpc.what, dpc.routine, dpc.arguments);
+    if is_threaded {
+        context.as_identity(DPC_THREAD, call);
+    } else {
+        call();
+    }
+    Some(dpc.routine)
 }
 
 /// Takes the queued DPCs that `belongs` selects by their address and routine out of the queue.

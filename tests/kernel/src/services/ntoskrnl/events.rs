@@ -134,18 +134,22 @@ fn initialize_mutex(context: &Context, mutex: u64, _level: u64) -> u64 {
 fn release_mutex(context: &Context, mutex: u64, wait: u64) -> u64 {
     check_wait(context, wait);
     header_of(context, mutex, &[kind::MUTANT]);
-    let mut mutant: Mutant = context.read(mutex);
-    if mutant.header.signal_state > 0 || mutant.owner != thread_objects::current(context) {
-        context.stop_for_misuse("for a mutex that its caller does not own");
-    }
-    let before = mutant.header.signal_state;
-    let after = before.saturating_add(1);
-    if after == 1 {
-        mutant.owner = 0;
-        context.write(mutex, &mutant);
-    }
-    set_state(context, mutex, after);
-    to_register(before)
+    let thread = thread_objects::current(context);
+    let before = dispatcher::change(context, mutex, |mutant: &mut Mutant| {
+        let before = mutant.header.signal_state;
+        if before > 0 || mutant.owner != thread {
+            return None;
+        }
+        mutant.header.signal_state = before.saturating_add(1);
+        if mutant.header.signal_state == 1 {
+            mutant.owner = 0;
+        }
+        Some(before)
+    });
+    to_register(
+        before
+            .unwrap_or_else(|| context.stop_for_misuse("for a mutex that its caller does not own")),
+    )
 }
 
 fn read_mutex(context: &Context, mutex: u64) -> u64 {
@@ -189,18 +193,23 @@ fn release_semaphore(
 ) -> u64 {
     check_wait(context, wait);
     header_of(context, semaphore, &[kind::SEMAPHORE]);
-    let value: Semaphore = context.read(semaphore);
-    let before = value.header.signal_state;
     let adjustment = low_half(adjustment).cast_signed();
-    let after = before.checked_add(adjustment).filter(|_| adjustment > 0);
-    let Some(after) = after.filter(|after| *after <= value.limit) else {
+    let released = dispatcher::change(context, semaphore, |value: &mut Semaphore| {
+        let before = value.header.signal_state;
+        let after = before.checked_add(adjustment).filter(|_| adjustment > 0);
+        let Some(after) = after.filter(|after| *after <= value.limit) else {
+            return Err((before, value.limit));
+        };
+        value.header.signal_state = after;
+        Ok(before)
+    });
+    match released {
+        Ok(before) => to_register(before),
         // Windows raises STATUS_SEMAPHORE_LIMIT_EXCEEDED, which no driver expects.
-        context.stop_for_misuse(&format!(
-            "to add {adjustment} to a semaphore's count of {before}; its limit is {}",
-            value.limit
-        ));
-    };
-    to_register(set_state(context, semaphore, after))
+        Err((before, limit)) => context.stop_for_misuse(&format!(
+            "to add {adjustment} to a semaphore's count of {before}; its limit is {limit}"
+        )),
+    }
 }
 
 fn read_semaphore(context: &Context, semaphore: u64) -> u64 {

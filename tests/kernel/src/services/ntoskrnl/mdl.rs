@@ -122,7 +122,9 @@ fn allocate(
         paged: false,
         uninitialized: false,
     };
-    let mdl = context.pool().allocate(wanted, context, context.call());
+    let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     pages::forget_list(context, mdl);
     let value = Mdl {
         next: 0,
@@ -179,7 +181,7 @@ fn build(context: &Context, mdl: u64) -> u64 {
     let address = address_of(&value);
     let is_resident = Arena::non_paged().contains(address)
         || context.environment().images.contains(address)
-        || context.stack().contains(address);
+        || context.environment().live_stacks.contains(address);
     if !is_resident {
         context.stop_for_misuse(&format!(
             "for the buffer at 0x{address:016X}, which is not in nonpaged memory"

@@ -112,19 +112,40 @@ fn initialize(context: &Context, mutex: u64) -> u64 {
 
 /// Takes a mutex that is free.
 fn try_take(context: &Context, mutex: u64) -> bool {
-    let mut value: FastMutex = context.read(mutex);
-    if value.count > 1 || value.event.kind != kind::SYNCHRONIZATION_EVENT {
+    let thread = thread_objects::current(context);
+    let is_taken = context.atomically(|_| {
+        let mut value: FastMutex = memory::read(mutex)?;
+        if value.count > 1 || value.event.kind != kind::SYNCHRONIZATION_EVENT {
+            return Ok(None);
+        }
+        let is_free = value.count == 1;
+        if is_free {
+            value.count = 0;
+            value.owner = thread;
+            memory::write(mutex, &value)?;
+        }
+        Ok(Some(is_free))
+    });
+    is_taken.unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
             "with the mutex at 0x{mutex:016X}, which was not initialized"
-        ));
-    }
-    let is_free = value.count == 1;
-    if is_free {
-        value.count = 0;
-        value.owner = thread_objects::current(context);
-        context.write(mutex, &value);
-    }
-    is_free
+        ))
+    })
+}
+
+/// Changes a word of a lock as one step: writes what `change` returns, if that is a value. Returns it.
+fn change_word(
+    context: &Context,
+    word: u64,
+    change: impl FnOnce(u64) -> Option<u64>,
+) -> Option<u64> {
+    context.atomically(|_| {
+        let changed = change(memory::read(word)?);
+        if let Some(value) = changed {
+            memory::write(word, &value)?;
+        }
+        Ok(changed)
+    })
 }
 
 /// Waits until `ready` returns `true`. `what` completes "waits forever for".
@@ -162,14 +183,19 @@ fn take(context: &Context, mutex: u64) {
 }
 
 fn give_back(context: &Context, mutex: u64) -> FastMutex {
-    let mut value: FastMutex = context.read(mutex);
-    if value.count == 1 || value.owner != thread_objects::current(context) {
-        context.stop_for_misuse("for a mutex that its caller does not own");
-    }
-    value.count = 1;
-    value.owner = 0;
-    context.write(mutex, &value);
-    value
+    let thread = thread_objects::current(context);
+    let before = context.atomically(|_| {
+        let value: FastMutex = memory::read(mutex)?;
+        if value.count == 1 || value.owner != thread {
+            return Ok(None);
+        }
+        let mut free: FastMutex = memory::read(mutex)?;
+        free.count = 1;
+        free.owner = 0;
+        memory::write(mutex, &free)?;
+        Ok(Some(value))
+    });
+    before.unwrap_or_else(|| context.stop_for_misuse("for a mutex that its caller does not own"))
 }
 
 /// Raises the IRQL and stores the previous one in the mutex.
@@ -226,41 +252,32 @@ const SHARED: u64 = 0x10;
 
 fn acquire_exclusive(context: &Context, lock: u64, _flags: u64) -> u64 {
     wait(context, "a push lock that is never released", || {
-        let is_free = context.read::<u64>(lock) == 0;
-        if is_free {
-            context.write(lock, &EXCLUSIVE);
-        }
-        is_free
+        change_word(context, lock, |value| (value == 0).then_some(EXCLUSIVE)).is_some()
     });
     0
 }
 
 fn acquire_shared(context: &Context, lock: u64, _flags: u64) -> u64 {
+    let share = |value: u64| (value & EXCLUSIVE == 0).then(|| value.wrapping_add(SHARED));
     wait(context, "a push lock that is never released", || {
-        let value: u64 = context.read(lock);
-        let is_free = value & EXCLUSIVE == 0;
-        if is_free {
-            context.write(lock, &value.wrapping_add(SHARED));
-        }
-        is_free
+        change_word(context, lock, share).is_some()
     });
     0
 }
 
 fn release_exclusive(context: &Context, lock: u64, _flags: u64) -> u64 {
-    if context.read::<u64>(lock) != EXCLUSIVE {
+    let is_held = |value: u64| (value == EXCLUSIVE).then_some(0);
+    if change_word(context, lock, is_held).is_none() {
         context.stop_for_misuse("for a push lock that is not held exclusively");
     }
-    context.write(lock, &0_u64);
     0
 }
 
 fn release_shared(context: &Context, lock: u64, _flags: u64) -> u64 {
-    let value: u64 = context.read(lock);
-    if value & EXCLUSIVE != 0 || value < SHARED {
+    let is_shared = |value: u64| (value & EXCLUSIVE == 0).then(|| value.checked_sub(SHARED));
+    if change_word(context, lock, |value| is_shared(value).flatten()).is_none() {
         context.stop_for_misuse("for a push lock that is not shared");
     }
-    context.write(lock, &(value - SHARED));
     0
 }
 
@@ -283,13 +300,9 @@ fn protect(context: &Context, reference: u64) -> u64 {
 
 /// Takes protection `count` times. Returns whether the rundown has not started.
 fn protect_times(context: &Context, reference: u64, count: u64) -> u64 {
-    let value: u64 = context.read(reference);
-    if value & ACTIVE != 0 {
-        return 0;
-    }
     let taken = HOLDER.wrapping_mul(count & 0xFFFF_FFFF);
-    context.write(reference, &value.wrapping_add(taken));
-    1
+    let protect = |value: u64| (value & ACTIVE == 0).then(|| value.wrapping_add(taken));
+    u64::from(change_word(context, reference, protect).is_some())
 }
 
 fn unprotect(context: &Context, reference: u64) -> u64 {
@@ -297,18 +310,19 @@ fn unprotect(context: &Context, reference: u64) -> u64 {
 }
 
 fn unprotect_times(context: &Context, reference: u64, count: u64) -> u64 {
-    let value: u64 = context.read(reference);
-    let held = value & !ACTIVE;
-    let Some(left) = held.checked_sub(HOLDER.wrapping_mul(count & 0xFFFF_FFFF)) else {
-        context.stop_for_misuse("for rundown protection that its caller does not hold");
+    let given_back = HOLDER.wrapping_mul(count & 0xFFFF_FFFF);
+    let unprotect = |value: u64| {
+        let left = (value & !ACTIVE).checked_sub(given_back)?;
+        Some(left | (value & ACTIVE))
     };
-    context.write(reference, &(left | (value & ACTIVE)));
+    if change_word(context, reference, unprotect).is_none() {
+        context.stop_for_misuse("for rundown protection that its caller does not hold");
+    }
     0
 }
 
 fn wait_for_release(context: &Context, reference: u64) -> u64 {
-    let value: u64 = context.read(reference);
-    context.write(reference, &(value | ACTIVE));
+    change_word(context, reference, |value| Some(value | ACTIVE));
     wait(context, "rundown protection that is never released", || {
         memory::read::<u64>(reference).is_ok_and(|value| value & !ACTIVE == 0)
     });

@@ -36,7 +36,7 @@ pub fn read(context: &Context, address: u64) -> Result<Attributes, NtStatus> {
         String::new()
     } else {
         let string: UnicodeString = context.read(value.name);
-        if string.length % 2 != 0 {
+        if !string.length.is_multiple_of(2) {
             return Err(OBJECT_NAME_INVALID);
         }
         read_unicode_string(context, value.name)

@@ -214,7 +214,7 @@ fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation
     if pages == 0 || bytes > LARGEST || context.faults().take("ExAllocatePool2").is_some() {
         return None;
     }
-    let memory = Block::zeroed(usize::try_from(bytes).ok()?);
+    let memory = Block::try_zeroed(usize::try_from(bytes).ok()?)?;
     let mut state = context.state();
     let frames = state.get::<Frames>();
     let allocation = Allocation {
@@ -285,7 +285,9 @@ fn allocate_ex(
         paged: false,
         uninitialized: false,
     };
-    let mdl = context.pool().allocate(wanted, context, context.call());
+    let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     let value = Mdl {
         next: 0,
         // The field is narrower than the largest list.

@@ -86,7 +86,7 @@ fn allocate(context: &Context, size: u64, tag: u64, paged: bool, uninitialized: 
         paged,
         uninitialized,
     };
-    context.pool().allocate(wanted, context, call)
+    context.pool().allocate(wanted, context, call).unwrap_or(0)
 }
 
 fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> u64 {

@@ -5,7 +5,10 @@ use super::{
     thread_objects::processors,
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::{
+        identity::Identity,
+        routine::{Routine, low_half},
+    },
     ground::{clock::Clock, irql::Irql, memory, status::NtStatus},
 };
 
@@ -90,12 +93,11 @@ pub const ENTRIES: Entries = &[
     ),
 ];
 
-/// The time between two ticks of the clock, in 100 ns units.
-const INCREMENT: i64 = 156_250;
-
-/// Returns the time since the kernel's start.
+/// Returns the time of the last tick since the kernel's start. As each routine that reads a time, it lets
+/// time pass.
 fn interrupt_time(context: &Context) -> u64 {
-    context.clock().last().cast_unsigned()
+    let shared = context.host().shared_data();
+    shared.interrupt_time().cast_unsigned()
 }
 
 fn interrupt_time_precise(context: &Context, counter: u64) -> u64 {
@@ -107,20 +109,19 @@ fn interrupt_time_precise(context: &Context, counter: u64) -> u64 {
 }
 
 const fn time_increment(_context: &Context) -> u64 {
-    INCREMENT.cast_unsigned()
+    Clock::TICK.cast_unsigned()
 }
 
 fn tick_count(context: &Context, to: u64) -> u64 {
-    let ticks = context.clock().last() / INCREMENT;
+    let ticks = context.host().shared_data().ticks();
     context.write(to, &ticks);
     0
 }
 
 /// Returns the time of the last tick.
 fn system_time(context: &Context, to: u64) -> u64 {
-    let clock = context.clock();
-    let tick = clock.last() / INCREMENT * INCREMENT;
-    context.write(to, &clock.file_time(tick));
+    let time = context.host().shared_data().system_time();
+    context.write(to, &time);
     0
 }
 
@@ -226,9 +227,14 @@ const fn system_size(_context: &Context) -> u64 {
     2
 }
 
-/// `KernelMode`: this kernel's drivers are called by kernel code only.
-const fn previous_mode(_context: &Context) -> u64 {
-    0
+/// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and
+/// `KernelMode` on the system's threads.
+fn previous_mode(context: &Context) -> u64 {
+    /// `KernelMode` and `UserMode`.
+    const MODES: [u64; 2] = [0, 1];
+    let system = [Identity::IDLE.process, Identity::SYSTEM.process];
+    let is_user = !system.contains(&context.identity().process);
+    MODES[usize::from(is_user)]
 }
 
 fn stack_limits(context: &Context, low: u64, high: u64) -> u64 {

@@ -5,7 +5,12 @@ use std::{collections::HashMap, thread::ThreadId};
 use super::context::{Context, Entries};
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{abi::LockQueueHandle, irql::Irql, rule::Rule},
+    ground::{
+        abi::LockQueueHandle,
+        irql::Irql,
+        memory::{self, BadAddress},
+        rule::Rule,
+    },
 };
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -126,27 +131,32 @@ fn initialize(context: &Context, lock: u64) -> u64 {
     0
 }
 
+/// The result of an attempt to take a lock.
+enum Attempt {
+    Taken,
+    HeldBy(ThreadId),
+    /// The value is not that of a lock.
+    NotALock(u64),
+}
+
 /// Takes a lock that is free. Returns its owner if it is not.
 fn try_take(context: &Context, lock: u64) -> Result<(), ThreadId> {
-    let value: u64 = context.read(lock);
-    let owner = {
-        let mut state = context.state();
+    let attempt = context.atomically(|state| {
+        let value: u64 = memory::read(lock)?;
         let held = &mut state.get::<Held>().0;
         if value == 0 {
+            memory::write(lock, &LOCKED)?;
             // Another object may have been at this address.
             held.insert(lock, context.id());
-            None
-        } else {
-            Some(held.get(&lock).copied())
+            return Ok(Attempt::Taken);
         }
-    };
-    match owner {
-        None => {
-            context.write(lock, &LOCKED);
-            Ok(())
-        }
-        Some(Some(owner)) => Err(owner),
-        Some(None) => context.stop_for_misuse(&format!(
+        let owner = held.get(&lock).copied();
+        Ok(owner.map_or(Attempt::NotALock(value), Attempt::HeldBy))
+    });
+    match attempt {
+        Attempt::Taken => Ok(()),
+        Attempt::HeldBy(owner) => Err(owner),
+        Attempt::NotALock(value) => context.stop_for_misuse(&format!(
             "with the spin lock at 0x{lock:016X}, whose value is 0x{value:X}: it was not initialized"
         )),
     }
@@ -154,32 +164,32 @@ fn try_take(context: &Context, lock: u64) -> Result<(), ThreadId> {
 
 /// Acquires a lock at the current IRQL, which is at least `DISPATCH_LEVEL`.
 fn take(context: &Context, lock: u64) {
-    if try_take(context, lock) == Err(context.id()) {
-        context.stop(
+    match try_take(context, lock) {
+        Ok(()) => {}
+        Err(owner) if owner == context.id() => context.stop(
             Rule::Deadlock,
             format!(
                 "{} was called from {} for a spin lock that its caller already holds",
                 context.call().name,
                 context.caller()
             ),
-        );
+        ),
+        Err(_) => context.wait_for("a spin lock that is never released", || {
+            try_take(context, lock).ok()
+        }),
     }
-    let is_held = || context.state().get::<Held>().0.get(&lock) == Some(&context.id());
-    context.wait_for("a spin lock that is never released", || {
-        (is_held() || try_take(context, lock).is_ok()).then_some(())
-    });
 }
 
 fn give_back(context: &Context, lock: u64) {
-    let is_owner = {
-        let mut state = context.state();
+    let is_owner = context.atomically(|state| {
         let held = &mut state.get::<Held>().0;
         let is_owner = held.get(&lock) == Some(&context.id());
         if is_owner {
+            memory::write(lock, &0_u64)?;
             held.remove(&lock);
         }
-        is_owner
-    };
+        Ok(is_owner)
+    });
     if !is_owner {
         context.stop(
             Rule::IrqlNotLowered,
@@ -190,7 +200,6 @@ fn give_back(context: &Context, lock: u64) {
             ),
         );
     }
-    context.write(lock, &0_u64);
 }
 
 fn acquire_raising(context: &Context, lock: u64) -> u64 {
@@ -375,15 +384,21 @@ const DEPTH: u64 = 0xFFFF;
 const SEQUENCE_STEP: u64 = 0x1_0000;
 
 /// Changes a sequenced list as one step.
-fn change_slist<R>(context: &Context, head: u64, body: impl FnOnce(&mut SListHeader) -> R) -> R {
+fn change_slist<R>(
+    context: &Context,
+    head: u64,
+    body: impl FnOnce(&mut SListHeader) -> Result<R, BadAddress>,
+) -> R {
     if !head.is_multiple_of(16) {
         context.stop_for_misuse("with a list header that is not aligned to 16 bytes");
     }
-    let mut header: SListHeader = context.read(head);
-    let result = body(&mut header);
-    header[0] = header[0].wrapping_add(SEQUENCE_STEP);
-    context.write(head, &header);
-    result
+    context.atomically(|_| {
+        let mut header: SListHeader = memory::read(head)?;
+        let result = body(&mut header)?;
+        header[0] = header[0].wrapping_add(SEQUENCE_STEP);
+        memory::write(head, &header)?;
+        Ok(result)
+    })
 }
 
 fn initialize_slist(context: &Context, head: u64) -> u64 {
@@ -400,10 +415,10 @@ fn push_slist(context: &Context, head: u64, entry: u64) -> u64 {
     }
     change_slist(context, head, |header| {
         let first = header[1] & !0xF;
-        context.write(entry, &first);
+        memory::write(entry, &first)?;
         header[1] = entry;
-        header[0] = (header[0] & !DEPTH) | ((header[0] + 1) & DEPTH);
-        first
+        header[0] = (header[0] & !DEPTH) | (header[0].wrapping_add(1) & DEPTH);
+        Ok(first)
     })
 }
 
@@ -411,17 +426,17 @@ fn pop_slist(context: &Context, head: u64) -> u64 {
     change_slist(context, head, |header| {
         let first = header[1] & !0xF;
         if first != 0 {
-            header[1] = context.read(first);
+            header[1] = memory::read(first)?;
             header[0] = (header[0] & !DEPTH) | (header[0].wrapping_sub(1) & DEPTH);
         }
-        first
+        Ok(first)
     })
 }
 
 fn flush_slist(context: &Context, head: u64) -> u64 {
     change_slist(context, head, |header| {
         header[0] &= !DEPTH;
-        std::mem::take(&mut header[1]) & !0xF
+        Ok(std::mem::take(&mut header[1]) & !0xF)
     })
 }
 

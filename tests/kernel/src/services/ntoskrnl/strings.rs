@@ -357,6 +357,9 @@ pub fn store<const WIDE: bool>(
     if allocate & 0xFF != 0 {
         string.maximum_length = needed_field;
         string.buffer = new_buffer(context, needed);
+        if string.buffer == 0 {
+            return NtStatus::NO_MEMORY;
+        }
     } else if needed > usize::from(string.maximum_length) {
         return NtStatus::BUFFER_OVERFLOW;
     }
@@ -376,7 +379,8 @@ pub fn new_buffer(context: &Context, size: usize) -> u64 {
         paged: true,
         uninitialized: false,
     };
-    context.pool().allocate(wanted, context, context.call())
+    let buffer = context.pool().allocate(wanted, context, context.call());
+    buffer.unwrap_or(0)
 }
 
 fn upcase_string(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {

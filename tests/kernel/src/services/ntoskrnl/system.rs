@@ -2,6 +2,7 @@
 
 use super::{
     context::{Context, Entries},
+    dispatcher::deadline,
     thread_objects::process_object,
     variables,
 };
@@ -90,13 +91,7 @@ fn ke_delay_execution_thread(context: &Context, _mode: u64, _alertable: u64, int
         );
     }
     let interval: i64 = context.read(interval);
-    let clock = context.clock();
-    let until = if interval < 0 {
-        clock.last().saturating_sub(interval)
-    } else {
-        interval.saturating_sub(clock.boot_time())
-    };
-    pass_time(context, until);
+    pass_time(context, deadline(context, interval));
     0
 }
 

@@ -10,6 +10,7 @@ use crate::{
         routine::{Routine, low_half},
     },
     ground::{arena::Block, irql::Irql, status::NtStatus},
+    services::parts::Parts,
 };
 
 /// The size of a process object. No header declares its fields.
@@ -142,8 +143,7 @@ pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
 }
 
 /// Returns the objects of the threads that have ended.
-pub fn ended(context: &Context) -> HashSet<u64> {
-    let mut state = context.state();
+pub fn ended(state: &mut Parts) -> HashSet<u64> {
     let threads = state.get::<Objects>().threads.iter();
     let ended = threads.filter(|(_, thread)| thread.has_ended);
     ended.map(|(address, _)| *address).collect()

@@ -1,6 +1,6 @@
 //! The threads that drivers create, and those that run their work items.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     context::{Context, Entries, Ntoskrnl},
@@ -40,19 +40,24 @@ pub const ENTRIES: Entries = &[
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
 const ID_STEP: u32 = 4;
-/// The ids of the threads that run work items, from the lowest free one.
-const WORKER_IDS: std::ops::Range<u32> = 0x20..FIRST_ID;
+/// The ids of the threads that run work items, from the lowest free one: those below the drivers', and
+/// more that no driver's thread gets.
+const WORKER_IDS: [std::ops::Range<u32>; 2] = [0x20..FIRST_ID, 0x4000_0000..u32::MAX];
 
 /// The threads that have not ended.
 #[derive(Default)]
 struct Threads {
     issued: u32,
+    /// The number of threads so far.
+    started: u64,
     all: Vec<SystemThread>,
     /// The place of the thread that gets the next turn.
     next: usize,
 }
 
 struct SystemThread {
+    /// Tells the thread from all others, before and after it too.
+    number: u64,
     identity: Identity,
     kind: Kind,
     routine: u64,
@@ -99,11 +104,12 @@ pub fn queue_work(context: &Context, job: Job) {
 pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) + Send + 'static) {
     let thread = {
         let mut state = context.state();
-        let threads = &state.get::<Threads>().all;
-        let is_free = |id: &u32| !threads.iter().any(|one| one.identity.thread == *id);
-        let mut ids = WORKER_IDS.step_by(ID_STEP as usize);
-        ids.find(is_free).unwrap_or(WORKER_IDS.start)
+        let threads = state.get::<Threads>().all.iter();
+        let used: HashSet<u32> = threads.map(|one| one.identity.thread).collect();
+        let mut ids = WORKER_IDS.into_iter().flatten().step_by(ID_STEP as usize);
+        ids.find(|id| !used.contains(id))
     };
+    let thread = thread.unwrap_or_else(|| context.stop_for_misuse("with a work item too many"));
     if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
         context.stop(
             Rule::Internal,
@@ -138,16 +144,20 @@ fn start(
         body(&context);
         end(&context, routine);
     })?;
-    let started = SystemThread {
+    let backtrace = context.short_backtrace();
+    let mut state = context.state();
+    let threads = state.get::<Threads>();
+    threads.started += 1;
+    threads.all.push(SystemThread {
+        number: threads.started,
         identity,
         kind,
         routine,
         coroutine: Some(coroutine),
         deadline: None,
         by: context.call().name,
-        backtrace: context.short_backtrace(),
-    };
-    context.state().get::<Threads>().all.push(started);
+        backtrace,
+    });
     Ok(identity)
 }
 
@@ -189,15 +199,15 @@ fn run_next(context: &Context) -> bool {
         threads
             .all
             .get_mut(at)
-            .and_then(|thread| Some((thread.identity, thread.coroutine.take()?)))
+            .and_then(|thread| Some((thread.number, thread.coroutine.take()?)))
     };
-    let Some((identity, coroutine)) = taken else {
+    let Some((number, coroutine)) = taken else {
         return false;
     };
     let pause = coroutine.resume(context);
     let mut state = context.state();
     let threads = state.get::<Threads>();
-    let at = threads.all.iter().position(|one| one.identity == identity);
+    let at = threads.all.iter().position(|one| one.number == number);
     let Some(at) = at else {
         // Its driver was unloaded meanwhile.
         return true;
@@ -217,7 +227,7 @@ fn run_next(context: &Context) -> bool {
             }
             drop(state);
             if ended.kind == Kind::Worker {
-                thread_objects::forget_thread(context, identity);
+                thread_objects::forget_thread(context, ended.identity);
             }
             true
         }

@@ -2,7 +2,7 @@
 
 use super::{
     context::{Context, Entries, Ntoskrnl},
-    dispatcher::{deadline, set_state},
+    dispatcher::set_state,
     dpc,
     header::{header_of, initialize, kind},
 };
@@ -11,7 +11,7 @@ use crate::{
         identity::Identity,
         routine::{Routine, low_half},
     },
-    ground::{abi::KernelTimer, irql::Irql, memory},
+    ground::{abi::KernelTimer, clock::Clock, irql::Irql, memory},
     services::pool::{Tag, Wanted},
 };
 
@@ -67,6 +67,16 @@ struct SetTimer {
     action: Action,
 }
 
+impl SetTimer {
+    /// Returns the timer as it is set after it has fired, if it is periodic.
+    fn again(self) -> Option<Self> {
+        (self.period > 0).then(|| Self {
+            due: self.due.saturating_add(self.period),
+            ..self
+        })
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Action {
     /// Signals the object, and queues the DPC unless it is 0.
@@ -85,22 +95,36 @@ pub fn start_for_device(context: &Context, device: u64, routine: u64, its_contex
     start(context, device, -SECOND, SECOND, action);
 }
 
-/// Sets a timer. Returns whether it was set before.
+/// Sets a timer, which fires at once if its time has passed. Returns whether it was set before.
 fn start(context: &Context, address: u64, due: i64, period: i64, action: Action) -> bool {
-    let due = deadline(context, due);
+    let later = context.clock().due(due);
+    let period = if period == 0 {
+        0
+    } else {
+        period.max(Clock::SHORTEST_TICK)
+    };
     let mut state = context.state();
     let timers = state.get::<Set>();
     let before = timers.all.len();
     timers.all.retain(|timer| timer.address != address);
     let was_set = timers.all.len() < before;
     timers.issued += 1;
-    timers.all.push(SetTimer {
+    let timer = SetTimer {
         address,
-        due,
+        due: later.unwrap_or_else(|| context.clock().last()),
         period,
         number: timers.issued,
         action,
+    };
+    timers.all.extend(if later.is_some() {
+        Some(timer)
+    } else {
+        timer.again()
     });
+    drop(state);
+    if later.is_none() {
+        fire(context, timer);
+    }
     was_set
 }
 
@@ -132,16 +156,16 @@ pub fn fire_next(context: &Context, due: i64) {
             return;
         };
         let fired = timers.remove(at);
-        if fired.period > 0 {
-            timers.push(SetTimer {
-                due: fired.due.saturating_add(fired.period),
-                ..fired
-            });
-        }
+        timers.extend(fired.again());
         fired
     };
     context.clock().move_to(timer.due);
-    context.as_identity(Identity::IDLE, || match timer.action {
+    context.as_identity(Identity::IDLE, || fire(context, timer));
+}
+
+/// Signals a timer and queues its DPC or callback.
+fn fire(context: &Context, timer: SetTimer) {
+    match timer.action {
         Action::Signal { dpc } => {
             set_state(context, timer.address, 1);
             if dpc != 0 {
@@ -152,11 +176,8 @@ pub fn fire_next(context: &Context, due: i64) {
         Action::Call {
             callback,
             context: its_context,
-        } => {
-            let arguments = [timer.address, its_context];
-            context.call_driver_at(DISPATCH, "the timer's callback", callback, arguments);
-        }
-    });
+        } => dpc::queue_callback(context, timer.address, callback, its_context),
+    }
 }
 
 fn initialize_timer(context: &Context, timer: u64) -> u64 {
@@ -252,7 +273,9 @@ fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u64)
         paged: false,
         uninitialized: false,
     };
-    let timer = context.pool().allocate(wanted, context, context.call());
+    let Some(timer) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     let its_kind = if attributes & (1 << 31) == 0 {
         kind::SYNCHRONIZATION_TIMER
     } else {
@@ -314,6 +337,8 @@ fn delete(context: &Context, timer: u64, cancel: u64, wait: u64, _parameters: u6
         context.stop_for_misuse("without Cancel for a timer that is set");
     }
     stop(context, timer);
+    // A callback that is queued has no timer any more.
+    dpc::take_queued(context, |address, _| address == timer);
     let mut state = context.state();
     state.get::<Allocated>().0.retain(|(one, ..)| *one != timer);
     drop(state);

@@ -85,7 +85,9 @@ fn allocate(context: &Context, device: u64) -> u64 {
         paged: false,
         uninitialized: false,
     };
-    let address = context.pool().allocate(wanted, context, context.call());
+    let Some(address) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     add(context, address, device, true);
     address
 }

@@ -9,9 +9,10 @@ use super::super::{
         device::DeviceInit,
         device_object::Object,
         framework::{Context, Entries},
+        stack::physical_below,
     },
 };
-use super::wdm::{Offered, physical_below};
+use super::wdm::Offered;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{

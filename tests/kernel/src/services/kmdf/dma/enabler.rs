@@ -1,11 +1,11 @@
 //! DMA enablers: what a device's DMA adapter can do, and the callbacks for its power.
 
 use super::super::{
-    device::wdm::physical_object,
     object::{create, read_attributes},
     state::{
         device::device_of,
         framework::{Context, Data},
+        stack::physical_object,
     },
 };
 use crate::ground::{framework_abi::DmaEnablerConfig, status::NtStatus};

@@ -23,9 +23,10 @@ use crate::{
 /// The stack locations of an IRP: the driver's, and the next lower one.
 const LOCATIONS: usize = 2;
 
-/// The places of the thread and of the current stack location in a request's tail.
+/// The places of the thread, of the current stack location and of the file in a request's tail.
 const THREAD: usize = 4;
 const STACK: usize = 8;
+const FILE: usize = 9;
 
 /// `WdfDeviceIoDirect`.
 const IO_DIRECT: u32 = 3;
@@ -99,6 +100,7 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         let place = stack + (u64::from(current) - 1) * size_of::<StackLocation>() as u64;
         irp.tail[STACK] = place;
         irp.tail[THREAD] = data.thread;
+        irp.tail[FILE] = file;
         if !data.is_created {
             let buffers = buffers_of(data, is_direct);
             irp.associated_irp = buffers.system;

@@ -5,7 +5,6 @@ use super::{
         device::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
-            wdm::{physical_below, physical_object},
         },
         object::{create, give, read_attributes},
         state::{
@@ -13,6 +12,7 @@ use super::{
             device_object::own,
             framework::{Context, Entries},
             played,
+            stack::{physical_below, physical_object},
             target::{State, TargetData},
         },
     },

@@ -9,5 +9,6 @@ pub mod outgoing;
 pub mod played;
 pub mod queue;
 pub mod request;
+pub mod stack;
 pub mod target;
 pub mod text;

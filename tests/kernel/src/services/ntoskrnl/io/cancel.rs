@@ -1,6 +1,6 @@
 //! The cancellation of requests, and the queues of drivers with a `StartIo` routine.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem::offset_of, thread::ThreadId};
 
 use super::{
     super::context::{Context, Entries},
@@ -11,6 +11,7 @@ use crate::{
     ground::{
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
         irql::Irql,
+        memory,
         rule::Rule,
     },
 };
@@ -25,23 +26,32 @@ pub const ENTRIES: Entries = &[
     ("IoStartNextPacket", DISPATCH, Routine::Two(start_next)),
 ];
 
-/// The system's lock for cancellation: whether it is held.
+/// The system's lock for cancellation, with its owner.
 #[derive(Default)]
-struct CancelLock(bool);
+struct CancelLock(Option<ThreadId>);
 
 fn take(context: &Context) -> Irql {
     let before = context.raise_irql(DISPATCH);
-    let was_held = std::mem::replace(&mut context.state().get::<CancelLock>().0, true);
-    if was_held {
+    let this = context.id();
+    let try_take = || {
+        let mut state = context.state();
+        let lock = &mut state.get::<CancelLock>().0;
+        *lock.get_or_insert(this)
+    };
+    let is_held = context.state().get::<CancelLock>().0 == Some(this);
+    if is_held {
         context.stop(
             Rule::Deadlock,
             format!(
-                "{} was called from {} while the cancel spin lock is held",
+                "{} was called from {} while its caller holds the cancel spin lock",
                 context.call().name,
                 context.caller()
             ),
         );
     }
+    context.wait_for("the cancel spin lock, which is never released", || {
+        (try_take() == this).then_some(())
+    });
     before
 }
 
@@ -52,12 +62,17 @@ fn acquire(context: &Context, irql: u64) -> u64 {
 }
 
 fn release(context: &Context, irql: u64) -> u64 {
-    let was_held = std::mem::take(&mut context.state().get::<CancelLock>().0);
-    if !was_held {
+    let this = context.id();
+    let released = context
+        .state()
+        .get::<CancelLock>()
+        .0
+        .take_if(|owner| *owner == this);
+    if released.is_none() {
         context.stop(
             Rule::IrqlNotLowered,
             format!(
-                "{} was called from {} for the cancel spin lock, which is not held",
+                "{} was called from {} for the cancel spin lock, which its caller does not hold",
                 context.call().name,
                 context.caller()
             ),
@@ -74,15 +89,19 @@ fn cancel(context: &Context, irp: u64) -> u64 {
 /// Cancels a request. Returns whether it had a cancel routine, which has run.
 pub fn cancel_request(context: &Context, irp: u64) -> bool {
     let before = take(context);
-    let mut value: Irp = context.read(irp);
-    value.cancel = 1;
-    let routine = std::mem::take(&mut value.cancel_routine);
-    value.cancel_irql = before.number();
-    context.write(irp, &value);
+    // The driver's own code exchanges the routine too, without the lock.
+    let field = |offset: usize| irp.wrapping_add(offset as u64);
+    context.write(field(offset_of!(Irp, cancel)), &1_u8);
+    context.write(field(offset_of!(Irp, cancel_irql)), &before.number());
+    let routine = match memory::exchange(field(offset_of!(Irp, cancel_routine)), 0) {
+        Ok(routine) => routine,
+        Err(error) => context.stop_for_address(error),
+    };
     if routine == 0 {
         release(context, u64::from(before.number()));
         return false;
     }
+    let value: Irp = context.read(irp);
     let device = context.read::<IrpStack>(value.tail[STACK]).device;
     // The routine releases the lock.
     context.call_driver_lowering(before, "the cancel routine", routine, [device, irp]);
@@ -105,17 +124,22 @@ fn start_packet(context: &Context, device: u64, irp: u64, key: u64, cancel: u64)
         value.cancel_routine = cancel;
         context.write(irp, &value);
     }
-    let mut value: DeviceObject = context.read(device);
-    if value.current_irp != 0 {
-        let mut state = context.state();
-        let packets = &mut state.get::<Packets>().0;
-        let after = packets.iter().position(|(_, _, other)| *other > key);
-        packets.insert(after.unwrap_or(packets.len()), (device, irp, key));
-        return 0;
+    let is_idle = context.atomically(|state| {
+        let mut value: DeviceObject = memory::read(device)?;
+        let is_idle = value.current_irp == 0;
+        if is_idle {
+            value.current_irp = irp;
+            memory::write(device, &value)?;
+        } else {
+            let packets = &mut state.get::<Packets>().0;
+            let after = packets.iter().position(|(_, _, other)| *other > key);
+            packets.insert(after.unwrap_or(packets.len()), (device, irp, key));
+        }
+        Ok(is_idle)
+    });
+    if is_idle {
+        start(context, device, irp);
     }
-    value.current_irp = irp;
-    context.write(device, &value);
-    start(context, device, irp);
     0
 }
 
@@ -129,16 +153,15 @@ fn start(context: &Context, device: u64, irp: u64) {
 /// Passes the next queued request to the driver's `StartIo`.
 fn start_next(context: &Context, device: u64, _cancelable: u64) -> u64 {
     context.require_at_least(DISPATCH);
-    let next = {
-        let mut state = context.state();
+    let irp = context.atomically(|state| {
+        let mut value: DeviceObject = memory::read(device)?;
         let packets = &mut state.get::<Packets>().0;
         let at = packets.iter().position(|(owner, ..)| *owner == device);
-        at.and_then(|at| packets.remove(at))
-    };
-    let irp = next.map_or(0, |(_, irp, _)| irp);
-    let mut value: DeviceObject = context.read(device);
-    value.current_irp = irp;
-    context.write(device, &value);
+        let next = at.and_then(|at| packets.remove(at));
+        value.current_irp = next.map_or(0, |(_, irp, _)| irp);
+        memory::write(device, &value)?;
+        Ok(value.current_irp)
+    });
     if irp != 0 {
         start(context, device, irp);
     }

@@ -128,7 +128,9 @@ fn create(context: &Context, arguments: [u64; 7]) -> u64 {
         if name.is_some() && devices.all.values().any(|one| one.name == name) {
             return NtStatus::OBJECT_NAME_COLLISION.to_register();
         }
-        let memory = Block::zeroed(size + extension as usize);
+        let Some(memory) = Block::try_zeroed(size + extension as usize) else {
+            return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+        };
         let address = memory.address();
         let device = Device {
             name: name.clone(),

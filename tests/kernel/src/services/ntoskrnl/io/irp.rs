@@ -68,7 +68,9 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
         paged: false,
         uninitialized: false,
     };
-    let irp = context.pool().allocate(wanted, context, context.call());
+    let Some(irp) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
     fill(context, irp, size, stack_size);
     let request = Request {
         ended,

@@ -193,7 +193,9 @@ fn allocate_extension(context: &Context, driver: u64, id: u64, size: u64, result
         if extensions.contains_key(&(driver, id)) {
             return NtStatus::OBJECT_NAME_COLLISION.to_register();
         }
-        let block = Block::zeroed(size);
+        let Some(block) = Block::try_zeroed(size) else {
+            return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+        };
         let address = block.address();
         extensions.insert((driver, id), block);
         address

@@ -56,7 +56,7 @@ pub fn find(context: &Context, name: &str) -> Result<InterfaceInstance, NtStatus
         .ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
 }
 
-fn allocate(context: &Context, size: usize) -> u64 {
+fn allocate(context: &Context, size: usize) -> Option<u64> {
     let wanted = Wanted {
         size,
         tag: TAG,
@@ -82,9 +82,11 @@ fn register(context: &Context, physical: u64, class: u64, reference: u64, name: 
     let Ok(maximum_length) = u16::try_from(bytes.len()) else {
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
     };
+    let Some(buffer) = allocate(context, bytes.len()) else {
+        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+    };
     let exists = find(context, &link).is_ok();
     context.devices().add_interface(physical, class, &reference);
-    let buffer = allocate(context, bytes.len());
     rtl::write(context, buffer, &bytes);
     let value = UnicodeString {
         length: maximum_length - 2,
@@ -135,7 +137,10 @@ fn list(context: &Context, class: u64, physical: u64, flags: u64, links: u64) ->
     });
     let mut bytes: Vec<u8> = all.iter().flat_map(|one| text_bytes(&one.link())).collect();
     bytes.extend([0, 0]);
-    let buffer = allocate(context, bytes.len());
+    let Some(buffer) = allocate(context, bytes.len()) else {
+        context.write(links, &0_u64);
+        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+    };
     rtl::write(context, buffer, &bytes);
     context.write(links, &buffer);
     NtStatus::SUCCESS.to_register()

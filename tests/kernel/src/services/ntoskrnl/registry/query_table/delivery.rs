@@ -50,7 +50,7 @@ pub struct Delivery<'a> {
 
 impl Delivery<'_> {
     /// Splits or expands a value, unless the entry forbids that, and passes it on.
-    pub fn deliver(&self, name: &str, found: Found) -> Result<(), NtStatus> {
+    pub fn deliver(&self, name: &str, found: &Found) -> Result<(), NtStatus> {
         let entry = self.entry;
         let is_raw = entry.flags & flag::NO_EXPAND != 0;
         match found.kind {
@@ -75,7 +75,7 @@ impl Delivery<'_> {
                 };
                 self.pass(name, &expanded)
             }
-            _ => self.pass(name, &found),
+            _ => self.pass(name, found),
         }
     }
 
@@ -211,15 +211,12 @@ fn expand(text: &str, variables: &[(String, String)]) -> String {
             let (_, value) = variables.iter().find(|(one, _)| *one == name)?;
             Some((value, behind))
         });
-        match found {
-            Some((value, behind)) => {
-                expanded.push_str(value);
-                rest = behind;
-            }
-            None => {
-                expanded.push('%');
-                rest = after;
-            }
+        if let Some((value, behind)) = found {
+            expanded.push_str(value);
+            rest = behind;
+        } else {
+            expanded.push('%');
+            rest = after;
         }
     }
     expanded + rest

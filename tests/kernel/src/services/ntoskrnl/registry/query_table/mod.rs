@@ -55,7 +55,7 @@ pub fn query(
 }
 
 /// Checks what an entry's flags require.
-fn check(entry: &QueryRegistryTable) -> Result<(), NtStatus> {
+const fn check(entry: &QueryRegistryTable) -> Result<(), NtStatus> {
     let (has_routine, has_name) = (entry.query_routine != 0, entry.name != 0);
     let is_valid = if entry.flags & flag::DIRECT != 0 {
         has_name && !has_routine && entry.flags & flag::SUBKEY == 0
@@ -161,7 +161,7 @@ impl Query<'_> {
         });
         if let Some(found) = found {
             self.check_type(entry, &found)?;
-            return self.delivery(entry).deliver(name, found);
+            return self.delivery(entry).deliver(name, &found);
         }
         if default_type == NONE {
             return if entry.flags & flag::REQUIRED != 0 {
@@ -175,7 +175,7 @@ impl Query<'_> {
             kind: default_type,
             bytes,
         };
-        self.delivery(entry).deliver(name, default)
+        self.delivery(entry).deliver(name, &default)
     }
 
     /// Checks the type of a stored value that is to be stored directly.
