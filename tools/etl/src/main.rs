@@ -176,19 +176,21 @@ fn read_symbols() -> Result<ExitCode, Failure> {
 
 /// Loads the functions of stack frames.
 fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
+    let paths = |name| arguments.get_many::<PathBuf>(name).unwrap_or_default();
     let mut symbols = Symbols::new();
-    if arguments.contains_id("pdb") || arguments.contains_id("symbols") {
-        // A damaged PDB ends only the process that reads it.
-        let program = std::env::current_exe().map_err(|source| SymbolError::Reader {
-            program: "etl".into(),
-            source,
-        })?;
-        symbols = symbols.read_by(program, [READ_SYMBOLS]);
+    if paths("pdb").chain(paths("symbols")).next().is_none() {
+        return Ok(symbols);
     }
-    for pdb in arguments.get_many::<PathBuf>("pdb").unwrap_or_default() {
+    // A damaged PDB ends only the process that reads it.
+    let program = std::env::current_exe().map_err(|source| SymbolError::Reader {
+        program: "etl".into(),
+        source,
+    })?;
+    symbols = symbols.read_by(program, [READ_SYMBOLS]);
+    for pdb in paths("pdb") {
         symbols.load(pdb)?;
     }
-    for folder in arguments.get_many::<PathBuf>("symbols").unwrap_or_default() {
+    for folder in paths("symbols") {
         for skipped in symbols.load_folder(folder)? {
             warn(&format_args!("skipping symbols: {skipped}"));
         }

@@ -471,4 +471,25 @@ mod tests {
         assert_eq!(times(clock(ClockType::CpuCycles, 1)).duration(3000), 10);
         assert_eq!(times(to).duration(100), 100);
     }
+
+    #[test]
+    fn an_error_names_the_trace_that_prevents_merging() {
+        let error = ReadError::Compressed;
+        assert_eq!(MergeError::Read { trace: 3, error }.trace(), Some(3));
+        assert_eq!(MergeError::Nothing.trace(), None);
+    }
+
+    #[test]
+    fn counters_of_the_processor_are_the_same_at_one_known_rate() {
+        let clock = |cpu_mhz| Clock {
+            kind: ClockType::CpuCycles,
+            perf_frequency: 0,
+            cpu_mhz,
+            start_clock: 5_000_000,
+            start_time: FileTime::from_raw(134_117_966_450_000_000),
+        };
+        assert!(is_same_counter(&clock(3000), &clock(3000)));
+        assert!(!is_same_counter(&clock(3000), &clock(3001)));
+        assert!(!is_same_counter(&clock(0), &clock(0)));
+    }
 }

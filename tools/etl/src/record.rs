@@ -386,4 +386,25 @@ mod tests {
         assert!(record.encode_into(&mut out).is_err());
         assert_eq!(out, [1, 2, 3]);
     }
+
+    #[test]
+    fn items_are_found_by_their_types() {
+        let related = Guid::from_u128(0xB);
+        let item = |ext_type, data: &[u8]| ExtendedItem {
+            ext_type,
+            data: data.to_vec(),
+        };
+        let record = EventRecord {
+            extended: vec![
+                item(ext_type::PROV_TRAITS, b"one"),
+                ExtendedItem::related_activity(related),
+                item(ext_type::PROV_TRAITS, b"two"),
+            ],
+            ..EventRecord::default()
+        };
+        assert_eq!(record.item(ext_type::PROV_TRAITS), Some(&b"one"[..]));
+        assert_eq!(record.item(ext_type::EVENT_SCHEMA_TL), None);
+        assert_eq!(record.related_activity(), Some(related));
+        assert_eq!(EventRecord::default().related_activity(), None);
+    }
 }

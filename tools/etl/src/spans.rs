@@ -172,6 +172,8 @@ impl<T> OpenSpans<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::decoded;
+    use crate::record::{EventDescriptor, EventRecord};
 
     const fn key(activity: u128) -> SpanKey {
         SpanKey {
@@ -187,6 +189,8 @@ mod tests {
         assert_eq!(open.start(key(1), 'a'), []);
         assert_eq!(open.start(key(2), 'b'), []);
         assert_eq!(open.start(key(1), 'c'), []);
+        assert_eq!(open.len(), 3);
+        assert!(!open.is_empty());
         assert_eq!(open.last(&key(1)), Some(&'c'));
         assert_eq!(open.stop(&key(1)), Some('c'));
         assert_eq!(open.stop(&key(1)), Some('a'));
@@ -206,5 +210,33 @@ mod tests {
         assert_eq!(open.stop(&key(1)), None);
         assert_eq!(open.stop(&key(2)), Some('b'));
         assert_eq!(open.stop(&key(3)), Some('d'));
+    }
+
+    #[test]
+    fn events_of_one_activity_and_task_are_spans_in_the_order_of_their_starts() {
+        let event = |opcode, activity, task| {
+            decoded(EventRecord {
+                descriptor: EventDescriptor {
+                    opcode,
+                    task,
+                    ..EventDescriptor::default()
+                },
+                activity_id: Guid::from_u128(activity),
+                ..EventRecord::default()
+            })
+        };
+        let events = [
+            event(STOP, 1, 0),
+            event(START, 1, 0),
+            event(START, 1, 0),
+            event(START, 0, 0),
+            event(3, 1, 0),
+            event(STOP, 0, 0),
+            event(STOP, 1, 5),
+            event(STOP, 1, 0),
+            event(STOP, 1, 0),
+        ];
+        let span = |start, stop| Span { start, stop };
+        assert_eq!(spans(&events), [span(1, 8), span(2, 7)]);
     }
 }

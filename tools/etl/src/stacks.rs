@@ -100,14 +100,11 @@ impl Definitions {
             u32::try_from(self.frames.len()),
             u16::try_from(frames.len()),
         );
-        let (Ok(start), Ok(count)) = place else {
-            self.dropped += 1; // not reached: a record has 65535 bytes
-            return;
-        };
-        if bytes > Self::MAX_BYTES {
+        // A record has 65535 bytes, so that the limit alone drops definitions.
+        let (true, Ok(start), Ok(count)) = (bytes <= Self::MAX_BYTES, place.0, place.1) else {
             self.dropped += 1;
             return;
-        }
+        };
         self.frames.extend(frames);
         self.all.push(Definition {
             part,
@@ -526,18 +523,7 @@ fn cost(event: &Decoded) -> usize {
         + event
             .fields
             .iter()
-            .map(|(_, value)| value_cost(value))
+            .map(|(_, value)| value.size())
             .sum::<usize>()
         + frames * size_of::<Frame>()
-}
-
-fn value_cost(value: &Value) -> usize {
-    let inner = match value {
-        Value::Text(text) => text.len(),
-        Value::Binary(bytes) => bytes.len(),
-        Value::Array(values) => values.iter().map(value_cost).sum(),
-        Value::Struct(members) => members.iter().map(|(_, value)| value_cost(value)).sum(),
-        _ => 0,
-    };
-    64 + inner
 }

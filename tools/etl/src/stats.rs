@@ -320,3 +320,27 @@ impl Stats {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_beyond_the_limit_are_counted_together() {
+        let names = |n: usize| [n.to_string(), String::new(), String::new()];
+        let mut counts = BTreeMap::new();
+        for n in 0..MAX_COUNTS {
+            Stats::count(&mut counts, names(n)).events += 1;
+        }
+        assert_eq!(counts.len(), MAX_COUNTS);
+        // The names that are counted already stay separate.
+        Stats::count(&mut counts, names(7)).events += 1;
+        assert_eq!(counts[&names(7)].events, 2);
+        for n in 0..2 {
+            Stats::count(&mut counts, names(MAX_COUNTS + n)).events += 1;
+        }
+        assert_eq!(counts.len(), MAX_COUNTS + 1);
+        let others = ["(others)".to_owned(), String::new(), String::new()];
+        assert_eq!(counts[&others].events, 2);
+    }
+}

@@ -343,3 +343,41 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::OtherKind;
+
+    #[test]
+    fn kinds_of_records_beyond_the_limit_are_counted_together() {
+        let mut counts = RecordCounts::default();
+        assert!(counts.is_empty());
+        let mut add = |hook: usize| {
+            counts.add(&Other {
+                kind: OtherKind::System {
+                    hook: hook.try_into().unwrap(),
+                },
+                offset: 0,
+                size: 40,
+                buffer: 1,
+                processor: 0,
+                timestamp: None,
+            });
+        };
+        (0..RecordCounts::MAX_KINDS).for_each(&mut add);
+        // A kind that is counted already stays separate.
+        add(1);
+        add(RecordCounts::MAX_KINDS);
+        add(RecordCounts::MAX_KINDS + 1);
+        assert!(!counts.is_empty());
+        assert_eq!(counts.iter().count(), RecordCounts::MAX_KINDS + 1);
+        let of = |name: &str| {
+            let (_, count) = counts.iter().find(|(kind, _)| *kind == name).unwrap();
+            (count.records, count.bytes)
+        };
+        assert_eq!(of("system 0x0000"), (1, 40));
+        assert_eq!(of("system 0x0001"), (2, 80));
+        assert_eq!(of("other kinds"), (2, 80));
+    }
+}

@@ -389,3 +389,56 @@ fn messages(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> Result<Vec<Vec<Box<str>>>, pd
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols() -> Symbols {
+        let pdb = Arc::new(Pdb {
+            guid: [7; 16],
+            ages: [1, 3],
+            functions: vec![
+                (0x10, 0x20, "First".into()),
+                (0x30, u32::MAX, "Last".into()),
+            ],
+            messages: Vec::new(),
+        });
+        let mut symbols = Symbols::new();
+        symbols
+            .by_id
+            .insert(Guid::from_bytes([7; 16]), Arc::clone(&pdb));
+        symbols.by_name.insert("driver".to_owned(), pdb);
+        symbols
+    }
+
+    #[test]
+    fn a_function_reaches_from_its_start_to_its_end() {
+        let symbols = symbols();
+        let at = |offset| symbols.function(r"\Driver\DRIVER.sys", None, offset);
+        assert_eq!(at(0xF), None);
+        assert_eq!(at(0x10).as_deref(), Some("First+0x0"));
+        assert_eq!(at(0x1F).as_deref(), Some("First+0xf"));
+        assert_eq!(at(0x20), None);
+        assert_eq!(at(0x31).as_deref(), Some("Last+0x1"));
+        assert_eq!(at(0x1_0000_0031), None);
+        assert_eq!(symbols.function("other.sys", None, 0x10), None);
+    }
+
+    #[test]
+    fn the_symbols_of_an_identity_have_its_guid_and_one_of_its_ages() {
+        let symbols = symbols();
+        let of = |guid, age| {
+            let id = SymbolId {
+                guid: Guid::from_bytes(guid),
+                age,
+                pdb: "any.pdb".into(),
+            };
+            symbols.function("any.sys", Some(&id), 0x10).is_some()
+        };
+        assert!(of([7; 16], 1));
+        assert!(of([7; 16], 3));
+        assert!(!of([7; 16], 2));
+        assert!(!of([8; 16], 1));
+    }
+}

@@ -458,6 +458,8 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::decoded;
+    use crate::record::{EventDescriptor, EventRecord};
 
     #[test]
     fn long_values_are_truncated_with_a_count() {
@@ -475,5 +477,28 @@ mod tests {
         assert_eq!(split("    abcdef", 6), ("    ab", "cdef"));
         // Two columns for each character.
         assert_eq!(split("日本語", 5), ("日本", "語"));
+    }
+
+    #[test]
+    fn a_line_has_the_opcode_and_the_keywords_of_an_event_that_has_them() {
+        let shown = |opcode, keyword| {
+            let event = decoded(EventRecord {
+                descriptor: EventDescriptor {
+                    id: 7,
+                    level: 3,
+                    opcode,
+                    keyword,
+                    ..EventDescriptor::default()
+                },
+                ..EventRecord::default()
+            });
+            let line = line(&event);
+            let (_, rest) = line.split_once(" [").unwrap();
+            rest.split_once(']').unwrap().0.to_owned()
+        };
+        assert_eq!(shown(0, 0), "Warning");
+        assert_eq!(shown(1, 0), "Warning, Start");
+        assert_eq!(shown(0, 0x40), "Warning, 0x40");
+        assert_eq!(shown(2, 0x40), "Warning, Stop, 0x40");
     }
 }

@@ -1,6 +1,7 @@
 //! The command `etl`: its output, its error messages and its exit codes.
 
 mod fixture;
+mod page;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -206,6 +207,77 @@ fn a_closed_pipe_is_not_an_error() {
     assert_eq!(output.status.code(), Some(0));
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_an_error() {
+    let sample = sample(|_| {});
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .args(["dump", &sample.path])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(
+        complaint.starts_with("etl: cannot write to standard output: "),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn a_report_has_all_events_with_their_kinds_threads_and_problems() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let losses = Losses {
+        events_lost: 3,
+        buffers_lost: 1,
+    };
+    let (mut file, _) = fixture::file(header, 12, losses);
+    // Too much and too little data.
+    let first = 0x1048;
+    let size = usize::from(u16::from_le_bytes([file[first], file[first + 1]]));
+    file[first + size - 5] = 0x7F;
+    file.truncate(file.len() - 8);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample.etl");
+    fs::write(&path, file).unwrap();
+    let path = path.to_str().unwrap();
+    let page = folder.path().join("page.html");
+    let output = etl(&[
+        "report",
+        path,
+        "--man",
+        manifest().to_str().unwrap(),
+        "-o",
+        page.to_str().unwrap(),
+    ]);
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "the end of the file is missing"
+    );
+    let data = page::data(&fs::read_to_string(page).unwrap());
+    insta::assert_snapshot!(data.replace(path, "sample.etl"));
+}
+
+#[test]
+fn a_report_says_how_many_events_it_leaves_out() {
+    let sample = sample(|_| {});
+    let page = Path::new(&sample.path).with_extension("html");
+    let page = page.to_str().unwrap();
+    for (limit, said) in [
+        ("20", String::new()),
+        (
+            "5",
+            format!("etl: {page}: shows 5 of 20 events; --limit sets how many\n"),
+        ),
+    ] {
+        let output = etl(&["report", &sample.path, "--limit", limit, "-o", page]);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(text(&output.stderr), said);
+    }
+}
+
 /// Returns the events that a selection keeps, as JSON lines without the header.
 fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let sample = sample(|_| {});
@@ -255,6 +327,7 @@ fn csv_has_a_line_for_each_event() {
     let sample = sample(|_| {});
     let output = etl(&["dump", &sample.path, "--format", "csv"]);
     assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "");
     let mut reader = csv::Reader::from_reader(output.stdout.as_slice());
     let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 20);

@@ -408,6 +408,16 @@ fn what_an_event_lacks_or_has_too_much_is_a_difference() {
         fields(&format!("{DATA}{error}")),
         one("problem", Value::Null, json!("error 15005 at kind"))
     );
+    for kind in ["BinaryEventData", "DebugData"] {
+        assert_eq!(
+            fields(&format!("{DATA}<{kind}>00</{kind}>")),
+            one(
+                "problem",
+                Value::Null,
+                json!(format!("the event has {kind}"))
+            )
+        );
+    }
     let user_data = "<UserData><Request xmlns='x'><request>0x0</request><kind>0</kind>\
                      <path>path</path></Request></UserData>";
     assert_eq!(fields(user_data), []);
@@ -534,4 +544,36 @@ fn control_characters_of_a_file_do_not_reach_the_terminal() {
     let said = text(&output.stdout);
     assert!(said.contains("\\u{202e}\\tx"), "{said}");
     assert!(!said.contains('\u{202E}'), "{said}");
+}
+
+#[test]
+fn events_of_the_other_file_alone_are_named_and_left_out_by_their_providers() {
+    let trace = Trace::new();
+    let own = event(SYSTEM, DATA);
+    let more = own.replace("<EventID>1<", "<EventID>9<");
+    let foreign = own
+        .replace("Fixture.Device", "Other")
+        .replace("2F4C8A60", "00000000");
+    let file = format!("<Events>{own}{more}{foreign}</Events>");
+    let written = trace.write("other.xml", file);
+    let named = |said: &Value| -> Vec<String> {
+        let listed = said["listed"].as_array().unwrap().iter();
+        listed
+            .filter(|one| one["theirs"] == "present")
+            .map(|one| one["event"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (_, said) = written.json("other.xml", &[]);
+    let time = "2026-01-02T03:04:05.0020000Z";
+    assert_eq!(
+        named(&said),
+        [
+            format!("{time} Fixture.Device 9"),
+            format!("{time} Other 1")
+        ]
+    );
+    for provider in ["fixture.device", "2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9"] {
+        let (_, said) = written.json("other.xml", &["--provider", provider]);
+        assert_eq!(named(&said), [format!("{time} Fixture.Device 9")]);
+    }
 }

@@ -12,7 +12,7 @@ use etl_file::compression::{self, CompressionError};
 use etl_file::header::log_file_mode;
 use etl_file::read::DamageKind;
 use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
-use etl_file::{ClockType, EventRecord, LogFileHeader, Trace};
+use etl_file::{ClockType, EventRecord, LogFileHeader, Trace, TraceFile};
 
 /// Returns the header of a compressed file.
 fn header(buffer_size: u32, processors: u32) -> LogFileHeader {
@@ -76,6 +76,31 @@ fn every_event_of_a_compressed_file_is_read() {
         assert_eq!(trace.header().buffers_written as usize, offsets.len());
         assert_eq!(trace.buffers().len(), offsets.len());
     }
+}
+
+#[test]
+fn compressed_buffers_are_read_in_the_order_of_their_first_records() {
+    let header = header(0x1000, 1);
+    let start = header.start_clock;
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for first in [200, 0, 100] {
+        let mut buffer = Buffer::new(0x1000, 0);
+        for n in first..first + 20 {
+            let event = fixture::manifest_event(0, start + n);
+            buffer.try_append(&event).unwrap();
+        }
+        log.append(&buffer, start).unwrap();
+    }
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let mut records = trace.records();
+    let mut times = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        times.push(record.timestamp - start);
+    }
+    assert_eq!(records.late(), 0);
+    let expected = (0..20).chain(100..120).chain(200..220);
+    assert!(times.iter().copied().eq(expected), "{times:?}");
 }
 
 #[test]

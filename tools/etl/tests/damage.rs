@@ -9,7 +9,9 @@ use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Events};
 use etl_file::write::{Buffer, LogFile, Losses};
-use etl_file::{Catalog, ClockType, EventRecord, Guid, Selection, Trace, TraceFile, json, table};
+use etl_file::{
+    Catalog, ClockType, EventRecord, ExtendedItem, Guid, Selection, Trace, TraceFile, json, table,
+};
 
 const SIZE: usize = 0x1000;
 
@@ -199,6 +201,17 @@ fn stale_pointers_in_a_buffer_header_are_ignored() {
     let trace = Trace::parse(&file).unwrap();
     assert_eq!(trace.damages(), []);
     assert_eq!(trace.records(), whole.records());
+}
+
+#[test]
+fn a_buffer_without_the_flag_for_it_has_the_number_of_its_processor_in_one_byte() {
+    let mut file = sample();
+    put(&mut file, SIZE + 0x28, &[1, 7]);
+    let processor = |file: &[u8]| Trace::parse(file).unwrap().buffers()[1].processor;
+    assert_eq!(processor(&file), 0x0701);
+    assert_eq!(file[SIZE + 0x34] & 0x20, 0x20);
+    file[SIZE + 0x34] &= !0x20;
+    assert_eq!(processor(&file), 1);
 }
 
 #[test]
@@ -566,4 +579,61 @@ fn the_oldest_buffer_is_the_one_written_longest_ago() {
         .map(|event| event.record.timestamp - start)
         .collect();
     assert_eq!(times, [5, 4, 3]);
+}
+
+#[test]
+fn the_stated_size_of_an_item_counts_if_it_is_possible() {
+    let item = |ext_type, byte| ExtendedItem {
+        ext_type,
+        data: vec![byte; 8],
+    };
+    let event = EventRecord {
+        extended: vec![item(1, 7), item(5, 9)],
+        user_data: vec![1; 8],
+        ..fixture::manifest_event(0, 2_745_263_251_600)
+    };
+    let encoded = event.encode().unwrap();
+    // An item begins with its size, its type, its linkage and the size of its data.
+    let items = |size: u8, data: u8| {
+        let mut bytes = encoded.clone();
+        assert_eq!((bytes[80], bytes[86]), (16, 8));
+        (bytes[80], bytes[86]) = (size, data);
+        let trace = Trace::parse(&with_records(&[bytes])).unwrap();
+        assert_eq!(trace.damages(), []);
+        trace.events().next().unwrap().record.extended.clone()
+    };
+    for size in [0, 8, 13, 16, 17] {
+        assert_eq!(items(size, 8), event.extended, "{size}");
+    }
+    // With less data, the rest is padding.
+    let mut padded = event.extended;
+    padded[0].data.clear();
+    assert_eq!(items(16, 0), padded);
+    padded[0].data.push(7);
+    assert_eq!(items(0, 1), padded);
+}
+
+#[test]
+fn the_damage_of_whole_buffers_is_listed_in_the_order_of_the_file() {
+    let mut file = sample();
+    let last = file.len() - SIZE;
+    put(&mut file, last + 0x30, &[0, 0x20]);
+    file.truncate(last + 200);
+    let file = TraceFile::new(Cursor::new(file)).unwrap();
+    let damages = file.damages().listed().iter();
+    let offsets: Vec<u64> = damages.map(|damage| damage.offset).collect();
+    assert_eq!(offsets, [last + 0x30, last + 200].map(|at| at as u64));
+}
+
+#[test]
+fn a_record_of_an_unknown_type_has_the_pointers_of_the_trace() {
+    let mut file = with_records(&[raw_record([10, 0, 0x77, 0xC0, 0, 0, 0, 0], &[], 10)]);
+    let size = |file: &[u8]| {
+        let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+        let buffer = trace.buffer(1).unwrap().unwrap();
+        buffer.record(0).unwrap().pointer_size()
+    };
+    assert_eq!(size(&file), PointerSize::Eight);
+    file[0x94] = 4;
+    assert_eq!(size(&file), PointerSize::Four);
 }

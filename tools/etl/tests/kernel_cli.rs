@@ -1,5 +1,7 @@
 //! Kernel events, names and stacks in the output of `etl`.
 
+mod page;
+
 use std::fs;
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -259,9 +261,15 @@ fn names_are_shown_in_every_format() {
         "{header}"
     );
     assert!(csv.contains(",ProcessId=7,app.exe,worker,"), "{csv}");
-    assert!(
-        messages.contains("stacks: 1 joined with their events, 1 unmatched"),
-        "{messages}"
+    let about_the_file = messages
+        .lines()
+        .map(|line| line.split_once("kernel.etl: ").unwrap().1);
+    assert_eq!(
+        about_the_file.collect::<Vec<_>>(),
+        [
+            "stacks: 1 joined with their events, 1 unmatched",
+            "no loaded TMF file or PDB describes 1 WPP messages; name one with --tmf or --pdb",
+        ]
     );
 }
 
@@ -283,6 +291,9 @@ fn only_events_that_say_something_about_others_need_another_pass() {
         event(),
         (700, perfinfo(0x0524, 700, vec![0; 24]))
     ]));
+    // The key of a stack waits for a definition, which may be missing.
+    assert!(completes(vec![with_item(600, 18, &[0, 5])]));
+    assert!(!completes(vec![with_item(600, 6, &[0, APP])]));
 }
 
 #[test]
@@ -302,7 +313,9 @@ fn stats_count_kernel_events_by_class_and_event() {
         text.contains("Stacks: 1 joined with their events, 1 unmatched"),
         "{text}"
     );
-    assert!(text.contains("app.exe (7)"), "{text}");
+    let row = text.lines().find(|line| line.contains("app.exe (7)"));
+    let cells: Vec<&str> = row.unwrap().split(['│', '┆']).map(str::trim).collect();
+    assert_eq!(cells[1..3], ["app.exe (7)", "10"], "{text}");
 }
 
 #[test]
@@ -358,6 +371,22 @@ fn a_perfetto_timeline_has_the_places_of_stacks_and_their_counts() {
     for text in ["ntoskrnl.exe+0x10", "app.exe+0x20", "etl.stacks_unmatched"] {
         assert!(has(text), "{text}");
     }
+}
+
+#[test]
+fn a_report_has_kernel_events_with_their_stacks_and_names() {
+    let (_folder, path) = file();
+    let out = path.with_extension("html");
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg("report")
+        .arg(&path)
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let data = page::data(&fs::read_to_string(out).unwrap());
+    insta::assert_snapshot!(data.replace(path.to_str().unwrap(), "kernel.etl"));
 }
 
 #[test]
@@ -547,4 +576,11 @@ fn stats_count_the_same_problems_as_the_events_have() {
         text.contains("Not decoded: 2 events with data"),
         "of no provider or class: {text}"
     );
+    assert!(
+        text.contains("Without format: 1 WPP messages that no loaded"),
+        "{text}"
+    );
+    let row = text.lines().find(|line| line.contains("Terminate"));
+    let cells: Vec<&str> = row.unwrap().split(['│', '┆']).map(str::trim).collect();
+    assert_eq!(cells[4], "3", "{text}");
 }

@@ -33,6 +33,20 @@ fn decoded(record: &EventRecord, catalog: &Catalog) -> Decoded {
     decode(trace.events().next().unwrap(), catalog)
 }
 
+#[test]
+fn a_provider_has_the_names_of_its_own_levels_tasks_and_opcodes() {
+    let catalog = catalog();
+    let provider = catalog.provider(fixture::MANIFEST_PROVIDER).unwrap();
+    assert_eq!(provider.level(17), Some("Very chatty"));
+    assert_eq!(provider.level(4), None);
+    assert_eq!(provider.task(7), Some("Transfer"));
+    assert_eq!(provider.task(8), None);
+    // The opcode of a task comes before one of all tasks.
+    assert_eq!(provider.opcode(7, 20), Some("Pause"));
+    assert_eq!(provider.opcode(8, 20), Some("Halt"));
+    assert_eq!(provider.opcode(7, 21), None);
+}
+
 // R-O5 R-K4
 #[test]
 fn manifest_gives_an_event_its_names_and_fields() {

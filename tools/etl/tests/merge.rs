@@ -160,7 +160,7 @@ fn the_command_names_the_damage() {
     fs::write(&two, &file).unwrap();
     let (code, said) = etl(&["merge", &one, &two, "--out", &out]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("40 events of 2 files"), "{said}");
+    assert_eq!(said, format!("40 events of 2 files in {out}\n"));
     assert_eq!(Trace::open(&out).unwrap().events().count(), 40);
     let (code, said) = etl(&["merge", &one, &path("none.etl"), "-o", &out]);
     assert_eq!(code, Some(1), "{said}");
@@ -491,4 +491,34 @@ fn the_command_compresses_and_says_what_it_leaves_out() {
     assert!(said.contains("left out 2 records"), "{said}");
     assert!(fs::metadata(&out).unwrap().len() * 3 < fs::metadata(&one).unwrap().len());
     assert!(!fs::exists(path("out.etl.part")).unwrap());
+}
+
+#[test]
+fn the_command_counts_records_that_it_cannot_sort() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, out) = (path("one.etl"), path("out.etl"));
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let start = header.start_clock;
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    // The last record is older than the first one of its buffer.
+    for times in [[10, 15], [20, 12]] {
+        let mut buffer = Buffer::new(0x1000, 0);
+        for time in times {
+            let event = fixture::manifest_event(0, start + time);
+            buffer.try_append(&event).unwrap();
+        }
+        log.append(&buffer, start + 100).unwrap();
+    }
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    fs::write(&one, file).unwrap();
+    let (code, said) = etl(&["merge", &one, "-o", &out]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        said,
+        format!(
+            "4 events of 1 files in {out}\nwarning: 1 records were not in the order of time and could \
+             not be sorted\n"
+        )
+    );
 }

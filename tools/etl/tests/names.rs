@@ -106,6 +106,7 @@ fn a_process_id_is_reused_after_its_process_has_ended() {
     let first = names.process(50, 250).unwrap();
     assert_eq!(&*first.command_line, "first.exe /run");
     assert!(!names.is_empty());
+    assert!(Names::new().is_empty());
     assert_eq!(names.dropped(), 0);
 }
 
@@ -117,6 +118,33 @@ fn a_start_without_the_end_before_it_ends_the_older_process() {
     ]);
     assert_eq!(image_name(&names, 50, 399), Some("old.exe"));
     assert_eq!(image_name(&names, 50, 400), Some("new.exe"));
+}
+
+#[test]
+fn an_event_without_a_process_in_its_header_is_of_the_first_one_in_its_payload() {
+    let of_process = |opcode: u16, payload: Vec<u8>| {
+        let record = KernelRecord {
+            form: KernelForm::PerfInfo,
+            hook: 0x0300 + opcode,
+            version: 2,
+            timestamp: 5,
+            payload,
+            ..KernelRecord::default()
+        };
+        decoded(&record, 0)
+    };
+    let mut payload = vec![0; 8];
+    payload.extend(50_u32.to_le_bytes());
+    payload.extend(4_u32.to_le_bytes()); // the parent
+    payload.extend([0; 12]);
+    payload.extend(b"a.exe\0");
+    payload.extend(utf16("a.exe"));
+    let start = of_process(1, payload);
+    assert_eq!(start.problems, []);
+    assert_eq!(start.process_id, 50);
+    // No event is known by this type, and without data nothing is missing.
+    let unknown = of_process(0xFE, Vec::new());
+    assert_eq!((unknown.problems, unknown.process_id), (vec![], u32::MAX));
 }
 
 #[test]

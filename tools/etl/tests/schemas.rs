@@ -521,6 +521,67 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
     assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
 }
 
+/// Returns what the program says on standard error about a file with descriptions of events, one for
+/// each payload.
+fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
+    const BUFFER: u32 = 0x1_0000;
+    let header = LogFileHeader {
+        buffer_size: BUFFER,
+        ..LogFileHeader::default()
+    };
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for payload in payloads {
+        let mut buffer = Buffer::new(BUFFER, 0);
+        let record = EncodedRecord::try_from(&metadata(32, payload, 2)).unwrap();
+        buffer.try_append_record(&record, 2).unwrap();
+        log.append(&buffer, 5).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    std::fs::write(&path, file).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let output = program.arg("stats").arg(&path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let about_the_file = |line: &str| line.split_once("merged.etl: ").unwrap().1.to_owned();
+    said.lines().map(about_the_file).collect()
+}
+
+/// Returns the description of an event with an id.
+fn with_id(id: u16) -> Vec<u8> {
+    let mut payload = sample().encode();
+    payload[32..34].copy_from_slice(&id.to_le_bytes());
+    payload
+}
+
+#[test]
+fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use() {
+    let damaged = |id| with_id(id)[..100].to_vec();
+    assert_eq!(warnings([with_id(1)]), [""; 0]);
+    let one = warnings([damaged(1)]);
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert!(
+        one[0].starts_with("the trace's schema of event 1 "),
+        "{one:?}"
+    );
+    let many = warnings((1..=33).map(damaged));
+    assert_eq!(many.len(), 33, "{many:?}");
+    assert_eq!(
+        many[32],
+        "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective"
+    );
+    let large = |id| {
+        let mut payload = with_id(id);
+        payload.resize(60_000, 0);
+        payload
+    };
+    assert_eq!(
+        warnings((0..300).map(large)),
+        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 left out"]
+    );
+}
+
 #[test]
 fn dissect_reads_the_schemas_unchanged() {
     const SCRIPT: &str = "import sys

@@ -3,7 +3,7 @@
 
 mod fixture;
 
-use std::io::Cursor;
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use etl_file::header::log_file_mode;
 use etl_file::read::{DamageKind, ReadError};
@@ -22,6 +22,7 @@ fn streamed(file: &mut Bytes) -> (Vec<EventRecord>, u64, Vec<DamageKind>) {
     let mut events = Vec::new();
     while let Some(record) = records.next().unwrap() {
         events.push(record.event().unwrap().to_event().record);
+        assert_eq!(records.count(), events.len() as u64);
     }
     let damages = records.damages().listed().iter();
     let damages = damages.map(|damage| damage.kind).collect();
@@ -109,6 +110,24 @@ fn records_before_the_first_one_of_their_buffer_are_late_and_counted() {
     let (events, late, _) = streamed(&mut open(file));
     assert_eq!(times(&events), [10, 15, 12, 20]);
     assert_eq!(late, 1);
+}
+
+#[test]
+fn large_buffers_of_many_processors_are_in_memory_at_the_same_time() {
+    const PROCESSORS: u16 = 20;
+    let header = fixture::header(ClockType::Qpc, 1 << 20, PROCESSORS.into());
+    let full = |processor| {
+        let of_processor: Vec<i64> = (0..16).map(|n| n * 100 + i64::from(processor)).collect();
+        let mut events = at(&of_processor);
+        for event in &mut events {
+            event.user_data = vec![0; 65_000];
+        }
+        (processor, events)
+    };
+    let filled: Vec<_> = (0..PROCESSORS).map(full).collect();
+    let (events, late, damages) = streamed(&mut open(buffers(header, &filled)));
+    assert_eq!((events.len(), late, damages), (320, 0, vec![]));
+    assert!(times(&events).is_sorted());
 }
 
 #[test]
@@ -227,6 +246,7 @@ fn buffers_and_records_are_accessible_by_position() {
         let last = buffer.len().checked_sub(1);
         let last = last.and_then(|last| buffer.record(last));
         assert_eq!(last.is_none(), number == 0);
+        assert_eq!(buffer.is_empty(), number == 0);
         events.extend(
             buffer
                 .records()
@@ -236,6 +256,50 @@ fn buffers_and_records_are_accessible_by_position() {
     }
     assert!(trace.events().eq(&events));
     assert!(file.buffer(file.buffers()).unwrap().is_none());
+}
+
+/// A source whose every other read is interrupted, or fails.
+struct Uneven {
+    source: Cursor<Vec<u8>>,
+    error: ErrorKind,
+    fails: bool,
+}
+
+impl Read for Uneven {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.fails = !self.fails;
+        if self.fails {
+            return Err(self.error.into());
+        }
+        // Few bytes at a time.
+        let most = out.len().min(100);
+        self.source.read(&mut out[..most])
+    }
+}
+
+impl Seek for Uneven {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.source.seek(to)
+    }
+}
+
+#[test]
+fn interrupted_reads_are_repeated_and_others_fail() {
+    let (file, written) = closed();
+    let source = |error| Uneven {
+        source: Cursor::new(file.clone()),
+        error,
+        fails: false,
+    };
+    let mut trace = TraceFile::new(source(ErrorKind::Interrupted)).unwrap();
+    let mut records = trace.records();
+    let mut events = 0;
+    while records.next().unwrap().is_some() {
+        events += 1;
+    }
+    assert_eq!(events, written.len());
+    let refused = TraceFile::new(source(ErrorKind::PermissionDenied));
+    assert!(matches!(refused, Err(ReadError::Io(_))));
 }
 
 #[test]

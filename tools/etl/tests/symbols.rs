@@ -15,6 +15,15 @@ fn a_file_that_is_no_pdb_is_skipped_in_a_folder_and_refused_alone() {
     assert!(matches!(error, SymbolError::Malformed { .. }), "{error}");
     let skipped = symbols.load_folder(folder.path()).unwrap();
     assert_eq!(skipped.len(), 1, "{skipped:?}");
+    // A symbol store has its files three folders deep.
+    let mut deep = folder.path().to_owned();
+    for (name, found) in [("1", 2), ("2", 3), ("3", 4), ("4", 4)] {
+        deep = deep.join(name);
+        fs::create_dir(&deep).unwrap();
+        fs::write(deep.join("damaged.PDB"), b"no PDB").unwrap();
+        let skipped = symbols.load_folder(folder.path()).unwrap();
+        assert_eq!(skipped.len(), found, "{skipped:?}");
+    }
     let missing = symbols.load_folder(&folder.path().join("missing"));
     assert!(matches!(missing, Err(SymbolError::Io { .. })));
     assert!(symbols.is_empty());

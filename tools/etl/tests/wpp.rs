@@ -64,6 +64,9 @@ fn every_number_is_read_and_shown() {
         ),
         ("0x%10!08x!", "ItemLong", &number(0xC0DE), "0x0000c0de"),
         ("%10!#x!", "ItemULong", &number(0xC0DE), "0xc0de"),
+        ("%10!x!", "ItemULongX", &number(0xC0DE), "c0de"),
+        ("%10!s!", "ItemFloat", &1.5_f32.to_le_bytes(), "1.5"),
+        ("%10!.3f!", "ItemFloat", &1.5_f32.to_le_bytes(), "1.500"),
         ("%10!o!", "ItemLong", &number(8), "10"),
         ("[%10!-6d!]", "ItemLong", &number(42), "[42    ]"),
         ("[%10!6d!]", "ItemLong", &number(42), "[    42]"),
@@ -168,6 +171,7 @@ fn every_other_type_is_read_and_shown() {
         ("%10!s! %10!d!", "ItemListLong(A=0x5,B)", &number(6), "B 6"),
         ("%10!s!", "ItemSetByte(a,b,c)", &[0b101], "[a,c]"),
         ("%10!s!", "ItemSetLong(1,2,3)", &number(0), "[]"),
+        ("%10!s!", "ItemSetShort(a,b)", &[0b10, 0], "[b]"),
         ("%10!s!", "ItemEnum(_POOL_TYPE)", &number(512), "512"),
         ("%10", "ItemLong", &number(3), "3"),
     ];
@@ -187,7 +191,7 @@ fn every_other_type_is_read_and_shown() {
 #[test]
 fn the_text_has_names_escapes_and_parts_of_the_header() {
     let formats = formats(
-        "%!FUNC! %!LEVEL!/%!FLAGS! %!FILE!:%!LINE! %!COMPNAME! %!nothing! 5%% of%n%1!s!.%2!s! \
+        "%!FUNC! %!LEVEL!/%!FLAGS! %!FILE!:%!LINE! %!COMPNAME! %!TYP! %!nothing! 5%% of%n%1!s!.%2!s! \
          %3!x! %7!d! %8!x! %99!s! %10!s",
         "a, ItemChar -- 10",
     );
@@ -200,7 +204,7 @@ fn the_text_has_names_escapes_and_parts_of_the_header() {
     let format = formats.find(guid(), 10).unwrap();
     assert_eq!(
         format.expand(&[1], header).text,
-        "Class::Method<a, b> TRACE_LEVEL_WARNING/TRACE_QUEUE Queue.c:2319 driver %!nothing! 5% of\n\
+        "Class::Method<a, b> TRACE_LEVEL_WARNING/TRACE_QUEUE Queue.c:2319 driver Queue_c2319 %!nothing! 5% of\n\
          driver.Queue_c2319 1a 3 2b %99!s! 1!s"
     );
     assert_eq!(format.level_number(), Some(3));
@@ -400,6 +404,14 @@ fn a_folder_of_files_describes_records() {
     let truncated = ArgumentError::Truncated { number: 10 };
     assert_eq!(decoded.problems, [Problem::Argument(truncated)]);
     assert_eq!(decoded.leftover, utf16("si"));
+
+    let long = WppRecord {
+        arguments: [utf16("size"), vec![0, 0], vec![8, 0, 0, 0], vec![1, 2]].concat(),
+        ..record
+    };
+    let decoded = decode(&long);
+    assert_eq!(decoded.problems, [Problem::Surplus { bytes: 2 }]);
+    assert_eq!(decoded.leftover, [1, 2]);
 
     let other = WppRecord {
         message: 11,

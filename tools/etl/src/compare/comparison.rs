@@ -347,3 +347,22 @@ fn name_of_theirs(event: &OtherEvent) -> String {
         text(Property::Id).unwrap_or("?")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_numbers_of_elements_are_left_out_of_a_name() {
+        for (name, bare) in [
+            ("size", "size"),
+            ("parts[0].size", "parts.size"),
+            ("parts[12]", "parts"),
+            ("parts[].size", "parts[].size"),
+            ("parts[x]", "parts[x]"),
+            ("parts[1x]", "parts[1x]"),
+        ] {
+            assert_eq!(without_numbers(name), bare);
+        }
+    }
+}

@@ -317,6 +317,9 @@ mod tests {
             &["0.100001"],
         );
         all(&Value::Double(f64::NAN), &["NaN", "nan"], &["0"]);
+        all(&Value::Float(f32::NAN), &["NaN"], &["0"]);
+        all(&Value::Double(0.5), &[], &["NaN"]);
+        all(&Value::Float(0.5), &[], &["NaN"]);
         all(
             &Value::Double(f64::INFINITY),
             &["inf"],

@@ -184,12 +184,42 @@ impl Hasher for Unchanged {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0 << 8 | u64::from(*byte);
-        }
+        self.0 = bytes.iter().fold(self.0, |hash, byte| {
+            hash.rotate_left(8).wrapping_add(u64::from(*byte))
+        });
     }
 
     fn write_u64(&mut self, key: u64) {
         self.0 = key;
+    }
+}
+
+/// Returns an event as it is decoded by what it contains itself.
+#[cfg(test)]
+pub fn decoded(record: crate::record::EventRecord) -> Decoded {
+    let event = Event {
+        record,
+        time: crate::time::FileTime::default(),
+        processor: 0,
+        buffer: 1,
+        offset: 0,
+        pointer_size: crate::read::PointerSize::Eight,
+        flags: 0,
+    };
+    decode(&event, &Catalog::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_own_hash() {
+        let mut hasher = Unchanged::default();
+        hasher.write_u64(7);
+        assert_eq!(hasher.finish(), 7);
+        let mut hasher = Unchanged::default();
+        hasher.write(&[1, 2]);
+        assert_eq!(hasher.finish(), 0x0102);
     }
 }

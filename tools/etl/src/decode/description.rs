@@ -287,3 +287,23 @@ fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<Arc<str>> {
     let known = known.iter().find(|known| known.value == value)?;
     Some(known.text.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::decode::decoded;
+    use crate::record::{EventDescriptor, EventRecord};
+
+    #[test]
+    fn the_keywords_of_windows_have_names_and_the_other_bits_none() {
+        let event = decoded(EventRecord {
+            descriptor: EventDescriptor {
+                keyword: 1 << 51 | 1 << 48 | 0x5,
+                ..EventDescriptor::default()
+            },
+            ..EventRecord::default()
+        });
+        let names: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
+        assert_eq!(names, ["Response Time", "SQM"]);
+        assert_eq!(event.keywords.unnamed, 0x5);
+    }
+}

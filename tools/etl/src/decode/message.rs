@@ -342,4 +342,17 @@ mod tests {
         assert_eq!(filled("é%é"), "éé");
         assert_eq!(filled("end%"), "end%");
     }
+
+    #[test]
+    fn every_value_that_is_a_number_is_formatted_as_one() {
+        assert_shown("04d", Value::Port(80), "0080");
+        assert_shown("02d", Value::Bool(true), "01");
+        assert_shown("03d", Value::Win32Error(5), "005");
+        let named = Value::Named {
+            value: u64::MAX,
+            signed: true,
+            name: "None".into(),
+        };
+        assert_shown("d", named, "-1");
+    }
 }

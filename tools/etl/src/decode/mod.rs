@@ -17,6 +17,8 @@ mod traits;
 mod value;
 pub mod wpp;
 
+#[cfg(test)]
+pub(crate) use decoder::decoded;
 pub use decoder::{Decoder, decode};
 pub use description::Description;
 pub use error::{MetadataError, PayloadError, PayloadErrorKind};

@@ -319,4 +319,34 @@ mod tests {
         sid.authority = 0x1234_5678_9ABC;
         assert_eq!(sid.to_string(), "S-1-0x123456789abc-32-544");
     }
+
+    #[test]
+    fn the_size_of_a_value_includes_what_it_owns() {
+        let owned = |value: Value| value.size() - size_of::<Value>();
+        assert_eq!(owned(Value::UInt(7)), 0);
+        assert_eq!(owned(Value::Text("four".to_owned())), 4);
+        assert_eq!(owned(Value::Binary(vec![0; 9])), 9);
+        let named = Value::Named {
+            value: 1,
+            signed: false,
+            name: "seven77".into(),
+        };
+        assert_eq!(owned(named), 7);
+        let code = Value::Code {
+            address: 1,
+            place: "a.sys+0x1".into(),
+        };
+        assert_eq!(owned(code), 9);
+        let both = vec![Value::Binary(vec![0; 3]), Value::Null];
+        let inner = 3 + 2 * size_of::<Value>();
+        assert_eq!(owned(Value::Array(both)), inner);
+        let members = vec![("name".into(), Value::Binary(vec![0; 3]))];
+        assert_eq!(owned(Value::Struct(members)), 3 + size_of::<Value>());
+        let sid = Value::Sid(Sid {
+            revision: 1,
+            authority: 5,
+            subauthorities: vec![1, 2, 3],
+        });
+        assert_eq!(owned(sid), 12);
+    }
 }

@@ -172,19 +172,15 @@ impl RecordHeader {
         }
     }
 
-    /// Returns the header that a classic event in an event record would have by itself.
+    /// Returns the header of a classic event in an event record: what its payload is decoded by. The
+    /// event has the rest.
     pub(super) fn of_event(event: &EventRef<'_>) -> Self {
         Self {
             version: event.descriptor.version.into(),
             guid: Some(event.provider),
             opcode: event.descriptor.opcode,
-            level: event.descriptor.level,
             thread_id: known_id(event.thread_id),
             process_id: known_id(event.process_id),
-            timestamp: Some(event.timestamp),
-            kernel_time: event.kernel_time,
-            user_time: event.user_time,
-            payload: layout::EVENT_HEADER,
             ..Self::new(Form::Classic, event.pointer_size)
         }
     }

@@ -223,16 +223,6 @@ pub const fn classes() -> &'static [&'static Class] {
     classes::all()
 }
 
-/// Returns the names of a kernel event's class and of the event, which may be unknown. A cheaper
-/// answer than [`decode()`] for those who only count.
-#[must_use]
-pub fn names_of_hook(hook: u16) -> Option<(Arc<str>, Option<Arc<str>>)> {
-    let class = classes::by_hook(hook)?;
-    let [opcode, _] = hook.to_le_bytes();
-    let event = class.event(opcode).map(|event| Arc::clone(&event.name));
-    Some((Arc::clone(&class.name), event))
-}
-
 /// Returns the name of a class of classic events, if it is known.
 pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
     classes::by_guid(class).map(|class| &*class.name)

@@ -18,8 +18,7 @@ pub struct Attempt {
     /// Offset of the first byte that no field has.
     pub used: usize,
     pub error: Option<PayloadError>,
-    /// True if every text ends with its NUL, every list at an element's end, and none has parts of
-    /// wide addresses.
+    /// True if every text ends with its NUL, and no list has parts of wide addresses.
     clean: bool,
     pub pointer_size: PointerSize,
     /// The offsets of the readings of the session's clock and of durations, with their types.
@@ -198,10 +197,8 @@ impl Reader<'_> {
             Type::Utf16 => self.utf16()?,
             Type::Pointers => self.pointers(),
             Type::TicksList => {
-                let (readings, rest) = self.c.rest().as_chunks::<8>();
-                self.clean &= rest.is_empty();
+                let readings = self.c.rest().as_chunks::<8>().0.iter();
                 let readings = readings
-                    .iter()
                     .map(|&reading| Value::Int(i64::from_le_bytes(reading)))
                     .collect::<Vec<_>>();
                 present(self.c.take(8 * readings.len()))?;
@@ -222,13 +219,8 @@ impl Reader<'_> {
                 Value::Array(texts)
             }
             Type::Guids => {
-                let room = self.c.rest().len() / 16;
-                let count = present(usize::try_from(self.count).ok())?;
-                if count > room {
-                    return Err(PayloadErrorKind::TooShort);
-                }
                 let mut guids = Vec::new();
-                for _ in 0..count {
+                for _ in 0..self.count {
                     guids.push(Value::Guid(Guid::from_bytes(present(self.c.array())?)));
                 }
                 Value::Array(guids)
@@ -254,14 +246,13 @@ impl Reader<'_> {
                 let has_half = after_half.is_some_and(|(&half, wide)| {
                     is_upper_half(u32::from_le_bytes(half)) && are_wide(wide)
                 });
-                self.clean &= rest.len().is_multiple_of(4) && !are_wide(rest) && !has_half;
+                self.clean &= !are_wide(rest) && !has_half;
                 let addresses = rest.as_chunks::<4>().0.iter();
                 addresses
                     .map(|&address| Value::Pointer(u32::from_le_bytes(address).into()))
                     .collect()
             }
             PointerSize::Eight => {
-                self.clean &= rest.len().is_multiple_of(8);
                 let addresses = rest.as_chunks::<8>().0.iter();
                 addresses
                     .map(|&address| Value::Pointer(u64::from_le_bytes(address)))
@@ -345,4 +336,142 @@ fn are_wide(bytes: &[u8]) -> bool {
 /// Returns true if a number may be the upper half of an address in user or kernel space.
 fn is_upper_half(number: u32) -> bool {
     !(0x8000..0xFFFF_8000).contains(&number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::descriptor::{Field, Layout};
+    use super::*;
+    use PointerSize::{Eight, Four};
+
+    const ADDRESS: &[(&str, Type)] = &[("Address", Type::Pointer)];
+    const GUIDS: &[(&str, Type)] = &[("Count", Type::U32), ("Ids", Type::Guids)];
+    const TEXTS: &[(&str, Type)] = &[
+        ("Other", Type::U8),
+        ("Count", Type::U8),
+        ("Texts", Type::Texts("Count")),
+    ];
+    const LIST: &[(&str, Type)] = &[("Stack", Type::Pointers)];
+    const TEXT: &[(&str, Type)] = &[("Name", Type::Utf16)];
+    const SID: &[(&str, Type)] = &[("Sid", Type::Sid)];
+
+    /// Decodes a payload by a layout with fields of these names and types.
+    fn decoded(
+        fields: &'static [(&'static str, Type)],
+        payload: &[u8],
+        stated: PointerSize,
+    ) -> Attempt {
+        let names = fields.iter().map(|(name, _)| (*name).into()).collect();
+        let fields: Vec<Field> = fields
+            .iter()
+            .map(|&(name, kind)| Field {
+                name,
+                kind,
+                optional: false,
+            })
+            .collect();
+        let known = KnownLayout {
+            layout: Layout {
+                first: 0,
+                last: 0,
+                fields: fields.leak(),
+            },
+            names,
+        };
+        decode(&std::iter::once(&known), payload, stated).unwrap()
+    }
+
+    /// Returns the values, the size of the pointers and the number of used bytes.
+    fn whole(attempt: Attempt) -> (Vec<Value>, PointerSize, usize) {
+        assert_eq!(attempt.error, None);
+        let values = attempt.fields.into_iter().map(|(_, value)| value);
+        (values.collect(), attempt.pointer_size, attempt.used)
+    }
+
+    #[test]
+    fn the_first_of_the_sizes_that_fit_best_is_used() {
+        let sizes = |length: usize, stated| {
+            let (_, size, used) = whole(decoded(ADDRESS, &vec![1; length], stated));
+            (size, used)
+        };
+        assert_eq!(sizes(8, Eight), (Eight, 8));
+        assert_eq!(sizes(4, Eight), (Four, 4));
+        // Too long is better than too short; of two that are too long, that of the header.
+        assert_eq!(sizes(5, Eight), (Four, 4));
+        assert_eq!(sizes(9, Eight), (Eight, 8));
+        assert_eq!(sizes(9, Four), (Four, 4));
+    }
+
+    #[test]
+    fn lists_have_as_many_elements_as_there_is_room_for_or_as_were_counted() {
+        let (values, _, used) = whole(decoded(&[("Times", Type::TicksList)], &[1; 25], Eight));
+        let time = Value::Int(0x0101_0101_0101_0101);
+        let times = Value::Array(vec![time.clone(), time.clone(), time]);
+        assert_eq!((values, used), (vec![times], 24));
+
+        let guids = |count: u8, bytes: usize| {
+            let payload = [&[count, 0, 0, 0][..], &vec![7; bytes]].concat();
+            decoded(GUIDS, &payload, Eight)
+        };
+        let (values, ..) = whole(guids(2, 32));
+        let id = Value::Guid(Guid::from_bytes([7; 16]));
+        assert_eq!(values[1], Value::Array(vec![id.clone(), id]));
+        assert_eq!(
+            guids(3, 32).error.map(|error| error.kind),
+            Some(PayloadErrorKind::TooShort)
+        );
+
+        let (values, _, used) = whole(decoded(TEXTS, b"\x01\x02a\0\0\0b\0\0\0", Eight));
+        let text = |text: &str| Value::Text(text.to_owned());
+        assert_eq!(values[2], Value::Array(vec![text("a"), text("b")]));
+        assert_eq!(used, 10);
+    }
+
+    #[test]
+    fn addresses_without_any_have_the_stated_size() {
+        for stated in [Four, Eight] {
+            let (values, size, _) = whole(decoded(LIST, &[], stated));
+            assert_eq!((values, size), (vec![Value::Array(Vec::new())], stated));
+        }
+        let (_, size, used) = whole(decoded(LIST, &[1; 12], Eight));
+        assert_eq!((size, used), (Four, 12));
+    }
+
+    #[test]
+    fn a_text_without_an_end_has_all_units() {
+        let (values, ..) = whole(decoded(TEXT, b"a\0b\0", Eight));
+        assert_eq!(values, [Value::Text("ab".to_owned())]);
+        assert_eq!(
+            decoded(TEXT, b"a\0b", Eight).error.map(|error| error.kind),
+            Some(PayloadErrorKind::OddLength(3))
+        );
+    }
+
+    #[test]
+    fn a_sid_has_at_most_15_parts_and_its_revision_tells_the_size_of_the_structure_before_it() {
+        let sid = |parts: u8| {
+            let mut payload = vec![0xAB; 16];
+            payload.extend([1, parts, 0, 0, 0, 0, 0, 5]);
+            payload.extend(vec![2; 4 * usize::from(parts)]);
+            decoded(SID, &payload, Eight)
+        };
+        let (values, ..) = whole(sid(15));
+        assert!(
+            matches!(&values[..], [Value::Sid(sid)] if sid.subauthorities.len() == 15),
+            "{values:?}"
+        );
+        assert!(sid(16).error.is_some());
+
+        // With 64-bit pointers, it would have revision 2 and no part.
+        let mut payload = vec![0xAB; 8];
+        payload.extend([1, 2, 0, 0, 0, 0, 0, 5]);
+        payload.extend([2, 0, 0, 0, 9, 0, 0, 0]);
+        let (values, size, used) = whole(decoded(SID, &payload, Eight));
+        let expected = Value::Sid(Sid {
+            revision: 1,
+            authority: 5,
+            subauthorities: vec![2, 9],
+        });
+        assert_eq!((values, size, used), (vec![expected], Four, 24));
+    }
 }

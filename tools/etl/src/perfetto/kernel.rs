@@ -346,3 +346,24 @@ impl Reader<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_tells_the_mode_unless_it_is_of_either_on_a_32_bit_machine() {
+        const USER: Option<u64> = Some(sample::MODE_USER);
+        for (address, expected) in [
+            (0, USER),
+            (0x7FFF_FFFF, USER),
+            (0x8000_0000, None),
+            (0xFFFF_FFFF, None),
+            (0x1_0000_0000, USER),
+            (0xFFFF_7FFF_FFFF_FFFF, USER),
+            (0xFFFF_8000_0000_0000, Some(sample::MODE_KERNEL)),
+        ] {
+            assert_eq!(mode(address), expected, "{address:#x}");
+        }
+    }
+}

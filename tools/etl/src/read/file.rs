@@ -283,7 +283,6 @@ impl<R: Read + Seek> TraceFile<R> {
         let mut probe = Vec::new();
         let mut processors = BTreeSet::new();
         let mut never_written: u64 = 0;
-        let mut number: u32 = 0;
         let mut offset = 0;
         let mut distance = self.index.stride;
         read_at(&mut self.source, distance, PROBE, &mut probe)?;
@@ -297,7 +296,10 @@ impl<R: Read + Seek> TraceFile<R> {
                 second.flags & layout::FLAG_COMPRESSED != 0
                     || (smaller && second.size != self.index.size)
             });
-        while offset < self.length && number < u32::MAX {
+        for number in 0..u32::MAX {
+            if offset >= self.length {
+                break;
+            }
             read_at(&mut self.source, offset, PROBE.min(stride), &mut probe)?;
             let present = self.length - offset;
             if self.index.by_size {
@@ -347,7 +349,6 @@ impl<R: Read + Seek> TraceFile<R> {
                     self.index_buffer(&info, number, &probe, &mut processors)?;
                 }
             }
-            number += 1;
             offset += distance;
         }
         self.index.processors = processors.len();

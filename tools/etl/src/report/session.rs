@@ -101,3 +101,50 @@ impl Session {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::header::LogFileHeader;
+    use crate::record::{EncodedRecord, EventRecord};
+    use crate::write::{Buffer, Finish, LogFile, WppRecord};
+
+    #[test]
+    fn a_session_has_the_numbers_of_its_records_and_damages() {
+        let header = LogFileHeader {
+            buffer_size: 0x1000,
+            ..LogFileHeader::default()
+        };
+        let mut buffer = Buffer::new(0x1000, 0);
+        let wpp = WppRecord::default();
+        let wpp = EncodedRecord::try_from(&wpp).unwrap();
+        let mut unknown = EventRecord::default().encode().unwrap();
+        unknown[2] = 0x77;
+        let unknown = EncodedRecord::from_bytes(&unknown).unwrap();
+        for record in [&wpp, &unknown, &wpp] {
+            buffer.try_append_record(record, 1).unwrap();
+        }
+        buffer.try_append(&EventRecord::default()).unwrap();
+        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+        log.append(&buffer, 5).unwrap();
+        let mut file = log.finish(Finish::default()).unwrap().into_inner();
+        file.truncate(file.len() - 8);
+        let session = Session::of("a.etl", &Trace::parse(&file).unwrap());
+        let skipped = |kind: &str, records, bytes: usize| Skipped {
+            kind: kind.to_owned(),
+            records,
+            bytes: bytes as u64,
+        };
+        assert_eq!(
+            session.skipped,
+            [
+                skipped("WPP", 2, 2 * wpp.size()),
+                skipped("unknown 0x77", 1, unknown.size()),
+            ]
+        );
+        assert_eq!((session.events, session.damage_count), (1, 1));
+        assert_eq!(session.damages.len(), 1);
+    }
+}

@@ -474,3 +474,53 @@ impl Writer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Problem, decoded};
+    use crate::record::EventRecord;
+
+    #[test]
+    fn problems_beyond_the_limit_are_counted_together() {
+        let mut problems = Problems::default();
+        let mut number = |bytes| {
+            problems.number(&Decoded {
+                problems: vec![Problem::Surplus { bytes }, Problem::NoSchema],
+                ..decoded(EventRecord::default())
+            })
+        };
+        assert_eq!(number(1), 1);
+        assert_eq!(number(2), 2);
+        assert_eq!(number(1), 1);
+        for bytes in 3..MAX_PROBLEMS {
+            assert_eq!(usize::from(number(bytes)), bytes);
+        }
+        assert_eq!(usize::from(number(MAX_PROBLEMS)), MAX_PROBLEMS);
+        assert_eq!(usize::from(number(MAX_PROBLEMS + 1)), MAX_PROBLEMS);
+        assert_eq!(
+            number(2),
+            2,
+            "a problem that is counted already stays separate"
+        );
+        assert_eq!(problems.number(&decoded(EventRecord::default())), 0);
+        let counts: Vec<u64> = problems.list.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts[..3], [2, 2, 1]);
+        assert_eq!(
+            problems.list.last(),
+            Some(&("other problems".to_owned(), 2))
+        );
+    }
+
+    #[test]
+    fn an_event_with_a_problem_is_an_alarm() {
+        let sound = decoded(EventRecord::default());
+        assert!(matches!(class(&sound, FIRST_OF_KIND - 1), Class::First));
+        assert!(matches!(class(&sound, FIRST_OF_KIND), Class::Other));
+        let damaged = Decoded {
+            problems: vec![Problem::NoSchema],
+            ..sound
+        };
+        assert!(matches!(class(&damaged, FIRST_OF_KIND), Class::Alarm));
+    }
+}

@@ -1,11 +1,12 @@
 //! `cargo xtask mutants`: breaks the code in one place at a time, and finds the breaks that no test
 //! notices.
 //!
-//! cargo-mutants makes the mutants, each a copy of the workspace with one change. Each group of files is
+//! cargo-mutants makes the mutants, each with one change, in a copy of the workspace. Each group of files is
 //! run against the tests that speak for it. A mutant that passes them is missed. The file
 //! `equivalent-mutants.toml` lists the mutants that behave as the original does, each with its reason;
 //! every other missed mutant fails the command.
 
+mod copy;
 mod equivalent;
 mod outcome;
 mod shard;
@@ -23,6 +24,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 pub use self::shard::Shard;
 use self::{
+    copy::WorkspaceCopy,
     equivalent::Entries,
     outcome::{End, Mutant, Outcome, Summary},
 };
@@ -187,6 +189,40 @@ const GROUPS: [Group; 7] = [
                 packages: &["etl-file"],
                 arguments: &["--lib"],
             },
+            // Unit tests reach a quarter of the mutants, and these nearly all others. The other tests
+            // take as long again to build.
+            Tests {
+                packages: &["etl-file"],
+                arguments: &[
+                    "--test",
+                    "compare",
+                    "--test",
+                    "damage",
+                    "--test",
+                    "kernel_cli",
+                    "--test",
+                    "kernel_events",
+                    "--test",
+                    "merge",
+                    "--test",
+                    "names",
+                    "--test",
+                    "schemas",
+                    "--test",
+                    "timeline",
+                    "--test",
+                    "wpp",
+                    "--",
+                    "--skip",
+                    "every_changed_byte",
+                    "--skip",
+                    "every_truncation",
+                    "--skip",
+                    "any_events",
+                    "--skip",
+                    "more_threads",
+                ],
+            },
             Tests {
                 packages: &["etl-file"],
                 arguments: &[
@@ -239,11 +275,11 @@ pub fn names() -> Vec<&'static str> {
     GROUPS.iter().map(|group| group.name).collect()
 }
 
-/// Returns a cargo-mutants command for a group's mutants.
-fn cargo_mutants(group: &Group) -> Command {
+/// Returns a cargo-mutants command for a group's mutants, which finds the workspace in a folder.
+fn cargo_mutants(group: &Group, workspace: &Path) -> Command {
     let mut command = Command::new("cargo");
     command
-        .current_dir(root())
+        .current_dir(workspace)
         .args(["mutants", "--package", group.package])
         // Each copy of the workspace has a target folder of its own.
         .env_remove("CARGO_TARGET_DIR")
@@ -257,7 +293,7 @@ fn cargo_mutants(group: &Group) -> Command {
 
 /// Returns all mutants of a group, or those in the files that the patterns match.
 fn list(group: &Group, files: &[String]) -> Result<Vec<Mutant>> {
-    let mut command = cargo_mutants(group);
+    let mut command = cargo_mutants(group, &root());
     command.args(["--list", "--json"]);
     for file in files_of(group, files) {
         command.args(["--file", file]);
@@ -275,12 +311,23 @@ fn files_of<'a>(group: &Group, files: &'a [String]) -> Vec<&'a str> {
     }
 }
 
-/// Runs a share of a group's mutants.
-fn run_group(group: &Group, selection: &Selection, entries: &Entries) -> Result<Vec<Outcome>> {
+/// Runs a share of a group's mutants, in place if there is a copy of the workspace.
+fn run_group(
+    group: &Group,
+    selection: &Selection,
+    entries: &Entries,
+    copy: Option<&Path>,
+) -> Result<Vec<Outcome>> {
+    let workspace = copy.map_or_else(root, Path::to_owned);
     let is_whole = selection.shard.is_none() && selection.files.is_empty();
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (round, tests) in group.rounds.iter().enumerate() {
-        let mut command = cargo_mutants(group);
+        let mut command = cargo_mutants(group, &workspace);
+        if copy.is_some() {
+            command.arg("--in-place");
+        } else {
+            command.args(["--jobs", &selection.jobs.to_string()]);
+        }
         for file in files_of(group, &selection.files) {
             command.args(["--file", file]);
         }
@@ -311,7 +358,7 @@ fn run_group(group: &Group, selection: &Selection, entries: &Entries) -> Result<
         let out = target()
             .join("mutants")
             .join(format!("{}-{}", group.name, round + 1));
-        let found = run_round(group, tests, command, selection.jobs, &out)?;
+        let found = run_round(group, tests, command, &workspace, &out)?;
         outcomes = merge(outcomes, found);
     }
     Ok(outcomes)
@@ -365,7 +412,7 @@ fn run_round(
     group: &Group,
     tests: &Tests,
     mut command: Command,
-    jobs: usize,
+    workspace: &Path,
     out: &Path,
 ) -> Result<Vec<Outcome>> {
     // The results of an earlier run must not be taken for those of this one.
@@ -379,14 +426,19 @@ fn run_round(
     if tests.packages != [group.package] {
         // cargo-mutants tries the unchanged code with the tests of the mutated package only. Without its
         // tests' time, it would take slow tests of other packages for endless loops.
-        let limit = MIN_SECONDS + MAX_SLOWDOWN * time_unchanged(tests)?.as_secs();
+        let limit = MIN_SECONDS + MAX_SLOWDOWN * time_unchanged(tests, workspace)?.as_secs();
         command.args(["--baseline", "skip", "--timeout", &limit.to_string()]);
     }
+    // What follows `--` does not reach the build before the tests, which would be that of all tests.
+    let (targets, of_harness) = split(tests.arguments);
+    for argument in targets {
+        command.arg(format!("--cargo-arg={argument}"));
+    }
     let status = command
-        .args(["--jobs", &jobs.to_string(), "--output"])
+        .arg("--output")
         .arg(out)
         .arg("--")
-        .args(tests.arguments)
+        .args(of_harness)
         .status()
         .context("cannot start `cargo mutants`")?;
     ensure!(
@@ -405,13 +457,20 @@ fn run_round(
     outcome::read(&text, read_source)
 }
 
+/// Splits the arguments of `cargo test` into those that select what is built, and those from `--` on.
+fn split<'a>(arguments: &'a [&'static str]) -> (&'a [&'static str], &'a [&'static str]) {
+    let end = arguments.iter().position(|argument| *argument == "--");
+    arguments.split_at(end.unwrap_or(arguments.len()))
+}
+
 /// Runs tests of the unchanged code, and returns their time without the build's.
-fn time_unchanged(tests: &Tests) -> Result<Duration> {
+fn time_unchanged(tests: &Tests, workspace: &Path) -> Result<Duration> {
     let cargo_test = |more: &[&str]| {
         let mut command = Command::new("cargo");
         command
-            .current_dir(root())
-            .args(["test", "--quiet", "--profile", "mutants"]);
+            .current_dir(workspace)
+            .args(["test", "--quiet", "--profile", "mutants"])
+            .env_remove("CARGO_TARGET_DIR");
         for package in tests.packages {
             command.args(["--package", package]);
         }
@@ -463,6 +522,15 @@ pub fn run(selection: &Selection) -> Result<()> {
             entries.check(&all)
         },
     )?;
+    // Several mutants at the same time need a copy each, which cargo-mutants makes anew for each round.
+    let copy = if selection.jobs == 1 {
+        Some(step("Copying the workspace", || {
+            WorkspaceCopy::renew(&target().join("mutants"))
+        })?)
+    } else {
+        None
+    };
+    let copy = copy.as_ref().map(WorkspaceCopy::path);
     let mut total = Summary::default();
     let mut failures = BTreeSet::new();
     for group in selected(selection) {
@@ -470,7 +538,7 @@ pub fn run(selection: &Selection) -> Result<()> {
             continue;
         }
         let title = format!("Running the mutants of {}", group.name);
-        let outcomes = step_with_output(&title, || run_group(group, selection, &entries))?;
+        let outcomes = step_with_output(&title, || run_group(group, selection, &entries, copy))?;
         let (summary, unexplained) = entries.explain(&outcomes);
         println!("{}: {summary}", group.name);
         total += summary;
@@ -557,6 +625,16 @@ mod tests {
     fn a_share_has_at_most_twenty_mutants() {
         let shards = [0, 1, 20, 21, 560].map(|mutants| shards_of(mutants).unwrap());
         assert_eq!(shards, [0, 1, 1, 2, 28]);
+    }
+
+    #[test]
+    fn arguments_of_the_test_harness_select_nothing_to_build() {
+        let arguments = ["--test", "a", "--", "--skip", "b"];
+        assert_eq!(
+            split(&arguments),
+            (&["--test", "a"][..], &["--", "--skip", "b"][..])
+        );
+        assert_eq!(split(&["--lib"]), (&["--lib"][..], &[][..]));
     }
 
     #[test]

@@ -580,3 +580,17 @@ fn text_of_a_fixed_length_ends_before_its_padding() {
         ]
     );
 }
+
+#[test]
+fn an_array_of_pointers_has_the_size_of_its_elements() {
+    let pointers = Field {
+        count: Count::Fixed(2),
+        ..field("pointers", InType::Pointer, Presentation::Default)
+    };
+    let schema = Schema {
+        fields: vec![pointers].into(),
+        ..Schema::default()
+    };
+    assert_eq!(schema.size(PointerSize::Four), Some(8));
+    assert_eq!(schema.size(PointerSize::Eight), Some(16));
+}

@@ -515,3 +515,16 @@ pub fn map_info(bytes: &[u8]) -> Result<Option<MapInfo>, SchemaError> {
     }
     Ok(Some(MapInfo { name, map }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_of_tdh_for_counted_strings_are_those_of_manifests() {
+        assert_eq!(encoding(300), InType::CountedUnicodeString.into());
+        assert_eq!(encoding(301), InType::CountedAnsiString.into());
+        assert_eq!(encoding(8), InType::UInt32.into());
+        assert_eq!(encoding(302), encoding(255));
+    }
+}

@@ -194,3 +194,21 @@ pub fn by_hook(hook: u16) -> Option<&'static KnownClass> {
 pub const fn all() -> &'static [&'static Class] {
     &CLASSES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_of_an_image_has_a_hook_in_the_group_of_processes() {
+        let image = by_hook(0x030A).unwrap();
+        assert_eq!(&*image.name, "Image");
+        assert_eq!(image.hook(0x0A), Some(0x030A));
+        assert_eq!(image.hook(0x02), Some(0x1402));
+        let process = by_hook(0x0301).unwrap();
+        assert_eq!(&*process.name, "Process");
+        assert_eq!(process.hook(0x01), Some(0x0301));
+        let thread = by_hook(0x0501).unwrap();
+        assert_eq!(thread.hook(0x0A), Some(0x050A));
+    }
+}
