@@ -1,34 +1,16 @@
 //! Takes any bytes as what another decoder says about a trace, and compares them with the trace.
 
-use std::sync::LazyLock;
+use std::iter;
 
-use etl_file::{
-    Catalog, ClockType, Selection, TraceFile,
-    compare::{Comparison, Form, Other, Ours, render, to_json},
-    write::Losses,
-};
+use etl_file::compare::{Comparison, Form, Other, render, to_json};
 
 use crate::{
-    seeds::fixture,
+    seeds::compare::OURS,
     text::{assert_harmless, sentence},
 };
 
-/// The manifest of the trace's manifest events.
-const MANIFEST: &str = include_str!("../../tools/etl/tests/fixture/sample.man");
-/// The number of events in the trace.
-const EVENTS: u32 = 4;
 /// The number of differences to list.
 const LISTED: usize = 3;
-
-/// The events of the trace.
-pub static OURS: LazyLock<Ours> = LazyLock::new(|| {
-    let mut catalog = Catalog::new();
-    catalog.add(MANIFEST).expect("the manifest is well-formed");
-    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
-    let (file, _) = fixture::file(header, EVENTS, Losses::default());
-    let mut file = TraceFile::new(std::io::Cursor::new(file)).expect("the trace is valid");
-    Ours::read(&mut file, &catalog, &Selection::default()).expect("the trace has few events")
-});
 
 /// How the other decoder's events compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +71,7 @@ fn check_encoding(data: &[u8], other: &Other) {
     };
     // A mark at the start is removed in both encodings.
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-    let wide = [0xFEFF].into_iter().chain(text.encode_utf16());
+    let wide = iter::once(0xFEFF).chain(text.encode_utf16());
     let wide: Vec<u8> = wide.flat_map(u16::to_le_bytes).collect();
     let same = Other::parse(&wide).expect("UTF-8 was read");
     assert_eq!(same.events, other.events);

@@ -1,10 +1,28 @@
 //! What other decoders say about the trace of the target `compare`.
 
-use etl_file::{Decoded, Guid, decode::Value};
+use std::{fmt::Write as _, io::Cursor, iter, sync::LazyLock};
+
+use etl_file::{
+    Catalog, ClockType, Decoded, Guid, Selection, TraceFile, compare::Ours, decode::Value,
+    write::Losses,
+};
 use serde_json::json;
 
-use super::seed::Seed;
-use crate::compare::OURS;
+use super::{fixture, seed::Seed};
+
+/// The manifest of the trace's manifest events.
+const MANIFEST: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");
+/// The number of events in the trace.
+const EVENTS: u32 = 4;
+/// The events of the trace.
+pub static OURS: LazyLock<Ours> = LazyLock::new(|| {
+    let mut catalog = Catalog::new();
+    catalog.add(MANIFEST).expect("the manifest is well-formed");
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let (file, _) = fixture::file(header, EVENTS, Losses::default());
+    let mut file = TraceFile::new(Cursor::new(file)).expect("the trace is valid");
+    Ours::read(&mut file, &catalog, &Selection::default()).expect("the trace has few events")
+});
 
 /// The events whose statements fit a seed.
 const STATED: usize = 2;
@@ -14,7 +32,7 @@ pub fn seeds() -> Vec<Seed> {
     let events = &OURS.events[..STATED];
     let all: String = events.iter().map(xml).collect();
     let all = format!("<Events>{all}</Events>");
-    let wide = [0xFEFF].into_iter().chain(all.encode_utf16());
+    let wide = iter::once(0xFEFF).chain(all.encode_utf16());
     let wide: Vec<u8> = wide.flat_map(u16::to_le_bytes).collect();
     let lines: String = events.iter().map(|one| line(one) + "\r\n").collect();
     let in_json = json!({ "events": [{ "id": 1, "xml": xml(&OURS.events[1]) }] });
@@ -91,10 +109,10 @@ fn xml(event: &Decoded) -> String {
     let one = &event.descriptor;
     let name = event.provider_name.as_deref().unwrap_or_default();
     let related = event.related_activity.unwrap_or_default();
-    let data: String = fields(event)
-        .iter()
-        .map(|(name, value)| format!("<Data Name=\"{name}\">{value}</Data>"))
-        .collect();
+    let mut data = String::new();
+    for (name, value) in fields(event) {
+        write!(data, "<Data Name=\"{name}\">{value}</Data>").expect("a String takes everything");
+    }
     format!(
         "<Event><System><Provider Name=\"{name}\" Guid=\"{}\"/><EventID>{}</EventID>\
          <Version>{}</Version><Level>{}</Level><Task>{}</Task><Opcode>{}</Opcode>\

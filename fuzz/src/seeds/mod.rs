@@ -3,10 +3,10 @@
 //! `cargo run --example seeds` writes them to `fuzz/seeds`. `tests/seeds.rs` checks the purpose of
 //! each seed.
 
-mod compare;
+pub(crate) mod compare;
 mod etl;
 #[path = "../../../tools/etl/tests/fixture/mod.rs"]
-pub(crate) mod fixture;
+mod fixture;
 #[path = "../../../tools/etl/tests/kernel_fixture/mod.rs"]
 mod kernel_fixture;
 mod manifests;

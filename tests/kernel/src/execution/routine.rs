@@ -170,6 +170,11 @@ impl Parameter {
 /// called, and the routine.
 pub type Export<C> = (&'static str, Irql, Routine<C>);
 
+/// Returns the low byte of a register, which is a `BOOLEAN` argument: the rest is undefined.
+pub const fn low_byte(value: u64) -> u8 {
+    value.to_le_bytes()[0]
+}
+
 /// Returns the low 32 bits of a register, which hold a `ULONG` argument.
 pub const fn low_half(register: u64) -> u32 {
     (register & 0xFFFF_FFFF) as u32

@@ -254,7 +254,7 @@ impl Thread {
 
     /// Runs `body`, in which driver code runs on the stack of DPCs.
     pub(super) fn on_stack_of_dpcs<R>(&self, body: impl FnOnce() -> R) -> R {
-        let depth = self.depth_of_dpcs.get().unwrap_or(self.depth.get());
+        let depth = self.depth_of_dpcs.get().unwrap_or_else(|| self.depth.get());
         let _before = Restored::replace(&self.depth_of_dpcs, Some(depth));
         body()
     }

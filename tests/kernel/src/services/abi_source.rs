@@ -130,13 +130,12 @@ impl Source {
         let all = self.functions.get(name)?;
         let module = path.len().checked_sub(2).and_then(|place| path.get(place));
         let module = module.or_else(|| self.imports.get(&(file.to_owned(), name.clone())));
-        let is_near = |one: &&Function| match module {
-            Some(module) => {
-                one.file.ends_with(&format!("/{module}.rs"))
-                    || one.file.ends_with(&format!("/{module}/mod.rs"))
-            }
-            None => one.file == file,
+        let is_in = |one: &Function, module: &String| {
+            let endings = [format!("/{module}.rs"), format!("/{module}/mod.rs")];
+            endings.iter().any(|ending| one.file.ends_with(ending))
         };
+        let is_near =
+            |one: &&Function| module.map_or_else(|| one.file == file, |module| is_in(one, module));
         all.iter().find(is_near).or(match all.as_slice() {
             [only] => Some(only),
             _ => None,

@@ -25,11 +25,11 @@ fn contradiction(
             _ => said(format!("takes {bits} bits")),
         },
         Use::Signed => match class {
+            // With 64 bits, it may be a LARGE_INTEGER by value.
             Class::Integer {
                 is_signed: true, ..
-            } => None,
-            // LARGE_INTEGER, by value.
-            Class::Integer { bits: 64, .. } => None,
+            }
+            | Class::Integer { bits: 64, .. } => None,
             _ => said("takes a signed number".to_owned()),
         },
         Use::Address => match class {

@@ -200,7 +200,7 @@ impl System {
     }
 
     /// Runs the DPCs that wait, and those that they queue.
-    fn run_dpcs(&self, context: &Context) {
+    fn run_dpcs(context: &Context) {
         let kmdf = Self::kmdf_context(context.clone());
         let nt = Self::ntoskrnl_context(context.clone());
         let mut last = None;
@@ -310,7 +310,7 @@ impl Host for System {
         if !draining.dpcs.get() {
             let _before = Restored::replace(&draining.dpcs, true);
             while self.has_dpc() {
-                context.as_dpc(|| self.run_dpcs(&context));
+                context.as_dpc(|| Self::run_dpcs(&context));
             }
         }
         let can_run =

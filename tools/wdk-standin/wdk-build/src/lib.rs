@@ -7,30 +7,13 @@
 
 mod error;
 mod metadata;
+mod model;
 
-use std::{env, fmt, fs, path::Path};
+use std::{env, fs, path::Path};
 
 pub use error::ConfigError;
-pub use metadata::{KmdfConfig, MANIFEST};
-
-/// The driver model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum DriverConfig {
-    /// The Windows driver model, without a framework.
-    Wdm,
-    /// The kernel-mode driver framework.
-    Kmdf(KmdfConfig),
-}
-
-impl fmt::Display for DriverConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Wdm => formatter.write_str("WDM"),
-            Self::Kmdf(kmdf) => kmdf.fmt(formatter),
-        }
-    }
-}
+pub use metadata::MANIFEST;
+pub use model::{DriverConfig, KmdfConfig};
 
 /// The configuration of a build.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,57 +3,24 @@
 
 use std::{
     collections::BTreeSet,
-    env, fmt,
+    env,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use serde_json::{Map, Value};
 
-use crate::{DriverConfig, error::ConfigError};
+use crate::{
+    error::ConfigError,
+    model::{DriverConfig, KmdfConfig, VERSIONS},
+};
 
 /// The environment variable that names the driver's manifest, for builds whose target folder is not
 /// in the folder of the driver's workspace.
 pub const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
-/// The minor versions of KMDF 1 that the stand-ins support.
-pub const VERSIONS: [u8; 2] = [31, 33];
-
 /// The oldest minor version that a driver for a newer one can run with, as the WDK's headers check it.
 const OLDEST_MINIMUM: u8 = 25;
-
-/// The version of KMDF that a driver is built for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KmdfConfig {
-    /// The major version.
-    pub kmdf_version_major: u8,
-    /// The minor version.
-    pub target_kmdf_version_minor: u8,
-    /// The oldest minor version that the driver runs with, if it is not the target.
-    pub minimum_kmdf_version_minor: Option<u8>,
-}
-
-impl Default for KmdfConfig {
-    /// Returns the configuration of libraries that are built without a driver.
-    fn default() -> Self {
-        Self {
-            kmdf_version_major: 1,
-            target_kmdf_version_minor: VERSIONS[0],
-            minimum_kmdf_version_minor: None,
-        }
-    }
-}
-
-impl fmt::Display for KmdfConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (major, minor) = (self.kmdf_version_major, self.target_kmdf_version_minor);
-        write!(formatter, "KMDF {major}.{minor}")?;
-        if let Some(minimum) = self.minimum_kmdf_version_minor {
-            write!(formatter, " (minimum {major}.{minimum})")?;
-        }
-        Ok(())
-    }
-}
 
 /// Returns the manifest of the workspace that is being built: the one beside the `Cargo.lock` in the
 /// nearest folder above `OUT_DIR`, as the published crate does.

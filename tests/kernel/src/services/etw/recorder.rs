@@ -210,7 +210,7 @@ fn create(context: &Context, control: u64, parameters: u64, to: u64) -> u64 {
     let mut identifier = text(context, at(IDENTIFIER), length);
     if context.read::<u8>(at(IS_APPENDED)) != 0 {
         let appended: u64 = context.read(at(APPENDED));
-        identifier.push_str(&format!("{appended:x}"));
+        identifier = format!("{identifier}{appended:x}");
     }
     let room = match usize::try_from(room) {
         Ok(0) | Err(_) => DEFAULT_ROOM,

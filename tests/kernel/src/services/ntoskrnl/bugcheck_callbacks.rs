@@ -144,7 +144,7 @@ fn deregister<const STATE: u64>(context: &Context, record: u64) -> u64 {
     1
 }
 
-fn register_nmi(context: &Context, routine: u64, _context: u64) -> u64 {
+fn register_nmi(context: &Context, routine: u64, _argument: u64) -> u64 {
     let memory = Block::zeroed(0x40);
     let handle = memory.address();
     remember(context, handle, routine, Some(memory));

@@ -116,13 +116,13 @@ impl Array<'_> {
     /// Returns a negative number, 0 or a positive number as the first element is less, equal or greater.
     fn compare(&self, one: u64, other: u64) -> i32 {
         let what = "the comparison routine";
-        let result = match self.argument {
-            Some(argument) => {
+        let result = self.argument.map_or_else(
+            || self.context.call_driver(what, self.routine, [one, other]),
+            |argument| {
                 let arguments = [argument, one, other];
                 self.context.call_driver(what, self.routine, arguments)
-            }
-            None => self.context.call_driver(what, self.routine, [one, other]),
-        };
+            },
+        );
         low_half(result).cast_signed()
     }
 

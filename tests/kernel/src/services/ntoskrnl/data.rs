@@ -113,7 +113,7 @@ fn memory() -> &'static Memory {
 
 /// Returns the offsets of the variables.
 fn places() -> impl Iterator<Item = u64> {
-    (0..).step_by(SPACING as usize)
+    (0..).map(|number: u64| number * SPACING)
 }
 
 /// Returns the exported variables, each with its name and address.

@@ -598,8 +598,8 @@ fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kin
         _ => context.read(buffer),
     };
     let done = with_file(context, handle, |file| match kind {
-        // The times and attributes of files are the host's.
-        class::BASIC => Ok(()),
+        // The times, attributes and allocation of files are the host's.
+        class::BASIC | class::ALLOCATION => Ok(()),
         class::DISPOSITION => {
             file.deletes = value != 0;
             Ok(())
@@ -611,7 +611,6 @@ fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kin
             }
             _ => Err(NtStatus::INVALID_PARAMETER),
         },
-        class::ALLOCATION => Ok(()),
         _ => {
             let open = file.file.as_ref().ok_or(NtStatus::INVALID_PARAMETER)?;
             open.set_len(value).map_err(|error| status_of(&error))

@@ -105,11 +105,11 @@ fn insert(context: &Context, queue: u64, entry: u64, at_head: bool) -> u64 {
         return 0;
     }
     let list = queue.wrapping_add(LIST);
-    let [first, last]: [u64; 2] = context.read(list);
+    let [first, end]: [u64; 2] = context.read(list);
     if at_head {
         insert_between(context, entry, list, first);
     } else {
-        insert_between(context, entry, last, list);
+        insert_between(context, entry, end, list);
     }
     u64::from(count(context, queue, 1).cast_unsigned())
 }
@@ -176,13 +176,13 @@ fn run_down(context: &Context, queue: u64) -> u64 {
     let left = entries(context, queue);
     while give(context, queue, ABANDONED) {}
     let list = queue.wrapping_add(LIST);
-    let [first, last]: [u64; 2] = context.read(list);
+    let [first, end]: [u64; 2] = context.read(list);
     count(context, queue, left.wrapping_neg());
     context.write(list, &[list; 2]);
     if first == list {
         return 0;
     }
-    context.write(last, &first);
-    context.write(first.wrapping_add(BACK), &last);
+    context.write(end, &first);
+    context.write(first.wrapping_add(BACK), &end);
     first
 }

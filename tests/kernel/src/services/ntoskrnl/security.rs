@@ -7,7 +7,7 @@ use super::context::{Context, Entries};
 use crate::{
     execution::{
         identity::Identity,
-        routine::{Routine, low_half},
+        routine::{Routine, low_byte, low_half},
     },
     ground::{irql::Irql, memory, status::NtStatus},
 };
@@ -83,7 +83,7 @@ pub const ENTRIES: Entries = &[
 fn has_privilege(context: &Context, privilege: u64, mode: u64) -> u64 {
     /// `SeChangeNotifyPrivilege`, `SeImpersonatePrivilege` and `SeCreateGlobalPrivilege`.
     const OF_ALL: [u64; 3] = [23, 29, 30];
-    let is_kernel = mode & 0xFF == 0 || context.identity().process == Identity::SYSTEM.process;
+    let is_kernel = low_byte(mode) == 0 || context.identity().process == Identity::SYSTEM.process;
     u64::from(is_kernel || OF_ALL.contains(&privilege))
 }
 
@@ -325,12 +325,12 @@ fn set(context: &Context, at: u64, part: usize, address: u64, bits: [u16; 2]) ->
 }
 
 const fn bit_if(value: u64, bit: u16) -> u16 {
-    if value & 0xFF == 0 { 0 } else { bit }
+    if low_byte(value) == 0 { 0 } else { bit }
 }
 
 fn set_dacl(context: &Context, at: u64, present: u64, acl: u64, is_default: u64) -> u64 {
     let default = defaulted(DACL);
-    if present & 0xFF == 0 {
+    if low_byte(present) == 0 {
         return set(context, at, DACL, 0, [DACL_PRESENT | default, 0]).to_register();
     }
     let now = DACL_PRESENT | bit_if(is_default, default);

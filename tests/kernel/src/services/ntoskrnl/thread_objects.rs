@@ -215,10 +215,8 @@ pub fn is_running(context: &Context, process: u32) -> bool {
         let mut threads = objects.threads.values();
         threads.any(|one| one.identity.process == process && !one.has_ended)
     };
-    match objects.processes.get(&process) {
-        Some(object) => object.ended.is_none(),
-        None => has_thread(),
-    }
+    let known = objects.processes.get(&process);
+    known.map_or_else(has_thread, |object| object.ended.is_none())
 }
 
 /// Notes that a process has ended, or returns the status with which it has.

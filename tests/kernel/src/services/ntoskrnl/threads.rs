@@ -96,7 +96,7 @@ pub struct Job {
 }
 
 /// Queues work for a thread of the kernel.
-pub fn queue_work(context: &Context, job: Job) {
+pub fn queue_work(context: &Context, job: &Job) {
     queue_body(context, job.routine, call_job(job));
 }
 
@@ -119,10 +119,17 @@ pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) +
 }
 
 /// Returns what a thread does for a job.
-fn call_job(job: Job) -> impl FnOnce(&Context) + Send {
+fn call_job(job: &Job) -> impl FnOnce(&Context) + Send + use<> {
+    let Job {
+        what,
+        routine,
+        arguments,
+        before,
+        about,
+    } = *job;
     move |context| {
-        (job.before)(context, job.about);
-        context.call_driver(job.what, job.routine, job.arguments);
+        before(context, about);
+        context.call_driver(what, routine, arguments);
     }
 }
 
@@ -358,7 +365,7 @@ fn create_thread(
         before: |_, _| {},
         about: 0,
     };
-    let Ok(identity) = start(context, thread, kind, routine, call_job(job)) else {
+    let Ok(identity) = start(context, thread, kind, routine, call_job(&job)) else {
         return NtStatus::INSUFFICIENT_RESOURCES.to_register();
     };
     let object = thread_objects::of_thread(context, identity);

@@ -162,7 +162,7 @@ fn unicode_to_utf8(
         return status.to_register();
     }
     let length = low_half(length);
-    if length % 2 != 0 {
+    if !length.is_multiple_of(2) {
         return INVALID_LENGTH.to_register();
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);

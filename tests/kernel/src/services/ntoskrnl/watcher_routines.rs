@@ -240,7 +240,7 @@ fn remove_filter(context: &Context, watched: Watched, key: u64) -> bool {
     filters.len() < before
 }
 
-fn register_registry(context: &Context, routine: u64, _context: u64, cookie: u64) -> u64 {
+fn register_registry(context: &Context, routine: u64, _argument: u64, cookie: u64) -> u64 {
     let key = add_filter(context, Watched::Registry, None, vec![routine]);
     context.write(cookie, &key.unwrap_or(0));
     NtStatus::SUCCESS.to_register()
@@ -251,7 +251,7 @@ fn register_registry_ex(
     routine: u64,
     altitude: u64,
     _driver: u64,
-    _context: u64,
+    _argument: u64,
     cookie: u64,
     _reserved: u64,
 ) -> u64 {

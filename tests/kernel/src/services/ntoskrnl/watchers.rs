@@ -117,7 +117,7 @@ struct Text {
 impl Text {
     fn new(text: &str) -> Self {
         let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX & !1);
+        let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX - 1);
         let units = Block::zeroed(bytes.len() + 2);
         let string = Block::zeroed(size_of::<UnicodeString>());
         let value = UnicodeString {

@@ -146,7 +146,7 @@ fn enqueue(context: &Context, item: u64) -> u64 {
 fn run(context: &Context, item: u64, routine: u64, arguments: [u64; 3]) {
     queue_work(
         context,
-        Job {
+        &Job {
             what: "the work item's routine",
             routine,
             arguments,
@@ -164,7 +164,7 @@ fn queue_executive(context: &Context, item: u64, _queue: u64) -> u64 {
     }
     queue_work(
         context,
-        Job {
+        &Job {
             what: "the work item's routine",
             routine: value.routine,
             arguments: [value.parameter, 0, 0],

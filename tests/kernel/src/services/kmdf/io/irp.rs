@@ -137,12 +137,12 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
     let system = data.buffer.address();
     match data.kind {
         RequestKind::Read | RequestKind::Write => {
-            let used = if data.kind == RequestKind::Read {
+            let own = if data.kind == RequestKind::Read {
                 output
             } else {
                 input
             };
-            let user = of_buffer(used);
+            let user = of_buffer(own);
             Buffers {
                 system: if data.is_neither || is_direct {
                     0
@@ -150,7 +150,7 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
                     user
                 },
                 mdl: if is_direct && user != 0 {
-                    mdl_of(data, used)
+                    mdl_of(data, own)
                 } else {
                     0
                 },

@@ -140,7 +140,9 @@ impl RequestData {
     /// Returns the address and length of the output buffer.
     pub fn output(&self) -> (u64, u64) {
         let block = self.mapped.as_ref().unwrap_or(&self.buffer);
-        let address = self.addresses.map_or(block.address(), |[_, output]| output);
+        let address = self
+            .addresses
+            .map_or_else(|| block.address(), |[_, output]| output);
         (address, self.output_length())
     }
 

@@ -8,7 +8,7 @@ use super::{
     Found, Walk, search, store_boolean,
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Routine, low_byte, low_half},
     ground::{
         executive_abi::{SplayLinks, SplayTable},
         irql::Irql,
@@ -379,7 +379,7 @@ fn enumerate(context: &Context, table: u64, restart: u64) -> u64 {
     if root == 0 {
         return 0;
     }
-    let next = if restart & 0xFF == 0 {
+    let next = if low_byte(restart) == 0 {
         successor(context, root)
     } else {
         last(context, root, true)

@@ -1,0 +1,58 @@
+//! Driver models.
+
+use std::fmt;
+
+/// The minor versions of KMDF 1 that the stand-ins support.
+pub const VERSIONS: [u8; 2] = [31, 33];
+
+/// The version of KMDF that a driver is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KmdfConfig {
+    /// The major version.
+    pub kmdf_version_major: u8,
+    /// The minor version.
+    pub target_kmdf_version_minor: u8,
+    /// The oldest minor version that the driver runs with, if it is not the target.
+    pub minimum_kmdf_version_minor: Option<u8>,
+}
+
+impl Default for KmdfConfig {
+    /// Returns the configuration of libraries that are built without a driver.
+    fn default() -> Self {
+        Self {
+            kmdf_version_major: 1,
+            target_kmdf_version_minor: VERSIONS[0],
+            minimum_kmdf_version_minor: None,
+        }
+    }
+}
+
+impl fmt::Display for KmdfConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (major, minor) = (self.kmdf_version_major, self.target_kmdf_version_minor);
+        write!(formatter, "KMDF {major}.{minor}")?;
+        if let Some(minimum) = self.minimum_kmdf_version_minor {
+            write!(formatter, " (minimum {major}.{minimum})")?;
+        }
+        Ok(())
+    }
+}
+
+/// The driver model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DriverConfig {
+    /// The Windows driver model, without a framework.
+    Wdm,
+    /// The kernel-mode driver framework.
+    Kmdf(KmdfConfig),
+}
+
+impl fmt::Display for DriverConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wdm => formatter.write_str("WDM"),
+            Self::Kmdf(kmdf) => kmdf.fmt(formatter),
+        }
+    }
+}
