@@ -53,6 +53,7 @@ fn a_usb_driver_is_loaded_and_fails_where_it_creates_its_target() {
         "{:?}",
         added.err()
     );
+    driver.unload().unwrap();
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn a_framework_function_that_is_not_provided_is_named() {
     let bugcheck = stops("not-provided");
     assert_says(
         &bugcheck.message,
-        &["WdfCommonBufferGetLength", "does not provide"],
+        &["WdfIoResourceListGetCount", "does not provide"],
     );
 }
 

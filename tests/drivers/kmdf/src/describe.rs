@@ -165,9 +165,9 @@ fn use_keys(device: WDFDEVICE) {
     let name = counted(&VALUE);
     let mut number: ULONG = 0;
     let read = wdf!(WdfRegistryQueryULong, key, &raw const name, &raw mut number);
-    let refused = wdf!(WdfRegistryAssignULong, key, &raw const name, 1);
+    let assigned = wdf!(WdfRegistryAssignULong, key, &raw const name, 1);
     wdf!(WdfRegistryClose, key);
-    wdk::println!("key {status:x} {read:x} {number} {refused:x}");
+    wdk::println!("key {status:x} {read:x} {number} {assigned:x}");
     let _status = open(KEY_READ | KEY_SET_VALUE, &mut key);
     let mut bytes = [1_u8, 2, 3];
     let set = wdf!(

@@ -238,8 +238,8 @@ fn use_stale_handle() {
 
 fn call_what_is_not_provided() {
     // SAFETY: no handle is needed, since the stand-in kernel does not provide the routine.
-    let _length =
-        unsafe { call_unsafe_wdf_function_binding!(WdfCommonBufferGetLength, ptr::null_mut()) };
+    let _count =
+        unsafe { call_unsafe_wdf_function_binding!(WdfIoResourceListGetCount, ptr::null_mut()) };
 }
 
 #[inline(never)]

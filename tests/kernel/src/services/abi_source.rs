@@ -382,6 +382,7 @@ impl<'ast> Visit<'ast> for Uses<'_> {
             }
             self.found.push(match name {
                 "low_half" | "from_register" => Use::Bits(32),
+                "low_byte" => Use::Bits(8),
                 "with_init" => Use::Handle("DeviceInit".to_owned()),
                 _ if path.first().is_some_and(|first| first == "memory") => {
                     if place > 0 {
