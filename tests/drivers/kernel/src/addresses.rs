@@ -82,7 +82,7 @@ fn lists() {
     same!(field(mdl, 8) >> 16 & 3, 2);
     same!(field(mdl, 40) & 0xFFFF_FFFF, 3 * PAGE);
     let mapped = call!("MmMapLockedPagesSpecifyCache", mdl, 0, 1, 0, 0, 16);
-    same!(mapped != 0 && mapped % PAGE == 0, true);
+    same!(mapped != 0 && mapped.is_multiple_of(PAGE), true);
     same!(
         call!("MmGetPhysicalAddress", mapped + PAGE),
         field(mdl, 56) * PAGE

@@ -173,7 +173,9 @@ fn memory() {
 
 unsafe extern "C" fn compare(one: u64, other: u64) -> i32 {
     // SAFETY: the routines pass elements of the arrays below, or the key.
-    let (one, other) = unsafe { ((one as *const u32).read(), (other as *const u32).read()) };
+    let one = unsafe { (one as *const u32).read() };
+    // SAFETY: as above.
+    let other = unsafe { (other as *const u32).read() };
     i32::from(one > other) - i32::from(one < other)
 }
 
@@ -276,7 +278,7 @@ fn utf8() {
         )),
         0xC000_00F3
     );
-    let mut string = [10_u64 | 10 << 16, wide.as_ptr() as u64];
+    let mut string = [0x000A_000A_u64, wide.as_ptr() as u64];
     let mut new = [0_u64; 2];
     same!(
         low(call!(
@@ -287,9 +289,9 @@ fn utf8() {
         )),
         0
     );
-    same!(new[0] & 0xFFFF_FFFF, 10 | 11 << 16);
+    same!(new[0] & 0xFFFF_FFFF, 0x000B_000A);
     call!("RtlFreeAnsiString", at(&mut new));
-    let mut end = [4_u64 | 4 << 16, wide.as_ptr() as u64 + 6];
+    let mut end = [0x0004_0004_u64, wide.as_ptr() as u64 + 6];
     let suffix = call!("RtlSuffixUnicodeString", at(&mut end), at(&mut string), 0);
     same!(boolean(suffix), true);
     let suffix = call!("RtlSuffixUnicodeString", at(&mut string), at(&mut end), 0);

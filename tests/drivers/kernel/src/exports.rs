@@ -10,7 +10,7 @@ pub fn variable(name: &str) -> u64 {
 }
 
 /// Reads a value of the kernel.
-fn read<T: Copy>(address: u64) -> T {
+const fn read<T: Copy>(address: u64) -> T {
     // SAFETY: the address is that of a variable of this type.
     unsafe { (address as *const T).read() }
 }
@@ -44,7 +44,10 @@ pub fn variables() {
     );
 }
 
-#[link(name = "WppRecorder.sys", kind = "raw-dylib", modifiers = "+verbatim")]
+#[cfg_attr(
+    windows,
+    link(name = "WppRecorder.sys", kind = "raw-dylib", modifiers = "+verbatim")
+)]
 unsafe extern "C" {
     fn WppAutoLogStart(control: u64, driver: u64, path: u64);
     fn WppAutoLogStop(control: u64, driver: u64);
@@ -86,12 +89,11 @@ fn start() {
     unsafe { WppAutoLogStart(control(), driver(), 0) };
     same!(log() != 0, true);
     // SAFETY: as above.
-    same!(unsafe { imp_WppRecorderLogGetDefault(control()) }, log());
+    let default = unsafe { imp_WppRecorderLogGetDefault(control()) };
+    same!(default, log());
     // SAFETY: as above.
-    same!(
-        unsafe { imp_WppRecorderIsDefaultLogAvailable(control()) },
-        1
-    );
+    let is_available = unsafe { imp_WppRecorderIsDefaultLogAvailable(control()) };
+    same!(is_available, 1);
     let mut parameters = [0_u64; 6];
     parameters[0] = 48;
     parameters[1] = 1024;

@@ -126,12 +126,12 @@ const LOCATION: u64 = 0xB8;
 const CODE: u64 = 0x18;
 const INPUT: u64 = 0x20;
 
-fn read(address: u64) -> u64 {
+const fn read(address: u64) -> u64 {
     // SAFETY: the fields are those of a request that this driver has, or in a buffer that was probed.
     unsafe { (address as *const u64).read() }
 }
 
-fn write(address: u64, value: u64) {
+const fn write(address: u64, value: u64) {
     // SAFETY: as above.
     unsafe { (address as *mut u64).write(value) };
 }
@@ -139,9 +139,8 @@ fn write(address: u64, value: u64) {
 /// Serves requests. A device control is one with the caller's buffers.
 unsafe extern "C" fn dispatch(_device: u64, irp: u64) -> i32 {
     let location = read(irp + LOCATION);
-    let mut written = 0;
     // IRP_MJ_DEVICE_CONTROL.
-    if read(location) & 0xFF == 14 {
+    let written = if read(location) & 0xFF == 14 {
         same!(read(location + CODE) & 3, 3);
         let (input, output) = (read(location + INPUT), read(irp + USER_BUFFER));
         call!("ProbeForRead", input, 8, 8);
@@ -151,8 +150,10 @@ unsafe extern "C" fn dispatch(_device: u64, irp: u64) -> i32 {
         processes(irp, id);
         write(output, read(input) + 1);
         write(output + 8, id);
-        written = 16;
-    }
+        16
+    } else {
+        0
+    };
     // IRP_MJ_SHUTDOWN.
     if read(location) & 0xFF == 16 {
         wdk::println!("shutdown");
@@ -209,13 +210,15 @@ pub fn serve() {
     SERVES.store(true, Ordering::Relaxed);
     let object = driver() as *mut DRIVER_OBJECT;
     for major in [0, 2, 14, 16, 18] {
-        // SAFETY: the object is this driver's, and the routine has the parameters of a dispatch routine.
-        unsafe {
-            (*object).MajorFunction[major] = Some(core::mem::transmute::<
+        // SAFETY: the routine has the parameters of a dispatch routine.
+        let routine = unsafe {
+            core::mem::transmute::<
                 *const c_void,
                 unsafe extern "C" fn(*mut wdk_sys::DEVICE_OBJECT, *mut wdk_sys::IRP) -> i32,
-            >(dispatch as *const c_void));
-        }
+            >(dispatch as *const c_void)
+        };
+        // SAFETY: the object is this driver's.
+        unsafe { (*object).MajorFunction[major] = Some(routine) };
     }
 }
 

@@ -18,7 +18,7 @@ const DENIED: u32 = 0xC000_0022;
 static WATCHES: AtomicBool = AtomicBool::new(false);
 
 /// Reads a field of a structure that the kernel passes.
-fn field<T: Copy>(structure: u64, offset: u64) -> T {
+const fn field<T: Copy>(structure: u64, offset: u64) -> T {
     // SAFETY: the kernel passes a structure with the field.
     unsafe { ((structure + offset) as *const T).read() }
 }
@@ -54,11 +54,11 @@ unsafe extern "C" fn image(name: u64, process: u64, info: u64) {
     wdk::println!("image {} {process} {base:#x}", field::<u16>(name, 0) / 2);
 }
 
-unsafe extern "C" fn registry(_context: u64, _class: u64, _argument: u64) -> u32 {
+const unsafe extern "C" fn registry(_context: u64, _class: u64, _argument: u64) -> u32 {
     0
 }
 
-unsafe extern "C" fn before_operation(_context: u64, _information: u64) -> u32 {
+const unsafe extern "C" fn before_operation(_context: u64, _information: u64) -> u32 {
     0
 }
 
@@ -163,7 +163,7 @@ fn registry_callbacks() {
     same!(low(call!("CmUnRegisterCallback", two)), 0);
 }
 
-unsafe extern "C" fn bug_check(_buffer: u64, _length: u64) {}
+const unsafe extern "C" fn bug_check(_buffer: u64, _length: u64) {}
 
 fn bug_checks() {
     let routine = of(bug_check as *const c_void);

@@ -96,7 +96,7 @@ extern "C" fn d0_exit(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTST
     STATUS_SUCCESS
 }
 
-extern "C" fn usage_notification(
+const extern "C" fn usage_notification(
     _device: WDFDEVICE,
     _kind: wdk_sys::WDF_SPECIAL_FILE_TYPE,
     _is_in_path: wdk_sys::BOOLEAN,

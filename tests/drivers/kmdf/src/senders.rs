@@ -234,7 +234,9 @@ extern "C" fn completed(
     _context: WDFCONTEXT,
 ) {
     // SAFETY: the framework passes valid parameters.
-    let status: NTSTATUS = unsafe { (*parameters).IoStatus.__bindgen_anon_1.Status };
+    let block = unsafe { (*parameters).IoStatus };
+    // SAFETY: all bits of a status are valid.
+    let status: NTSTATUS = unsafe { block.__bindgen_anon_1.Status };
     let mut length = 0;
     let output = OUTPUT.swap(ptr::null_mut(), Ordering::Relaxed);
     let buffer = wdf!(WdfMemoryGetBuffer, output, &raw mut length);

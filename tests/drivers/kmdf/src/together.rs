@@ -1,6 +1,12 @@
 //! Locks and lists that several threads use at the same time, and the mode of a request's thread.
 
-use core::{cell::UnsafeCell, hint, mem::MaybeUninit, ptr};
+use core::{
+    cell::UnsafeCell,
+    hint,
+    mem::{MaybeUninit, offset_of},
+    ptr,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use wdk_sys::{
     _EVENT_TYPE, _KWAIT_REASON, _MODE, FAST_MUTEX, KIRQL, KMUTEX, KSEMAPHORE, KSPIN_LOCK,
@@ -37,23 +43,43 @@ struct Shared {
     fast: FAST_MUTEX,
     mutex: KMUTEX,
     semaphore: KSEMAPHORE,
-    /// Incremented under a lock each.
-    counts: [u64; KINDS],
-    /// Set while a thread has the entry.
-    is_out: [u64; ENTRIES],
-    /// The number of entries that a thread took although another one had it.
-    twice: u64,
 }
 
 struct Place(UnsafeCell<MaybeUninit<Shared>>);
 
-// SAFETY: the threads take turns by the locks in it, which is what they test.
+// SAFETY: the kernel's routines synchronize their use of it, which is what the threads test.
 unsafe impl Sync for Place {}
 
 static SHARED: Place = Place(UnsafeCell::new(MaybeUninit::zeroed()));
 
-fn shared() -> *mut Shared {
-    SHARED.0.get().cast()
+/// Incremented under a lock each, in several steps.
+static COUNTS: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
+/// 1 while a thread has the entry.
+static IS_OUT: [AtomicU64; ENTRIES] = [const { AtomicU64::new(0) }; ENTRIES];
+/// The number of entries that a thread took although another one had it.
+static TWICE: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the address of a field of what the threads share.
+macro_rules! shared {
+    ($field:ident) => {
+        shared!($field, 0, 0)
+    };
+    ($field:ident, $number:expr, $size:expr) => {
+        SHARED
+            .0
+            .get()
+            .wrapping_byte_add(offset_of!(Shared, $field) + $number * $size)
+            .cast()
+    };
+}
+
+/// Calls a routine with objects that the threads share.
+macro_rules! call {
+    ($routine:ident($($argument:expr),*)) => {
+        // SAFETY: the objects are parts of a static, of the kinds that the routine takes, and `prepare`
+        // initialized them; each lock is released by the thread that acquired it.
+        unsafe { $routine($($argument),*) }
+    };
 }
 
 /// The commands that this module handles.
@@ -71,11 +97,14 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             complete(request, STATUS_SUCCESS);
         }
         commands::COUNTS => {
-            // SAFETY: the threads are done.
-            let (counts, twice) = unsafe { ((*shared()).counts, (*shared()).twice) };
-            let [spin, fast, mutex, semaphore, cancel] = counts.map(|count| count as u32);
-            let numbers = [spin, fast, mutex, semaphore, cancel, twice as u32, left()];
-            answer(request, &numbers);
+            let [spin, fast, mutex, semaphore, cancel] = COUNTS
+                .each_ref()
+                .map(|count| count.load(Ordering::Relaxed) as u32);
+            let twice = TWICE.load(Ordering::Relaxed) as u32;
+            answer(
+                request,
+                &[spin, fast, mutex, semaphore, cancel, twice, left()],
+            );
         }
         commands::PREVIOUS_MODE => {
             // SAFETY: the routine has no preconditions.
@@ -89,86 +118,75 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
 
 /// Prepares what the threads share.
 fn prepare() {
-    let shared = shared();
-    // SAFETY: the memory is a static's, and no other thread uses it yet. Each routine gets the address
-    // of an object of its kind.
-    unsafe {
-        (*shared).fast.Count = 1;
-        KeInitializeEvent(
-            &raw mut (*shared).fast.Event,
-            _EVENT_TYPE::SynchronizationEvent,
-            0,
-        );
-        KeInitializeMutex(&raw mut (*shared).mutex, 0);
-        KeInitializeSemaphore(&raw mut (*shared).semaphore, 1, 1);
-        for list in 0..2 {
-            InitializeSListHead((&raw mut (*shared).lists[list]).cast());
-        }
-        for entry in 0..ENTRIES {
-            push(0, (&raw mut (*shared).entries[entry]).cast());
-        }
+    let fast: *mut FAST_MUTEX = shared!(fast);
+    let count: *mut i32 = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Count)).cast();
+    // SAFETY: the memory is a static's, and no other thread uses it yet.
+    unsafe { count.write(1) };
+    let event = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Event)).cast();
+    call!(KeInitializeEvent(
+        event,
+        _EVENT_TYPE::SynchronizationEvent,
+        0
+    ));
+    call!(KeInitializeMutex(shared!(mutex), 0));
+    call!(KeInitializeSemaphore(shared!(semaphore), 1, 1));
+    for list in 0..2 {
+        call!(InitializeSListHead(shared!(lists, list, 16)));
+    }
+    for entry in 0..ENTRIES {
+        push(0, shared!(entries, entry, 16));
     }
 }
 
 /// Increments a count, which the caller's lock guards, in several steps.
 fn count(kind: usize) {
-    // SAFETY: the lock that the caller holds keeps other threads away, which is what this tests.
-    let count = unsafe { &raw mut (*shared()).counts[kind] };
-    // SAFETY: as above.
-    let before = unsafe { count.read_volatile() };
+    let before = COUNTS[kind].load(Ordering::Relaxed);
     for _ in 0..20 {
         hint::spin_loop();
     }
-    // SAFETY: as above.
-    unsafe { count.write_volatile(before + 1) };
+    COUNTS[kind].store(before + 1, Ordering::Relaxed);
+}
+
+fn wait(object: *mut core::ffi::c_void) {
+    let mode = _MODE::KernelMode as i8;
+    let _status = call!(KeWaitForSingleObject(
+        object,
+        _KWAIT_REASON::Executive,
+        mode,
+        0,
+        ptr::null_mut()
+    ));
 }
 
 /// Takes each lock once.
 fn take_locks() {
-    let shared = shared();
-    let wait = |object: *mut core::ffi::c_void| {
-        // SAFETY: the object was initialized.
-        unsafe {
-            KeWaitForSingleObject(
-                object,
-                _KWAIT_REASON::Executive,
-                _MODE::KernelMode as i8,
-                0,
-                ptr::null_mut(),
-            )
-        };
-    };
-    // SAFETY: the locks were initialized, and each is released by the thread that acquired it.
-    unsafe {
-        let irql = KeAcquireSpinLockRaiseToDpc(&raw mut (*shared).spin);
-        count(0);
-        KeReleaseSpinLock(&raw mut (*shared).spin, irql);
-        ExAcquireFastMutex(&raw mut (*shared).fast);
-        count(1);
-        ExReleaseFastMutex(&raw mut (*shared).fast);
-        wait((&raw mut (*shared).mutex).cast());
-        count(2);
-        KeReleaseMutex(&raw mut (*shared).mutex, 0);
-        wait((&raw mut (*shared).semaphore).cast());
-        count(3);
-        KeReleaseSemaphore(&raw mut (*shared).semaphore, 0, 1, 0);
-        let mut irql: KIRQL = 0;
-        IoAcquireCancelSpinLock(&raw mut irql);
-        count(4);
-        IoReleaseCancelSpinLock(irql);
-    }
+    let irql = call!(KeAcquireSpinLockRaiseToDpc(shared!(spin)));
+    count(0);
+    call!(KeReleaseSpinLock(shared!(spin), irql));
+    call!(ExAcquireFastMutex(shared!(fast)));
+    count(1);
+    call!(ExReleaseFastMutex(shared!(fast)));
+    wait(shared!(mutex));
+    count(2);
+    call!(KeReleaseMutex(shared!(mutex), 0));
+    wait(shared!(semaphore));
+    count(3);
+    call!(KeReleaseSemaphore(shared!(semaphore), 0, 1, 0));
+    let mut irql: KIRQL = 0;
+    call!(IoAcquireCancelSpinLock(&raw mut irql));
+    count(4);
+    call!(IoReleaseCancelSpinLock(irql));
 }
 
 fn push(list: usize, entry: *mut core::ffi::c_void) {
-    // SAFETY: the list was initialized, and the entry is in no list.
-    unsafe {
-        ExpInterlockedPushEntrySList((&raw mut (*shared()).lists[list]).cast(), entry.cast())
-    };
+    call!(ExpInterlockedPushEntrySList(
+        shared!(lists, list, 16),
+        entry.cast()
+    ));
 }
 
 fn pop(list: usize) -> *mut core::ffi::c_void {
-    // SAFETY: the list was initialized.
-    unsafe { ExpInterlockedPopEntrySList((&raw mut (*shared()).lists[list]).cast()) }.cast()
+    call!(ExpInterlockedPopEntrySList(shared!(lists, list, 16))).cast()
 }
 
 /// Moves an entry from one list to the other and back.
@@ -178,19 +196,15 @@ fn take_entry() {
         if entry.is_null() {
             continue;
         }
-        // SAFETY: the lists have only entries of the array.
-        let first = unsafe { &raw mut (*shared()).entries } as usize;
-        let number = (entry as usize - first) / 16;
-        // SAFETY: the entry is in no list, so no other thread has it, which is what this tests.
-        unsafe {
-            let is_out = &raw mut (*shared()).is_out[number];
-            if is_out.read_volatile() != 0 {
-                (*shared()).twice += 1;
-            }
-            is_out.write_volatile(1);
-            hint::spin_loop();
-            is_out.write_volatile(0);
+        let first: *mut u8 = shared!(entries);
+        let number = (entry as usize - first as usize) / 16;
+        // No other thread has an entry that is in no list, which is what this tests.
+        if IS_OUT[number].load(Ordering::Relaxed) != 0 {
+            TWICE.fetch_add(1, Ordering::Relaxed);
         }
+        IS_OUT[number].store(1, Ordering::Relaxed);
+        hint::spin_loop();
+        IS_OUT[number].store(0, Ordering::Relaxed);
         push(to, entry);
     }
 }

@@ -97,8 +97,9 @@ pub fn control(
         commands::OPENED => {
             for (at, part) in OPENED.iter().enumerate().take(length / 4) {
                 let part = part.load(Ordering::Relaxed).to_le_bytes();
+                let to = buffer.wrapping_add(4 * at);
                 // SAFETY: the buffer has the length.
-                unsafe { ptr::copy_nonoverlapping(part.as_ptr(), buffer.add(4 * at), 4) };
+                unsafe { ptr::copy_nonoverlapping(part.as_ptr(), to, 4) };
             }
             length.min(12)
         }
@@ -186,7 +187,8 @@ fn initialize_twice(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) 
         }
         initialize(device, irp);
         // SAFETY: the request was initialized above.
-        unsafe { (*irp).AssociatedIrp.SystemBuffer = buffer.cast() };
+        let associated = unsafe { &mut (*irp).AssociatedIrp };
+        associated.SystemBuffer = buffer.cast();
         total += send(device, irp, IRP_MJ_READ, |location| {
             location.Parameters.Read.Length = length as u32;
         });

@@ -305,7 +305,7 @@ fn texts() {
     let mut buffer = [0_u8; 32];
     let mut string = [12_u64 << 16, buffer.as_mut_ptr() as u64];
     same!(one(b"Text", storing(0, SZ, &mut string), &mut calls), 0);
-    same!(string[0], 12 << 16 | 10);
+    same!(string[0], 0x000C_000A);
     same!(is_text(&buffer[..12], b"hello\0"), true);
     let mut string = [11_u64 << 16, buffer.as_mut_ptr() as u64];
     same!(
@@ -318,7 +318,7 @@ fn texts() {
         one(b"List", storing(0, MULTI_SZ, &mut string), &mut calls),
         0
     );
-    same!(string[0], 12 << 16 | 10);
+    same!(string[0], 0x000C_000A);
     // SAFETY: the routine allocated the buffer with this size.
     let bytes = unsafe { core::slice::from_raw_parts(string[1] as *const u8, 12) };
     same!(is_text(bytes, b"a\0bc\0\0"), true);
