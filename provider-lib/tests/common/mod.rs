@@ -340,8 +340,13 @@ extern "system" fn EtwWriteEx(
             let descriptor = unsafe { descriptor.read() };
             assert_eq!((descriptor.reserved_1, descriptor.reserved_2), (0, 0));
             let start = descriptor.address as *const u8;
-            // SAFETY: each descriptor refers to readable bytes.
-            let bytes = unsafe { std::slice::from_raw_parts(start, descriptor.size as usize) };
+            // Null is the address of no bytes.
+            let bytes = if start.is_null() && descriptor.size == 0 {
+                &[]
+            } else {
+                // SAFETY: each descriptor refers to readable bytes.
+                unsafe { std::slice::from_raw_parts(start, descriptor.size as usize) }
+            };
             (descriptor.kind, bytes.to_vec())
         })
         .collect();

@@ -76,7 +76,7 @@ fn a_device_has_registry_keys_and_properties() {
     bench.command(commands::KEYS);
     bench.assert_news(&[
         // Rights of a handle limit no driver.
-        "key 0 0 7 0",
+        "key 0 0 7 0 0 c0000008",
         "value 0 0 3 [1, 2, 3]",
         "removed 0 c0000034",
     ]);

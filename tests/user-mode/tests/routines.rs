@@ -152,8 +152,13 @@ extern "system" fn EventWriteEx(
         assert_eq!(descriptor.reserved, [0; 3]);
         if descriptor.kind == 0 {
             let start = descriptor.address as *const u8;
-            // SAFETY: each descriptor refers to readable bytes.
-            let bytes = unsafe { std::slice::from_raw_parts(start, descriptor.size as usize) };
+            // Null is the address of no bytes.
+            let bytes = if start.is_null() && descriptor.size == 0 {
+                &[]
+            } else {
+                // SAFETY: each descriptor refers to readable bytes.
+                unsafe { std::slice::from_raw_parts(start, descriptor.size as usize) }
+            };
             payload.extend_from_slice(bytes);
         }
     }

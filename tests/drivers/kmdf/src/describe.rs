@@ -7,7 +7,7 @@ use wdk_sys::{
     REG_BINARY, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES,
     WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS, WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS,
     WDF_NO_OBJECT_ATTRIBUTES, WDFCOLLECTION, WDFDEVICE, WDFKEY, WDFLOOKASIDE, WDFMEMORY, WDFOBJECT,
-    WDFREQUEST, WDFSTRING,
+    WDFREQUEST, WDFSTRING, ntddk::ZwFlushKey,
 };
 
 use crate::{
@@ -166,8 +166,13 @@ fn use_keys(device: WDFDEVICE) {
     let mut number: ULONG = 0;
     let read = wdf!(WdfRegistryQueryULong, key, &raw const name, &raw mut number);
     let assigned = wdf!(WdfRegistryAssignULong, key, &raw const name, 1);
+    let handle = wdf!(WdfRegistryWdmGetHandle, key);
+    // SAFETY: the key is open.
+    let flushed = unsafe { ZwFlushKey(handle) };
     wdf!(WdfRegistryClose, key);
-    wdk::println!("key {status:x} {read:x} {number} {assigned:x}");
+    // SAFETY: the handle was the closed key's, and the routine checks it.
+    let closed = unsafe { ZwFlushKey(handle) };
+    wdk::println!("key {status:x} {read:x} {number} {assigned:x} {flushed:x} {closed:x}");
     let _status = open(KEY_READ | KEY_SET_VALUE, &mut key);
     let mut bytes = [1_u8, 2, 3];
     let set = wdf!(

@@ -1,6 +1,6 @@
 //! The registry's keys and values.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
@@ -42,8 +42,21 @@ const TRUSTED: [&str; 5] = ["HARDWARE", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"]
 /// The registry of a kernel. Names are compared without regard to case.
 pub struct Registry {
     keys: Mutex<Keys>,
+    /// The handles of the framework's open keys.
+    framework: Mutex<FrameworkHandles>,
     clock: Arc<Clock>,
 }
+
+/// The handles that the framework's key objects have, for drivers that pass them to the kernel's
+/// routines.
+#[derive(Default)]
+struct FrameworkHandles {
+    issued: u64,
+    open: HashMap<u64, KeyId>,
+}
+
+/// The first handle of the framework's keys. Handles of the kernel's own are smaller.
+const FIRST_HANDLE: u64 = 0xFFFF_FFFF_8800_0000;
 
 /// Returns the size of a text in bytes of UTF-16.
 fn size_of_text(text: &str) -> u32 {
@@ -60,8 +73,28 @@ impl Registry {
         let now = clock.file_time(clock.last());
         Self {
             keys: Mutex::new(Keys::new(now)),
+            framework: Mutex::default(),
             clock,
         }
+    }
+
+    /// Opens a handle of a key for the framework.
+    pub fn open_handle(&self, key: KeyId) -> u64 {
+        let mut handles = self.framework.lock();
+        let handle = FIRST_HANDLE + 4 * handles.issued;
+        handles.issued += 1;
+        handles.open.insert(handle, key);
+        handle
+    }
+
+    /// Returns the key of a handle of the framework.
+    pub fn key_of_handle(&self, handle: u64) -> Option<KeyId> {
+        self.framework.lock().open.get(&handle).copied()
+    }
+
+    /// Closes a handle of the framework.
+    pub fn close_handle(&self, handle: u64) {
+        self.framework.lock().open.remove(&handle);
     }
 
     fn now(&self) -> i64 {

@@ -6,7 +6,7 @@ use super::super::{
     object::{create, delete, give, read_attributes},
     state::{
         device::DeviceData,
-        framework::{Context, Data, Entries},
+        framework::{Context, Data, Entries, ObjectRoutine},
     },
 };
 use crate::{
@@ -24,10 +24,14 @@ use crate::{
 /// An open key.
 pub struct KeyData {
     key: KeyId,
+    /// The handle that the driver asked for.
+    handle: Option<u64>,
 }
 
 impl Data for KeyData {
     const NAME: &'static str = "WDFKEY";
+
+    const BEFORE_DELETE: Option<ObjectRoutine> = Some(close_handle);
 }
 
 pub const ENTRIES: Entries = &[
@@ -41,6 +45,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryCreateKey", Routine::Eight(create_key)),
     ("WdfRegistryClose", Routine::Two(close)),
     ("WdfRegistryRemoveKey", Routine::Two(remove)),
+    ("WdfRegistryWdmGetHandle", Routine::Two(handle_of)),
 ];
 
 /// Returns the key that a key object is for. Windows compares the rights that it was opened with for
@@ -62,7 +67,12 @@ fn key_object(
     parent: Option<u64>,
 ) -> Result<u64, NtStatus> {
     let attributes = read_attributes(context, attributes);
-    create(context, KeyData { key }, attributes.as_ref(), parent)
+    create(
+        context,
+        KeyData { key, handle: None },
+        attributes.as_ref(),
+        parent,
+    )
 }
 
 fn open_parameters(
@@ -188,6 +198,23 @@ fn create_key(context: &Context, arguments: [u64; 8]) -> u64 {
         key_object(context, found, attributes, driver_of(context))
     });
     give(context, created, key)
+}
+
+/// Returns the key's handle for the kernel's routines, which is valid until the key is closed.
+fn handle_of(context: &Context, _globals: u64, key: u64) -> u64 {
+    let (found, handle) = context.with::<KeyData, _>(key, |key| (key.key, key.handle));
+    handle.unwrap_or_else(|| {
+        let opened = context.registry().open_handle(found);
+        context.with::<KeyData, _>(key, |key| key.handle = Some(opened));
+        opened
+    })
+}
+
+fn close_handle(context: &Context, key: u64) {
+    let handle = context.with::<KeyData, _>(key, |key| key.handle.take());
+    if let Some(handle) = handle {
+        context.registry().close_handle(handle);
+    }
 }
 
 fn close(context: &Context, _globals: u64, key: u64) -> u64 {

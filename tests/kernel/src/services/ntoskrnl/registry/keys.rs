@@ -73,8 +73,11 @@ pub fn open_handle(context: &Context, key: KeyId) -> u64 {
 
 /// Returns the key of a handle.
 pub fn key_of(context: &Context, handle: u64) -> Result<KeyId, NtStatus> {
-    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
-    let key = {
+    let of_framework = context.registry().key_of_handle(handle);
+    let key = if let Some(key) = of_framework {
+        key
+    } else {
+        let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
         let mut state = context.state();
         let open = state.get::<Keys>().0.get(&target.object);
         open.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?.key
