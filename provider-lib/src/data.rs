@@ -35,12 +35,7 @@ const PROVIDER_METADATA: u32 = 2;
 impl<'a> EventDataDescriptor<'a> {
     fn new(bytes: &'a [u8], kind: u32) -> Self {
         Self {
-            // The address of an empty slice may be one that no memory has.
-            address: if bytes.is_empty() {
-                0
-            } else {
-                bytes.as_ptr() as u64
-            },
+            address: bytes.as_ptr() as u64,
             // ETW refuses this size, because an event has at most 64 KB. A truncated size could
             // look valid.
             size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
@@ -91,6 +86,10 @@ impl<'a> EventDataDescriptor<'a> {
     /// Refers to bytes.
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
+        if bytes.is_empty() {
+            // The address of an empty slice may be one that no memory has.
+            return Self::EMPTY;
+        }
         Self::new(bytes, PAYLOAD)
     }
 
