@@ -2,14 +2,15 @@
 //! sources of the common routines' IRQL limits.
 
 use super::{
-    bugcheck_callbacks, callbacks,
+    access, bugcheck_callbacks, callbacks,
     context::{Context, Entries},
     crt, crt_memory, crt_numbers, crt_text, dpc, events, exceptions, files, handles,
     io::{cancel, device_queues, devices, irp, lifetime},
-    kernel_queues, mdl, mutexes, named_events, notifications, pages, plug_and_play, pool, print,
-    processes, processors, registry, rtl, security, shared_locks, spin_locks, strings, system,
+    kernel_queues, mdl, mutexes, named_events, notifications, object_security, pages,
+    plug_and_play, pool, print, processes, processors, registry, rtl, security, shared_locks,
+    spin_locks, strings, system,
     tables::{avl, splay},
-    thread_objects, threads, timer, utf8, watcher_routines, work_items,
+    thread_objects, threads, timer, utf8, versions, watcher_routines, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -18,6 +19,7 @@ pub const MODULE: &str = "ntoskrnl.exe";
 
 /// The exports by module.
 const ALL: &[Entries] = &[
+    access::ENTRIES,
     avl::ENTRIES,
     bugcheck_callbacks::ENTRIES,
     callbacks::ENTRIES,
@@ -40,6 +42,7 @@ const ALL: &[Entries] = &[
     mutexes::ENTRIES,
     named_events::ENTRIES,
     notifications::ENTRIES,
+    object_security::ENTRIES,
     pages::ENTRIES,
     plug_and_play::interfaces::ENTRIES,
     plug_and_play::keys::ENTRIES,
@@ -61,6 +64,7 @@ const ALL: &[Entries] = &[
     threads::ENTRIES,
     timer::ENTRIES,
     utf8::ENTRIES,
+    versions::ENTRIES,
     watcher_routines::ENTRIES,
     work_items::ENTRIES,
 ];

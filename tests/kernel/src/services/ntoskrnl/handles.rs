@@ -153,6 +153,14 @@ pub fn target(context: &Context, handle: u64) -> Option<Target> {
     context.state().get::<Handles>().open.get(&handle).copied()
 }
 
+/// Returns the type of an object that has an open handle: the name of the exported variable.
+pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
+    let mut state = context.state();
+    let mut open = state.get::<Handles>().open.values();
+    open.find(|target| target.object == object)
+        .map(|target| target.type_name)
+}
+
 /// Closes a handle. A handle that is not open is what Driver Verifier stops a driver for.
 fn close(context: &Context, handle: u64) -> u64 {
     if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
@@ -246,7 +254,7 @@ fn reference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
     reference(context, object)
 }
 
-fn dereference(context: &Context, object: u64) -> u64 {
+pub fn dereference(context: &Context, object: u64) -> u64 {
     let left = {
         let mut state = context.state();
         let references = &mut state.get::<Handles>().references;

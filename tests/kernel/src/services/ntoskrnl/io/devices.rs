@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    super::context::{Context, Entries},
+    super::{
+        context::{Context, Entries},
+        descriptors,
+    },
     lifetime,
 };
 use crate::{
@@ -202,6 +205,7 @@ fn delete(context: &Context, device: u64) -> u64 {
         context.stop_for_misuse("for a device that is attached to another");
     }
     lifetime::device_deleted(context, device);
+    descriptors::forget(context, device);
     unlink(context, driver, device);
     let files = with(context, device, |one| {
         one.is_deleted = true;
