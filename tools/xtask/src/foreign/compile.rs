@@ -29,10 +29,12 @@ const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      #define POOL_FLAG_PAGED 0x100ULL\n\
      __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
      #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
+     #define ExAllocatePoolQuotaZero(type, size, tag) \
+     ExAllocatePoolWithQuotaTag((type) | 0x400, size, tag)\n\
      #endif\n";
 
 /// The variables of the framework's entry code that its headers declare beside those of
-/// `tests/drivers/c/entry.c`, and the security descriptors of wdmsec.lib.
+/// `tests/drivers/c/entry.c`, and what wdmsec.lib has.
 const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStructureCount;\n\
      unsigned char WdfClientVersionHigherThanFramework;\n\
      void *WdfStructures[1];\n\
@@ -46,7 +48,13 @@ const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStr
      DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_R, \
      L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GR;;;WD)\");\n\
      DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RW_RES_R, \
-     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n";
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n\
+     __declspec(dllimport) int IoCreateDevice(void *, unsigned, const void *, unsigned, unsigned, \
+     unsigned char, void **);\n\
+     /* As wdmsec.lib has it, but for the descriptor. */\n\
+     int WdmlibIoCreateDeviceSecure(void *driver, unsigned size, const void *name, unsigned type, \
+     unsigned options, unsigned char exclusive, const void *text, const void *class, void **device)\n\
+     { return IoCreateDevice(driver, size, name, type, options, exclusive, device); }\n";
 
 /// A compiler for C drivers.
 pub struct Compiler {
@@ -54,9 +62,13 @@ pub struct Compiler {
     toolchain: Toolchain,
     /// The folders with headers, in the order in which they are searched.
     headers: Vec<PathBuf>,
+    /// The header that the WDK includes in every file, if there is one: C's names of exceptions.
+    included: Option<PathBuf>,
     /// The minor version of KMDF that the headers have.
     kmdf: u32,
     functions: Value,
+    /// The kernel's exported variables.
+    variables: Vec<String>,
     /// The kernel routines that samples use. Some are not in the headers any more.
     used: BTreeSet<String>,
 }
@@ -96,18 +108,24 @@ impl Compiler {
             .filter(|(minor, _)| *minor <= NEWEST_KMDF)
             .max()
             .context("no folder kmdf/1.N has wdf.h")?;
+        let shared = newest(&all, "shared", "ntdef.h")?;
         let mut headers = vec![kmdf.1, kernel.clone()];
         headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
-        headers.push(newest(&all, "shared", "ntdef.h")?);
+        headers.push(shared.clone());
         let clang = c_drivers::compiler_or_install()?;
         let samples = data("samples.json")?;
         let used = samples["by_nt"].as_object().into_iter().flatten();
+        let statics = data("statics.json")?;
+        let statics = statics["statics"].as_object().into_iter().flatten();
+        let variables = statics.filter(|(_, one)| one["from"] == "ntoskrnl.exe");
         Ok(Self {
             clang,
             toolchain: Toolchain::find_or_install(Machine::X64)?,
             headers,
+            included: Some(shared.join("warning.h")).filter(|file| file.is_file()),
             kmdf: kmdf.0,
             functions: data("functions.json")?,
+            variables: variables.map(|(name, _)| name.clone()).collect(),
             used: used.map(|(name, _)| name.clone()).collect(),
         })
     }
@@ -137,8 +155,9 @@ impl Compiler {
         let mut objects = Vec::new();
         for source in &project.sources {
             let object = out.join(object_name(source));
-            let mut command = self.compiler(out);
+            let mut command = self.compiler(project, out);
             command
+                .args(self.included.iter().map(|file| join("/FI", file)))
                 .arg(format!("/FI{}", out.join("newer.h").display()))
                 .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
                 .arg(&overlay)
@@ -157,7 +176,10 @@ impl Compiler {
         write(&variables, VARIABLES)?;
         for source in [root().join("tests/drivers/c/entry.c"), variables] {
             let object = out.join(format!("own-{}", object_name(&source)));
-            let mut command = self.compiler(out);
+            let mut command = self.compiler(project, out);
+            if project.is_wdm {
+                command.arg("/DWDM");
+            }
             command
                 .arg(format!("/DFunctions=WdfFunctions_010{:02}", self.kmdf))
                 .args(["/DGlobals=WdfDriverGlobals".to_owned()])
@@ -186,7 +208,7 @@ impl Compiler {
     }
 
     /// Returns the compiler with the options of all files.
-    fn compiler(&self, out: &Path) -> Command {
+    fn compiler(&self, project: &Project, out: &Path) -> Command {
         let mut command = Command::new(&self.clang);
         command
             .current_dir(out)
@@ -199,6 +221,7 @@ impl Compiler {
             .args([
                 "-Wno-error=incompatible-function-pointer-types",
                 "-Wno-error=int-conversion",
+                "-Wno-error=invalid-token-paste",
             ])
             .args(["/Zc:wchar_t-", "-fms-compatibility-version=19.14"])
             .args([
@@ -213,13 +236,12 @@ impl Compiler {
                 "/D_WIN32_WINNT=0x0A00",
                 "/DWINVER=0x0A00",
             ])
-            .args([
-                "/DNDEBUG",
-                "/DPOOL_NX_OPTIN=1",
-                "/DSTD_CALL",
-                "/DKMDF_VERSION_MAJOR=1",
-            ])
-            .arg(format!("/DKMDF_VERSION_MINOR={}", self.kmdf));
+            .args(["/DNDEBUG", "/DPOOL_NX_OPTIN=1", "/DSTD_CALL"]);
+        if !project.is_wdm {
+            command
+                .arg("/DKMDF_VERSION_MAJOR=1")
+                .arg(format!("/DKMDF_VERSION_MINOR={}", self.kmdf));
+        }
         command
     }
 
@@ -244,7 +266,8 @@ impl Compiler {
         }
         header.push_str(
             "#define WPP_INIT_TRACING(...) ((void)0)\n#define WPP_CLEANUP(...) ((void)0)\n\
-             #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n",
+             #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
+             #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n",
         );
         for text in &texts {
             for name in included(text).filter(|name| {
@@ -276,6 +299,8 @@ impl Compiler {
                 .map(|(name, _)| name.as_str()),
         );
         kernel.extend(self.used.iter().map(String::as_str));
+        // The bindings leave it out as deprecated.
+        kernel.insert("ExAllocatePoolWithQuotaTag");
         let framework = BTreeSet::from([
             "WdfVersionBind",
             "WdfVersionBindClass",
@@ -288,6 +313,12 @@ impl Compiler {
             for name in names {
                 let _ = writeln!(definition, "    {name}");
             }
+            if module == "ntoskrnl.exe" {
+                // Headers declare some without `dllimport`, as what the address table has.
+                for name in &self.variables {
+                    let _ = writeln!(definition, "    {name} CONSTANT");
+                }
+            }
             let file = out.join(module).with_extension("def");
             write(&file, &definition)?;
             let library = file.with_extension("lib");
@@ -298,9 +329,15 @@ impl Compiler {
             libraries.push(library);
         }
         let image = out.join(format!("{}.sys", project.name));
+        let entry = if project.is_wdm {
+            "/entry:GsDriverEntry"
+        } else {
+            "/entry:FxDriverEntry"
+        };
         run(linker()
             .args(["/driver", "/subsystem:native", "/machine:x64", "/release"])
-            .args(["/entry:FxDriverEntry", "/nodefaultlib", "/debug"])
+            .args([entry, "/nodefaultlib", "/debug"])
+            .args(project.has_integrity_check.then_some("/integritycheck"))
             .arg(join("/out:", &image))
             .args(objects)
             .args(libraries))?;

@@ -27,6 +27,10 @@ pub struct Project {
     pub class_header: Option<String>,
     /// The functions that WPP's preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
+    /// The image may be loaded only if its signature is right, as some routines demand.
+    pub has_integrity_check: bool,
+    /// The driver uses no framework.
+    pub is_wdm: bool,
 }
 
 /// Reads a project.
@@ -89,6 +93,13 @@ fn parse(text: &str) -> Result<Project> {
                     .map(|name| name.to_string_lossy().into_owned());
                 project.class_header = name.or(project.class_header);
             }
+            "AdditionalOptions" => {
+                let options = element.text().unwrap_or_default().to_ascii_lowercase();
+                project.has_integrity_check |= options
+                    .split_whitespace()
+                    .any(|one| one == "/integritycheck");
+            }
+            "DriverType" => project.is_wdm = element.text().unwrap_or_default().trim() == "WDM",
             "WppTraceFunction" => {
                 for one in list(element.text().unwrap_or_default()) {
                     let name = one.split('(').next().unwrap_or_default();
@@ -140,12 +151,16 @@ mod tests {
     fn settings_of_the_configuration_are_taken() {
         let project = parse(
             r#"<Project xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
+            <PropertyGroup Condition="'$(Configuration)|$(Platform)'=='Release|x64'" Label="Configuration">
+              <DriverType>WDM</DriverType>
+            </PropertyGroup>
             <ItemDefinitionGroup Condition="'$(Configuration)|$(Platform)'=='Release|x64'">
               <ClCompile>
                 <AdditionalIncludeDirectories>%(AdditionalIncludeDirectories);..\inc;$(DDK);.</AdditionalIncludeDirectories>
                 <PreprocessorDefinitions>%(PreprocessorDefinitions);A=1;B</PreprocessorDefinitions>
                 <WppTraceFunction>TraceEvents(LEVEL,FLAGS,MSG,...);Dump((LEVEL,MSG))</WppTraceFunction>
               </ClCompile>
+              <Link><AdditionalOptions>%(AdditionalOptions)  /INTEGRITYCHECK</AdditionalOptions></Link>
               <ResourceCompile>
                 <PreprocessorDefinitions>C</PreprocessorDefinitions>
               </ResourceCompile>
@@ -167,6 +182,9 @@ mod tests {
         assert_eq!(project.classes, [Path::new("a.mof")]);
         assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
         assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
+        assert!(project.is_wdm && project.has_integrity_check);
+        let kmdf = parse("<Project><DriverType>KMDF</DriverType></Project>").unwrap();
+        assert!(!kmdf.is_wdm && !kmdf.has_integrity_check);
         assert!(parse("<Project>").is_err());
     }
 }
