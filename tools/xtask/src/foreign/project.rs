@@ -8,6 +8,9 @@ use roxmltree::{Document, Node};
 /// The configuration whose settings are taken.
 const CONFIGURATION: &str = "Release|x64";
 
+/// The definition that makes WPP's preprocessor write code for the recorder.
+const RECORDER: &str = "ENABLE_WPP_RECORDER=1";
+
 /// What is compiled, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Project {
@@ -27,6 +30,8 @@ pub struct Project {
     pub class_header: Option<String>,
     /// The functions that WPP's preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
+    /// Whether WPP's preprocessor makes code for the recorder.
+    pub uses_recorder: bool,
 }
 
 /// Reads a project.
@@ -76,6 +81,10 @@ fn parse(text: &str) -> Result<Project> {
                 for one in list(element.text().unwrap_or_default()) {
                     add(&mut project.definitions, one.to_owned());
                 }
+            }
+            "WppPreprocessorDefinitions" => {
+                let definitions = element.text().unwrap_or_default();
+                project.uses_recorder |= list(definitions).any(|one| one == RECORDER);
             }
             "MofComp" => {
                 let listed = element.attribute("Include").unwrap_or_default();
@@ -144,6 +153,7 @@ mod tests {
               <ClCompile>
                 <AdditionalIncludeDirectories>%(AdditionalIncludeDirectories);..\inc;$(DDK);.</AdditionalIncludeDirectories>
                 <PreprocessorDefinitions>%(PreprocessorDefinitions);A=1;B</PreprocessorDefinitions>
+                <WppPreprocessorDefinitions>ENABLE_WPP_RECORDER=1</WppPreprocessorDefinitions>
                 <WppTraceFunction>TraceEvents(LEVEL,FLAGS,MSG,...);Dump((LEVEL,MSG))</WppTraceFunction>
               </ClCompile>
               <ResourceCompile>
@@ -167,6 +177,7 @@ mod tests {
         assert_eq!(project.classes, [Path::new("a.mof")]);
         assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
         assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
+        assert!(project.uses_recorder);
         assert!(parse("<Project>").is_err());
     }
 }
