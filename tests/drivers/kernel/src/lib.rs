@@ -15,6 +15,7 @@
 
 extern crate wdk_panic;
 
+mod activities;
 mod addresses;
 mod call;
 mod characters;
@@ -28,6 +29,8 @@ mod memory;
 mod named_events;
 mod names;
 mod objects;
+mod power_framework;
+mod power_settings;
 mod queues;
 mod registry;
 mod schedule;
@@ -38,6 +41,7 @@ mod tables;
 mod text;
 mod threads;
 mod watchers;
+mod wmi;
 
 use core::{ptr, slice};
 
@@ -77,6 +81,10 @@ const SERVICES: &[(&str, fn())] = &[
     ("registry-relative", registry::relative::relative),
     ("registry-table", registry::query_table::table),
     ("named-events", named_events::run),
+    ("activities", activities::run),
+    ("wmi", wmi::run),
+    ("power-settings", power_settings::run),
+    ("power-framework", power_framework::run),
 ];
 
 /// The service that adds devices.
@@ -150,4 +158,5 @@ extern "C" fn unload(_driver: WDFDRIVER) {
     threads::stop();
     lifetime::stop();
     watchers::stop();
+    power_settings::stop();
 }

@@ -6,10 +6,11 @@ use super::{
     context::{Context, Entries},
     crt, crt_memory, crt_numbers, crt_text, dpc, events, exceptions, files, handles,
     io::{cancel, device_queues, devices, irp, lifetime},
-    kernel_queues, mdl, mutexes, named_events, notifications, pages, plug_and_play, pool, print,
-    processes, processors, registry, rtl, security, shared_locks, spin_locks, strings, system,
+    kernel_queues, mdl, mutexes, named_events, notifications, pages, plug_and_play, pool,
+    power_framework, power_settings, print, processes, processors, registry, rtl, security,
+    shared_locks, spin_locks, strings, system,
     tables::{avl, splay},
-    thread_objects, threads, timer, utf8, watcher_routines, work_items,
+    thread_objects, threads, timer, utf8, watcher_routines, wmi, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -44,6 +45,8 @@ const ALL: &[Entries] = &[
     plug_and_play::interfaces::ENTRIES,
     plug_and_play::keys::ENTRIES,
     pool::ENTRIES,
+    power_framework::routines::ENTRIES,
+    power_settings::ENTRIES,
     print::ENTRIES,
     processes::ENTRIES,
     processors::ENTRIES,
@@ -62,6 +65,7 @@ const ALL: &[Entries] = &[
     timer::ENTRIES,
     utf8::ENTRIES,
     watcher_routines::ENTRIES,
+    wmi::ENTRIES,
     work_items::ENTRIES,
 ];
 
