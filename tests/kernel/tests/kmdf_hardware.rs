@@ -117,7 +117,12 @@ fn a_driver_sees_the_irp_and_the_mdls_of_a_request() {
 fn wmi_instances_have_one_provider_for_each_guid() {
     let bench = Bench::new();
     bench.command(commands::WMI);
-    bench.assert_news(&["wmi 0 c0000035 c000000d true c0000010 c0000207"]);
+    bench.assert_news(&[
+        "enabled 0 1, 0 0 0",
+        "wmi 0 c0000035 c000000d true c0000010 c0000207",
+        // The event reaches the driver that asked for it on a thread of the kernel.
+        "wmi event 67 true 0 [97, 98, 99]",
+    ]);
     bench.leave();
 }
 

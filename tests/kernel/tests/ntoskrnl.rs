@@ -7,7 +7,8 @@ mod common;
 use std::{fs, path::Path, time::Duration};
 
 use etw_testkernel::{
-    BugCheck, DeviceConfig, Identity, Kernel, KernelError, NtStatus, RegistryFile, RegistryValue,
+    BugCheck, DeviceConfig, Guid, Identity, Kernel, KernelError, NtStatus, RegistryFile,
+    RegistryValue,
 };
 
 /// Returns the lines that drivers printed.
@@ -171,6 +172,41 @@ fn routines_that_watch_the_system_are_registered() {
     let driver = kernel.load_as(&path, "watchers").unwrap();
     passed(&kernel, "watchers");
     driver.unload().unwrap();
+}
+
+#[test]
+fn requests_and_threads_have_activity_ids() {
+    passes("activities");
+}
+
+#[test]
+fn a_driver_gets_the_wmi_events_that_it_asked_for() {
+    passes("wmi");
+}
+
+#[test]
+fn components_of_a_device_idle_and_become_active() {
+    passes("power-framework");
+}
+
+#[test]
+fn a_driver_is_told_of_power_settings() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "power-settings").unwrap();
+    assert_eq!(
+        passed(&kernel, "power-settings"),
+        ["setting 5d3e9a59 4 0 1"]
+    );
+    let source = "5d3e9a59-e9d5-4b00-a6bd-ff34ff516548".parse().unwrap();
+    kernel.set_power_setting(source, &[1, 0, 0, 0]).unwrap();
+    let other = Guid::from_bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
+    kernel.set_power_setting(other, &[9, 0, 0, 0]).unwrap();
+    // Only the registration for the other setting is left.
+    assert_eq!(lines(&kernel).last().unwrap(), "setting 1 4 9 2");
+    assert_eq!(lines(&kernel).len(), 3);
+    driver.unload().unwrap();
+    kernel.set_power_setting(other, &[8, 0, 0, 0]).unwrap();
+    assert_eq!(kernel.warnings(), []);
 }
 
 #[test]
@@ -528,6 +564,24 @@ fn faults_are_reported() {
             r"without RTL_QUERY_REGISTRY_TYPECHECK for \REGISTRY\USER\.DEFAULT",
         ),
         ("fault-driver-key", "which is not a driver object"),
+        ("fault-activity-request", "which is not a request"),
+        (
+            "fault-activity-raised",
+            "without an activity id at DISPATCH_LEVEL",
+        ),
+        ("fault-wmi-object", "which is not a data block object"),
+        (
+            "fault-component-idle",
+            "that was not activated as often as it idles",
+        ),
+        (
+            "fault-component-answer",
+            "although no callback that it answers was called",
+        ),
+        (
+            "fault-component-twice",
+            "registered with the power management framework",
+        ),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -547,6 +601,18 @@ fn what_is_left_at_the_unload_is_reported() {
         (
             "fault-watcher-left",
             &["while its routine that watches the system is registered"],
+        ),
+        (
+            "fault-wmi-left",
+            &["while its WMI data block object is open"],
+        ),
+        (
+            "fault-power-setting-left",
+            &["while its callback for a power setting is registered"],
+        ),
+        (
+            "fault-component-left",
+            &["while its device is registered with the power management framework"],
         ),
         (
             "fault-pages-left",

@@ -108,8 +108,12 @@ fn start() {
     parameters[3] = 1 | 16 << 32;
     parameters[4] = u64::from_le_bytes(*b"port \0\0\0");
     let mut own = 0_u64;
+    // The header allows logs to be created, named and deleted at DISPATCH_LEVEL.
+    let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
+    let before = raise.call(&[2]) & 0xFF;
     // SAFETY: the structure and the result are locals.
     let status = unsafe { imp_WppRecorderLogCreate(control(), at(&mut parameters), at(&mut own)) };
+    lower.call(&[before]);
     same!(status, 0);
     let mut guid = [7_u8; 16];
     let (mut value, end) = (5_u32, 0_u64);
@@ -131,6 +135,7 @@ fn start() {
     };
     same!(write(own, 4, 10), 0);
     same!(write(0, 4, 10), 0xC000_000D);
+    let before = raise.call(&[2]) & 0xFF;
     // SAFETY: the text is a constant, and the log is open.
     let status =
         unsafe { imp_WppRecorderLogSetIdentifier(control(), own, c"second".as_ptr() as u64) };
@@ -138,6 +143,7 @@ fn start() {
     same!(write(own, 4, 11), 0);
     // SAFETY: the log is open, and not used any more.
     same!(unsafe { imp_WppRecorderLogDelete(control(), own) }, 0);
+    lower.call(&[before]);
 }
 
 fn trace() {

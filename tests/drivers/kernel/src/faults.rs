@@ -3,12 +3,13 @@
 use core::ffi::c_void;
 
 use crate::{
-    addresses,
+    activities, addresses,
     call::{Routine, address, at, call},
     exports, lifetime,
     objects::{Object, wait, wait_for},
+    power_framework, power_settings,
     queues::dpc_address,
-    registry, shared, tables, threads, watchers,
+    registry, shared, tables, threads, watchers, wmi,
 };
 
 /// The services that break a rule.
@@ -55,6 +56,21 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-registry-name", registry::keys::name_gone),
     ("fault-registry-unchecked", registry::query_table::unchecked),
     ("fault-driver-key", driver_key),
+    ("fault-activity-request", activities::wrong_request),
+    ("fault-activity-raised", activities::thread_at_dispatch),
+    ("fault-wmi-left", wmi::left),
+    ("fault-wmi-object", wmi::wrong_object),
+    ("fault-power-setting-left", power_settings::left),
+    (
+        "fault-component-idle",
+        power_framework::idle_without_activation,
+    ),
+    (
+        "fault-component-answer",
+        power_framework::answer_without_question,
+    ),
+    ("fault-component-left", power_framework::left),
+    ("fault-component-twice", power_framework::registered_twice),
 ];
 
 fn wait_forever() {

@@ -15,6 +15,7 @@
 
 extern crate wdk_panic;
 
+mod activities;
 mod addresses;
 mod call;
 mod characters;
@@ -29,6 +30,8 @@ mod named_events;
 mod names;
 mod object_security;
 mod objects;
+mod power_framework;
+mod power_settings;
 mod queues;
 mod registry;
 mod schedule;
@@ -39,6 +42,7 @@ mod tables;
 mod text;
 mod threads;
 mod watchers;
+mod wmi;
 
 use core::{ptr, slice};
 
@@ -79,6 +83,10 @@ const SERVICES: &[(&str, fn())] = &[
     ("registry-relative", registry::relative::relative),
     ("registry-table", registry::query_table::table),
     ("named-events", named_events::run),
+    ("activities", activities::run),
+    ("wmi", wmi::run),
+    ("power-settings", power_settings::run),
+    ("power-framework", power_framework::run),
 ];
 
 /// The service that adds devices.
@@ -152,4 +160,5 @@ extern "C" fn unload(_driver: WDFDRIVER) {
     threads::stop();
     lifetime::stop();
     watchers::stop();
+    power_settings::stop();
 }

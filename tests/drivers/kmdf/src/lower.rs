@@ -1,10 +1,18 @@
 //! Device controls that look below the framework's objects, and WMI.
 
-use core::ptr;
+use core::{
+    ffi::c_void,
+    ptr, slice,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 
 use wdk_sys::{
-    GUID, NTSTATUS, PMDL, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES, WDF_WMI_INSTANCE_CONFIG,
-    WDF_WMI_PROVIDER_CONFIG, WDFDEVICE, WDFREQUEST, WDFWMIINSTANCE,
+    GUID, NTSTATUS, PMDL, PVOID, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDF_WMI_INSTANCE_CONFIG, WDF_WMI_PROVIDER_CONFIG, WDFDEVICE, WDFREQUEST, WDFWMIINSTANCE,
+    ntddk::{
+        IoWMIDeviceObjectToProviderId, IoWMIOpenBlock, IoWMISetNotificationCallback,
+        ObfDereferenceObject,
+    },
 };
 
 use crate::{
@@ -65,12 +73,58 @@ fn print_irp(request: WDFREQUEST) {
 }
 
 /// `{1f8b2d3c-0d7e-4a0f-9a56-2b8c7d4e5f60}`.
-const BLOCK: GUID = GUID {
+static BLOCK: GUID = GUID {
     Data1: 0x1f8b_2d3c,
     Data2: 0x0d7e,
     Data3: 0x4a0f,
     Data4: [0x9a, 0x56, 0x2b, 0x8c, 0x7d, 0x4e, 0x5f, 0x60],
 };
+
+/// The data block object with which [`fire`] asks for the events of [`BLOCK`].
+static OPENED: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// The callback for events: prints the event, and ends the interest in others.
+extern "C" fn fired(event: PVOID, context: PVOID) {
+    // `WNODE_SINGLE_INSTANCE`: the size and the provider, and behind the header of 48 bytes the offset
+    // of the name, the index, and the offset and the size of the data.
+    // SAFETY: the event of an instance has 16 numbers before its data.
+    let fields = unsafe { event.cast::<[u32; 16]>().read() };
+    let [size, provider, ..] = fields;
+    let [.., index, offset, length] = fields;
+    // SAFETY: the context is the device object that `fire` passed.
+    let is_own = unsafe { IoWMIDeviceObjectToProviderId(context.cast()) } == provider;
+    let data = event.cast::<u8>().wrapping_add(offset as usize);
+    // SAFETY: the data are in the event.
+    let data = unsafe { slice::from_raw_parts(data, length as usize) };
+    wdk::println!("wmi event {size} {is_own} {index} {data:?}");
+    let object = OPENED.swap(ptr::null_mut(), Ordering::Relaxed);
+    // SAFETY: `fire` opened the object, which is not used any more.
+    unsafe { ObfDereferenceObject(object) };
+}
+
+/// Fires an event of which the driver itself wants to be told.
+fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
+    const NOTIFICATION: u32 = 4;
+    const EVENT: i32 = wdk_sys::_WDF_WMI_PROVIDER_CONTROL::WdfWmiEventControl;
+    let provider = wdf!(WdfWmiInstanceGetProvider, instance);
+    let before = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
+    let mut object: PVOID = ptr::null_mut();
+    // SAFETY: the GUID is static, and the object a local.
+    let opened = unsafe { IoWMIOpenBlock(&raw const BLOCK, NOTIFICATION, &raw mut object) };
+    OPENED.store(object, Ordering::Relaxed);
+    let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
+    // SAFETY: the object was opened above, and the device lives as long as its driver.
+    let set = unsafe { IoWMISetNotificationCallback(object, Some(fired), own.cast()) };
+    let after = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
+    let mut data = *b"abc";
+    let fired = wdf!(
+        WdfWmiInstanceFireEvent,
+        instance,
+        3,
+        data.as_mut_ptr().cast()
+    );
+    wdk::println!("enabled {before} {after}, {opened:x} {set:x} {fired:x}");
+}
 
 fn use_wmi(device: WDFDEVICE) {
     let mut provider = WDF_WMI_PROVIDER_CONFIG {
@@ -100,6 +154,7 @@ fn use_wmi(device: WDFDEVICE) {
     let without = create(&mut config);
     let same = wdf!(WdfWmiInstanceGetDevice, instance) == device;
     let again = wdf!(WdfWmiInstanceRegister, instance);
+    fire(device, instance);
     wdf!(WdfWmiInstanceDeregister, instance);
     let fired = wdf!(WdfWmiInstanceFireEvent, instance, 0, ptr::null_mut());
     wdk::println!("wmi {first:x} {second:x} {without:x} {same} {again:x} {fired:x}");

@@ -140,4 +140,58 @@ abi! {
         user_pending as "UserApcPending": u8,
         reserved: [u8; 5],
     }
+    /// An idle state of a component of a device.
+    PowerIdleState as "_PO_FX_COMPONENT_IDLE_STATE" {
+        latency as "TransitionLatency": u64,
+        residency as "ResidencyRequirement": u64,
+        power as "NominalPower": u32,
+        reserved: u32,
+    }
+    /// A component of a device, in the first version.
+    PowerComponentV1 as "_PO_FX_COMPONENT_V1" {
+        id as "Id": [u32; 4],
+        state_count as "IdleStateCount": u32,
+        deepest_wakeable as "DeepestWakeableIdleState": u32,
+        states as "IdleStates": u64,
+    }
+    /// A component of a device, in the second version.
+    PowerComponentV2 as "_PO_FX_COMPONENT_V2" {
+        id as "Id": [u32; 4],
+        flags as "Flags": u64,
+        deepest_wakeable as "DeepestWakeableIdleState": u32,
+        state_count as "IdleStateCount": u32,
+        states as "IdleStates": u64,
+        provider_count as "ProviderCount": u32,
+        reserved: u32,
+        providers as "Providers": u64,
+    }
+    /// A device that its driver registers with the power management framework, in the first version.
+    PowerDeviceV1 as "_PO_FX_DEVICE_V1" {
+        version as "Version": u32,
+        component_count as "ComponentCount": u32,
+        active as "ComponentActiveConditionCallback": u64,
+        idle as "ComponentIdleConditionCallback": u64,
+        state as "ComponentIdleStateCallback": u64,
+        power_required as "DevicePowerRequiredCallback": u64,
+        power_not_required as "DevicePowerNotRequiredCallback": u64,
+        power_control as "PowerControlCallback": u64,
+        context as "DeviceContext": u64,
+        components as "Components": PowerComponentV1,
+    }
+    /// A device that its driver registers with the power management framework, in the second version.
+    PowerDeviceV2 as "_PO_FX_DEVICE_V2" {
+        version as "Version": u32,
+        reserved: u32,
+        flags as "Flags": u64,
+        active as "ComponentActiveConditionCallback": u64,
+        idle as "ComponentIdleConditionCallback": u64,
+        state as "ComponentIdleStateCallback": u64,
+        power_required as "DevicePowerRequiredCallback": u64,
+        power_not_required as "DevicePowerNotRequiredCallback": u64,
+        power_control as "PowerControlCallback": u64,
+        context as "DeviceContext": u64,
+        component_count as "ComponentCount": u32,
+        reserved_1: u32,
+        components as "Components": PowerComponentV2,
+    }
 }

@@ -155,7 +155,18 @@ impl Driver {
     ///
     /// Returns an error if there is none, or if the driver fails the open.
     pub fn open_own_device(&self, identity: Identity) -> Result<File, KernelError> {
+        self.open_own_file("", identity)
+    }
+
+    /// Opens a file on the first device that the driver has created itself. The name is the part of
+    /// the path after the device, for instance `\channel`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no device, or if the driver fails the open.
+    pub fn open_own_file(&self, name: &str, identity: Identity) -> Result<File, KernelError> {
         let device = self.own_device()?;
+        let name = name.to_owned();
         if device.is_none()
             && let Some(device) = self.control_device()?
         {
@@ -164,14 +175,14 @@ impl Driver {
                 "the control device",
                 identity,
                 move |context| {
-                    create_file(context, device, "")
+                    create_file(context, device, &name)
                         .map_err(|status| (why_unreachable(context, device), status))
                 },
             );
         }
         let opened = self.runner.run(identity, move |context| {
             let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
-            send::open(&System::ntoskrnl_context(context.clone()), device, "")
+            send::open(&System::ntoskrnl_context(context.clone()), device, &name)
         })?;
         let file = opened.map_err(|status| KernelError::Status {
             routine: "opening the device",

@@ -16,6 +16,7 @@ pub mod left;
 pub mod mapped;
 pub mod number;
 pub mod played_device;
+mod power;
 pub mod process;
 pub mod program;
 pub mod recording;

@@ -24,9 +24,12 @@ const WITHOUT_EFFECT: &[&str] = &[
     "CmRegisterCallbackEx",
     "IoRegisterBootDriverCallback",
     "IoRegisterPlugPlayNotification",
+    "IoTransferActivityId",
     "KeRegisterBugCheckCallback",
     "KeRegisterBugCheckReasonCallback",
     "KeRegisterNmiCallback",
+    "PoFxSetComponentWake",
+    "PoFxSetDeviceIdleTimeout",
     "ObRegisterCallbacks",
     "WdfControlDeviceInitSetShutdownNotification",
     "WdfDeviceAssignMofResourceName",
@@ -50,7 +53,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "WdfPdoInitRemovePowerDependencyOnParent",
     "WdfRequestAllocateTimer",
     "WdfVerifierDbgBreakPoint",
-    "WdfWmiInstanceFireEvent",
 ];
 
 /// What the stand-in kernel does if a driver calls a routine.

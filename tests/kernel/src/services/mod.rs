@@ -32,3 +32,4 @@ pub mod system;
 pub mod thread_objects;
 pub mod verifier;
 pub mod wdfldr;
+pub mod wmi_events;

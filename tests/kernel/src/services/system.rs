@@ -14,12 +14,13 @@ use super::{
     },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
-        dpc, thread_objects as objects, threads, timer as nt_timer,
+        dpc, thread_objects as objects, threads, timer as nt_timer, wmi,
     },
     pool::Pool,
     registry::store::Registry,
     thread_objects::ThreadObjects,
     verifier::Verifier,
+    wmi_events::WmiEvents,
 };
 use crate::{
     execution::{
@@ -98,10 +99,12 @@ impl System {
             Arc::clone(&borrowed),
         ));
         let registry = Arc::new(Registry::new(Arc::clone(&clock)));
+        let wmi_events = Arc::new(WmiEvents::default());
         let kmdf = Arc::new(Kmdf::new(
             Arc::clone(&clock),
             Arc::clone(&verifier),
             Arc::clone(&registry),
+            Arc::clone(&wmi_events),
             functions,
         ));
         let thread_objects = Arc::new(ThreadObjects::default());
@@ -114,6 +117,7 @@ impl System {
                 registry: Arc::clone(&registry),
                 devices,
                 thread_objects: Arc::clone(&thread_objects),
+                wmi_events: Arc::clone(&wmi_events),
             },
             SystemRoutines {
                 find: find_routine,
@@ -127,6 +131,7 @@ impl System {
             faults: Arc::clone(&faults),
             addresses: Arc::clone(&addresses),
             borrowed,
+            wmi_events,
         };
         let processors = etw.processors;
         Arc::new(Self {
@@ -271,7 +276,7 @@ impl Host for System {
         let nt = Self::ntoskrnl_context(context.clone());
         match work::run_one(&Self::kmdf_context(context)) {
             Next::Ran => true,
-            Next::None => threads::run_one(&nt),
+            Next::None => wmi::deliver_one(&nt) || threads::run_one(&nt),
             Next::OfDriver(work) => {
                 let kmdf = Arc::clone(&self.kmdf);
                 threads::queue_body(&nt, work.routine, move |context| {

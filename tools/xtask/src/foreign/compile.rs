@@ -56,6 +56,30 @@ const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStr
      unsigned options, unsigned char exclusive, const void *text, const void *class, void **device)\n\
      { return IoCreateDevice(driver, size, name, type, options, exclusive, device); }\n";
 
+/// What ntstrsafe.lib has: the functions of its header, which implements them itself for others.
+const STRINGS: &str = "#define NTSTRSAFE_LIB_IMPL\n#include <ntddk.h>\n#include <ntstrsafe.h>\n";
+
+/// What WPP's preprocessor writes into its headers beside the trace functions, without effect.
+const WITHOUT_RECORDER: &str = "#define WPP_INIT_TRACING(...) ((void)0)\n\
+     #define WPP_CLEANUP(...) ((void)0)\n\
+     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
+     #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
+
+/// The same for drivers that keep messages in the recorder: its start and its end, with a control
+/// block that all files of the driver share.
+const WITH_RECORDER: &str = "#include <WppRecorder.h>\n\
+     __declspec(selectany) unsigned __int64 WppControlBlock[16] = { 0 };\n\
+     #define WPP_CB ((void *)WppControlBlock)\n\
+     struct _DRIVER_OBJECT;\nstruct _UNICODE_STRING;\n\
+     __declspec(dllimport) void WppAutoLogStart(void *, struct _DRIVER_OBJECT *, \
+     struct _UNICODE_STRING *);\n\
+     __declspec(dllimport) void WppAutoLogStop(void *, struct _DRIVER_OBJECT *);\n\
+     #define WPP_INIT_TRACING(driver, path) \
+     WppAutoLogStart(WPP_CB, (driver), (struct _UNICODE_STRING *)(path))\n\
+     #define WPP_CLEANUP(driver) WppAutoLogStop(WPP_CB, (driver))\n\
+     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
+     #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
+
 /// A compiler for C drivers.
 pub struct Compiler {
     clang: PathBuf,
@@ -172,6 +196,23 @@ impl Compiler {
             run(&mut command)?;
             objects.push(object);
         }
+        if texts(project)
+            .iter()
+            .any(|text| text.contains("define NTSTRSAFE_LIB"))
+        {
+            let source = out.join("ntstrsafe.c");
+            write(&source, STRINGS)?;
+            let object = out.join("ntstrsafe.obj");
+            let mut command = self.compiler(project, out);
+            command
+                .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
+                .arg(&overlay);
+            for folder in &self.headers {
+                command.arg(join("/I", folder));
+            }
+            run(command.arg(join("/Fo", &object)).arg("--").arg(source))?;
+            objects.push(object);
+        }
         let variables = out.join("variables.c");
         write(&variables, VARIABLES)?;
         for source in [root().join("tests/drivers/c/entry.c"), variables] {
@@ -264,11 +305,11 @@ impl Compiler {
                 "#ifndef {name}\n#define {name}(...) ((void)0)\n#endif\n"
             );
         }
-        header.push_str(
-            "#define WPP_INIT_TRACING(...) ((void)0)\n#define WPP_CLEANUP(...) ((void)0)\n\
-             #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
-             #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n",
-        );
+        header.push_str(if project.uses_recorder {
+            WITH_RECORDER
+        } else {
+            WITHOUT_RECORDER
+        });
         for text in &texts {
             for name in included(text).filter(|name| {
                 Path::new(name)
@@ -307,8 +348,22 @@ impl Compiler {
             "WdfVersionUnbind",
             "WdfVersionUnbindClass",
         ]);
+        let recorder = BTreeSet::from([
+            "WppAutoLogStart",
+            "WppAutoLogStop",
+            "imp_WppRecorderConfigure",
+            "imp_WppRecorderIsDefaultLogAvailable",
+            "imp_WppRecorderLogCreate",
+            "imp_WppRecorderLogDelete",
+            "imp_WppRecorderLogGetDefault",
+            "imp_WppRecorderLogSetIdentifier",
+        ]);
         let mut libraries = Vec::new();
-        for (module, names) in [("ntoskrnl.exe", kernel), ("WDFLDR.SYS", framework)] {
+        for (module, names) in [
+            ("ntoskrnl.exe", kernel),
+            ("WDFLDR.SYS", framework),
+            ("WppRecorder.sys", recorder),
+        ] {
             let mut definition = format!("LIBRARY {module}\nEXPORTS\n");
             for name in names {
                 let _ = writeln!(definition, "    {name}");

@@ -32,6 +32,9 @@ use compile::Compiler;
 /// The projects and what is expected of them.
 const SAMPLES: &str = include_str!("samples.json");
 
+/// The first line of a file of the Registry Editor.
+const REGISTRY_FILE: &str = "Windows Registry Editor Version 5.00";
+
 /// A project of a repository.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +47,12 @@ struct Sample {
     /// The folders that the driver expects on its volume. Without any, it gets no volume.
     #[serde(default)]
     folders: Vec<String>,
+    /// Lines of a file of the Registry Editor, for values that the driver's INF file sets.
+    #[serde(default)]
+    registry: Vec<String>,
+    /// Macros that clang needs beside the project's own.
+    #[serde(default)]
+    definitions: Vec<String>,
     /// What is expected.
     expect: Expected,
     /// Why, if the driver is not expected to run without findings.
@@ -232,7 +241,8 @@ fn try_sample(
         let Some(compiler) = compiler else {
             return Ok(Seen::NotTried("no headers".to_owned()));
         };
-        let project = project::read(&path)?;
+        let mut project = project::read(&path)?;
+        project.definitions.extend(sample.definitions.clone());
         let image = match compiler.build(&project, repository, &out) {
             Ok(image) => image,
             Err(error) => return Ok(Seen::NotBuilt(format!("{error:#}"))),
@@ -247,6 +257,12 @@ fn try_sample(
         .stdin(Stdio::null());
     if let Some(script) = script {
         command.arg("--script").arg(script);
+    }
+    if !sample.registry.is_empty() {
+        let file = out.join("values.reg");
+        let text = format!("{REGISTRY_FILE}\n\n{}\n", sample.registry.join("\n"));
+        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        command.arg("--registry").arg(file);
     }
     if !sample.folders.is_empty() {
         let volume = out.join("volume");

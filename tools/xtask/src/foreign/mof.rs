@@ -33,6 +33,10 @@ impl Item {
     fn number(&self, qualifier: &str) -> Option<u32> {
         self.qualifiers.get(qualifier)?.parse().ok()
     }
+
+    fn is_text(&self) -> bool {
+        self.kind.eq_ignore_ascii_case("string")
+    }
 }
 
 /// A class and its members.
@@ -124,7 +128,7 @@ fn word(tokens: &mut Tokens) -> Result<String> {
     }
 }
 
-/// Reads qualifiers, if there are any: `[name, name(argument), name(a, b) : flavor]`.
+/// Reads qualifiers, if there are any: `[name, name(argument), name{a, b} : flavor]`.
 fn qualifiers(tokens: &mut Tokens) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     if !takes(tokens, '[') {
@@ -133,11 +137,11 @@ fn qualifiers(tokens: &mut Tokens) -> Result<BTreeMap<String, String>> {
     loop {
         let name = word(tokens)?.to_lowercase();
         let mut argument = String::new();
-        if takes(tokens, '(') {
+        if takes(tokens, '(') || takes(tokens, '{') {
             let mut is_first = true;
             loop {
                 match tokens.next().context("the file ends in a qualifier")? {
-                    Token::Sign(')') => break,
+                    Token::Sign(')' | '}') => break,
                     Token::Word(text) | Token::Text(text) if is_first => {
                         argument = text;
                         is_first = false;
@@ -225,7 +229,6 @@ fn c_type(item: &Item, names: &BTreeMap<String, String>) -> Result<(String, Opti
         "sint32" => "LONG",
         "uint64" => "ULONGLONG",
         "sint64" => "LONGLONG",
-        "string" => return Ok(("WCHAR".to_owned(), Some("1".to_owned()))),
         "datetime" => return Ok(("WCHAR".to_owned(), Some("25".to_owned()))),
         _ => {
             let class = names.get(&item.kind);
@@ -287,6 +290,9 @@ fn write_structure(
         return Ok(());
     };
     let mut sizes = String::new();
+    // Text has no fixed length: it and what follows it are data behind the structure.
+    let fixed = items.iter().position(|item| item.is_text());
+    let (items, behind) = items.split_at(fixed.unwrap_or(items.len()));
     let _ = writeln!(out, "typedef struct _{name} {{");
     for item in items {
         let (kind, inner) = c_type(item, names)?;
@@ -301,6 +307,16 @@ fn write_structure(
         if let Some(id) = item.number("wmidataid") {
             let _ = writeln!(sizes, "#define {of}_{one}_ID {id}");
         }
+    }
+    if !behind.is_empty() {
+        let _ = writeln!(out, "    CHAR VariableData[1];");
+        for item in behind {
+            if let Some(id) = item.number("wmidataid") {
+                let _ = writeln!(sizes, "#define {name}_{}_ID {id}", item.name);
+            }
+        }
+        let _ = write!(out, "}} {name}, *P{name};\n{sizes}");
+        return Ok(());
     }
     let _ = write!(
         out,
@@ -347,7 +363,9 @@ mod tests {
             [WmiDataId(2)] Vendor_Part Parts[4];
             [WmiDataId(1)] boolean Is;
             [Implemented, WmiMethodId(3)] void Change([in] uint32 To, [out] sint64 From);
-        };"#;
+        };
+        [WMI, guid("21020304-0506-0708-090A-0B0C0D0E0F10"), WmiEnum{"0=no" "1=yes", "2=perhaps"}]
+        class Named { [WmiDataId(1)] uint32 Length; [WmiDataId(2)] string Name; };"#;
 
     #[test]
     fn structures_follow_the_ids() {
@@ -372,6 +390,8 @@ mod tests {
             "#define Change 3",
             "typedef struct _Change_IN {",
             "    LONGLONG From;",
+            "    CHAR VariableData[1];",
+            "#define Named_Name_ID 2",
         ] {
             assert!(lines.contains(&line), "{line}: {header}");
         }

@@ -8,6 +8,9 @@ use roxmltree::{Document, Node};
 /// The configuration whose settings are taken.
 const CONFIGURATION: &str = "Release|x64";
 
+/// The definition that makes WPP's preprocessor write code for the recorder.
+const RECORDER: &str = "ENABLE_WPP_RECORDER=1";
+
 /// What is compiled, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Project {
@@ -31,6 +34,8 @@ pub struct Project {
     pub has_integrity_check: bool,
     /// The driver uses no framework.
     pub is_wdm: bool,
+    /// Whether WPP's preprocessor makes code for the recorder.
+    pub uses_recorder: bool,
 }
 
 /// Reads a project.
@@ -80,6 +85,10 @@ fn parse(text: &str) -> Result<Project> {
                 for one in list(element.text().unwrap_or_default()) {
                     add(&mut project.definitions, one.to_owned());
                 }
+            }
+            "WppPreprocessorDefinitions" => {
+                let definitions = element.text().unwrap_or_default();
+                project.uses_recorder |= list(definitions).any(|one| one == RECORDER);
             }
             "MofComp" => {
                 let listed = element.attribute("Include").unwrap_or_default();
@@ -158,6 +167,7 @@ mod tests {
               <ClCompile>
                 <AdditionalIncludeDirectories>%(AdditionalIncludeDirectories);..\inc;$(DDK);.</AdditionalIncludeDirectories>
                 <PreprocessorDefinitions>%(PreprocessorDefinitions);A=1;B</PreprocessorDefinitions>
+                <WppPreprocessorDefinitions>ENABLE_WPP_RECORDER=1</WppPreprocessorDefinitions>
                 <WppTraceFunction>TraceEvents(LEVEL,FLAGS,MSG,...);Dump((LEVEL,MSG))</WppTraceFunction>
               </ClCompile>
               <Link><AdditionalOptions>%(AdditionalOptions)  /INTEGRITYCHECK</AdditionalOptions></Link>
@@ -185,6 +195,7 @@ mod tests {
         assert!(project.is_wdm && project.has_integrity_check);
         let kmdf = parse("<Project><DriverType>KMDF</DriverType></Project>").unwrap();
         assert!(!kmdf.is_wdm && !kmdf.has_integrity_check);
+        assert!(project.uses_recorder);
         assert!(parse("<Project>").is_err());
     }
 }

@@ -170,7 +170,7 @@ fn take_all(
 ) -> Result<(), ScriptError> {
     let mut rest = steps;
     while let Some(first) = rest.first() {
-        let alone = host.clients.count <= 1 || !matches!(first.step, Step::Open(_));
+        let alone = host.clients.count <= 1 || !matches!(first.step, Step::Open(..));
         let length = if alone {
             1
         } else {
@@ -355,7 +355,7 @@ impl Hands {
                 ))?;
                 self.device = Some(Arc::new(driver.add_device()?));
             }
-            Step::Open(identity) => {
+            Step::Open(identity, name) => {
                 if file.is_ok() {
                     return Err(Problem::Order(
                         "the device is open already; close it with `close` first",
@@ -363,9 +363,9 @@ impl Hands {
                 }
                 self.file = Some(match (device, host.driver) {
                     (Err(_), Some(driver)) if driver.has_own_device()? => {
-                        driver.open_own_device(*identity)?
+                        driver.open_own_file(name, *identity)?
                     }
-                    (device, _) => device?.open(*identity)?,
+                    (device, _) => device?.open_file(name, *identity)?,
                 });
             }
             Step::Send(sent) => {

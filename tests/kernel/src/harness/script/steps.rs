@@ -40,7 +40,8 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     AddDevice,
-    Open(Identity),
+    /// As a process and a thread, a file whose name is the part of the path after the device.
+    Open(Identity, String),
     Send(Sent),
     Start(Sent, String),
     Wait(String),
@@ -101,7 +102,7 @@ impl Script {
     #[must_use]
     pub fn life_of_an_own_device() -> Self {
         Self::unnumbered([
-            ("open", Step::Open(CLIENT)),
+            ("open", Step::Open(CLIENT, String::new())),
             ("capture-state", Step::CaptureState),
             ("close", Step::Close),
         ])
@@ -211,7 +212,7 @@ impl Step {
     pub const fn is_every_clients(&self) -> bool {
         matches!(
             self,
-            Self::Open(_)
+            Self::Open(..)
                 | Self::Send(_)
                 | Self::Start(..)
                 | Self::Wait(_)
@@ -224,10 +225,10 @@ impl Step {
     /// Returns a client's variant of the step, with a thread id of its own.
     pub fn of_client(self, client: u32) -> Self {
         match self {
-            Self::Open(identity) => Self::Open(Identity {
-                process: identity.process,
-                thread: identity.thread + 4 * (client - 1),
-            }),
+            Self::Open(identity, name) => {
+                let thread = identity.thread + 4 * (client - 1);
+                Self::Open(Identity { thread, ..identity }, name)
+            }
             other => other,
         }
     }
@@ -236,11 +237,7 @@ impl Step {
 fn step(words: &[&str]) -> Result<Step, String> {
     Ok(match words {
         ["add-device"] => Step::AddDevice,
-        ["open"] => Step::Open(CLIENT),
-        ["open", process, thread] => Step::Open(Identity {
-            process: number(process)?,
-            thread: number(thread)?,
-        }),
+        ["open", rest @ ..] => open(rest)?,
         ["write" | "read" | "ioctl", _] | ["ioctl", _, _] | ["ioctl", _, _, _] => {
             Step::Send(sent(words)?)
         }
@@ -264,6 +261,25 @@ fn step(words: &[&str]) -> Result<Step, String> {
         [first, ..] => return Err(not_a_step(first)),
         [] => return Err("the line has no step".to_owned()),
     })
+}
+
+/// Parses the arguments of `open`.
+fn open(words: &[&str]) -> Result<Step, String> {
+    let (name, ids) = match words.split_last() {
+        Some((name, ids)) if name.starts_with('\\') => ((*name).to_owned(), ids),
+        _ => (String::new(), words),
+    };
+    match ids {
+        [] => Ok(Step::Open(CLIENT, name)),
+        [process, thread] => {
+            let identity = Identity {
+                process: number(process)?,
+                thread: number(thread)?,
+            };
+            Ok(Step::Open(identity, name))
+        }
+        _ => Err(not_a_step("open")),
+    }
 }
 
 /// Returns the error of words that are not a step.
@@ -404,7 +420,7 @@ mod tests {
                 "open 1",
                 [
                     "line 1",
-                    "arguments of `open` are wrong; write `open [PROCESS THREAD]`",
+                    "arguments of `open` are wrong; write `open [PROCESS THREAD] [NAME]`",
                 ],
             ),
             (

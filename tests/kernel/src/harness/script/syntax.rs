@@ -25,8 +25,9 @@ macro_rules! steps {
 steps! {
     "add-device" "add-device"
         "adds a device and starts it";
-    "open" "open [PROCESS THREAD]"
-        "opens the device, from a process and a thread with these ids";
+    "open" "open [PROCESS THREAD] [NAME]"
+        "opens the device, from a process and a thread with these ids, or the file of this name on it, \
+         such as `\\channel`";
     "write" "write BYTES"
         "writes to the device, and waits for the completion";
     "read" "read LENGTH"

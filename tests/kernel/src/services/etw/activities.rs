@@ -18,6 +18,8 @@ pub struct Activities {
     created: AtomicU64,
     /// The pointers to activity ids that drivers have set for threads.
     pointers: RwLock<HashMap<u32, u64>>,
+    /// The activity ids of requests, by the addresses of the IRPs.
+    requests: RwLock<HashMap<u64, Guid>>,
 }
 
 impl Activities {
@@ -46,6 +48,16 @@ impl Activities {
     /// Returns the address of a thread's activity id, or 0 if none was set.
     pub fn pointer_of_thread(&self, thread: u32) -> u64 {
         self.pointers.read().get(&thread).copied().unwrap_or(0)
+    }
+
+    /// Returns the activity id that was last set for a request at an address.
+    pub fn of_request(&self, irp: u64) -> Option<Guid> {
+        self.requests.read().get(&irp).copied()
+    }
+
+    /// Sets the activity id of a request.
+    pub fn set_of_request(&self, irp: u64, activity: Guid) {
+        self.requests.write().insert(irp, activity);
     }
 
     /// Returns a new activity id. It is unique within the kernel's lifetime, and not a GUID

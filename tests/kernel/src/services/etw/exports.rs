@@ -3,6 +3,7 @@
 use etl_file::Guid;
 
 use super::{
+    activity_io,
     activity_routines::{etw_activity_id_control, etw_activity_id_control_kernel},
     classic,
     composite::EnableInfo,
@@ -52,6 +53,7 @@ pub fn exports() -> Vec<Export<Context>> {
         ("EtwWriteEx", HIGH, Routine::Eight(etw_write_ex)),
         ("EtwWriteString", HIGH, Routine::Five(etw_write_string)),
     ];
+    all.extend(activity_io::exports());
     all.extend(classic::exports());
     all.extend(message::exports());
     all.extend(trace_information::exports());

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     execution::routine::{Export, Routine, low_half},
     ground::{irql::Irql, rule::Rule, status::NtStatus},
+    services::wmi_events::WmiEvent,
 };
 
 /// Returns the exports. The page of `WmiTraceMessage` says that it runs at any IRQL; the limit of
@@ -193,12 +194,46 @@ pub fn record_in(
 /// The size of `EVENT_TRACE_HEADER` and of `MOF_FIELD`.
 const EVENT_HEADER: usize = 48;
 const MOF_FIELD: usize = 16;
+/// The largest event of WMI.
+const LARGEST_ITEM: usize = 0xFFFF;
 /// `WNODE_FLAG_USE_GUID_PTR`: the header has the GUID's address.
 const USE_GUID_PTR: u32 = 0x0008_0000;
 /// `WNODE_FLAG_USE_MOF_PTR`: an array of `MOF_FIELD` follows the header, which names the data.
 const USE_MOF_PTR: u32 = 0x0010_0000;
 
-/// Writes the event of a classic provider (ETW-6.8.3).
+/// `WNODE_FLAG_EVENT_ITEM` and `WNODE_FLAG_EVENT_REFERENCE`.
+const EVENT_ITEM: u32 = 0x80;
+const EVENT_REFERENCE: u32 = 0x2000;
+
+/// Fires an event of WMI, which the drivers that asked for it receive. WMI frees the driver's block.
+fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -> NtStatus {
+    if flags & EVENT_REFERENCE != 0 {
+        let from = context.caller();
+        context.stop(
+            Rule::NotProvided,
+            format!(
+                "{} was called from {from} with a reference to an event, whose data WMI queries; the \
+                 stand-in kernel provides only events with data (WNODE_FLAG_EVENT_ITEM)",
+                context.call().name
+            ),
+        );
+    }
+    let size = u32::from_le_bytes(part(header, 0)) as usize;
+    if flags & EVENT_ITEM == 0 || size < EVENT_HEADER {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if size > LARGEST_ITEM {
+        return NtStatus::BUFFER_OVERFLOW;
+    }
+    let event = WmiEvent {
+        node: read(context, item, size),
+        block: Some(item),
+    };
+    context.wmi_events().fire(event);
+    NtStatus::SUCCESS
+}
+
+/// Writes the event of a classic provider (ETW-6.8.3), or fires an event of WMI.
 fn io_wmi_write_event(context: &Context, item: u64) -> u64 {
     write_event(context, item).to_register()
 }
@@ -209,15 +244,7 @@ fn write_event(context: &Context, item: u64) -> NtStatus {
     context.read_into(item, &mut header);
     let flags = u32::from_le_bytes(part(&header, 44));
     if flags & TRACED_GUID == 0 {
-        let from = context.caller();
-        context.stop(
-            Rule::NotProvided,
-            format!(
-                "{} was called from {from} with a WMI event; the stand-in kernel provides only \
-                 traced events (WNODE_FLAG_TRACED_GUID)",
-                context.call().name
-            ),
-        );
+        return fire(context, item, &header, flags);
     }
     let size = usize::from(u16::from_le_bytes(part(&header, 0)));
     let Some(rest) = size.checked_sub(EVENT_HEADER) else {

@@ -5,6 +5,7 @@
 //! `requirements.md`.
 
 pub mod activities;
+mod activity_io;
 pub mod activity_routines;
 pub mod callback;
 pub mod callback_memory;

@@ -22,6 +22,7 @@ pub const MODULE: &str = "WppRecorder.sys";
 /// Returns the exports.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+    const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
         ("WppAutoLogStart", PASSIVE, Routine::Three(start)),
@@ -30,19 +31,19 @@ pub fn exports() -> Vec<Export<Context>> {
         ("imp_WppRecorderConfigure", PASSIVE, Routine::Two(configure)),
         (
             "imp_WppRecorderIsDefaultLogAvailable",
-            PASSIVE,
+            DISPATCH,
             Routine::One(is_default_available),
         ),
-        ("imp_WppRecorderLogCreate", PASSIVE, Routine::Three(create)),
-        ("imp_WppRecorderLogDelete", PASSIVE, Routine::Two(delete)),
+        ("imp_WppRecorderLogCreate", DISPATCH, Routine::Three(create)),
+        ("imp_WppRecorderLogDelete", DISPATCH, Routine::Two(delete)),
         (
             "imp_WppRecorderLogGetDefault",
-            HIGH,
+            DISPATCH,
             Routine::One(get_default),
         ),
         (
             "imp_WppRecorderLogSetIdentifier",
-            PASSIVE,
+            DISPATCH,
             Routine::Three(set_identifier),
         ),
         ("imp_WppRecorderReplay", PASSIVE, Routine::Four(replay)),

@@ -22,7 +22,7 @@ use crate::{
     ground::{clock::Clock, rule::Rule},
     services::{
         addresses::Addresses, borrowed::Borrowed, faults::Faults, pool::SoundAddresses,
-        verifier::Verifier,
+        verifier::Verifier, wmi_events::WmiEvents,
     },
 };
 
@@ -53,6 +53,8 @@ pub struct Uses {
     pub addresses: Arc<Addresses>,
     /// The memory that callbacks borrow.
     pub borrowed: Arc<Borrowed>,
+    /// The WMI events that drivers fire.
+    pub wmi_events: Arc<WmiEvents>,
 }
 
 /// The ETW runtime of a kernel.
@@ -242,6 +244,11 @@ impl Context {
     /// Returns the memory that callbacks borrow.
     pub fn borrowed(&self) -> &Borrowed {
         &self.runtime().uses.borrowed
+    }
+
+    /// Returns the WMI events that drivers fire.
+    pub fn wmi_events(&self) -> &WmiEvents {
+        &self.runtime().uses.wmi_events
     }
 
     /// Keeps a warning, once for each rule and caller.

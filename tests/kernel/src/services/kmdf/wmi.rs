@@ -1,21 +1,26 @@
-//! WMI providers and instances, as far as a driver sees them: they are registered, and nobody queries
-//! or enables them.
+//! WMI providers and instances, as far as a driver sees them: nobody queries them, and the drivers that
+//! asked for it receive the events that they fire.
 
 use super::{
     object::{create, give, read_attributes},
     state::{
         device::{DeviceData, device_of},
+        device_object::own,
         framework::{Context, Data, Entries},
     },
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Routine, low_half},
     ground::{
         abi::ObjectAttributes,
         framework_abi::{WmiInstanceConfig, WmiProviderConfig},
         status::NtStatus,
     },
+    services::wmi_events::WmiEvent,
 };
+
+/// The most data that fits an event of WMI.
+const LARGEST_EVENT: u32 = 0xFFFF - 64;
 
 /// A WMI provider: a data block by its GUID.
 pub struct WmiProviderData {
@@ -162,10 +167,36 @@ fn provider_get_device(context: &Context, _globals: u64, provider: u64) -> u64 {
     device_of(context, provider).unwrap_or(0)
 }
 
-/// Returns `FALSE`: no consumer enables a provider in the stand-in kernel.
-fn provider_is_enabled(context: &Context, _globals: u64, provider: u64, _control: u64) -> u64 {
-    context.with::<WmiProviderData, _>(provider, |_| ());
-    0
+/// Returns whether a driver asked for the events of a provider. Nobody collects its data.
+fn provider_is_enabled(context: &Context, _globals: u64, provider: u64, control: u64) -> u64 {
+    /// `WdfWmiEventControl` and `WdfWmiInstanceControl`.
+    const EVENT: u32 = 1;
+    const INSTANCE: u32 = 2;
+    let guid = context.with::<WmiProviderData, _>(provider, |data| data.guid);
+    match low_half(control) {
+        EVENT => u64::from(context.wmi_events().is_watched(bytes_of(guid))),
+        INSTANCE => 0,
+        other => {
+            context.warn_of_misuse(|| {
+                format!(
+                    "{} was called from {} with the control {other}, which is not one of \
+                     WDF_WMI_PROVIDER_CONTROL",
+                    context.call().name,
+                    context.caller()
+                )
+            });
+            0
+        }
+    }
+}
+
+/// Returns the bytes of a GUID.
+fn bytes_of(guid: [u32; 4]) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.chunks_exact_mut(4).zip(guid) {
+        to.copy_from_slice(&from.to_le_bytes());
+    }
+    bytes
 }
 
 /// Registers an instance that is not registered.
@@ -194,7 +225,7 @@ fn instance_get_provider(context: &Context, _globals: u64, instance: u64) -> u64
     context.with::<WmiInstanceData, _>(instance, |data| data.provider)
 }
 
-/// Fires an event, which no consumer receives.
+/// Fires an event, which the drivers that asked for the data block's events receive.
 fn instance_fire_event(
     context: &Context,
     _globals: u64,
@@ -202,13 +233,44 @@ fn instance_fire_event(
     size: u64,
     data: u64,
 ) -> u64 {
-    let is_registered = context.with::<WmiInstanceData, _>(instance, |data| data.is_registered);
+    let (is_registered, provider) =
+        context.with::<WmiInstanceData, _>(instance, |data| (data.is_registered, data.provider));
     if !is_registered {
         return NtStatus::WMI_GUID_DISCONNECTED.to_register();
     }
-    if size & 0xFFFF_FFFF != 0 {
-        // Data at a bad address is the driver's fault.
-        let _first: u8 = context.read(data);
+    let length = low_half(size);
+    if length > LARGEST_EVENT {
+        return NtStatus::INVALID_BUFFER_SIZE.to_register();
     }
+    let mut bytes = vec![0; length as usize];
+    if !bytes.is_empty() {
+        context.read_into(data, &mut bytes);
+    }
+    let guid = context.with::<WmiProviderData, _>(provider, |data| data.guid);
+    let index = index_of(context, provider, instance);
+    let device = device_of(context, instance).map_or(0, |device| own(context, device));
+    let events = context.wmi_events();
+    let time = context.host().shared_data().system_time();
+    let id = events.provider_of(device);
+    events.fire(WmiEvent::of_instance(
+        id,
+        bytes_of(guid),
+        index,
+        time,
+        &bytes,
+    ));
     NtStatus::SUCCESS.to_register()
+}
+
+/// Returns the number of an instance among those of its provider.
+fn index_of(context: &Context, provider: u64, instance: u64) -> u32 {
+    let mut framework = context.framework();
+    let all = framework.all::<WmiInstanceData>();
+    let before = all.into_iter().take_while(|one| *one != instance);
+    let of_provider = before.filter(|one| {
+        framework
+            .get::<WmiInstanceData>(*one)
+            .is_ok_and(|one| one.provider == provider)
+    });
+    u32::try_from(of_provider.count()).unwrap_or(u32::MAX)
 }

@@ -6,7 +6,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::super::{
     faults::Faults, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
-    registry::store::Registry, thread_objects::ThreadObjects,
+    registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
 };
 use crate::{
     execution::{context::Context as Execution, routine::Export},
@@ -36,6 +36,8 @@ pub struct Uses {
     pub devices: Arc<dyn PlugAndPlay>,
     /// The addresses of threads' objects.
     pub thread_objects: Arc<ThreadObjects>,
+    /// The WMI events that drivers fire.
+    pub wmi_events: Arc<WmiEvents>,
 }
 
 /// The state of ntoskrnl.exe's routines, except those of ETW.
@@ -149,6 +151,11 @@ impl Context {
     /// Returns the addresses of threads' objects.
     pub fn thread_objects(&self) -> &ThreadObjects {
         &self.nt.uses.thread_objects
+    }
+
+    /// Returns the WMI events that drivers fire.
+    pub fn wmi_events(&self) -> &WmiEvents {
+        &self.nt.uses.wmi_events
     }
 
     /// Returns the number of processors.

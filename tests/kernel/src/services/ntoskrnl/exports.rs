@@ -7,10 +7,10 @@ use super::{
     crt, crt_memory, crt_numbers, crt_text, dpc, events, exceptions, files, handles,
     io::{cancel, device_queues, devices, irp, lifetime},
     kernel_queues, mdl, mutexes, named_events, notifications, object_security, pages,
-    plug_and_play, pool, print, processes, processors, registry, rtl, security, shared_locks,
-    spin_locks, strings, system,
+    plug_and_play, pool, power_framework, power_settings, print, processes, processors, registry,
+    rtl, security, shared_locks, spin_locks, strings, system,
     tables::{avl, splay},
-    thread_objects, threads, timer, utf8, versions, watcher_routines, work_items,
+    thread_objects, threads, timer, utf8, versions, watcher_routines, wmi, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -47,6 +47,8 @@ const ALL: &[Entries] = &[
     plug_and_play::interfaces::ENTRIES,
     plug_and_play::keys::ENTRIES,
     pool::ENTRIES,
+    power_framework::routines::ENTRIES,
+    power_settings::ENTRIES,
     print::ENTRIES,
     processes::ENTRIES,
     processors::ENTRIES,
@@ -66,6 +68,7 @@ const ALL: &[Entries] = &[
     utf8::ENTRIES,
     versions::ENTRIES,
     watcher_routines::ENTRIES,
+    wmi::ENTRIES,
     work_items::ENTRIES,
 ];
 

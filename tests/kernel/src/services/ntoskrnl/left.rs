@@ -5,7 +5,7 @@ use super::{
     context::Context,
     dpc,
     io::{devices, lifetime},
-    notifications, pages, threads, timer, watchers,
+    notifications, pages, power_framework, power_settings, threads, timer, watchers, wmi,
 };
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
@@ -34,6 +34,18 @@ pub fn take_left(
         (
             watchers::take_left(context, &belongs),
             "routine that watches the system is registered",
+        ),
+        (
+            power_settings::take_left(context, &belongs),
+            "callback for a power setting is registered",
+        ),
+        (
+            power_framework::routines::take_left(context, &belongs),
+            "device is registered with the power management framework",
+        ),
+        (
+            wmi::take_left(context, &belongs),
+            "WMI data block object is open",
         ),
         (
             bugcheck_callbacks::take_left(context, &belongs),

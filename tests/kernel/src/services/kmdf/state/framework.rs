@@ -8,7 +8,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::{
     execution::{context::Context as Execution, routine::Routine},
     ground::{arena::Block, clock::Clock, rule::Rule, status::NtStatus},
-    services::{parts::Parts, registry::store::Registry, verifier::Verifier},
+    services::{
+        parts::Parts, registry::store::Registry, verifier::Verifier, wmi_events::WmiEvents,
+    },
 };
 
 /// The first handle. Handles look like kernel addresses, and none can be accessed.
@@ -21,6 +23,7 @@ pub struct Kmdf {
     clock: Arc<Clock>,
     verifier: Arc<Verifier>,
     registry: Arc<Registry>,
+    wmi_events: Arc<WmiEvents>,
     functions: FunctionTable,
 }
 
@@ -39,6 +42,7 @@ impl Kmdf {
         clock: Arc<Clock>,
         verifier: Arc<Verifier>,
         registry: Arc<Registry>,
+        wmi_events: Arc<WmiEvents>,
         functions: FunctionTable,
     ) -> Self {
         Self {
@@ -46,6 +50,7 @@ impl Kmdf {
             clock,
             verifier,
             registry,
+            wmi_events,
             functions,
         }
     }
@@ -102,6 +107,11 @@ impl Context {
     /// Returns the kernel's registry.
     pub fn registry(&self) -> &Registry {
         &self.kmdf.registry
+    }
+
+    /// Returns the WMI events that drivers fire.
+    pub fn wmi_events(&self) -> &WmiEvents {
+        &self.kmdf.wmi_events
     }
 
     /// Returns the gateways that the framework gives to drivers.

@@ -1,0 +1,226 @@
+//! Components of a device that idle and become active.
+
+use core::{
+    ffi::c_void,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use crate::call::{address, at, call, driver, low, same};
+
+/// The device's handle.
+static HANDLE: AtomicU64 = AtomicU64::new(0);
+
+/// Set if the driver answers in the callbacks.
+static ANSWERS: AtomicBool = AtomicBool::new(true);
+
+/// The callbacks that were called, each in a digit, oldest first.
+static CALLED: AtomicU64 = AtomicU64::new(0);
+
+const ACTIVE: u64 = 1;
+const IDLE: u64 = 2;
+const STATE: u64 = 3;
+const POWER_REQUIRED: u64 = 8;
+const POWER_NOT_REQUIRED: u64 = 9;
+
+const BLOCKING: u64 = 1;
+const ASYNC_ONLY: u64 = 2;
+
+fn note(digit: u64) {
+    let before = CALLED.load(Ordering::Relaxed);
+    CALLED.store(before * 10 + digit, Ordering::Relaxed);
+}
+
+/// Returns the callbacks that were called since the last call.
+fn called() -> u64 {
+    CALLED.swap(0, Ordering::Relaxed)
+}
+
+fn handle() -> u64 {
+    HANDLE.load(Ordering::Relaxed)
+}
+
+fn answers() -> bool {
+    ANSWERS.load(Ordering::Relaxed)
+}
+
+unsafe extern "C" fn active(context: u64, _component: u32) {
+    same!(context, 77);
+    note(ACTIVE);
+}
+
+unsafe extern "C" fn idle(_context: u64, component: u32) {
+    note(IDLE);
+    if answers() {
+        call!("PoFxCompleteIdleCondition", handle(), component);
+    }
+}
+
+unsafe extern "C" fn state(_context: u64, component: u32, state: u32) {
+    note(STATE + u64::from(state));
+    if answers() {
+        call!("PoFxCompleteIdleState", handle(), component);
+    }
+}
+
+unsafe extern "C" fn power_required(_context: u64) {
+    note(POWER_REQUIRED);
+    if answers() {
+        call!("PoFxReportDevicePoweredOn", handle());
+    }
+}
+
+unsafe extern "C" fn power_not_required(_context: u64) {
+    note(POWER_NOT_REQUIRED);
+    if answers() {
+        call!("PoFxCompleteDevicePowerNotRequired", handle());
+    }
+}
+
+/// `PO_FX_COMPONENT_IDLE_STATE`: latency, residency and power.
+type IdleState = [u64; 3];
+
+/// `PO_FX_DEVICE` of the first version with one component.
+#[repr(C)]
+struct Device {
+    version: u32,
+    components: u32,
+    callbacks: [u64; 6],
+    context: u64,
+    id: [u64; 2],
+    states: u32,
+    deepest_wakeable: u32,
+    idle_states: u64,
+}
+
+const STATES: [IdleState; 3] = [[0, 0, 0], [10, 20, 0], [1000, 2000, 0]];
+
+fn register(physical: u64, version: u32, states: u32) -> u32 {
+    let states_at = core::ptr::from_ref(&STATES) as u64;
+    let mut device = Device {
+        version,
+        components: 1,
+        callbacks: [
+            address(active as *const c_void),
+            address(idle as *const c_void),
+            address(state as *const c_void),
+            address(power_required as *const c_void),
+            address(power_not_required as *const c_void),
+            0,
+        ],
+        context: 77,
+        id: [1, 2],
+        states,
+        deepest_wakeable: 0,
+        idle_states: states_at,
+    };
+    let mut handle = 0_u64;
+    let status = low(call!(
+        "PoFxRegisterDevice",
+        physical,
+        at(&mut device),
+        at(&mut handle)
+    ));
+    HANDLE.store(handle, Ordering::Relaxed);
+    status
+}
+
+fn activate(flags: u64) {
+    call!("PoFxActivateComponent", handle(), 0, flags);
+}
+
+fn idle_component(flags: u64) {
+    call!("PoFxIdleComponent", handle(), 0, flags);
+}
+
+/// Creates a device and registers it.
+fn prepare() -> u64 {
+    let mut device = 0_u64;
+    call!(
+        "IoCreateDevice",
+        driver(),
+        0,
+        0,
+        0x22,
+        0,
+        0,
+        at(&mut device)
+    );
+    same!(register(device, 1, 3), 0);
+    device
+}
+
+fn end(device: u64) {
+    call!("PoFxUnregisterDevice", handle());
+    call!("IoDeleteDevice", device);
+}
+
+pub fn run() {
+    same!(register(0, 1, 3), 0xC000_000D);
+    let device = prepare();
+    end(device);
+    same!(register(1, 7, 3), 0xC000_000D);
+    same!(register(1, 1, 0), 0xC000_000D);
+    let device = prepare();
+    // Components are active until power management starts.
+    same!(called(), 0);
+    call!("PoFxStartDevicePowerManagement", handle());
+    same!(called(), 2 * 100 + (STATE + 2) * 10 + POWER_NOT_REQUIRED);
+    activate(0);
+    same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
+    activate(BLOCKING);
+    idle_component(0);
+    same!(called(), 0);
+    // A driver that tolerates less latency gets the component back sooner.
+    call!("PoFxSetComponentLatency", handle(), 0, 10);
+    idle_component(BLOCKING);
+    same!(called(), 2 * 100 + (STATE + 1) * 10 + POWER_NOT_REQUIRED);
+    call!("PoFxSetComponentResidency", handle(), 0, 5);
+    same!(called(), 0);
+    // On a thread of the kernel.
+    activate(ASYNC_ONLY);
+    same!(called(), 0);
+    let mut time = -10_000_i64;
+    call!("KeDelayExecutionThread", 0, 0, at(&mut time));
+    same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
+    // F0 is the only state whose residency the driver expects.
+    idle_component(0);
+    same!(called(), 2 * 10 + POWER_NOT_REQUIRED);
+    later();
+    end(device);
+}
+
+/// Answers after the callbacks.
+fn later() {
+    ANSWERS.store(false, Ordering::Relaxed);
+    activate(0);
+    same!(called(), POWER_REQUIRED);
+    call!("PoFxReportDevicePoweredOn", handle());
+    same!(called(), ACTIVE);
+    idle_component(0);
+    same!(called(), IDLE);
+    // The activation waits for the answer.
+    activate(0);
+    same!(called(), 0);
+    call!("PoFxCompleteIdleCondition", handle(), 0);
+    same!(called(), ACTIVE);
+    ANSWERS.store(true, Ordering::Relaxed);
+}
+
+pub fn idle_without_activation() {
+    prepare();
+    idle_component(0);
+}
+
+pub fn answer_without_question() {
+    prepare();
+    call!("PoFxCompleteIdleState", handle(), 0);
+}
+
+pub fn left() {
+    prepare();
+}
+
+pub fn registered_twice() {
+    let device = prepare();
+    let _status = register(device, 1, 3);
+}

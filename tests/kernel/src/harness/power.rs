@@ -1,0 +1,26 @@
+//! Power settings, as a test changes them.
+
+use etw_wire::Guid;
+
+use super::{error::KernelError, kernel::Kernel};
+use crate::{
+    execution::identity::Identity,
+    services::{ntoskrnl::power_settings, system::System},
+};
+
+impl Kernel {
+    /// Changes a power setting, and calls the callbacks that drivers registered for it with
+    /// `PoRegisterPowerSettingCallback`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the kernel bugchecks.
+    pub fn set_power_setting(&self, setting: Guid, value: &[u8]) -> Result<(), KernelError> {
+        let value = value.to_vec();
+        self.runner().run(Identity::SYSTEM, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            power_settings::set(&context, setting.to_bytes(), &value);
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! WMI for drivers that want the events of other drivers: data block objects and their callbacks. The
+//! data blocks of other drivers cannot be read or set.
+
+use std::collections::BTreeMap;
+
+use super::{
+    context::{Context, Entries},
+    handles, pool,
+    threads::queue_body,
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{arena::Block, irql::Irql, memory, status::NtStatus},
+    services::wmi_events::WmiEvent,
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+
+/// The exports, with the limits of their pages.
+pub const ENTRIES: Entries = &[
+    (
+        "IoWMIDeviceObjectToProviderId",
+        Irql::DISPATCH_LEVEL,
+        Routine::One(provider_id),
+    ),
+    ("IoWMIOpenBlock", APC, Routine::Three(open)),
+    (
+        "IoWMISetNotificationCallback",
+        APC,
+        Routine::Three(set_callback),
+    ),
+];
+
+/// `WMIGUID_QUERY`, `WMIGUID_SET`, `WMIGUID_NOTIFICATION` and `WMIGUID_EXECUTE`.
+const QUERY: u32 = 0x01;
+const SET: u32 = 0x02;
+const NOTIFICATION: u32 = 0x04;
+const EXECUTE: u32 = 0x10;
+
+/// `STATUS_WMI_GUID_NOT_FOUND`.
+const GUID_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_0295);
+/// `IO_TYPE_DEVICE`.
+const DEVICE: i16 = 3;
+/// The size of a data block object, which no header declares.
+const SIZE: usize = 0x60;
+
+/// The open data block objects by their addresses.
+#[derive(Default)]
+struct Blocks(BTreeMap<u64, Opened>);
+
+/// A data block that a driver opened.
+struct Opened {
+    guid: [u8; 16],
+    access: u32,
+    /// The routine for its events, and its context.
+    callback: Option<(u64, u64)>,
+    /// The return address of the call that opened it.
+    opened_from: u64,
+    _memory: Block,
+}
+
+fn provider_id(context: &Context, device: u64) -> u64 {
+    if memory::read::<i16>(device) != Ok(DEVICE) {
+        context.stop_for_misuse(&format!(
+            "with 0x{device:016X}, which is not a device object"
+        ));
+    }
+    u64::from(context.wmi_events().provider_of(device))
+}
+
+/// Opens a data block. Only for events it need not exist: its provider can come later.
+fn open(context: &Context, guid: u64, access: u64, object: u64) -> u64 {
+    let access = low_half(access);
+    let guid: [u8; 16] = context.read(guid);
+    context.write(object, &0_u64);
+    if access & NOTIFICATION == 0 {
+        if access & (QUERY | SET | EXECUTE) != 0 {
+            // No data block of a driver or of the system can be read here, so there is none.
+            return GUID_NOT_FOUND.to_register();
+        }
+        return NtStatus::ACCESS_DENIED.to_register();
+    }
+    let memory = Block::zeroed(SIZE);
+    let address = memory.address();
+    let opened = Opened {
+        guid,
+        access,
+        callback: None,
+        opened_from: context.call().return_address,
+        _memory: memory,
+    };
+    context.state().get::<Blocks>().0.insert(address, opened);
+    handles::own(context, address, close);
+    handles::reference(context, address);
+    context.write(object, &address);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Closes a data block object whose last reference was released.
+fn close(context: &Context, object: u64) {
+    context.state().get::<Blocks>().0.remove(&object);
+    tell_watched(context);
+}
+
+/// Tells providers for which data blocks somebody wants events.
+fn tell_watched(context: &Context) {
+    let watched = {
+        let mut state = context.state();
+        let opened = state.get::<Blocks>().0.values();
+        let watched = opened.filter(|one| one.callback.is_some());
+        watched.map(|one| one.guid).collect()
+    };
+    context.wmi_events().watch(watched);
+}
+
+fn set_callback(context: &Context, object: u64, callback: u64, its_context: u64) -> u64 {
+    let status = {
+        let mut state = context.state();
+        state
+            .get::<Blocks>()
+            .0
+            .get_mut(&object)
+            .map(|opened| match opened.callback {
+                _ if opened.access & NOTIFICATION == 0 => NtStatus::ACCESS_DENIED,
+                Some(_) => NtStatus::UNSUCCESSFUL,
+                None => {
+                    opened.callback = Some((callback, its_context));
+                    NtStatus::SUCCESS
+                }
+            })
+    };
+    let Some(status) = status else {
+        context.stop_for_misuse(&format!(
+            "with 0x{object:016X}, which is not a data block object"
+        ));
+    };
+    tell_watched(context);
+    status.to_register()
+}
+
+/// Delivers the oldest event that a driver fired: each callback runs on a thread of the kernel.
+/// Returns `false` if there is none.
+pub fn deliver_one(context: &Context) -> bool {
+    if context.irql() > Irql::PASSIVE_LEVEL {
+        return false;
+    }
+    let Some(event) = context.wmi_events().take() else {
+        return false;
+    };
+    if let Some(block) = event.block {
+        pool::free_block(context, block);
+    }
+    let callbacks: Vec<(u64, u64)> = {
+        let mut state = context.state();
+        let opened = state.get::<Blocks>().0.values();
+        let of_guid = opened.filter(|one| one.guid == event.guid());
+        of_guid.filter_map(|one| one.callback).collect()
+    };
+    for (callback, its_context) in callbacks {
+        let WmiEvent { node, .. } = event.clone();
+        queue_body(context, callback, move |context| {
+            let memory = Block::zeroed(node.len());
+            if let Err(error) = memory::write_bytes(memory.address(), &node) {
+                context.stop_for_address(error);
+            }
+            let arguments = [memory.address(), its_context];
+            context.call_driver("the callback for WMI events", callback, arguments);
+        });
+    }
+    true
+}
+
+/// Takes the data block objects that a driver opened, and returns how many there were.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let left = {
+        let mut state = context.state();
+        let blocks = &mut state.get::<Blocks>().0;
+        let before = blocks.len();
+        blocks.retain(|_, one| !belongs(one.opened_from));
+        before - blocks.len()
+    };
+    tell_watched(context);
+    left
+}
