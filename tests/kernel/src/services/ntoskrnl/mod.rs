@@ -28,7 +28,7 @@ mod named_events;
 mod notifications;
 mod object_attributes;
 mod pages;
-mod plug_and_play;
+pub mod plug_and_play;
 mod pool;
 mod print;
 mod processes;
