@@ -14,8 +14,11 @@ use super::{
     },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
-        dpc, thread_objects as objects, threads, timer as nt_timer, wmi,
+        dpc,
+        plug_and_play::nodes::Nodes,
+        thread_objects as objects, threads, timer as nt_timer, wmi,
     },
+    plug_and_play::Every,
     pool::Pool,
     registry::store::Registry,
     thread_objects::ThreadObjects,
@@ -108,7 +111,10 @@ impl System {
             functions,
         ));
         let thread_objects = Arc::new(ThreadObjects::default());
-        let devices: Arc<Kmdf> = Arc::clone(&kmdf);
+        let nodes = Arc::new(Nodes::default());
+        let of_framework: Arc<Kmdf> = Arc::clone(&kmdf);
+        let of_others: Arc<Nodes> = Arc::clone(&nodes);
+        let devices = Arc::new(Every(vec![of_framework, of_others]));
         let ntoskrnl = Arc::new(Ntoskrnl::new(
             NtUses {
                 pool: Arc::clone(&pool),
@@ -116,6 +122,7 @@ impl System {
                 clock: Arc::clone(&clock),
                 registry: Arc::clone(&registry),
                 devices,
+                nodes,
                 thread_objects: Arc::clone(&thread_objects),
                 wmi_events: Arc::clone(&wmi_events),
             },

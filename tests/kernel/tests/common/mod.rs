@@ -81,6 +81,11 @@ pub fn wdm() -> PathBuf {
     driver("release", "etw_wdm_driver.sys")
 }
 
+/// Returns the path of the plug-and-play driver without a framework.
+pub fn wdm_pnp() -> PathBuf {
+    driver("release", "etw_wdm_pnp_driver.sys")
+}
+
 /// Returns the path of the driver whose service name selects the kernel's routines that it calls.
 pub fn kernel() -> PathBuf {
     driver("release", "etw_kernel_driver.sys")

@@ -31,7 +31,7 @@ mod notifications;
 mod object_attributes;
 mod object_security;
 mod pages;
-mod plug_and_play;
+pub mod plug_and_play;
 mod pool;
 pub mod power_framework;
 pub mod power_settings;
