@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use driver_build::toolchain::{Machine, Toolchain};
 use serde_json::{Value, json};
 
-use super::{mof, project::Project};
+use super::{events, mof, project::Project};
 use crate::{c_drivers, process::root};
 
 /// The newest minor version of KMDF whose function table the stand-in kernel has.
@@ -167,6 +167,12 @@ impl Compiler {
         let mut headers = vec![Self::write_trace_headers(project, out)?];
         if let Some(name) = &project.class_header {
             write(&out.join("tmh").join(name), &class_header(project)?)?;
+        }
+        for (manifest, name) in &project.manifests {
+            write(
+                &out.join("tmh").join(name),
+                &event_header(project, manifest)?,
+            )?;
         }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
@@ -413,6 +419,15 @@ fn class_header(project: &Project) -> Result<String> {
         text.push_str(&header);
     }
     Ok(text)
+}
+
+/// Returns the header of a manifest's events.
+fn event_header(project: &Project, manifest: &Path) -> Result<String> {
+    let file = on_disk(&project.folder.join(manifest));
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    events::header(text.trim_start_matches('\u{feff}'))
+        .with_context(|| format!("cannot make a header of {}", file.display()))
 }
 
 /// Runs a compiler or linker, and fails with the first of its errors.

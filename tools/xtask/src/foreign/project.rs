@@ -26,7 +26,9 @@ pub struct Project {
     pub definitions: Vec<String>,
     /// The MOF files, relative to the folder, and the header that is made of them.
     pub classes: Vec<PathBuf>,
-    /// The name of that header.
+    /// The manifests, relative to the folder, and the names of their headers.
+    pub manifests: Vec<(PathBuf, String)>,
+    /// The name of the MOF files' header.
     pub class_header: Option<String>,
     /// The functions that WPP's preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
@@ -93,6 +95,16 @@ fn parse(text: &str) -> Result<Project> {
             "MofComp" => {
                 let listed = element.attribute("Include").unwrap_or_default();
                 project.classes.extend(list(listed).map(path));
+            }
+            "MessageCompile" => {
+                let file = path(element.attribute("Include").unwrap_or_default());
+                let base = element
+                    .children()
+                    .find(|one| one.tag_name().name() == "GeneratedFilesBaseName");
+                let base = base.and_then(|one| one.text()).map(str::trim);
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+                let header = format!("{}.h", base.unwrap_or(&stem));
+                project.manifests.push((file, header));
             }
             // Its folder is one that only `MSBuild` knows.
             "HeaderOutputFile" => {
@@ -180,6 +192,8 @@ mod tests {
             </ItemDefinitionGroup>
             <ItemGroup Condition="exists('x')">
               <MofComp Include="a.mof" />
+              <MessageCompile Include="m\e.xml"><GeneratedFilesBaseName>eEvents</GeneratedFilesBaseName></MessageCompile>
+              <MessageCompile Include="f.man" />
               <Wmimofck><HeaderOutputFile>.\$(IntDir)\aMof.h</HeaderOutputFile></Wmimofck>
               <ClCompile Include="a.c; ..\b\c.c" />
               <ClCompile Include="d.c" Condition="'$(Platform)'=='ARM64'" />
@@ -189,6 +203,9 @@ mod tests {
         assert_eq!(project.sources, [Path::new("a.c"), Path::new("../b/c.c")]);
         assert_eq!(project.includes, [Path::new("../inc"), Path::new(".")]);
         assert_eq!(project.definitions, ["A=1", "B"]);
+        let manifests = [("m/e.xml", "eEvents.h"), ("f.man", "f.h")];
+        let manifests = manifests.map(|(file, header)| (PathBuf::from(file), header.to_owned()));
+        assert_eq!(project.manifests, manifests);
         assert_eq!(project.classes, [Path::new("a.mof")]);
         assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
         assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
