@@ -15,7 +15,7 @@ use super::{
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
         dpc,
-        plug_and_play::nodes::Nodes,
+        nodes::Nodes,
         thread_objects as objects, threads, timer as nt_timer, wmi,
     },
     plug_and_play::Every,

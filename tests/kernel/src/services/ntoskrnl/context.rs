@@ -9,7 +9,7 @@ use super::{
         faults::Faults, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
         registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
     },
-    plug_and_play::nodes::Nodes,
+    nodes::Nodes,
 };
 use crate::{
     execution::{context::Context as Execution, routine::Export},

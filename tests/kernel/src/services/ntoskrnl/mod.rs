@@ -27,6 +27,7 @@ mod letters;
 mod mdl;
 mod mutexes;
 mod named_events;
+pub mod nodes;
 mod notifications;
 mod object_attributes;
 mod object_security;

@@ -5,10 +5,10 @@ use super::{
     super::{
         context::Context,
         io::{devices, stacks},
+        nodes::{Node, Stage},
     },
     bus,
     minor::pnp,
-    nodes::{Node, Stage},
     queries::{FAILED, query_relations, query_started, query_state},
     removal::{Veto, fail, forget, query_remove, surprise_remove, tear_down},
     sent::{Outcome, Request, send},

@@ -7,7 +7,6 @@ pub mod interfaces;
 pub mod keys;
 pub mod life;
 pub mod minor;
-pub mod nodes;
 pub mod power;
 pub mod properties;
 pub mod queries;

@@ -9,10 +9,10 @@ use super::{
             devices,
             irp::{Ended, call_driver},
         },
+        nodes::Stage,
         requests, threads,
     },
     minor::{POWER, power},
-    nodes::Stage,
     sent::{Outcome, Request, allocate, send},
     states,
 };

@@ -4,9 +4,9 @@ use super::{
     super::{
         context::Context,
         io::{devices, stacks},
+        nodes::Stage,
     },
     minor::pnp,
-    nodes::Stage,
     queries::{REMOVAL_RELATIONS, query_relations},
     sent::{Outcome, Request, send},
     states,
