@@ -30,6 +30,7 @@ mod object_attributes;
 mod pages;
 pub mod plug_and_play;
 mod pool;
+mod power_states;
 mod print;
 mod processes;
 mod processors;

@@ -8,7 +8,6 @@ use super::{
     },
     bus,
     minor::pnp,
-    nodes::{Node, Stage},
     queries::{FAILED, query_relations, query_started, query_state},
     removal::{Veto, fail, forget, query_remove, surprise_remove, tear_down},
     sent::{Outcome, Request, send},
@@ -21,6 +20,7 @@ use crate::{
     },
     services::{
         device_properties::{CLASS, Identity},
+        nodes::{Node, Stage},
         registry::{
             paths::{hardware_path, software_path},
             value::RegistryValue,
