@@ -22,6 +22,7 @@ pub mod etw;
 pub mod exports;
 pub mod faults;
 pub mod kmdf;
+pub mod nodes;
 pub mod ntoskrnl;
 pub mod parameters;
 pub mod parts;

@@ -12,11 +12,10 @@ use super::{
         timer,
         work::{self, Next},
     },
+    nodes::Nodes,
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
-        dpc,
-        nodes::Nodes,
-        thread_objects as objects, threads, timer as nt_timer, wmi,
+        dpc, thread_objects as objects, threads, timer as nt_timer, wmi,
     },
     plug_and_play::Every,
     pool::Pool,

@@ -9,11 +9,16 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use driver_build::toolchain::{Machine, Toolchain};
 use serde_json::{Value, json};
 
-use super::{events, mof, project::Project};
+use super::{
+    events,
+    link::{self, Exports, run},
+    mof,
+    project::Project,
+};
 use crate::{c_drivers, process::root};
 
 /// The newest minor version of KMDF whose function table the stand-in kernel has.
@@ -24,9 +29,18 @@ const DEPTH: u32 = 6;
 
 /// Declares what headers before Windows 10 2004 lack and newer samples use.
 const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
+     typedef unsigned __int64 POOL_FLAGS;\n\
+     #define POOL_FLAG_USE_QUOTA 0x1ULL\n\
      #define POOL_FLAG_UNINITIALIZED 0x2ULL\n\
+     #define POOL_FLAG_SESSION 0x4ULL\n\
+     #define POOL_FLAG_CACHE_ALIGNED 0x8ULL\n\
+     #define POOL_FLAG_RAISE_ON_FAILURE 0x20ULL\n\
      #define POOL_FLAG_NON_PAGED 0x40ULL\n\
+     #define POOL_FLAG_NON_PAGED_EXECUTE 0x80ULL\n\
      #define POOL_FLAG_PAGED 0x100ULL\n\
+     #ifdef __cplusplus\n\
+     extern \"C\"\n\
+     #endif\n\
      __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
      #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
      #define ExAllocatePoolQuotaZero(type, size, tag) \
@@ -80,6 +94,10 @@ const WITH_RECORDER: &str = "#include <WppRecorder.h>\n\
      #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
      #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
 
+/// The options for C++, which Microsoft's compiler takes more loosely. TraceLoggingProvider.h declares an
+/// enumeration in two ways, unless a tool that only reads the code does not accept it.
+const CPP: [&str; 3] = ["/GR-", "-Wno-c++11-narrowing", "/D__INTELLISENSE__"];
+
 /// A compiler for C drivers.
 pub struct Compiler {
     clang: PathBuf,
@@ -91,10 +109,8 @@ pub struct Compiler {
     /// The minor version of KMDF that the headers have.
     kmdf: u32,
     functions: Value,
-    /// The kernel's exported variables.
-    variables: Vec<String>,
-    /// The kernel routines that samples use. Some are not in the headers any more.
-    used: BTreeSet<String>,
+    /// What the kernel exports.
+    exports: Exports,
 }
 
 /// Reads a file of the data on the headers.
@@ -137,20 +153,16 @@ impl Compiler {
         headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
         headers.push(shared.clone());
         let clang = c_drivers::compiler_or_install()?;
-        let samples = data("samples.json")?;
-        let used = samples["by_nt"].as_object().into_iter().flatten();
-        let statics = data("statics.json")?;
-        let statics = statics["statics"].as_object().into_iter().flatten();
-        let variables = statics.filter(|(_, one)| one["from"] == "ntoskrnl.exe");
+        let functions = data("functions.json")?;
+        let exports = Exports::new(&functions, &data("samples.json")?, &data("statics.json")?);
         Ok(Self {
             clang,
             toolchain: Toolchain::find_or_install(Machine::X64)?,
             headers,
             included: Some(shared.join("warning.h")).filter(|file| file.is_file()),
             kmdf: kmdf.0,
-            functions: data("functions.json")?,
-            variables: variables.map(|(name, _)| name.clone()).collect(),
-            used: used.map(|(name, _)| name.clone()).collect(),
+            functions,
+            exports,
         })
     }
 
@@ -186,6 +198,11 @@ impl Compiler {
         for source in &project.sources {
             let object = out.join(object_name(source));
             let mut command = self.compiler(project, out);
+            if is_cpp(source) {
+                command
+                    .args(CPP)
+                    .args(project.language.iter().map(|one| format!("/std:{one}")));
+            }
             command
                 .args(self.included.iter().map(|file| join("/FI", file)))
                 .arg(format!("/FI{}", out.join("newer.h").display()))
@@ -238,7 +255,7 @@ impl Compiler {
             run(&mut command)?;
             objects.push(object);
         }
-        self.link(project, &objects, out)
+        link::link(&self.toolchain, &self.exports, project, &objects, out)
     }
 
     /// Returns the number of entries of the function table of the headers' version.
@@ -327,83 +344,6 @@ impl Compiler {
         }
         Ok(folder)
     }
-
-    /// Links the image with import libraries for all that the kernel and the framework export.
-    fn link(&self, project: &Project, objects: &[PathBuf], out: &Path) -> Result<PathBuf> {
-        let linker = || {
-            let mut command = Command::new(self.toolchain.linker());
-            command
-                .current_dir(out)
-                .args(["-flavor", "link", "/nologo"]);
-            command
-        };
-        let mut kernel: BTreeSet<&str> = BTreeSet::from(["memcmp", "memcpy", "memmove", "memset"]);
-        kernel.extend(
-            self.functions["nt"]
-                .as_object()
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.as_str()),
-        );
-        kernel.extend(self.used.iter().map(String::as_str));
-        // The bindings leave it out as deprecated.
-        kernel.insert("ExAllocatePoolWithQuotaTag");
-        let framework = BTreeSet::from([
-            "WdfVersionBind",
-            "WdfVersionBindClass",
-            "WdfVersionUnbind",
-            "WdfVersionUnbindClass",
-        ]);
-        let recorder = BTreeSet::from([
-            "WppAutoLogStart",
-            "WppAutoLogStop",
-            "imp_WppRecorderConfigure",
-            "imp_WppRecorderIsDefaultLogAvailable",
-            "imp_WppRecorderLogCreate",
-            "imp_WppRecorderLogDelete",
-            "imp_WppRecorderLogGetDefault",
-            "imp_WppRecorderLogSetIdentifier",
-        ]);
-        let mut libraries = Vec::new();
-        for (module, names) in [
-            ("ntoskrnl.exe", kernel),
-            ("WDFLDR.SYS", framework),
-            ("WppRecorder.sys", recorder),
-        ] {
-            let mut definition = format!("LIBRARY {module}\nEXPORTS\n");
-            for name in names {
-                let _ = writeln!(definition, "    {name}");
-            }
-            if module == "ntoskrnl.exe" {
-                // Headers declare some without `dllimport`, as what the address table has.
-                for name in &self.variables {
-                    let _ = writeln!(definition, "    {name} CONSTANT");
-                }
-            }
-            let file = out.join(module).with_extension("def");
-            write(&file, &definition)?;
-            let library = file.with_extension("lib");
-            run(linker()
-                .args(["/lib", "/machine:x64"])
-                .arg(join("/def:", &file))
-                .arg(join("/out:", &library)))?;
-            libraries.push(library);
-        }
-        let image = out.join(format!("{}.sys", project.name));
-        let entry = if project.is_wdm {
-            "/entry:GsDriverEntry"
-        } else {
-            "/entry:FxDriverEntry"
-        };
-        run(linker()
-            .args(["/driver", "/subsystem:native", "/machine:x64", "/release"])
-            .args([entry, "/nodefaultlib", "/debug"])
-            .args(project.has_integrity_check.then_some("/integritycheck"))
-            .arg(join("/out:", &image))
-            .args(objects)
-            .args(libraries))?;
-        Ok(image)
-    }
 }
 
 /// Returns the header of a project's WMI classes.
@@ -421,6 +361,13 @@ fn class_header(project: &Project) -> Result<String> {
     Ok(text)
 }
 
+fn is_cpp(source: &Path) -> bool {
+    let extension = source.extension().unwrap_or_default();
+    ["cpp", "cxx", "cc"]
+        .iter()
+        .any(|one| extension.eq_ignore_ascii_case(one))
+}
+
 /// Returns the header of a manifest's events.
 fn event_header(project: &Project, manifest: &Path) -> Result<String> {
     let file = on_disk(&project.folder.join(manifest));
@@ -428,20 +375,6 @@ fn event_header(project: &Project, manifest: &Path) -> Result<String> {
         fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
     events::header(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("cannot make a header of {}", file.display()))
-}
-
-/// Runs a compiler or linker, and fails with the first of its errors.
-fn run(command: &mut Command) -> Result<()> {
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    let first = text.lines().find(|line| line.contains("error:"));
-    bail!("{}", first.unwrap_or(&text).trim())
 }
 
 /// Adds a folder and the folders below it.
@@ -640,16 +573,5 @@ mod tests {
         );
         assert_eq!(included(text).collect::<Vec<_>>(), ["driver.tmh", "wdm.h"]);
         assert_eq!(object_name(Path::new("../b/c.c")), "b_c_c.obj");
-    }
-
-    #[test]
-    fn the_first_error_of_a_compiler_is_told() {
-        let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "echo 'a.c(1,2): error: no such thing' >&2; echo more >&2; exit 1",
-        ]);
-        let error = run(&mut command).unwrap_err().to_string();
-        assert_eq!(error, "a.c(1,2): error: no such thing");
     }
 }

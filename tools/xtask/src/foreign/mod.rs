@@ -10,6 +10,7 @@
 
 mod compile;
 mod events;
+mod link;
 mod mof;
 mod project;
 
@@ -247,7 +248,11 @@ fn try_sample(
         project.definitions.extend(sample.definitions.clone());
         let image = match compiler.build(&project, repository, &out) {
             Ok(image) => image,
-            Err(error) => return Ok(Seen::NotBuilt(format!("{error:#}"))),
+            Err(error) => {
+                let text = format!("{error:#}");
+                let first = text.lines().next().unwrap_or_default();
+                return Ok(Seen::NotBuilt(first.to_owned()));
+            }
         };
         let mut command = Command::new(&programs.kernel);
         command.arg("run").arg(image);

@@ -32,6 +32,8 @@ pub struct Project {
     pub class_header: Option<String>,
     /// The functions that WPP's preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
+    /// The standard of C++: `c++17`.
+    pub language: Option<String>,
     /// The image may be loaded only if its signature is right, as some routines demand.
     pub has_integrity_check: bool,
     /// The driver uses no framework.
@@ -120,6 +122,13 @@ fn parse(text: &str) -> Result<Project> {
                     .split_whitespace()
                     .any(|one| one == "/integritycheck");
             }
+            "LanguageStandard" => {
+                let version = element.text().unwrap_or_default().trim();
+                let version = version
+                    .strip_prefix("stdcpp")
+                    .map(|one| format!("c++{one}"));
+                project.language = version.or(project.language);
+            }
             "DriverType" => project.is_wdm = element.text().unwrap_or_default().trim() == "WDM",
             "WppTraceFunction" => {
                 for one in list(element.text().unwrap_or_default()) {
@@ -180,6 +189,7 @@ mod tests {
                 <AdditionalIncludeDirectories>%(AdditionalIncludeDirectories);..\inc;$(DDK);.</AdditionalIncludeDirectories>
                 <PreprocessorDefinitions>%(PreprocessorDefinitions);A=1;B</PreprocessorDefinitions>
                 <WppPreprocessorDefinitions>ENABLE_WPP_RECORDER=1</WppPreprocessorDefinitions>
+                <LanguageStandard>stdcpp17</LanguageStandard>
                 <WppTraceFunction>TraceEvents(LEVEL,FLAGS,MSG,...);Dump((LEVEL,MSG))</WppTraceFunction>
               </ClCompile>
               <Link><AdditionalOptions>%(AdditionalOptions)  /INTEGRITYCHECK</AdditionalOptions></Link>
@@ -209,6 +219,7 @@ mod tests {
         assert_eq!(project.classes, [Path::new("a.mof")]);
         assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
         assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
+        assert_eq!(project.language.as_deref(), Some("c++17"));
         assert!(project.is_wdm && project.has_integrity_check);
         let kmdf = parse("<Project><DriverType>KMDF</DriverType></Project>").unwrap();
         assert!(!kmdf.is_wdm && !kmdf.has_integrity_check);

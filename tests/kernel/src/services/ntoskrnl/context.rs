@@ -4,12 +4,9 @@ use std::{ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{
-    super::{
-        faults::Faults, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
-        registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
-    },
-    nodes::Nodes,
+use super::super::{
+    faults::Faults, nodes::Nodes, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
+    registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
 };
 use crate::{
     execution::{context::Context as Execution, routine::Export},

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::super::{
     context::{Context, Entries},
-    plug_and_play::states,
-    timer,
+    power_states, timer,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -170,7 +169,7 @@ pub fn notified_of_shutdown(context: &Context) -> Vec<Notified> {
 /// Forgets the timer and the notification of a device that is deleted.
 pub fn device_deleted(context: &Context, device: u64) {
     timer::stop(context, device);
-    states::forget(context, device);
+    power_states::forget(context, device);
     let mut state = context.state();
     state.get::<Timers>().0.remove(&device);
     state.get::<Shutdown>().0.retain(|one| one.device != device);

@@ -5,7 +5,6 @@ use super::{
     super::{
         context::Context,
         io::{devices, stacks},
-        nodes::{Node, Stage},
     },
     bus,
     minor::pnp,
@@ -21,6 +20,7 @@ use crate::{
     },
     services::{
         device_properties::{CLASS, Identity},
+        nodes::{Node, Stage},
         registry::{
             paths::{hardware_path, software_path},
             value::RegistryValue,

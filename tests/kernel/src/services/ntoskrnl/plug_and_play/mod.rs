@@ -12,4 +12,3 @@ pub mod properties;
 pub mod queries;
 pub mod removal;
 pub mod sent;
-pub mod states;

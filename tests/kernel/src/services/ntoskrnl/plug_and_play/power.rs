@@ -9,12 +9,10 @@ use super::{
             devices,
             irp::{Ended, call_driver},
         },
-        nodes::Stage,
-        requests, threads,
+        power_states as states, requests, threads,
     },
     minor::{POWER, power},
     sent::{Outcome, Request, allocate, send},
-    states,
 };
 use crate::{
     execution::{
@@ -22,6 +20,7 @@ use crate::{
         routine::{Routine, low_half},
     },
     ground::{abi::Irp, irql::Irql, rule::Rule, status::NtStatus},
+    services::nodes::Stage,
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;

@@ -4,12 +4,11 @@ use super::{
     super::{
         context::Context,
         io::{devices, stacks},
-        nodes::Stage,
+        power_states as states,
     },
     minor::pnp,
     queries::{REMOVAL_RELATIONS, query_relations},
     sent::{Outcome, Request, send},
-    states,
 };
 use crate::{
     ground::{
@@ -17,7 +16,7 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::strings::read_unicode_string,
+    services::{nodes::Stage, strings::read_unicode_string},
 };
 
 /// The reason that a device stays although somebody asked for its orderly removal, or for its stop.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::super::context::Context;
+use super::context::Context;
 
 /// `SystemPowerState` and `DevicePowerState`.
 pub const SYSTEM: u32 = 0;

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::{
-    ground::status::NtStatus,
-    services::{
-        device_properties::{self, Bus, Identity},
-        plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
-    },
+use super::{
+    device_properties::{self, Bus, Identity},
+    plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
 };
+use crate::ground::status::NtStatus;
 
 /// The bus of the devices: `GUID_BUS_TYPE_INTERNAL` and `PNPBus`.
 pub const BUS: Bus = Bus {
