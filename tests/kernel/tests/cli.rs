@@ -702,3 +702,30 @@ fn a_bugcheck_in_the_unload_after_a_failed_step_is_reported() {
         "{said}"
     );
 }
+
+// Windows loads such a driver, and keeps it until it shuts down.
+#[test]
+fn a_driver_without_an_unload_routine_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |script: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_testkernel"))
+            .current_dir(folder.path())
+            .arg("run")
+            .arg(common::wdm())
+            .args(["--service", "resident"])
+            .args(script)
+            .output()
+            .unwrap()
+    };
+    let sentence = "etw_wdm_driver.sys has no unload routine, so it cannot be unloaded";
+    let output = run(&[]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("note: {sentence}")), "{said}");
+    // A script says what is to happen, and ends with the unload.
+    fs::write(folder.path().join("script.txt"), "advance 1").unwrap();
+    let output = run(&["--script", "script.txt"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(&format!("error: {sentence}")), "{said}");
+}

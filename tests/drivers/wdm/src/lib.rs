@@ -16,7 +16,7 @@ mod own;
 mod requests;
 mod trace;
 
-use core::ptr;
+use core::{ptr, slice};
 
 use wdk_alloc::WdkAllocator;
 use wdk_etw::emit;
@@ -41,6 +41,9 @@ const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
     units
 }
 
+/// The end of the path of the service whose driver stays until the system shuts down.
+static RESIDENT: [u16; 9] = utf16(br"\resident");
+
 static NAME: [u16; 15] = utf16(br"\Device\WdmTest");
 static LINK: [u16; 19] = utf16(br"\DosDevices\WdmTest");
 
@@ -63,8 +66,15 @@ const fn counted(text: &'static [u16]) -> UNICODE_STRING {
 #[unsafe(export_name = "DriverEntry")]
 pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
-    _registry_path: PCUNICODE_STRING,
+    registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
+    // SAFETY: the system passes a valid path.
+    let path = unsafe { &*registry_path };
+    // SAFETY: the string counts its own bytes.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    if path.ends_with(&RESIDENT) {
+        return STATUS_SUCCESS;
+    }
     let (mut name, mut link) = (counted(&NAME), counted(&LINK));
     let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
     // SAFETY: the driver object is this driver's, and the others are locals.

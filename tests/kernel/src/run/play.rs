@@ -265,6 +265,10 @@ impl Run {
                     findings.extend(Finding::of_error(error));
                 }
             }
+            // Windows loads such a driver, too, and keeps it until it shuts down.
+            Err(error @ KernelError::NotUnloadable(_)) if self.script.is_none() => {
+                findings.push(Finding::sentence(Kind::Note, error.to_string()));
+            }
             Err(error) => {
                 findings.extend(Finding::of_error(error));
             }

@@ -38,6 +38,7 @@ const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      #define POOL_FLAG_NON_PAGED 0x40ULL\n\
      #define POOL_FLAG_NON_PAGED_EXECUTE 0x80ULL\n\
      #define POOL_FLAG_PAGED 0x100ULL\n\
+     #define POOL_FLAG_SPECIAL_POOL 0x100000000ULL\n\
      #ifdef __cplusplus\n\
      extern \"C\"\n\
      #endif\n\

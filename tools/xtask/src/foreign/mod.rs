@@ -1,7 +1,7 @@
 //! `cargo xtask foreign`: builds drivers that nobody here wrote, runs them in the stand-in kernel, and
 //! compares what happens with what is expected.
 //!
-//! The drivers are those of checkouts of Microsoft's repositories of samples. This repository has
+//! The drivers are those of checkouts of Microsoft's repositories of samples and of a book's. This repository has
 //! none of their text: `samples.json` names the projects, the steps to play and the expected result.
 //! C drivers are compiled with clang against the headers of a WDK, or of packages with them; the
 //! entry code is that of this project's own driver in C. Tools of the WDK that only run on Windows
@@ -79,6 +79,8 @@ enum Expected {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Repository {
+    /// Who publishes it on github.com.
+    owner: String,
     /// Its name, which is the name of its folder.
     name: String,
     /// The commit for which the expectations were written.
@@ -124,14 +126,13 @@ pub fn run(options: &Options) -> Result<()> {
         .collect();
     ensure!(
         !present.is_empty(),
-        "{} has none of the folders {}: clone the repositories of that name of github.com/microsoft \
-         there, or name the folder that has them with --from",
+        "{} has none of the repositories: clone {} there, or name the folder that has them with --from",
         options.from.display(),
         repositories
             .iter()
-            .map(|one| one.name.as_str())
+            .map(|one| format!("github.com/{}/{}", one.owner, one.name))
             .collect::<Vec<_>>()
-            .join(", ")
+            .join(" or ")
     );
     let programs = step("Building the stand-in kernel", Programs::build)?;
     let compiler = Compiler::new(&options.headers);
@@ -518,6 +519,7 @@ mod tests {
         fs::write(from.join("file"), "changed").unwrap();
         assert_eq!(copied(), "changed");
         let repository = Repository {
+            owner: "somebody".to_owned(),
             name: "from".to_owned(),
             commit: "0".repeat(40),
             samples: Vec::new(),
