@@ -11,7 +11,8 @@ use std::{fs, process::Command};
 
 use commands::{COUNTS, MINORS, POWER, STATES};
 use etw_testkernel::{
-    Device, DeviceConfig, Driver, File, Identity, Kernel, KernelError, NtStatus, RegistryValue,
+    Completion, Device, DeviceConfig, Driver, File, Identity, Kernel, KernelError, NtStatus,
+    RegistryValue,
 };
 
 const CLIENT: Identity = Identity {
@@ -22,7 +23,6 @@ const CLIENT: Identity = Identity {
 /// The minor functions of `IRP_MJ_PNP`.
 const START: usize = 0x00;
 const QUERY_REMOVE: usize = 0x01;
-const REMOVE: usize = 0x02;
 const CANCEL_REMOVE: usize = 0x03;
 const STOP: usize = 0x04;
 const QUERY_STOP: usize = 0x05;
@@ -237,34 +237,44 @@ fn what_drivers_do_not_handle_keeps_its_status() {
     const PNP: u8 = 27;
     const POWER: u8 = 22;
     const SYSTEM_CONTROL: u8 = 23;
-    let (_kernel, driver) = load("wdm-pnp");
+    let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let send = |major, minor, first| device.send(major, minor, [first, 0, 0, 0]).unwrap();
-    let unsupported = (NtStatus::NOT_SUPPORTED, 0);
+    let unsupported = Completion {
+        status: NtStatus::NOT_SUPPORTED,
+        information: 0,
+        output: Vec::new(),
+    };
     // A minor function that does not exist, IRP_MN_QUERY_INTERFACE, and one of WMI.
     assert_eq!(send(PNP, 0xFF, 0), unsupported);
     assert_eq!(send(PNP, 0x08, 0), unsupported);
     assert_eq!(send(SYSTEM_CONTROL, 0x08, 0), unsupported);
     assert_eq!(send(POWER, 0xFF, 0), unsupported);
-    // IRP_MN_DEVICE_USAGE_NOTIFICATION is the bus's, too, as are QUERY_ID and the bus information.
-    assert_eq!(send(PNP, 0x16, 1).0, NtStatus::SUCCESS);
-    for (minor, kind) in [
-        (0x13, 0),
-        (0x13, 1),
-        (0x13, 3),
-        (0x0C, 0),
-        (0x15, 0),
-        (0x07, 4),
+    // IRP_MN_DEVICE_USAGE_NOTIFICATION.
+    assert_eq!(send(PNP, 0x16, 1).status, NtStatus::SUCCESS);
+    // The device's ids and its description.
+    for (minor, kind, text) in [
+        (0x13, 0, "ROOT\\WDM-PNP\0"),
+        (0x13, 1, "Root\\wdm-pnp\0\0"),
+        (0x13, 3, "0000\0"),
+        (0x0C, 0, "wdm-pnp\0"),
     ] {
-        let (status, information) = send(PNP, minor, kind);
-        assert_eq!(status, NtStatus::SUCCESS, "{minor} {kind}");
-        assert_ne!(information, 0, "{minor} {kind}");
+        let answer = send(PNP, minor, kind);
+        assert_eq!(answer.status, NtStatus::SUCCESS, "{text}");
+        let expected: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(answer.output, expected, "{text}");
     }
     assert_eq!(send(PNP, 0x13, 9), unsupported);
+    // GUID_BUS_TYPE_INTERNAL, PNPBus and the number; and one device as the target.
+    let bus = send(PNP, 0x15, 0).output;
+    assert_eq!(bus.len(), 24);
+    assert_eq!(bus[16..], [15, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(send(PNP, 0x07, 4).output[..4], [1, 0, 0, 0]);
     device.remove().unwrap();
     let gone = device.send(PNP, 0x14, [0; 4]).unwrap_err();
     assert!(gone.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{gone}");
     driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
 }
 
 #[test]
@@ -392,4 +402,149 @@ fn scripts_work_as_with_the_framework() {
     let (good, said) = run(&[]);
     assert!(good, "{said}");
     assert!(said.contains("power-cycle"), "{said}");
+}
+
+#[test]
+fn a_request_can_be_forwarded_with_a_routine_of_the_system() {
+    let (kernel, driver) = load("forward");
+    let device = driver.add_device().unwrap();
+    assert_eq!(counts_of(&device)[0], (START, 1));
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn queued_requests_are_completed_or_cancelled() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let keep = |code| file.start_device_control(code, &[], 0).unwrap();
+    let complete = |code| {
+        let completion = file.device_control(code, &[], 1).unwrap();
+        completion.information == 1
+    };
+    let (first, second, third) = (
+        keep(commands::KEEP),
+        keep(commands::KEEP),
+        keep(commands::KEEP_FOUND),
+    );
+    assert_eq!(first.try_finish().unwrap(), None);
+    second.cancel().unwrap();
+    assert_eq!(second.finish().unwrap().status, NtStatus::CANCELLED);
+    assert!(complete(commands::COMPLETE_FOUND));
+    assert_eq!(third.finish().unwrap().status, NtStatus::SUCCESS);
+    // That request is gone, the oldest one is not.
+    assert!(!complete(commands::COMPLETE_FOUND));
+    assert!(complete(commands::COMPLETE_NEXT));
+    assert_eq!(first.finish().unwrap().status, NtStatus::SUCCESS);
+    assert!(!complete(commands::COMPLETE_NEXT));
+    // The other queue refuses a second request.
+    let only = keep(commands::KEEP_ONE);
+    let refused = file.device_control(commands::KEEP_ONE, &[], 0).unwrap();
+    assert_eq!(refused.status, NtStatus::UNSUCCESSFUL);
+    only.cancel().unwrap();
+    assert_eq!(only.finish().unwrap().status, NtStatus::CANCELLED);
+    let again = keep(commands::KEEP_ONE);
+    assert!(complete(commands::COMPLETE_NEXT));
+    assert_eq!(again.finish().unwrap().status, NtStatus::SUCCESS);
+    // A cancelled request is not found any more.
+    let found = keep(commands::KEEP_FOUND);
+    found.cancel().unwrap();
+    assert!(!complete(commands::COMPLETE_FOUND));
+    assert_eq!(found.finish().unwrap().status, NtStatus::CANCELLED);
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_driver_sends_requests_that_it_builds() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    // Each method of the buffers, in a device control and in an internal one.
+    for method in 0..8_u8 {
+        let sent = [method, 1, 2, 3];
+        let reversed = file
+            .device_control(commands::REVERSE_OWN, &sent, 8)
+            .unwrap();
+        assert_eq!(reversed.status, NtStatus::SUCCESS, "{method}");
+        assert_eq!(reversed.output, [3, 2, 1], "{method}");
+    }
+    let reversed = file.device_control(commands::REVERSE, b"abc", 8).unwrap();
+    assert_eq!(reversed.output, b"cba");
+    let written = *b"0123456789abcdef";
+    let read = file
+        .device_control(commands::TRANSFER_OWN, &written, 32)
+        .unwrap();
+    assert_eq!(read.output, [written, written].concat());
+    // D3 while the system sleeps, as the bus says.
+    let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
+    assert_eq!((asked.status, asked.information), (NtStatus::SUCCESS, 4));
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_device_has_properties() {
+    const DESCRIPTION: u8 = 0;
+    const HARDWARE_ID: u8 = 1;
+    const FRIENDLY_NAME: u8 = 9;
+    const ENUMERATOR: u8 = 15;
+    let (_kernel, driver) = load("wdm-pnp");
+    let config = DeviceConfig::new()
+        .hardware_id(r"Contoso\Sample")
+        .property(DESCRIPTION.into(), "Sample");
+    let device = driver.add_device_with(config).unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let property = |number: u8, room| {
+        let found = file
+            .device_control(commands::PROPERTY, &[number], room)
+            .unwrap();
+        let units = found.output.chunks_exact(2);
+        let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        (
+            found.status,
+            String::from_utf16(&units.collect::<Vec<_>>()).unwrap(),
+        )
+    };
+    let found = |text: &str| (NtStatus::SUCCESS, text.to_owned());
+    assert_eq!(property(DESCRIPTION, 100), found("Sample\0"));
+    assert_eq!(property(HARDWARE_ID, 100), found("Contoso\\Sample\0\0"));
+    assert_eq!(property(ENUMERATOR, 100), found("ROOT\0"));
+    assert_eq!(property(ENUMERATOR, 4).0, NtStatus::BUFFER_TOO_SMALL);
+    assert_eq!(
+        property(FRIENDLY_NAME, 100).0,
+        NtStatus::OBJECT_NAME_NOT_FOUND
+    );
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_remove_lock_that_is_held_or_not_is_reported() {
+    let (_kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    control(&file, commands::LEAK_LOCK, 0);
+    file.close().unwrap();
+    let said = message(device.remove().unwrap_err());
+    assert!(said.contains("waits forever for the remove lock"), "{said}");
+    assert!(said.contains("and never released (1 in all)"), "{said}");
+    let (_kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let error = file
+        .device_control(commands::WRONG_TAG, &[], 0)
+        .unwrap_err();
+    let said = message(error);
+    assert!(
+        said.contains("not acquired with the tag 0x0000000000000000"),
+        "{said}"
+    );
 }

@@ -1,4 +1,4 @@
-//! The device controls and the service names of the driver, shared with the tests that use them.
+//! The device controls of the driver, shared with the tests that send them.
 
 /// `CTL_CODE(FILE_DEVICE_UNKNOWN, 0x800 + number, METHOD_BUFFERED, FILE_ANY_ACCESS)`.
 const fn control(number: u32) -> u32 {
@@ -17,60 +17,33 @@ pub const RELATIONS: u32 = control(4);
 /// Returns the name of a link to the device's interface, in UTF-16.
 pub const LINK: u32 = control(5);
 
+/// Keeps the request in a queue from which it can be cancelled.
+pub const KEEP: u32 = control(6);
+/// Keeps the request in such a queue that takes one request only.
+pub const KEEP_ONE: u32 = control(7);
+/// Keeps the request in the first queue, with what finds it there.
+pub const KEEP_FOUND: u32 = control(17);
+/// Completes the oldest kept request. Returns 1 byte if there was one.
+pub const COMPLETE_NEXT: u32 = control(8);
+/// Completes the request of [`KEEP_FOUND`]. Returns 1 byte if it was still in the queue.
+pub const COMPLETE_FOUND: u32 = control(9);
+/// Reverses the input. The numbers from 0 to 3 are added for the method of the buffers.
+pub const REVERSE: u32 = control(10);
+/// Has the driver send [`REVERSE`] to its own stack: the input's first byte is the method, the others are
+/// reversed.
+pub const REVERSE_OWN: u32 = control(11);
+/// Has the driver write the input to its own device, and read it again, once each way.
+pub const TRANSFER_OWN: u32 = control(12);
+/// Has the driver ask its own stack for the device's state while the system sleeps.
+pub const CAPABILITY: u32 = control(13);
+/// Acquires the remove lock and does not release it.
+pub const LEAK_LOCK: u32 = control(14);
+/// Releases the remove lock with a tag with which it was not acquired.
+pub const WRONG_TAG: u32 = control(15);
+/// Returns a property of the device, whose number is the input's first byte.
+pub const PROPERTY: u32 = control(16);
+
 /// The number of counted minor functions of `IRP_MJ_PNP`.
 pub const POWER: usize = 24;
 /// The number of counted minor functions.
 pub const MINORS: usize = POWER + 4;
-
-/// What the driver does otherwise than well, by the name of its service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// It is a function driver without a fault.
-    Function,
-    /// It is a filter driver, which passes all requests down.
-    Filter,
-    /// It refuses to stop and to remove the device.
-    Refuse,
-    /// `AddDevice` fails.
-    Add,
-    /// `AddDevice` fails and leaves the device attached.
-    AddAttached,
-    /// `AddDevice` leaves `DO_DEVICE_INITIALIZING`.
-    Initializing,
-    /// The start fails.
-    Start,
-    /// The device has failed as soon as it has started.
-    Failed,
-    /// The removal leaves the device attached.
-    Attached,
-    /// The removal leaves the device's object.
-    Deleted,
-    /// The removal is completed without the lower drivers.
-    Alone,
-    /// The query for capabilities is never completed.
-    Forgotten,
-    /// The query for capabilities is pending and not marked so.
-    Unmarked,
-    /// A power request is never completed.
-    Power,
-    /// The request for a lower power state fails.
-    Awake,
-}
-
-/// The service names.
-pub const SERVICES: &[(&str, Variant)] = &[
-    ("filter", Variant::Filter),
-    ("refuse", Variant::Refuse),
-    ("fault-add", Variant::Add),
-    ("fault-add-attached", Variant::AddAttached),
-    ("fault-initializing", Variant::Initializing),
-    ("fault-start", Variant::Start),
-    ("failed", Variant::Failed),
-    ("fault-attached", Variant::Attached),
-    ("fault-deleted", Variant::Deleted),
-    ("fault-alone", Variant::Alone),
-    ("fault-forgotten", Variant::Forgotten),
-    ("fault-unmarked", Variant::Unmarked),
-    ("fault-power", Variant::Power),
-    ("awake", Variant::Awake),
-];

@@ -5,18 +5,21 @@ use core::ptr;
 use wdk_etw::emit;
 use wdk_sys::{
     BOOLEAN, DEVICE_OBJECT, DO_BUFFERED_IO, DO_DEVICE_INITIALIZING, DO_POWER_PAGABLE,
-    DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, GUID, NT_SUCCESS, NTSTATUS, STATUS_NO_SUCH_DEVICE,
-    STATUS_SUCCESS, STATUS_UNSUCCESSFUL, UNICODE_STRING,
+    DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, GUID, IO_REMOVE_LOCK, IRP, NT_SUCCESS, NTSTATUS,
+    STATUS_NO_SUCH_DEVICE, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, UNICODE_STRING,
     ntddk::{
-        IoAttachDeviceToDeviceStack, IoAttachDeviceToDeviceStackSafe, IoCreateDevice,
-        IoDeleteDevice, IoDetachDevice, IoRegisterDeviceInterface, IoSetDeviceInterfaceState,
-        RtlFreeUnicodeString,
+        IoAcquireRemoveLockEx, IoAttachDeviceToDeviceStack, IoAttachDeviceToDeviceStackSafe,
+        IoCreateDevice, IoDeleteDevice, IoDetachDevice, IoInitializeRemoveLockEx,
+        IoRegisterDeviceInterface, IoReleaseRemoveLockAndWaitEx, IoReleaseRemoveLockEx,
+        IoSetDeviceInterfaceState, RtlFreeUnicodeString,
     },
 };
 
 use crate::{
-    commands::{MINORS, Variant},
-    trace, variant,
+    commands::MINORS,
+    queue::Queue,
+    trace,
+    variant::{Variant, variant},
 };
 
 /// The class of the device's interface: {5d5f4a7e-8b1c-4a0b-9c35-2f2b6b0d7e11}.
@@ -40,10 +43,38 @@ pub struct Extension {
     pub counts: [u8; MINORS],
     /// The power states, the newest first.
     pub states: [u8; 8],
+    /// What keeps the device until its requests are done.
+    pub lock: IO_REMOVE_LOCK,
+    /// The requests that are kept: any number, or one.
+    pub queues: [Queue; 2],
+    /// What was written last.
+    pub written: [u8; 16],
     /// Set if the device works.
     pub is_started: bool,
     /// Set if the driver reports the device as failed.
     pub has_failed: bool,
+}
+
+/// The tag of the remove lock, and its size.
+const TAG: u32 = u32::from_ne_bytes(*b"Pnp ");
+pub const LOCK_SIZE: u32 = size_of::<IO_REMOVE_LOCK>() as u32;
+
+/// Acquires the device's remove lock with a tag.
+pub fn acquire(its: &mut Extension, tag: *mut IRP) -> NTSTATUS {
+    // SAFETY: the lock was initialized with the device.
+    unsafe { IoAcquireRemoveLockEx(&raw mut its.lock, tag.cast(), c"".as_ptr(), 0, LOCK_SIZE) }
+}
+
+/// Releases the device's remove lock with a tag.
+pub fn release(its: &mut Extension, tag: *mut IRP) {
+    // SAFETY: the lock was acquired with the tag.
+    unsafe { IoReleaseRemoveLockEx(&raw mut its.lock, tag.cast(), LOCK_SIZE) };
+}
+
+/// Releases the device's remove lock with a tag, and waits until nobody has it.
+pub fn release_and_wait(its: &mut Extension, tag: *mut IRP) {
+    // SAFETY: the lock was acquired with the tag.
+    unsafe { IoReleaseRemoveLockAndWaitEx(&raw mut its.lock, tag.cast(), LOCK_SIZE) };
 }
 
 /// Returns the extension of a device of this driver.
@@ -81,6 +112,11 @@ pub unsafe extern "C" fn add_device(
     }
     let its = extension(device);
     its.physical = physical;
+    // SAFETY: the lock is in the device's extension.
+    unsafe { IoInitializeRemoveLockEx(&raw mut its.lock, TAG, 0, 0, LOCK_SIZE) };
+    for (queue, is_limited) in its.queues.iter_mut().zip([false, true]) {
+        let _status = queue.initialize(is_limited);
+    }
     let attached = attach(device, physical, &mut its.lower);
     if !NT_SUCCESS(attached) {
         // SAFETY: the device was created above and is not attached.

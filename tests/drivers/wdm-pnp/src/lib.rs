@@ -2,7 +2,7 @@
 //! its service is called `filter`. It handles plug-and-play and power requests and writes events.
 //!
 //! Tests of the stand-in kernel add, start, stop and remove its device. Other names of the service make
-//! it break a rule; see [`commands`].
+//! it break a rule; see [`variant`].
 
 #![no_std]
 #![allow(
@@ -16,37 +16,24 @@ extern crate wdk_panic;
 pub mod commands;
 mod device;
 mod irps;
+mod own;
 mod pnp;
 mod power;
+mod queue;
 mod requests;
 mod trace;
-
-use core::{
-    slice,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+mod variant;
 
 use wdk_alloc::WdkAllocator;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, DRIVER_OBJECT, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE,
-    IRP_MJ_DEVICE_CONTROL, IRP_MJ_PNP, IRP_MJ_POWER, IRP_MJ_SYSTEM_CONTROL, NTSTATUS,
-    PCUNICODE_STRING, STATUS_SUCCESS,
+    IRP_MJ_DEVICE_CONTROL, IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_PNP, IRP_MJ_POWER, IRP_MJ_READ,
+    IRP_MJ_SYSTEM_CONTROL, IRP_MJ_WRITE, NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS,
 };
-
-use commands::{SERVICES, Variant};
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
-
-/// The place of the service's name in [`SERVICES`], or a larger number.
-static SERVICE: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-/// Returns what the driver does otherwise than well.
-pub(crate) fn variant() -> Variant {
-    let service = SERVICES.get(SERVICE.load(Ordering::Relaxed));
-    service.map_or(Variant::Function, |(_, variant)| *variant)
-}
 
 /// The driver's entry point.
 ///
@@ -61,13 +48,7 @@ pub unsafe extern "system" fn driver_entry(
 ) -> NTSTATUS {
     // SAFETY: the system passes the path of the driver's key.
     let path = unsafe { &*registry_path };
-    // SAFETY: the string has this length.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    let name = path.rsplit(|unit| *unit == u16::from(b'\\')).next();
-    let is_called =
-        |service: &str| name.is_some_and(|name| service.encode_utf16().eq(name.iter().copied()));
-    let service = SERVICES.iter().position(|(name, _)| is_called(name));
-    SERVICE.store(service.unwrap_or(usize::MAX), Ordering::Relaxed);
+    variant::choose(path);
     // SAFETY: the system passes this driver's object, whose extension it has made.
     unsafe { (*driver.DriverExtension).AddDevice = Some(device::add_device) };
     for major in [
@@ -75,6 +56,9 @@ pub unsafe extern "system" fn driver_entry(
         IRP_MJ_CLOSE,
         IRP_MJ_CLEANUP,
         IRP_MJ_DEVICE_CONTROL,
+        IRP_MJ_INTERNAL_DEVICE_CONTROL,
+        IRP_MJ_READ,
+        IRP_MJ_WRITE,
     ] {
         driver.MajorFunction[major as usize] = Some(requests::dispatch);
     }

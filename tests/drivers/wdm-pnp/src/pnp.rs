@@ -6,14 +6,15 @@ use wdk_sys::{
     IRP_MN_QUERY_CAPABILITIES, IRP_MN_QUERY_PNP_DEVICE_STATE, IRP_MN_QUERY_REMOVE_DEVICE,
     IRP_MN_QUERY_STOP_DEVICE, IRP_MN_REMOVE_DEVICE, IRP_MN_START_DEVICE, IRP_MN_STOP_DEVICE,
     IRP_MN_SURPRISE_REMOVAL, NT_SUCCESS, NTSTATUS, PNP_DEVICE_FAILED, STATUS_PENDING,
-    STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
+    STATUS_SUCCESS, STATUS_UNSUCCESSFUL, ntddk::IoForwardIrpSynchronously,
 };
 
 use crate::{
-    commands::{POWER, Variant},
-    device::{self, Extension, extension},
-    irps::{complete, current, pass, pass_and_wait, set_status},
-    trace, variant,
+    commands::POWER,
+    device::{self, Extension, acquire, extension, release, release_and_wait},
+    irps::{self, complete, current, pass, pass_and_wait, set_status},
+    trace,
+    variant::{Variant, variant},
 };
 
 /// Serves `IRP_MJ_PNP`.
@@ -25,10 +26,21 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
         *count = count.wrapping_add(1);
     }
     emit!(trace::pnp(minor));
-    if variant() == Variant::Filter {
-        return filter(device, its, irp, u32::from(minor));
+    let acquired = acquire(its, irp);
+    if !NT_SUCCESS(acquired) {
+        return complete(irp, acquired);
     }
-    serve(device, its, irp, u32::from(minor))
+    let is_removal = u32::from(minor) == IRP_MN_REMOVE_DEVICE;
+    let status = if variant() == Variant::Filter {
+        filter(device, its, irp, u32::from(minor))
+    } else {
+        serve(device, its, irp, u32::from(minor))
+    };
+    // The removal releases the lock before it deletes the device.
+    if !is_removal {
+        release(its, irp);
+    }
+    status
 }
 
 /// Passes a request down. A filter has nothing to do but to go with the device.
@@ -38,6 +50,7 @@ fn filter(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor:
     }
     set_status(irp, STATUS_SUCCESS);
     let status = pass(its.lower, irp);
+    release_and_wait(its, irp);
     device::remove(device);
     status
 }
@@ -70,11 +83,13 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
             its.is_started = false;
             device::set_interface(its, false);
             if variant() == Variant::Alone {
+                release_and_wait(its, irp);
                 device::remove(device);
                 return complete(irp, STATUS_SUCCESS);
             }
             set_status(irp, STATUS_SUCCESS);
             let status = pass(its.lower, irp);
+            release_and_wait(its, irp);
             device::remove(device);
             status
         }
@@ -98,7 +113,14 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
 
 /// Starts the device after the lower drivers have done so.
 fn start(its: &mut Extension, irp: *mut IRP) -> NTSTATUS {
-    let mut status = pass_and_wait(its.lower, irp);
+    let mut status = if variant() == Variant::Forward {
+        // SAFETY: the lower driver gets a copy of this driver's stack location.
+        let is_passed = unsafe { IoForwardIrpSynchronously(its.lower, irp) };
+        debug_assert!(is_passed != 0);
+        irps::status(irp)
+    } else {
+        pass_and_wait(its.lower, irp)
+    };
     if NT_SUCCESS(status) && variant() == Variant::Start {
         status = STATUS_UNSUCCESSFUL;
     }

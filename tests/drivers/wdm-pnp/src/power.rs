@@ -13,10 +13,11 @@ use wdk_sys::{
 };
 
 use crate::{
-    commands::{POWER, Variant},
+    commands::POWER,
     device::{Extension, extension},
     irps::{complete, copy_and_watch, current, mark_pending, set_status, skip, status},
-    trace, variant,
+    trace,
+    variant::{Variant, variant},
 };
 
 /// `SystemPowerState` and `DevicePowerState`.

@@ -11,15 +11,18 @@ use crate::{
             dma::bus,
             file::{close_abandoned, create_file, why_unreachable},
             interrupt::delivery::raise,
-            state::device::{instance_path, sddl},
+            state::{
+                device::{instance_path, sddl},
+                request::Completion,
+            },
         },
         ntoskrnl::{
             context::Context as NtContext,
             io::send,
             plug_and_play::{
                 life::{self, FilterError},
-                power, removal,
-                sent::{self, Request},
+                power, queries, removal,
+                sent::Request,
             },
         },
         plug_and_play::PlugAndPlay,
@@ -316,7 +319,8 @@ impl Device {
 
     /// Sends a request of the plug-and-play manager, the power manager or WMI to the top of the device's
     /// stack: `IRP_MJ_PNP` (27), `IRP_MJ_POWER` (22) or `IRP_MJ_SYSTEM_CONTROL` (23) with a minor function
-    /// and parameters. Returns the status and the information that it was completed with.
+    /// and parameters. Returns what it was completed with; the output is what the drivers returned in
+    /// memory, which is freed.
     ///
     /// # Errors
     ///
@@ -327,11 +331,11 @@ impl Device {
         major: u8,
         minor: u8,
         parameters: [u64; 4],
-    ) -> Result<(NtStatus, u64), KernelError> {
+    ) -> Result<Completion, KernelError> {
         if self.owner == Owner::Framework {
             return Err(NO_STACK);
         }
-        let outcome = self.manage(move |context, physical| {
+        let answer = self.manage(move |context, physical| {
             context.nodes().node(physical)?;
             let request = Request {
                 major,
@@ -339,12 +343,16 @@ impl Device {
                 parameters,
                 information: 0,
             };
-            Some(sent::send(context, physical, &request))
+            Some(queries::ask(context, physical, &request))
         })?;
-        let outcome = outcome.ok_or(KernelError::Status {
+        let (outcome, output) = answer.ok_or(KernelError::Status {
             routine: "sending the request",
             status: NtStatus::NO_SUCH_DEVICE,
         })?;
-        Ok((outcome.status, outcome.information))
+        Ok(Completion {
+            status: outcome.status,
+            information: outcome.information,
+            output,
+        })
     }
 }

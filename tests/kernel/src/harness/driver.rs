@@ -206,7 +206,7 @@ impl Driver {
     }
 
     /// Offers the driver a device, as the plug-and-play manager does with a root-enumerated device,
-    /// and starts it.
+    /// and starts it: calls `EvtDriverDeviceAdd`, or `AddDevice` of a driver without the framework.
     ///
     /// # Errors
     ///

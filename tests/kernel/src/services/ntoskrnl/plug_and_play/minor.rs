@@ -24,6 +24,18 @@ pub mod pnp {
     pub const QUERY_BUS_INFORMATION: u8 = 0x15;
     pub const USAGE_NOTIFICATION: u8 = 0x16;
     pub const SURPRISE_REMOVAL: u8 = 0x17;
+
+    /// The requests whose drivers return a block of memory, which the sender frees: for the relations, the
+    /// resources and their requirements, the texts, the ids and the bus.
+    pub const ANSWERS: [u8; 7] = [
+        QUERY_RELATIONS,
+        0x0A,
+        0x0B,
+        QUERY_DEVICE_TEXT,
+        0x0D,
+        QUERY_ID,
+        QUERY_BUS_INFORMATION,
+    ];
 }
 
 /// The minor functions of `IRP_MJ_POWER` (`IRP_MN_*`).

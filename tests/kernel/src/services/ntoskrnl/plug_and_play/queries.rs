@@ -1,8 +1,8 @@
 //! What the plug-and-play manager asks a device that works.
 
 use super::{
-    super::{context::Context, handles, io::devices},
-    minor::pnp,
+    super::{context::Context, handles, io::devices, rtl},
+    minor::{PNP, pnp},
     sent::{Outcome, Request, send},
 };
 use crate::ground::{
@@ -56,41 +56,30 @@ pub fn query_state(context: &Context, physical: u64) -> u64 {
 const BUS_RELATIONS: u32 = 0;
 pub const REMOVAL_RELATIONS: u32 = 3;
 
-/// Asks for the relations of a device, and frees what the drivers return. The plug-and-play manager of
-/// this kernel loads no drivers for the children that a driver without the framework reports.
+/// Asks for the relations of a device. The plug-and-play manager of this kernel loads no drivers for the
+/// children that a driver without the framework reports.
 pub fn query_relations(context: &Context, physical: u64, kind: u32) {
     let request = Request {
         parameters: [u64::from(kind), 0, 0, 0],
         ..Request::pnp(pnp::QUERY_RELATIONS)
     };
-    let Outcome {
-        status,
-        information,
-    } = send(context, physical, &request);
-    if !status.is_success() || information == 0 {
-        return;
-    }
-    let relations: DeviceRelations = context.read(information);
-    let first = std::mem::offset_of!(DeviceRelations, objects) as u64;
-    for number in 0..u64::from(relations.count) {
-        let at = information.wrapping_add(first).wrapping_add(8 * number);
-        let object: u64 = context.read(at);
-        if !devices::is_device(context, object) {
-            context.stop(
-                Rule::ObjectMisused,
-                format!(
-                    "a driver returned 0x{object:016X} for IRP_MN_QUERY_DEVICE_RELATIONS, which is not \
-                     a device object"
-                ),
-            );
-        }
-        handles::dereference(context, object);
-    }
-    free(context, information, "IRP_MN_QUERY_DEVICE_RELATIONS");
+    ask(context, physical, &request);
 }
 
-/// Frees what a driver returned for a request.
-fn free(context: &Context, memory: u64, request: &str) {
+/// Sends a request, and frees what the drivers return in memory. Returns the outcome and those bytes.
+pub fn ask(context: &Context, physical: u64, request: &Request) -> (Outcome, Vec<u8>) {
+    let outcome = send(context, physical, request);
+    let is_answered = outcome.status.is_success() && outcome.information != 0;
+    let minor = request.minor;
+    if request.major != PNP || !is_answered || !pnp::ANSWERS.contains(&minor) {
+        return (outcome, Vec::new());
+    }
+    let memory = outcome.information;
+    if minor == pnp::QUERY_RELATIONS {
+        release_relations(context, memory);
+    }
+    let size = context.pool().size(memory).unwrap_or(0);
+    let bytes = rtl::bytes(context, memory, size as u64);
     if context
         .pool()
         .free(memory, context, context.call())
@@ -99,9 +88,31 @@ fn free(context: &Context, memory: u64, request: &str) {
         context.stop(
             Rule::BadFree,
             format!(
-                "a driver returned 0x{memory:016X} for {request}, which is not a pool block; the \
-                 plug-and-play manager frees it"
+                "a driver returned 0x{memory:016X} for {}, which is not a pool block; the plug-and-play \
+                 manager frees it",
+                request.name()
             ),
         );
+    }
+    (outcome, bytes)
+}
+
+/// Releases the references to the devices that a driver returned.
+fn release_relations(context: &Context, relations: u64) {
+    const FIRST: u64 = std::mem::offset_of!(DeviceRelations, objects) as u64;
+    let count = context.read::<DeviceRelations>(relations).count;
+    for number in 0..u64::from(count) {
+        let at = relations.wrapping_add(FIRST).wrapping_add(8 * number);
+        let object: u64 = context.read(at);
+        if !devices::is_device(context, object) {
+            context.stop(
+                Rule::ObjectMisused,
+                format!(
+                    "a driver returned 0x{object:016X} for IRP_MN_QUERY_DEVICE_RELATIONS, which is not a \
+                     device object"
+                ),
+            );
+        }
+        handles::dereference(context, object);
     }
 }

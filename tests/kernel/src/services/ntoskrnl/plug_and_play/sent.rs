@@ -46,7 +46,8 @@ impl Request {
         }
     }
 
-    fn name(&self) -> String {
+    /// Returns the name of the request.
+    pub fn name(&self) -> String {
         minor::name(self.major, self.minor)
     }
 }

@@ -1,0 +1,207 @@
+//! Requests that the driver builds and sends to its own stack.
+
+use core::ptr;
+
+use wdk_sys::{
+    BOOLEAN, DEVICE_CAPABILITIES, DEVICE_OBJECT, IO_STATUS_BLOCK, IRP, IRP_MJ_PNP, IRP_MJ_READ,
+    IRP_MJ_WRITE, IRP_MN_QUERY_CAPABILITIES, KEVENT, LARGE_INTEGER, NT_SUCCESS, NTSTATUS, PVOID,
+    STATUS_INSUFFICIENT_RESOURCES, STATUS_MORE_PROCESSING_REQUIRED, STATUS_NOT_SUPPORTED,
+    STATUS_PENDING,
+    ntddk::{
+        ExFreePool, IoBuildAsynchronousFsdRequest, IoBuildDeviceIoControlRequest,
+        IoBuildSynchronousFsdRequest, IoFreeIrp, IoGetAttachedDeviceReference,
+        IoSetCompletionRoutineEx, IofCallDriver, KeInitializeEvent, KeWaitForSingleObject,
+        ObfDereferenceObject,
+    },
+};
+
+use crate::irps::{next, set_status};
+
+/// What a request of the driver's own ended with.
+pub type Outcome = (NTSTATUS, usize);
+
+/// Runs `body` with the top of the device's stack, an event and a status block, and returns what the block
+/// says when the event is signaled.
+fn with_event(
+    device: *mut DEVICE_OBJECT,
+    body: impl FnOnce(*mut DEVICE_OBJECT, *mut KEVENT, *mut IO_STATUS_BLOCK) -> *mut IRP,
+) -> Outcome {
+    let mut event = KEVENT::default();
+    let mut block = IO_STATUS_BLOCK::default();
+    // SAFETY: the event is a local, which outlives the request.
+    unsafe { KeInitializeEvent(&raw mut event, 0, 0) };
+    // SAFETY: the device is this driver's.
+    let top = unsafe { IoGetAttachedDeviceReference(device) };
+    let irp = body(top, &raw mut event, &raw mut block);
+    let mut status = STATUS_INSUFFICIENT_RESOURCES;
+    if !irp.is_null() {
+        // SAFETY: the request was built for the top of the stack.
+        status = unsafe { IofCallDriver(top, irp) };
+        if status == STATUS_PENDING {
+            // SAFETY: the event was initialized above.
+            let _waited =
+                unsafe { KeWaitForSingleObject((&raw mut event).cast(), 0, 0, 0, ptr::null_mut()) };
+            // SAFETY: the system has stored the status.
+            status = unsafe { block.__bindgen_anon_1.Status };
+        }
+    }
+    // SAFETY: the reference was taken above.
+    unsafe { ObfDereferenceObject(top.cast()) };
+    // SAFETY: the block is the system's or empty.
+    let stored = unsafe { block.__bindgen_anon_1.Status };
+    if NT_SUCCESS(status) && stored != status {
+        return (STATUS_NOT_SUPPORTED, 0);
+    }
+    (status, block.Information as usize)
+}
+
+/// Sends a device control, with the output in the buffer.
+pub fn control(
+    device: *mut DEVICE_OBJECT,
+    code: u32,
+    input: &[u8],
+    output: *mut u8,
+    room: usize,
+    is_internal: bool,
+) -> Outcome {
+    with_event(device, |top, event, block| {
+        // SAFETY: the buffers have these lengths and outlive the request, as the event and the block do.
+        unsafe {
+            IoBuildDeviceIoControlRequest(
+                code,
+                top,
+                input.as_ptr().cast_mut().cast(),
+                input.len() as u32,
+                output.cast(),
+                room as u32,
+                BOOLEAN::from(is_internal),
+                event,
+                block,
+            )
+        }
+    })
+}
+
+/// Reads from the device, or writes to it.
+pub fn transfer(
+    device: *mut DEVICE_OBJECT,
+    writes: bool,
+    buffer: *mut u8,
+    length: usize,
+) -> Outcome {
+    let major = if writes { IRP_MJ_WRITE } else { IRP_MJ_READ };
+    let mut offset = LARGE_INTEGER { QuadPart: 0 };
+    with_event(device, |top, event, block| {
+        // SAFETY: the buffer has the length and outlives the request, as the others do.
+        unsafe {
+            IoBuildSynchronousFsdRequest(
+                major,
+                top,
+                buffer.cast(),
+                length as u32,
+                &raw mut offset,
+                event,
+                block,
+            )
+        }
+    })
+}
+
+/// Asks the stack what the device can do. Returns the device's state in the system's state S3.
+pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
+    let mut capabilities = DEVICE_CAPABILITIES {
+        Size: size_of::<DEVICE_CAPABILITIES>() as u16,
+        Version: 1,
+        Address: u32::MAX,
+        UINumber: u32::MAX,
+        ..DEVICE_CAPABILITIES::default()
+    };
+    let asked = &raw mut capabilities;
+    let (status, _) = with_event(device, |top, event, block| {
+        // SAFETY: the request has no buffer, and the others outlive it.
+        let irp = unsafe {
+            IoBuildSynchronousFsdRequest(
+                IRP_MJ_PNP,
+                top,
+                ptr::null_mut(),
+                0,
+                ptr::null_mut(),
+                event,
+                block,
+            )
+        };
+        if irp.is_null() {
+            return irp;
+        }
+        set_status(irp, STATUS_NOT_SUPPORTED);
+        // SAFETY: the request has a location for the top of the stack.
+        let location = unsafe { &mut *next(irp) };
+        location.MinorFunction = IRP_MN_QUERY_CAPABILITIES as u8;
+        location.Parameters.DeviceCapabilities.Capabilities = asked;
+        irp
+    });
+    // PowerSystemSleeping3
+    (status, capabilities.DeviceState[4] as usize)
+}
+
+/// Reads from the device with a request that the driver frees itself. Returns the bytes in the buffer.
+pub fn read_later(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> Outcome {
+    let mut outcome: Outcome = (STATUS_PENDING, 0);
+    let mut offset = LARGE_INTEGER { QuadPart: 0 };
+    // SAFETY: the buffer has the length and outlives the request, which the device completes at once.
+    let irp = unsafe {
+        IoBuildAsynchronousFsdRequest(
+            IRP_MJ_READ,
+            device,
+            buffer.cast(),
+            length as u32,
+            &raw mut offset,
+            ptr::null_mut(),
+        )
+    };
+    if irp.is_null() {
+        return (STATUS_INSUFFICIENT_RESOURCES, 0);
+    }
+    // SAFETY: the request was built above, and the context outlives it.
+    let set = unsafe {
+        IoSetCompletionRoutineEx(
+            device,
+            irp,
+            Some(read_ended),
+            (&raw mut outcome).cast(),
+            1,
+            1,
+            1,
+        )
+    };
+    if !NT_SUCCESS(set) {
+        return (set, 0);
+    }
+    // SAFETY: the request was built for the device.
+    let _status = unsafe { IofCallDriver(device, irp) };
+    outcome
+}
+
+/// Copies what was read, and frees the request and its buffer.
+unsafe extern "C" fn read_ended(
+    _device: *mut DEVICE_OBJECT,
+    irp: *mut IRP,
+    context: PVOID,
+) -> NTSTATUS {
+    // SAFETY: the system passes the request, which is this driver's.
+    let request = unsafe { &mut *irp };
+    let count = request.IoStatus.Information as usize;
+    // SAFETY: the request has a system buffer, because the device has buffered I/O.
+    let system = unsafe { request.AssociatedIrp.SystemBuffer };
+    // SAFETY: both buffers have the length of the read, which is not less than the count.
+    unsafe { ptr::copy_nonoverlapping(system.cast::<u8>(), request.UserBuffer.cast(), count) };
+    // SAFETY: the buffer was allocated for the request.
+    unsafe { ExFreePool(system) };
+    // SAFETY: the request is complete, so its status is set.
+    let status = unsafe { request.IoStatus.__bindgen_anon_1.Status };
+    // SAFETY: the context is the sender's outcome.
+    unsafe { *context.cast::<Outcome>() = (status, count) };
+    // SAFETY: the request is this driver's and has come back.
+    unsafe { IoFreeIrp(irp) };
+    STATUS_MORE_PROCESSING_REQUIRED
+}

@@ -1,0 +1,203 @@
+//! A queue of requests that can be cancelled.
+
+use core::ptr;
+
+use wdk_sys::{
+    IO_CSQ, IRP, KIRQL, KSPIN_LOCK, LIST_ENTRY, NTSTATUS, PIO_CSQ, PIRP, PKIRQL, PVOID,
+    STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
+    ntddk::{
+        IoCsqInitialize, IoCsqInitializeEx, IoCsqInsertIrp, IoCsqInsertIrpEx, IoCsqRemoveIrp,
+        IoCsqRemoveNextIrp, KeAcquireSpinLockRaiseToDpc, KeInitializeSpinLock, KeReleaseSpinLock,
+    },
+};
+
+use crate::irps::complete;
+
+/// The most requests of a queue that refuses more.
+const MOST: u32 = 1;
+
+/// A queue, which begins with what the routines of the system take.
+#[repr(C)]
+pub struct Queue {
+    csq: IO_CSQ,
+    lock: KSPIN_LOCK,
+    list: LIST_ENTRY,
+    length: u32,
+    /// What finds one request of the queue.
+    found: wdk_sys::IO_CSQ_IRP_CONTEXT,
+}
+
+impl Queue {
+    /// Initializes a queue, which takes any number of requests or refuses all but a few.
+    pub fn initialize(&mut self, is_limited: bool) -> NTSTATUS {
+        let head = &raw mut self.list;
+        self.list = LIST_ENTRY {
+            Flink: head,
+            Blink: head,
+        };
+        // SAFETY: the lock is in the queue.
+        unsafe { KeInitializeSpinLock(&raw mut self.lock) };
+        if is_limited {
+            // SAFETY: the queue stays where it is, and the routines are of this module.
+            return unsafe {
+                IoCsqInitializeEx(
+                    &raw mut self.csq,
+                    Some(insert_some),
+                    Some(remove),
+                    Some(peek),
+                    Some(acquire),
+                    Some(release),
+                    Some(complete_cancelled),
+                )
+            };
+        }
+        // SAFETY: as above.
+        unsafe {
+            IoCsqInitialize(
+                &raw mut self.csq,
+                Some(insert),
+                Some(remove),
+                Some(peek),
+                Some(acquire),
+                Some(release),
+                Some(complete_cancelled),
+            )
+        }
+    }
+
+    /// Keeps a request. Completes one that the queue refuses.
+    pub fn keep(&mut self, irp: *mut IRP, is_limited: bool) -> NTSTATUS {
+        if is_limited {
+            // SAFETY: the queue was initialized, and the driver has the request.
+            let kept = unsafe {
+                IoCsqInsertIrpEx(&raw mut self.csq, irp, ptr::null_mut(), ptr::null_mut())
+            };
+            return if kept == STATUS_SUCCESS {
+                STATUS_PENDING
+            } else {
+                complete(irp, kept)
+            };
+        }
+        // SAFETY: as above.
+        unsafe { IoCsqInsertIrp(&raw mut self.csq, irp, ptr::null_mut()) };
+        STATUS_PENDING
+    }
+
+    /// Keeps a request, with what finds it in the queue.
+    pub fn keep_found(&mut self, irp: *mut IRP) -> NTSTATUS {
+        // SAFETY: the queue was initialized, the driver has the request, and the context is in the queue.
+        unsafe { IoCsqInsertIrp(&raw mut self.csq, irp, &raw mut self.found) };
+        STATUS_PENDING
+    }
+
+    /// Completes the oldest request. Returns whether there was one.
+    pub fn complete_next(&mut self) -> bool {
+        // SAFETY: the queue was initialized.
+        let irp = unsafe { IoCsqRemoveNextIrp(&raw mut self.csq, ptr::null_mut()) };
+        complete_any(irp)
+    }
+
+    /// Completes the request of [`Self::keep_found`], if it is still in the queue. Returns whether it was.
+    pub fn complete_found(&mut self) -> bool {
+        // SAFETY: the queue was initialized, and the context is that of a request, or empty.
+        let irp = unsafe { IoCsqRemoveIrp(&raw mut self.csq, &raw mut self.found) };
+        complete_any(irp)
+    }
+}
+
+fn complete_any(irp: *mut IRP) -> bool {
+    if irp.is_null() {
+        return false;
+    }
+    complete(irp, STATUS_SUCCESS);
+    true
+}
+
+/// Returns the queue of what the routines of the system take.
+fn queue<'a>(csq: PIO_CSQ) -> &'a mut Queue {
+    // SAFETY: the structure is the first field of a queue, whose lock the system has acquired.
+    unsafe { &mut *csq.cast::<Queue>() }
+}
+
+/// Returns the links of a request.
+fn links(irp: PIRP) -> *mut LIST_ENTRY {
+    // SAFETY: the driver has the request, whose tail is its overlay.
+    unsafe { &raw mut (*irp).Tail.Overlay.__bindgen_anon_2.ListEntry }
+}
+
+/// Returns the request of links.
+fn of_links(links: *mut LIST_ENTRY) -> PIRP {
+    const OFFSET: usize = core::mem::offset_of!(IRP, Tail.Overlay.__bindgen_anon_2.ListEntry);
+    links.cast::<u8>().wrapping_sub(OFFSET).cast()
+}
+
+unsafe extern "C" fn insert(csq: PIO_CSQ, irp: PIRP) {
+    let queue = queue(csq);
+    let (head, entry) = (&raw mut queue.list, links(irp));
+    let last = queue.list.Blink;
+    // SAFETY: the entry is that of a request which is in no other list.
+    unsafe {
+        *entry = LIST_ENTRY {
+            Flink: head,
+            Blink: last,
+        };
+    };
+    // SAFETY: the last entry is that of a request in the queue, or the head.
+    unsafe { (*last).Flink = entry };
+    queue.list.Blink = entry;
+    queue.length += 1;
+}
+
+unsafe extern "C" fn insert_some(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> NTSTATUS {
+    if queue(csq).length >= MOST {
+        return STATUS_UNSUCCESSFUL;
+    }
+    // SAFETY: the system passes what this routine got.
+    unsafe { insert(csq, irp) };
+    STATUS_SUCCESS
+}
+
+unsafe extern "C" fn remove(csq: PIO_CSQ, irp: PIRP) {
+    // SAFETY: the request is in the queue.
+    let entry = unsafe { *links(irp) };
+    // SAFETY: the entry's neighbours are in the list.
+    unsafe { (*entry.Flink).Blink = entry.Blink };
+    // SAFETY: as above.
+    unsafe { (*entry.Blink).Flink = entry.Flink };
+    queue(csq).length -= 1;
+}
+
+unsafe extern "C" fn peek(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> PIRP {
+    let queue = queue(csq);
+    let next = if irp.is_null() {
+        queue.list.Flink
+    } else {
+        // SAFETY: the request is in the queue.
+        unsafe { (*links(irp)).Flink }
+    };
+    if next == &raw mut queue.list {
+        ptr::null_mut()
+    } else {
+        of_links(next)
+    }
+}
+
+unsafe extern "C" fn acquire(csq: PIO_CSQ, irql: PKIRQL) {
+    // SAFETY: the structure is the first field of a queue.
+    let lock = unsafe { &raw mut (*csq.cast::<Queue>()).lock };
+    // SAFETY: the lock was initialized.
+    let before = unsafe { KeAcquireSpinLockRaiseToDpc(lock) };
+    // SAFETY: the system passes a place for the IRQL.
+    unsafe { *irql = before };
+}
+
+unsafe extern "C" fn release(csq: PIO_CSQ, irql: KIRQL) {
+    // SAFETY: the structure is the first field of a queue.
+    let lock = unsafe { &raw mut (*csq.cast::<Queue>()).lock };
+    // SAFETY: the lock was acquired by the routine above.
+    unsafe { KeReleaseSpinLock(lock, irql) };
+}
+
+unsafe extern "C" fn complete_cancelled(_csq: PIO_CSQ, irp: PIRP) {
+    complete(irp, STATUS_CANCELLED);
+}

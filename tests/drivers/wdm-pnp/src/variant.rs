@@ -1,0 +1,84 @@
+//! What the driver does otherwise than well, by the name of its service.
+
+use core::{
+    slice,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use wdk_sys::UNICODE_STRING;
+
+/// What the driver does otherwise than well, by the name of its service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// It is a function driver without a fault.
+    Function,
+    /// It is a filter driver, which passes all requests down.
+    Filter,
+    /// It refuses to stop and to remove the device.
+    Refuse,
+    /// `AddDevice` fails.
+    Add,
+    /// `AddDevice` fails and leaves the device attached.
+    AddAttached,
+    /// `AddDevice` leaves `DO_DEVICE_INITIALIZING`.
+    Initializing,
+    /// The start fails.
+    Start,
+    /// The device starts, and passes the request down with `IoForwardIrpSynchronously`.
+    Forward,
+    /// The device has failed as soon as it has started.
+    Failed,
+    /// The removal leaves the device attached.
+    Attached,
+    /// The removal leaves the device's object.
+    Deleted,
+    /// The removal is completed without the lower drivers.
+    Alone,
+    /// The query for capabilities is never completed.
+    Forgotten,
+    /// The query for capabilities is pending and not marked so.
+    Unmarked,
+    /// A power request is never completed.
+    Power,
+    /// The request for a lower power state fails.
+    Awake,
+}
+
+/// The service names.
+const SERVICES: &[(&str, Variant)] = &[
+    ("filter", Variant::Filter),
+    ("refuse", Variant::Refuse),
+    ("fault-add", Variant::Add),
+    ("fault-add-attached", Variant::AddAttached),
+    ("fault-initializing", Variant::Initializing),
+    ("fault-start", Variant::Start),
+    ("forward", Variant::Forward),
+    ("failed", Variant::Failed),
+    ("fault-attached", Variant::Attached),
+    ("fault-deleted", Variant::Deleted),
+    ("fault-alone", Variant::Alone),
+    ("fault-forgotten", Variant::Forgotten),
+    ("fault-unmarked", Variant::Unmarked),
+    ("fault-power", Variant::Power),
+    ("awake", Variant::Awake),
+];
+
+/// The place of the service's name in [`SERVICES`], or a larger number.
+static SERVICE: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Chooses what the driver does by the path of its key, which ends with the service's name.
+pub fn choose(path: &UNICODE_STRING) {
+    // SAFETY: the string has this length.
+    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
+    let name = path.rsplit(|unit| *unit == u16::from(b'\\')).next();
+    let is_called =
+        |service: &str| name.is_some_and(|name| service.encode_utf16().eq(name.iter().copied()));
+    let service = SERVICES.iter().position(|(name, _)| is_called(name));
+    SERVICE.store(service.unwrap_or(usize::MAX), Ordering::Relaxed);
+}
+
+/// Returns what the driver does otherwise than well.
+pub fn variant() -> Variant {
+    let service = SERVICES.get(SERVICE.load(Ordering::Relaxed));
+    service.map_or(Variant::Function, |(_, variant)| *variant)
+}
