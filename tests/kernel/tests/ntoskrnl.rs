@@ -155,6 +155,11 @@ fn objects_have_descriptors_by_which_access_is_checked() {
 }
 
 #[test]
+fn resources_are_shared_and_bits_are_found() {
+    passes("resources");
+}
+
+#[test]
 fn tables_keep_elements_in_order() {
     passes("tables");
 }
@@ -475,6 +480,22 @@ fn faults_are_reported() {
             "waits forever: nothing that is left to run can signal",
         ),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
+        (
+            "fault-resource",
+            "for a resource that the thread has not acquired",
+        ),
+        (
+            "fault-resource-freed",
+            "for a block with a resource (ERESOURCE) that was not deleted",
+        ),
+        (
+            "fault-resource-upgrade",
+            "for a resource that its caller shares already",
+        ),
+        (
+            "fault-bitmap",
+            "for 8 bits from bit 16 on, of a bitmap with 20 bits",
+        ),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
         (

@@ -548,3 +548,17 @@ fn a_remove_lock_that_is_held_or_not_is_reported() {
         "{said}"
     );
 }
+
+#[test]
+fn a_resource_is_acquired_in_a_critical_region() {
+    let (_kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let good = file.device_control(commands::RESOURCE, &[1], 0).unwrap();
+    assert_eq!(good.status, NtStatus::SUCCESS);
+    let error = file
+        .device_control(commands::RESOURCE, &[0], 0)
+        .unwrap_err();
+    let said = message(error);
+    assert!(said.contains("outside a critical region"), "{said}");
+}

@@ -9,7 +9,7 @@ use crate::{
     objects::{Object, wait, wait_for},
     power_framework, power_settings,
     queues::dpc_address,
-    registry, shared, tables, threads, watchers, wmi,
+    registry, resources, shared, tables, threads, watchers, wmi,
 };
 
 /// The services that break a rule.
@@ -49,6 +49,10 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-detach", lifetime::detach),
     ("fault-watcher-left", watchers::left),
     ("fault-watcher-unknown", watchers::unknown_handles),
+    ("fault-resource", resources::not_acquired),
+    ("fault-resource-freed", resources::freed),
+    ("fault-resource-upgrade", resources::upgrade),
+    ("fault-bitmap", resources::beyond),
     ("fault-table", tables::node_freed),
     ("fault-recorder-left", exports::recorder_left),
     ("fault-registry-irql", registry_raised),

@@ -34,6 +34,7 @@ mod power_framework;
 mod power_settings;
 mod queues;
 mod registry;
+mod resources;
 mod schedule;
 mod security;
 mod shared;
@@ -77,6 +78,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("watch", watchers::watch),
     ("security", security::run),
     ("object-security", object_security::run),
+    ("resources", resources::run),
     ("tables", tables::run),
     ("characters", characters::run),
     ("registry", registry::keys::run),

@@ -42,6 +42,8 @@ pub const LEAK_LOCK: u32 = control(14);
 pub const WRONG_TAG: u32 = control(15);
 /// Returns a property of the device, whose number is the input's first byte.
 pub const PROPERTY: u32 = control(16);
+/// Acquires a resource in the caller's thread: outside a critical region if the input's first byte is 0.
+pub const RESOURCE: u32 = control(18);
 
 /// The number of counted minor functions of `IRP_MJ_PNP`.
 pub const POWER: usize = 24;

@@ -4,11 +4,14 @@ use core::{ptr, slice};
 
 use wdk_sys::{
     _DEVICE_RELATION_TYPE::BusRelations,
-    DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL, IRP_MJ_INTERNAL_DEVICE_CONTROL,
-    IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS, NTSTATUS, STATUS_BUFFER_TOO_SMALL,
-    STATUS_DEVICE_NOT_READY, STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
+    DEVICE_OBJECT, ERESOURCE, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL,
+    IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS, NTSTATUS,
+    STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_NOT_READY, STATUS_INVALID_DEVICE_REQUEST,
+    STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
     ntddk::{
-        IoGetDeviceProperty, IoInvalidateDeviceRelations, IoInvalidateDeviceState,
+        ExAcquireResourceExclusiveLite, ExDeleteResourceLite, ExInitializeResourceLite,
+        ExReleaseResourceLite, IoGetDeviceProperty, IoInvalidateDeviceRelations,
+        IoInvalidateDeviceState, KeEnterCriticalRegion, KeLeaveCriticalRegion,
         MmMapLockedPagesSpecifyCache,
     },
 };
@@ -133,6 +136,11 @@ fn control(
             device::release(its, ptr::null_mut());
             complete(irp, STATUS_SUCCESS)
         }
+        commands::RESOURCE => {
+            // SAFETY: the input has a byte.
+            let in_region = unsafe { *system } != 0;
+            complete(irp, acquire_resource(in_region))
+        }
         commands::PROPERTY => {
             let mut length = 0;
             // SAFETY: the input has a byte, which the routine reads before it writes the output.
@@ -152,6 +160,30 @@ fn control(
         code if code & !3 == commands::REVERSE => reverse(irp, &parameters),
         _ => complete(irp, STATUS_INVALID_DEVICE_REQUEST),
     }
+}
+
+/// Acquires and releases a resource.
+fn acquire_resource(in_region: bool) -> NTSTATUS {
+    let mut resource = ERESOURCE::default();
+    // SAFETY: the resource is a local, which is deleted below.
+    let status = unsafe { ExInitializeResourceLite(&raw mut resource) };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    if in_region {
+        // SAFETY: the region is left below.
+        unsafe { KeEnterCriticalRegion() };
+    }
+    // SAFETY: the resource was initialized above.
+    let _is_acquired = unsafe { ExAcquireResourceExclusiveLite(&raw mut resource, 1) };
+    // SAFETY: as above.
+    unsafe { ExReleaseResourceLite(&raw mut resource) };
+    if in_region {
+        // SAFETY: the region was entered above.
+        unsafe { KeLeaveCriticalRegion() };
+    }
+    // SAFETY: the resource was initialized above.
+    unsafe { ExDeleteResourceLite(&raw mut resource) }
 }
 
 type Control = wdk_sys::_IO_STACK_LOCATION__bindgen_ty_1__bindgen_ty_17;

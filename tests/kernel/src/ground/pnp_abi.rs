@@ -53,4 +53,30 @@ abi! {
         irp as "Irp": u64,
         queue as "Csq": u64,
     }
+    /// `RTL_BITMAP`.
+    Bitmap as "_RTL_BITMAP" {
+        /// In bits.
+        size as "SizeOfBitMap": u32,
+        reserved: u32,
+        buffer as "Buffer": u64,
+    }
+    /// `ERESOURCE`.
+    ResourceLock as "_ERESOURCE" {
+        list as "SystemResourcesList": [u64; 2],
+        owners as "OwnerTable": u64,
+        /// The number of threads that have the resource.
+        active as "ActiveCount": i16,
+        flag: u16,
+        reserved: u32,
+        shared_waiters as "SharedWaiters": u64,
+        exclusive_waiters as "ExclusiveWaiters": u64,
+        owner as "OwnerEntry": [u64; 2],
+        active_entries as "ActiveEntries": u32,
+        contention as "ContentionCount": u32,
+        shared_count as "NumberOfSharedWaiters": u32,
+        exclusive_count as "NumberOfExclusiveWaiters": u32,
+        reserved_2 as "Reserved2": u64,
+        address: u64,
+        lock as "SpinLock": u64,
+    }
 }

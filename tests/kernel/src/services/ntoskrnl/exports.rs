@@ -2,13 +2,13 @@
 //! sources of the common routines' IRQL limits.
 
 use super::{
-    access, bugcheck_callbacks, callbacks,
+    access, bitmaps, bugcheck_callbacks, callbacks,
     context::{Context, Entries},
     crt, crt_memory, crt_numbers, crt_text, dpc, events, exceptions, files, handles,
     io::{build, cancel, device_queues, devices, irp, lifetime, remove_locks, safe_queues, stacks},
     kernel_queues, mdl, mutexes, named_events, notifications, object_security, pages,
     plug_and_play, pool, power_framework, power_settings, print, processes, processors, registry,
-    rtl, security, shared_locks, spin_locks, strings, system,
+    resources, rtl, security, shared_locks, spin_locks, strings, system,
     tables::{avl, splay},
     thread_objects, threads, timer, utf8, versions, watcher_routines, wmi, work_items,
 };
@@ -21,6 +21,7 @@ pub const MODULE: &str = "ntoskrnl.exe";
 const ALL: &[Entries] = &[
     access::ENTRIES,
     avl::ENTRIES,
+    bitmaps::ENTRIES,
     bugcheck_callbacks::ENTRIES,
     build::ENTRIES,
     callbacks::ENTRIES,
@@ -60,6 +61,7 @@ const ALL: &[Entries] = &[
     registry::relative::ENTRIES,
     registry::values::ENTRIES,
     remove_locks::ENTRIES,
+    resources::ENTRIES,
     rtl::ENTRIES,
     safe_queues::ENTRIES,
     security::ENTRIES,

@@ -5,7 +5,8 @@ use super::{
     context::Context,
     dpc,
     io::{devices, lifetime},
-    notifications, pages, power_framework, power_settings, threads, timer, watchers, wmi,
+    notifications, pages, power_framework, power_settings, resources, threads, timer, watchers,
+    wmi,
 };
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
@@ -46,6 +47,10 @@ pub fn take_left(
         (
             wmi::take_left(context, &belongs),
             "WMI data block object is open",
+        ),
+        (
+            resources::forget_inside(context, &belongs),
+            "resource (ERESOURCE) is not deleted",
         ),
         (
             bugcheck_callbacks::take_left(context, &belongs),

@@ -1,6 +1,7 @@
 //! The routines of ntoskrnl.exe, except those of ETW.
 
 mod access;
+mod bitmaps;
 mod bugcheck_callbacks;
 pub mod callbacks;
 mod code_page;
@@ -41,6 +42,7 @@ mod processes;
 mod processors;
 mod registry;
 mod requests;
+mod resources;
 mod rtl;
 mod security;
 mod shared_locks;

@@ -2,7 +2,7 @@
 
 use super::{
     context::{Context, Entries},
-    dpc, exceptions, requests, timer,
+    dpc, exceptions, requests, resources, timer,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -247,6 +247,16 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
                 } else {
                     "DPC that is queued"
                 }
+            ),
+        );
+    }
+    if resources::forget_inside(context, is_inside) > 0 {
+        context.stop(
+            Rule::LeftQueued,
+            format!(
+                "{} was called from {} for a block with a resource (ERESOURCE) that was not deleted",
+                call.name,
+                from()
             ),
         );
     }

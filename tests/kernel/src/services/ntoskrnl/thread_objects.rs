@@ -319,13 +319,15 @@ fn query_priority(context: &Context, thread: u64) -> u64 {
     u64::from(with(context, thread, |object| object.priority).cast_unsigned())
 }
 
-fn enter_region(context: &Context) -> u64 {
+/// Enters a critical or guarded region.
+pub fn enter_region(context: &Context) -> u64 {
     let thread = current(context);
     with(context, thread, |object| object.regions += 1);
     0
 }
 
-fn leave_region(context: &Context) -> u64 {
+/// Leaves a critical or guarded region.
+pub fn leave_region(context: &Context) -> u64 {
     let thread = current(context);
     let left = with(context, thread, |object| {
         object.regions = object.regions.checked_sub(1)?;
