@@ -1,0 +1,50 @@
+//! The C text that the samples are compiled with.
+
+/// Declares what headers before Windows 10 2004 lack and newer samples use.
+pub const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
+     #define POOL_FLAG_UNINITIALIZED 0x2ULL\n\
+     #define POOL_FLAG_NON_PAGED 0x40ULL\n\
+     #define POOL_FLAG_PAGED 0x100ULL\n\
+     __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
+     #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
+     #endif\n";
+
+/// The variables of the framework's entry code that its headers declare beside those of
+/// `tests/drivers/c/entry.c`, and the security descriptors of wdmsec.lib.
+pub const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStructureCount;\n\
+     unsigned char WdfClientVersionHigherThanFramework;\n\
+     void *WdfStructures[1];\n\
+     typedef struct { unsigned short Length, MaximumLength; const unsigned short *Buffer; } TEXT;\n\
+     #define DESCRIPTOR(name, text) \
+     const TEXT name = { sizeof(text) - 2, sizeof(text), (const unsigned short *)text }\n\
+     DESCRIPTOR(SDDL_DEVOBJ_KERNEL_ONLY, L\"D:P\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL, L\"D:P(A;;GA;;;SY)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_ALL, L\"D:P(A;;GA;;;SY)(A;;GA;;;BA)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RX, L\"D:P(A;;GA;;;SY)(A;;GRGX;;;BA)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_R, \
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GR;;;WD)\");\n\
+     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RW_RES_R, \
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n";
+
+/// What ntstrsafe.lib has: the functions of its header, which implements them itself for others.
+pub const STRINGS: &str =
+    "#define NTSTRSAFE_LIB_IMPL\n#include <ntddk.h>\n#include <ntstrsafe.h>\n";
+
+/// What WPP's preprocessor writes into its headers beside the trace functions, without effect.
+pub const WITHOUT_RECORDER: &str = "#define WPP_INIT_TRACING(...) ((void)0)\n\
+     #define WPP_CLEANUP(...) ((void)0)\n\
+     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n";
+
+/// The same for drivers that keep messages in the recorder: its start and its end, with a control
+/// block that all files of the driver share.
+pub const WITH_RECORDER: &str = "#include <WppRecorder.h>\n\
+     __declspec(selectany) unsigned __int64 WppControlBlock[16] = { 0 };\n\
+     #define WPP_CB ((void *)WppControlBlock)\n\
+     struct _DRIVER_OBJECT;\nstruct _UNICODE_STRING;\n\
+     __declspec(dllimport) void WppAutoLogStart(void *, struct _DRIVER_OBJECT *, \
+     struct _UNICODE_STRING *);\n\
+     __declspec(dllimport) void WppAutoLogStop(void *, struct _DRIVER_OBJECT *);\n\
+     #define WPP_INIT_TRACING(driver, path) \
+     WppAutoLogStart(WPP_CB, (driver), (struct _UNICODE_STRING *)(path))\n\
+     #define WPP_CLEANUP(driver) WppAutoLogStop(WPP_CB, (driver))\n\
+     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n";
