@@ -44,6 +44,7 @@ const ALL: &[Entries] = &[
     pages::ENTRIES,
     plug_and_play::interfaces::ENTRIES,
     plug_and_play::keys::ENTRIES,
+    plug_and_play::reports::ENTRIES,
     pool::ENTRIES,
     power_framework::routines::ENTRIES,
     power_settings::ENTRIES,

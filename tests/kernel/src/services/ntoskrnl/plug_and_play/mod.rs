@@ -2,3 +2,4 @@
 
 pub mod interfaces;
 pub mod keys;
+pub mod reports;
