@@ -1,5 +1,6 @@
-/* The entry code of a KMDF driver, which the WDK links from WdfDriverEntry.lib, and the code that
- * /GS and /guard:cf need, which it links from BufferOverflowFastFailK.lib. It is written for these tests
+/* The entry code of a driver: of KMDF, which the WDK links from WdfDriverEntry.lib, or, with the macro WDM,
+ * of no framework; and the code that /GS and /guard:cf need, which the WDK links from
+ * BufferOverflowFastFailK.lib. It is written for these tests
  * from docs/reference/kmdf-binding.md. */
 
 #ifndef KMDF_MINOR
@@ -76,6 +77,19 @@ const LOAD_CONFIG _load_config_used = {
 /* Compilers refer to it where code uses floating-point numbers. */
 int _fltused = 0;
 
+NTSTATUS DriverEntry(DRIVER_OBJECT *driver, UNICODE_STRING *path);
+
+#ifdef WDM
+
+/* The image's entry point of a driver that uses no framework. */
+__declspec(safebuffers) NTSTATUS GsDriverEntry(DRIVER_OBJECT *driver, UNICODE_STRING *path)
+{
+    InitializeCookie();
+    return DriverEntry(driver, path);
+}
+
+#else
+
 typedef struct {
     ULONG Major, Minor, Build;
 } VERSION;
@@ -103,8 +117,6 @@ typedef struct {
 IMPORT NTSTATUS WdfVersionBind(DRIVER_OBJECT *driver, UNICODE_STRING *path, BIND_INFO *info,
                                PVOID *globals);
 IMPORT NTSTATUS WdfVersionUnbind(UNICODE_STRING *path, BIND_INFO *info, PVOID globals);
-
-NTSTATUS DriverEntry(DRIVER_OBJECT *driver, UNICODE_STRING *path);
 
 FUNCTION **Functions;
 PVOID Globals;
@@ -149,3 +161,5 @@ __declspec(safebuffers) NTSTATUS FxDriverEntry(DRIVER_OBJECT *driver, UNICODE_ST
     }
     return STATUS_SUCCESS;
 }
+
+#endif

@@ -150,6 +150,11 @@ fn security_descriptors_have_their_forms() {
 }
 
 #[test]
+fn objects_have_descriptors_by_which_access_is_checked() {
+    passes("object-security");
+}
+
+#[test]
 fn tables_keep_elements_in_order() {
     passes("tables");
 }

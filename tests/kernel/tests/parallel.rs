@@ -402,10 +402,9 @@ fn invariants_hold_for_every_seed() {
         controls: 25,
         loads: 2,
     };
-    for seed in 0..seeds {
-        println!("seed {seed}");
+    common::for_each_seed(seeds, |seed| {
         round(Schedule::Seeded(seed), seed, amount);
-    }
+    });
 }
 
 #[test]

@@ -379,8 +379,5 @@ fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Re
 fn each_session_records_exactly_the_events_that_it_enables() {
     let seeds = std::env::var("WDK_ETW_SEEDS").ok();
     let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
-    for seed in 0..seeds {
-        println!("seed {seed}");
-        Run::new(seed).go();
-    }
+    common::for_each_seed(seeds, |seed| Run::new(seed).go());
 }

@@ -25,6 +25,8 @@ pub const KERNEL: (&str, &str) = ("etw-kernel-driver", "etw_kernel_driver");
 
 /// A driver without a framework.
 pub const WDM: (&str, &str) = ("etw-wdm-driver", "etw_wdm_driver");
+/// A plug-and-play driver without a framework.
+pub const WDM_PNP: (&str, &str) = ("etw-wdm-pnp-driver", "etw_wdm_pnp_driver");
 
 /// A driver of a USB device, which uses a feature of wdk-sys.
 pub const USB: (&str, &str) = ("etw-usb-driver", "etw_usb_driver");

@@ -30,7 +30,7 @@ const SAMPLES: &str = "samples::";
 const WHOLE: &str = "whole::";
 
 /// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 16] = [
+const DRIVERS: [((&str, &str), Profile); 17] = [
     (sample::DRIVER, Profile::Debug),
     (sample::DRIVER, Profile::Release),
     (build::PROBE, Profile::Debug),
@@ -38,6 +38,7 @@ const DRIVERS: [((&str, &str), Profile); 16] = [
     (build::KMDF, Profile::Release),
     (build::KERNEL, Profile::Release),
     (build::WDM, Profile::Release),
+    (build::WDM_PNP, Profile::Release),
     (build::USB, Profile::Release),
     (build::FILTER, Profile::Release),
     (build::INTERRUPT, Profile::Release),
@@ -84,6 +85,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             build::KMDF,
             build::KERNEL,
             build::WDM,
+            build::WDM_PNP,
             build::USB,
             build::FILTER,
             build::INTERRUPT,

@@ -573,8 +573,119 @@ static void Printing(void)
     Hex("variable", (ULONG)WideVariable(Broad, 8, L"%s-%u", WORD, 6)), Units("to", Broad, 8), End();
 }
 
+/* Adds 1 or -1, but stays away from 0: the numbers that are small differ from system to system. */
+static ULONG Changed(ULONG value, int change)
+{
+    return value < 2 && change < 0 ? value : value + change;
+}
+
+/* Each part of a version, wanted as it is, one less and one more, under each condition. */
+static void Versions(void)
+{
+    static const ULONG MASKS[] = {1, 2, 4, 8, 0x10, 0x20, 0x80, 0x03, 0x30, 0x33};
+    VERSION_INFO real, wanted;
+
+    for (ULONG type = 0; type < 0x200; type += type < 0x20 ? 1 : 0x1F)
+        for (ULONG condition = 0; condition < 10; condition += 3) {
+            Begin("mask"), Hex("type", type), Hex("condition", condition);
+            Hex("none", VerSetConditionMask(0, type, (UCHAR)condition));
+            Hex("more", VerSetConditionMask(0x8000000000000009ull, type, (UCHAR)condition)), End();
+        }
+    memset(&real, 0, sizeof(real));
+    real.Size = sizeof(real);
+    RtlGetVersion(&real);
+    for (SIZE_T at = 0; at < COUNT(MASKS); at++)
+        for (int major = -1; major <= 1; major++)
+            for (int other = -1; other <= 1; other++)
+                for (UCHAR condition = 1; condition <= 5; condition++) {
+                    ULONG64 mask = 0;
+                    wanted = real;
+                    wanted.Major = Changed(real.Major, major);
+                    wanted.PackMajor = (USHORT)Changed(real.PackMajor, major);
+                    wanted.Minor = Changed(real.Minor, other);
+                    wanted.Build = Changed(real.Build, other);
+                    wanted.Platform = Changed(real.Platform, other);
+                    wanted.PackMinor = (USHORT)Changed(real.PackMinor, other);
+                    wanted.Product = (UCHAR)Changed(real.Product, other);
+                    for (ULONG bit = 1; bit <= 0x80; bit *= 2)
+                        if (MASKS[at] & bit)
+                            mask = VerSetConditionMask(mask, bit, condition);
+                    Begin("version"), Hex("type", MASKS[at]), Hex("major", major & 0xFF);
+                    Hex("other", other & 0xFF), Hex("condition", condition);
+                    Hex("status", (ULONG)RtlVerifyVersionInfo(&wanted, MASKS[at], mask)), End();
+                }
+    Begin("version"), Hex("type", (ULONG)RtlVerifyVersionInfo(&real, 0, 1));
+    Hex("mask", (ULONG)RtlVerifyVersionInfo(&real, 1, 0)), End();
+}
+
+/* Describes a descriptor, with places relative to it. */
+static void Describe(PVOID descriptor)
+{
+    BOOLEAN present = 0, defaulted = 0;
+    PVOID part = 0;
+
+    Begin("descriptor"), Hex("length", RtlLengthSecurityDescriptor(descriptor));
+    Hex("dacl", (ULONG)RtlGetDaclSecurityDescriptor(descriptor, &present, &part, &defaulted));
+    Hex("present", present), Hex("default", defaulted), Hex("null", part == 0);
+    present = defaulted = 9;
+    Hex("sacl", (ULONG)RtlGetSaclSecurityDescriptor(descriptor, &present, &part, &defaulted));
+    Hex("present", present), Hex("default", defaulted);
+    Hex("owner", (ULONG)RtlGetOwnerSecurityDescriptor(descriptor, &part, &defaulted));
+    Hex("null", part == 0), Hex("default", defaulted);
+    Hex("group", (ULONG)RtlGetGroupSecurityDescriptor(descriptor, &part, &defaulted));
+    Hex("null", part == 0), Hex("default", defaulted), End();
+}
+
+static void Descriptors(void)
+{
+    static ULONG User[] = {0x0201, 0x05000000, 32, 545}, World[] = {0x0101, 0x01000000, 0};
+    static UCHAR Acl[64], Relative[256];
+    SECURITY_DESCRIPTOR descriptor;
+
+    for (ULONG revision = 0; revision < 4; revision++) {
+        memset(&descriptor, 0xEE, sizeof(descriptor));
+        Begin("create"), Hex("revision", revision);
+        Hex("status", (ULONG)RtlCreateSecurityDescriptor(&descriptor, revision)), End();
+    }
+    RtlCreateSecurityDescriptor(&descriptor, 1);
+    Describe(&descriptor);
+    for (ULONG revision = 1; revision < 6; revision++)
+        for (ULONG length = 8; length < 40; length += 12) {
+            memset(Acl, 0xEE, sizeof(Acl));
+            Begin("list"), Hex("length", length), Hex("revision", revision);
+            Hex("status", (ULONG)RtlCreateAcl(Acl, length, revision)), Bytes("bytes", Acl, 12), End();
+        }
+    RtlCreateAcl(Acl, sizeof(Acl), 2);
+    for (int time = 0; time < 3; time++) {
+        Begin("add"), Hex("status", (ULONG)RtlAddAccessAllowedAce(Acl, 2, 0x12019F, time ? (PVOID)World : User));
+        Bytes("bytes", Acl, sizeof(Acl)), End();
+    }
+    Begin("revision"), Hex("status", (ULONG)RtlAddAccessAllowedAce(Acl, 9, 1, World)), End();
+    for (int dacl = 0; dacl < 3; dacl++)
+        for (int owner = 0; owner < 4; owner++) {
+            ULONG length = 0;
+            RtlCreateSecurityDescriptor(&descriptor, 1);
+            RtlSetDaclSecurityDescriptor(&descriptor, dacl != 0, dacl == 1 ? Acl : 0, owner == 1);
+            RtlSetOwnerSecurityDescriptor(&descriptor, owner & 1 ? User : 0, dacl == 1);
+            RtlSetGroupSecurityDescriptor(&descriptor, owner & 2 ? World : 0, dacl == 2);
+            Describe(&descriptor);
+            memset(Relative, 0xEE, sizeof(Relative));
+            Begin("relative");
+            Hex("short", (ULONG)RtlAbsoluteToSelfRelativeSD(&descriptor, Relative, &length));
+            Hex("length", length);
+            Hex("status", (ULONG)RtlAbsoluteToSelfRelativeSD(&descriptor, Relative, &length));
+            /* The order of the parts is nobody's business. */
+            Bytes("bytes", Relative, 4), Hex("length", RtlLengthSecurityDescriptor(Relative));
+            Hex("again", (ULONG)RtlAbsoluteToSelfRelativeSD(Relative, Relative, &length)), End();
+            Describe(Relative);
+            Begin("fixed"), Hex("status", (ULONG)RtlSetOwnerSecurityDescriptor((PVOID)Relative, User, 0)), End();
+        }
+}
+
 void Routines(void)
 {
+    Versions();
+    Descriptors();
     Initialization();
     Comparisons();
     Copies();

@@ -34,7 +34,42 @@ typedef struct {
     short Year, Month, Day, Hour, Minute, Second, Milliseconds, Weekday;
 } TIME_FIELDS;
 
+typedef struct {
+    ULONG Size, Major, Minor, Build, Platform;
+    WCHAR Pack[128];
+    USHORT PackMajor, PackMinor, Suite;
+    UCHAR Product, Reserved;
+} VERSION_INFO;
+
+typedef struct {
+    UCHAR Revision, Reserved;
+    USHORT Control;
+    PVOID Owner, Group, Sacl, Dacl;
+} SECURITY_DESCRIPTOR;
+
 #define IMPORT __declspec(dllimport)
+
+IMPORT PVOID memset(PVOID to, int value, SIZE_T length);
+IMPORT NTSTATUS RtlGetVersion(VERSION_INFO *version);
+IMPORT ULONG64 VerSetConditionMask(ULONG64 mask, ULONG type, UCHAR condition);
+IMPORT NTSTATUS RtlVerifyVersionInfo(const VERSION_INFO *version, ULONG type, ULONG64 mask);
+IMPORT NTSTATUS RtlCreateAcl(PVOID acl, ULONG length, ULONG revision);
+IMPORT NTSTATUS RtlAddAccessAllowedAce(PVOID acl, ULONG revision, ULONG mask, PVOID sid);
+IMPORT NTSTATUS RtlCreateSecurityDescriptor(SECURITY_DESCRIPTOR *descriptor, ULONG revision);
+IMPORT NTSTATUS RtlSetDaclSecurityDescriptor(SECURITY_DESCRIPTOR *descriptor, BOOLEAN present,
+                                             PVOID acl, BOOLEAN defaulted);
+IMPORT NTSTATUS RtlSetOwnerSecurityDescriptor(SECURITY_DESCRIPTOR *descriptor, PVOID sid,
+                                              BOOLEAN defaulted);
+IMPORT NTSTATUS RtlSetGroupSecurityDescriptor(SECURITY_DESCRIPTOR *descriptor, PVOID sid,
+                                              BOOLEAN defaulted);
+IMPORT NTSTATUS RtlGetDaclSecurityDescriptor(PVOID descriptor, BOOLEAN *present, PVOID *acl,
+                                             BOOLEAN *defaulted);
+IMPORT NTSTATUS RtlGetSaclSecurityDescriptor(PVOID descriptor, BOOLEAN *present, PVOID *acl,
+                                             BOOLEAN *defaulted);
+IMPORT NTSTATUS RtlGetOwnerSecurityDescriptor(PVOID descriptor, PVOID *sid, BOOLEAN *defaulted);
+IMPORT NTSTATUS RtlGetGroupSecurityDescriptor(PVOID descriptor, PVOID *sid, BOOLEAN *defaulted);
+IMPORT ULONG RtlLengthSecurityDescriptor(PVOID descriptor);
+IMPORT NTSTATUS RtlAbsoluteToSelfRelativeSD(PVOID absolute, PVOID relative, ULONG *length);
 
 IMPORT void RtlInitAnsiString(ANSI_STRING *string, const char *text);
 IMPORT NTSTATUS RtlInitAnsiStringEx(ANSI_STRING *string, const char *text);

@@ -15,6 +15,11 @@ const fn read<T: Copy>(address: u64) -> T {
     unsafe { (address as *const T).read() }
 }
 
+/// Returns the object type that an exported variable points to.
+pub fn object_type(name: &str) -> u64 {
+    read(variable(name))
+}
+
 pub fn variables() {
     for (name, value) in [
         ("KdDebuggerEnabled", 0),
@@ -29,8 +34,10 @@ pub fn variables() {
     same!(probe, 0x7FFF_FFFF_0000_u64);
     same!(read::<u64>(variable("MmHighestUserAddress")), probe - 1);
     same!(read::<u64>(variable("MmSystemRangeStart")) > probe, true);
-    let of_type = |name: &str| read::<u64>(variable(name));
-    let (process, token) = (of_type("PsProcessType"), of_type("SeTokenObjectType"));
+    let (process, token) = (
+        object_type("PsProcessType"),
+        object_type("SeTokenObjectType"),
+    );
     same!(process != 0 && token != 0 && process != token, true);
     let system: u64 = read(variable("PsInitialSystemProcess"));
     same!(call!("PsGetProcessId", system), 4);

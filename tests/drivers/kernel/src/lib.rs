@@ -28,6 +28,7 @@ mod locks;
 mod memory;
 mod named_events;
 mod names;
+mod object_security;
 mod objects;
 mod power_framework;
 mod power_settings;
@@ -75,6 +76,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("watchers", watchers::run),
     ("watch", watchers::watch),
     ("security", security::run),
+    ("object-security", object_security::run),
     ("tables", tables::run),
     ("characters", characters::run),
     ("registry", registry::keys::run),

@@ -161,6 +161,11 @@ fn registry_callbacks() {
         0
     );
     same!(low(call!("CmUnRegisterCallback", two)), 0);
+    let mut version = [0_u32; 2];
+    let [major, minor] = &mut version;
+    call!("CmGetCallbackVersion", at(major), at(minor));
+    call!("CmGetCallbackVersion", 0, 0);
+    same!(version == [1, 1], true);
 }
 
 const unsafe extern "C" fn bug_check(_buffer: u64, _length: u64) {}

@@ -163,6 +163,27 @@ impl Context {
         address: u64,
         arguments: [u64; N],
     ) -> u64 {
+        self.enter_driver(Some(to), what, address, arguments)
+    }
+
+    /// Calls a driver routine as [`Self::call_driver`] does, which acquires or releases a lock and may
+    /// return at another IRQL.
+    pub fn call_driver_with_lock<const N: usize>(
+        &self,
+        what: &str,
+        address: u64,
+        arguments: [u64; N],
+    ) {
+        self.enter_driver(None, what, address, arguments);
+    }
+
+    fn enter_driver<const N: usize>(
+        &self,
+        to: Option<Irql>,
+        what: &str,
+        address: u64,
+        arguments: [u64; N],
+    ) -> u64 {
         const { assert!(N <= 8, "no driver routine has more parameters") };
         let mut all = [0; 8];
         for (slot, argument) in all.iter_mut().zip(arguments) {
@@ -198,10 +219,14 @@ impl Context {
             self.watch.note_step();
         }
         let after = self.irql();
-        if to != after {
+        if to.is_some_and(|to| to != after) {
             self.stop_for_irql(what, before, after);
         }
-        self.raises.replace(raises);
+        if to.is_some() {
+            self.raises.replace(raises);
+        } else {
+            self.raises.borrow_mut().splice(..0, raises);
+        }
         if is_first_on_stack {
             let used = self.stack().take_most_used();
             self.environment().note_stack(what, used);

@@ -634,7 +634,8 @@ mod tests {
         let all = LAYOUTS
             .iter()
             .chain(super::super::framework_abi::LAYOUTS)
-            .chain(super::super::executive_abi::LAYOUTS);
+            .chain(super::super::executive_abi::LAYOUTS)
+            .chain(super::super::pnp_abi::LAYOUTS);
         for ours in all {
             let theirs = &headers["struct"][ours.name];
             if theirs.is_null() {

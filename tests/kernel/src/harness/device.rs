@@ -1,16 +1,29 @@
 //! A device that a driver added.
 
-use super::{error::KernelError, file::File, runner::Runner};
+use super::{error::KernelError, file::File, request::Owner, runner::Runner};
 use crate::{
     execution::identity::Identity,
-    ground::status::NtStatus,
-    services::kmdf::{
-        bus::children::children_of,
-        device::pnp,
-        dma::bus,
-        file::{close_abandoned, create_file, why_unreachable},
-        interrupt::delivery::raise,
-        state::device::{instance_path, sddl},
+    ground::{bugcheck::BugCheck, status::NtStatus},
+    services::{
+        kmdf::{
+            bus::children::children_of,
+            device::pnp,
+            dma::bus,
+            file::{close_abandoned, create_file, why_unreachable},
+            interrupt::delivery::raise,
+            state::device::{instance_path, sddl},
+        },
+        ntoskrnl::{
+            context::Context as NtContext,
+            io::send,
+            plug_and_play::{
+                life::{self, FilterError},
+                power, removal,
+                sent::{self, Request},
+            },
+        },
+        plug_and_play::PlugAndPlay,
+        system::System,
     },
 };
 
@@ -23,19 +36,48 @@ const NOT_MAPPED: KernelError = KernelError::Status {
 /// A device that a driver added.
 pub struct Device {
     runner: Runner,
+    /// The framework's handle, or the physical `DEVICE_OBJECT` of a driver without it.
     handle: u64,
+    owner: Owner,
 }
 
+/// The error of what a device of a driver without the framework does not have.
+const NO_HARDWARE: KernelError = KernelError::NotProvided(
+    "the stand-in kernel has no interrupts and no DMA for devices of drivers without the framework",
+);
+
+/// The error of what only a device of a driver without the framework has.
+const NO_STACK: KernelError = KernelError::NotProvided(
+    "the device is one of the framework, which handles plug-and-play requests for its driver; the \
+     stand-in kernel sends none",
+);
+
 impl Device {
-    pub(super) fn new(runner: &Runner, handle: u64) -> Self {
+    pub(super) fn new(runner: &Runner, handle: u64, owner: Owner) -> Self {
         Self {
             runner: runner.clone(),
             handle,
+            owner,
         }
     }
 
     pub(super) const fn handle(&self) -> u64 {
         self.handle
+    }
+
+    pub(super) const fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Runs a job of the plug-and-play manager with the device's physical `DEVICE_OBJECT`.
+    fn manage<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&NtContext, u64) -> R + Send + 'static,
+    ) -> Result<R, BugCheck> {
+        let physical = self.handle;
+        self.runner.run(Identity::SYSTEM, move |context| {
+            job(&System::ntoskrnl_context(context.clone()), physical)
+        })
     }
 
     /// Opens the device from a process (`CreateFile`).
@@ -56,6 +98,20 @@ impl Device {
     pub fn open_file(&self, name: &str, identity: Identity) -> Result<File, KernelError> {
         let device = self.handle;
         let name = name.to_owned();
+        if self.owner == Owner::Driver {
+            let opened = self.runner.run(identity, move |context| {
+                let context = System::ntoskrnl_context(context.clone());
+                if context.nodes().node(device).is_none() {
+                    return Err(NtStatus::NO_SUCH_DEVICE);
+                }
+                send::open(&context, device, &name)
+            })?;
+            let file = opened.map_err(|status| KernelError::Status {
+                routine: "opening the device",
+                status,
+            })?;
+            return Ok(File::of_device_object(&self.runner, identity, file));
+        }
         File::open(&self.runner, "the device", identity, move |context| {
             create_file(context, device, &name)
                 .map_err(|status| (why_unreachable(context, device), status))
@@ -71,6 +127,9 @@ impl Device {
     /// Returns an error if the driver has no such interrupt, if the interrupt is not connected because
     /// the device has no resource for it or is not in D0, or if the kernel bugchecks.
     pub fn interrupt(&self, number: usize) -> Result<bool, KernelError> {
+        if self.owner == Owner::Driver {
+            return Err(NO_HARDWARE);
+        }
         let device = self.handle;
         let raised = self.runner.kmdf(Identity::IDLE, move |context| {
             raise(context, device, number)
@@ -89,6 +148,9 @@ impl Device {
     ///
     /// Returns an error if the driver has not mapped all of the memory, or if the kernel has bugchecked.
     pub fn dma_read(&self, address: u64, length: usize) -> Result<Vec<u8>, KernelError> {
+        if self.owner == Owner::Driver {
+            return Err(NO_HARDWARE);
+        }
         let read = self.runner.kmdf(Identity::IDLE, move |context| {
             bus::read(&mut context.framework(), address, length)
         })?;
@@ -101,6 +163,9 @@ impl Device {
     ///
     /// Returns an error if the driver has not mapped all of the memory, or if the kernel has bugchecked.
     pub fn dma_write(&self, address: u64, bytes: &[u8]) -> Result<(), KernelError> {
+        if self.owner == Owner::Driver {
+            return Err(NO_HARDWARE);
+        }
         let bytes = bytes.to_vec();
         let written = self.runner.kmdf(Identity::IDLE, move |context| {
             bus::write(&mut context.framework(), address, &bytes)
@@ -116,13 +181,16 @@ impl Device {
     ///
     /// Returns an error if the kernel has bugchecked.
     pub fn children(&self) -> Result<Vec<Self>, KernelError> {
+        if self.owner == Owner::Driver {
+            return Ok(Vec::new());
+        }
         let device = self.handle;
         let children = self.runner.kmdf(Identity::SYSTEM, move |context| {
             children_of(context, device)
         })?;
         let children = children.into_iter();
         Ok(children
-            .map(|child| Self::new(&self.runner, child))
+            .map(|child| Self::new(&self.runner, child, Owner::Framework))
             .collect())
     }
 
@@ -132,6 +200,10 @@ impl Device {
     ///
     /// Returns an error if the kernel has bugchecked.
     pub fn instance_path(&self) -> Result<String, KernelError> {
+        if self.owner == Owner::Driver {
+            let node = self.manage(|context, physical| context.nodes().node(physical))?;
+            return Ok(node.map_or_else(String::new, |node| node.instance));
+        }
         let device = self.handle;
         Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
             instance_path(context, device)
@@ -140,14 +212,20 @@ impl Device {
 
     /// Takes the device to D3 and back to D0.
     ///
+    /// A device of a driver without the framework gets the requests of a system that goes to sleep and
+    /// wakes up; the driver that decides about the device's power answers with requests of its own.
+    ///
     /// # Errors
     ///
     /// Returns an error if the driver fails a power callback.
     pub fn power_cycle(&self) -> Result<(), KernelError> {
         let device = self.handle;
-        let status = self.runner.kmdf(Identity::SYSTEM, move |context| {
-            pnp::power_cycle(context, device)
-        })?;
+        let status = match self.owner {
+            Owner::Framework => self.runner.kmdf(Identity::SYSTEM, move |context| {
+                pnp::power_cycle(context, device)
+            })?,
+            Owner::Driver => self.manage(power::cycle)?,
+        };
         if status.is_success() {
             Ok(())
         } else {
@@ -164,6 +242,9 @@ impl Device {
     ///
     /// Returns an error if the kernel has bugchecked.
     pub fn sddl(&self) -> Result<Option<String>, KernelError> {
+        if self.owner == Owner::Driver {
+            return Ok(None);
+        }
         let device = self.handle;
         Ok(self
             .runner
@@ -178,6 +259,13 @@ impl Device {
     /// driver refuses. Returns an error if the kernel bugchecks, for instance over a request that was
     /// never completed.
     pub fn remove(&self) -> Result<(), KernelError> {
+        if self.owner == Owner::Driver {
+            let removed = self.manage(|context, physical| {
+                send::close_abandoned(context, physical);
+                removal::remove(context, physical)
+            })?;
+            return removed.map_err(|veto| KernelError::Vetoed(veto.to_string()));
+        }
         let device = self.handle;
         let removed = self.runner.kmdf(Identity::SYSTEM, move |context| {
             close_abandoned(context, device);
@@ -194,10 +282,69 @@ impl Device {
     /// Returns an error if the kernel bugchecks, for instance over a request that was never
     /// completed.
     pub fn surprise_remove(self) -> Result<(), KernelError> {
+        if self.owner == Owner::Driver {
+            self.manage(removal::surprise_remove)?;
+            return Ok(());
+        }
         let device = self.handle;
         self.runner.kmdf(Identity::SYSTEM, move |context| {
             pnp::surprise_remove(context, device);
         })?;
         Ok(())
+    }
+
+    /// Stops the device and starts it again, as the plug-and-play manager does to give devices other
+    /// resources (`IRP_MN_QUERY_STOP_DEVICE`, `IRP_MN_STOP_DEVICE` and `IRP_MN_START_DEVICE`).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`KernelError::Vetoed`], and the device works on, if a driver refuses. Returns an error if
+    /// the device does not start again, if it is one of the framework, or if the kernel bugchecks.
+    pub fn rebalance(&self) -> Result<(), KernelError> {
+        if self.owner == Owner::Framework {
+            return Err(NO_STACK);
+        }
+        let restarted = self.manage(life::rebalance)?;
+        restarted.map_err(|error| match error {
+            FilterError::Vetoed(veto) => KernelError::VetoedStop(veto.to_string()),
+            FilterError::Failed(status) => KernelError::Status {
+                routine: "starting the device again",
+                status,
+            },
+        })
+    }
+
+    /// Sends a request of the plug-and-play manager, the power manager or WMI to the top of the device's
+    /// stack: `IRP_MJ_PNP` (27), `IRP_MJ_POWER` (22) or `IRP_MJ_SYSTEM_CONTROL` (23) with a minor function
+    /// and parameters. Returns the status and the information that it was completed with.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the device is gone or is one of the framework, or if the kernel bugchecks, for
+    /// instance because a driver neither completes the request nor passes it down.
+    pub fn send(
+        &self,
+        major: u8,
+        minor: u8,
+        parameters: [u64; 4],
+    ) -> Result<(NtStatus, u64), KernelError> {
+        if self.owner == Owner::Framework {
+            return Err(NO_STACK);
+        }
+        let outcome = self.manage(move |context, physical| {
+            context.nodes().node(physical)?;
+            let request = Request {
+                major,
+                minor,
+                parameters,
+                information: 0,
+            };
+            Some(sent::send(context, physical, &request))
+        })?;
+        let outcome = outcome.ok_or(KernelError::Status {
+            routine: "sending the request",
+            status: NtStatus::NO_SUCH_DEVICE,
+        })?;
+        Ok((outcome.status, outcome.information))
     }
 }

@@ -1,8 +1,9 @@
 //! What a test chooses for a device that it adds.
 
-use super::{device::Device, played_device::PlayedDevice};
+use super::{device::Device, error::KernelError, played_device::PlayedDevice, request::Owner};
 use crate::services::{
     kmdf::{device::pnp::Offer, resource::Resource, state::device::Below},
+    ntoskrnl::plug_and_play::life,
     registry::value::RegistryValue,
 };
 
@@ -11,6 +12,8 @@ use crate::services::{
 #[derive(Clone, Default)]
 pub struct DeviceConfig {
     pub(super) offer: Offer,
+    /// The physical `DEVICE_OBJECT` of the device of a driver without the framework that is below.
+    above: Option<u64>,
 }
 
 impl DeviceConfig {
@@ -29,9 +32,19 @@ impl DeviceConfig {
 
     /// Puts the device above a device of another driver, or above a child that a bus driver
     /// enumerated. The lower device must outlive it.
+    ///
+    /// Drivers without the framework share a device: the driver is added to the lower device's stack,
+    /// which is removed and built again for that, as Windows does. Both devices are then the same, and the
+    /// removal of one removes both.
     #[must_use]
     pub const fn above(mut self, lower: &Device) -> Self {
-        self.offer.below = Below::Device(lower.handle());
+        match lower.owner() {
+            Owner::Framework => {
+                self.offer.below = Below::Device(lower.handle());
+                self.above = None;
+            }
+            Owner::Driver => self.above = Some(lower.handle()),
+        }
         self
     }
 
@@ -70,5 +83,47 @@ impl DeviceConfig {
         let value = (name.to_owned(), value.into());
         self.offer.software_values.push(value);
         self
+    }
+
+    /// Returns the configuration for a driver with the framework.
+    pub(super) fn for_framework(self) -> Result<Offer, KernelError> {
+        if self.above.is_some() {
+            return Err(KernelError::NotProvided(
+                "the stand-in kernel cannot put a device of the framework above one of a driver without \
+                 it",
+            ));
+        }
+        Ok(self.offer)
+    }
+
+    /// Returns the configuration for a driver without the framework, and the physical `DEVICE_OBJECT` of
+    /// the device below, if there is one.
+    pub(super) fn for_driver(self) -> Result<(life::Offer, Option<u64>), KernelError> {
+        let Offer {
+            below,
+            hardware_ids,
+            properties,
+            hardware_values,
+            software_values,
+            resources,
+        } = self.offer;
+        if below != Below::Bus {
+            return Err(KernelError::NotProvided(
+                "the stand-in kernel cannot put a device of a driver without the framework above one of \
+                 the framework, or above one that the test plays",
+            ));
+        }
+        if !resources.is_empty() {
+            return Err(KernelError::NotProvided(
+                "the stand-in kernel cannot give hardware resources to a driver without the framework",
+            ));
+        }
+        let offer = life::Offer {
+            hardware_ids,
+            properties,
+            hardware_values,
+            software_values,
+        };
+        Ok((offer, self.above))
     }
 }

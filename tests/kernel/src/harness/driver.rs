@@ -4,7 +4,7 @@ use std::{panic::Location, path::Path, sync::Arc};
 
 use super::{
     device::Device, device_config::DeviceConfig, driver_memory::DriverMemory, error::KernelError,
-    file::File, runner::Runner,
+    file::File, request::Owner, runner::Runner,
 };
 use crate::{
     execution::{call::Call, identity::Identity},
@@ -30,6 +30,7 @@ use crate::{
         ntoskrnl::{
             io::{devices, lifetime, send},
             left,
+            plug_and_play::life::{self, FilterError},
         },
         registry::{paths::service_path, value::RegistryValue},
         strings::text_bytes,
@@ -111,16 +112,29 @@ impl Driver {
         version_of(&mut framework, self.memory.object.address())
     }
 
-    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd`.
+    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd`, or an
+    /// `AddDevice` routine if it has no framework.
     ///
     /// # Errors
     ///
     /// Returns an error if the kernel has bugchecked.
     pub fn adds_devices(&self) -> Result<bool, KernelError> {
-        let memory = Arc::clone(&self.memory);
-        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
-            pnp::adds_devices(context, memory.object.address())
-        })?)
+        Ok(self.adder()?.is_some())
+    }
+
+    /// Returns who adds devices for the driver: the framework or the driver itself.
+    fn adder(&self) -> Result<Option<Owner>, KernelError> {
+        let object = self.memory.object.address();
+        let adds = self.runner.kmdf(Identity::SYSTEM, move |context| {
+            pnp::adds_devices(context, object)
+        })?;
+        if adds {
+            return Ok(Some(Owner::Framework));
+        }
+        let routine = self.runner.run(Identity::SYSTEM, move |context| {
+            life::add_device_routine(&System::ntoskrnl_context(context.clone()), object)
+        })?;
+        Ok((routine != 0).then_some(Owner::Driver))
     }
 
     /// Returns whether the driver has created a device itself, as a driver without the framework does.
@@ -211,18 +225,40 @@ impl Driver {
     #[track_caller]
     pub fn add_device_with(&self, config: DeviceConfig) -> Result<Device, KernelError> {
         let added_at = Location::caller();
-        let memory = Arc::clone(&self.memory);
-        let handle = self.runner.kmdf(Identity::SYSTEM, move |context| {
-            pnp::add_device(context, memory.object.address(), config.offer)
-        })?;
-        let handle = handle.map_err(|status| KernelError::Status {
-            routine: "adding the device",
-            status,
-        })?;
+        let owner = self.adder()?.unwrap_or(Owner::Framework);
+        let handle = match owner {
+            Owner::Framework => {
+                let object = self.memory.object.address();
+                let offer = config.for_framework()?;
+                let added = self.runner.kmdf(Identity::SYSTEM, move |context| {
+                    pnp::add_device(context, object, offer)
+                })?;
+                added.map_err(not_added)?
+            }
+            Owner::Driver => self.add_device_object(config)?,
+        };
         if let Some(guard) = self.runner.guard() {
             guard.added(handle, added_at);
         }
-        Ok(Device::new(&self.runner, handle))
+        Ok(Device::new(&self.runner, handle, owner))
+    }
+
+    /// Offers a driver without the framework a device. Returns the physical `DEVICE_OBJECT`.
+    fn add_device_object(&self, config: DeviceConfig) -> Result<u64, KernelError> {
+        let (offer, above) = config.for_driver()?;
+        let memory = Arc::clone(&self.memory);
+        let added = self.runner.run(Identity::SYSTEM, move |context| {
+            let context = System::ntoskrnl_context(context.clone());
+            let object = memory.object.address();
+            match above {
+                Some(lower) => life::add_filter(&context, lower, object).map(|()| lower),
+                None => Ok(life::add(&context, object, &memory.service, offer)?),
+            }
+        })?;
+        added.map_err(|error| match error {
+            FilterError::Vetoed(veto) => KernelError::Vetoed(veto.to_string()),
+            FilterError::Failed(status) => not_added(status),
+        })
     }
 
     /// Unloads the driver: runs its unload routine, and reports pool blocks and registrations
@@ -311,6 +347,14 @@ impl Driver {
             system.environment.images.remove(&image);
             violations
         })
+    }
+}
+
+/// Returns the error of a device that the driver did not add or start.
+const fn not_added(status: NtStatus) -> KernelError {
+    KernelError::Status {
+        routine: "adding the device",
+        status,
     }
 }
 

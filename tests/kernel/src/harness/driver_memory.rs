@@ -13,6 +13,8 @@ use crate::ground::{
 pub struct DriverMemory {
     pub object: Block,
     pub registry_path: Block,
+    /// The name of the service.
+    pub service: String,
     _extension: Block,
     _texts: [Block; 2],
 }
@@ -71,6 +73,7 @@ impl DriverMemory {
         Self {
             object,
             registry_path,
+            service: service.to_owned(),
             _extension: extension,
             _texts: [path_text, name_text],
         }

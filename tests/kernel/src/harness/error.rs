@@ -40,6 +40,13 @@ pub enum KernelError {
     /// A device is not removed in an orderly way, because it is in use or the driver refuses.
     #[error("cannot remove the device: {0}")]
     Vetoed(String),
+    /// A device is not stopped, because the driver refuses.
+    #[error("cannot stop the device: {0}")]
+    VetoedStop(String),
+    /// The stand-in kernel cannot do this with a device of a driver without the framework, or with one of
+    /// the framework.
+    #[error("{0}")]
+    NotProvided(&'static str),
     /// The driver's unload revealed violations.
     #[error(transparent)]
     Violations(#[from] Violations),

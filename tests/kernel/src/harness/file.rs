@@ -19,7 +19,10 @@ use crate::{
                 request::{Completion, IoRequest, RequestKind},
             },
         },
-        ntoskrnl::io::send::{self, Operation},
+        ntoskrnl::{
+            io::send::{self, Operation},
+            plug_and_play::removal,
+        },
         system::System,
     },
 };
@@ -191,7 +194,9 @@ impl File {
                 .runner
                 .kmdf(self.identity, move |context| close_file(context, file))?,
             Owner::Driver => self.runner.run(self.identity, move |context| {
-                send::close(&System::ntoskrnl_context(context.clone()), file);
+                let context = System::ntoskrnl_context(context.clone());
+                send::close(&context, file);
+                removal::finish_removals(&context);
             })?,
         }
         Ok(())
@@ -240,6 +245,10 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
+        if self.owner == Owner::Driver {
+            send::abandon(&self.runner.system().ntoskrnl, self.handle);
+            return;
+        }
         let mut framework = self.runner.system().kmdf.framework();
         if let Ok(file) = framework.get::<FileData>(self.handle) {
             file.abandoned = true;

@@ -185,7 +185,8 @@ impl Kernel {
         let wanted = path.to_owned();
         let opened = self.runner.run(identity, move |context| {
             let context = System::ntoskrnl_context(context.clone());
-            let (device, name) = io::devices::find(&context, &wanted)?;
+            let by_name = io::devices::find(&context, &wanted);
+            let (device, name) = by_name.or_else(|| context.nodes().find(&wanted))?;
             Some(io::send::open(&context, device, &name))
         })?;
         if let Some(opened) = opened {

@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use crate::services::{
     kmdf::state::device::{DeviceData, Presence},
+    ntoskrnl::nodes::Stage,
     system::System,
 };
 
@@ -68,10 +69,13 @@ impl Guard {
     fn complaints(&self) -> Vec<String> {
         let left = self.left.lock();
         let mut framework = self.system.kmdf.framework();
+        let nodes = self.system.ntoskrnl.nodes();
         let devices = left.devices.iter();
         let devices = devices.filter(|(device, _)| {
+            let of_driver = nodes.stage(*device);
             let device = framework.get::<DeviceData>(*device);
-            device.is_ok_and(|device| device.presence == Presence::Present)
+            of_driver.is_some_and(|stage| stage != Stage::Gone)
+                || device.is_ok_and(|device| device.presence == Presence::Present)
         });
         let devices = devices.map(|(_, at)| {
             format!("the device that was added at {at} is still there; call `Device::remove`")

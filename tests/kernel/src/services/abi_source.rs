@@ -34,8 +34,17 @@ pub enum Use {
 #[derive(Clone)]
 pub struct Function {
     file: String,
-    pub parameters: Vec<String>,
+    parameters: Vec<String>,
+    /// Whether the parameters are the elements of an array. Otherwise the context is the first.
+    is_array: bool,
     body: syn::Block,
+}
+
+impl Function {
+    /// Returns the place among the parameters of a routine's argument.
+    pub fn place(&self, argument: usize) -> usize {
+        argument + usize::from(!self.is_array)
+    }
 }
 
 /// The source of the services.
@@ -79,9 +88,11 @@ impl Source {
     fn note_item(&mut self, item: &Item) {
         match item {
             Item::Fn(function) => {
+                let elements = elements_of(function);
                 let noted = Function {
                     file: self.file.clone(),
-                    parameters: parameters_of(function),
+                    is_array: elements.is_some(),
+                    parameters: elements.unwrap_or_else(|| parameters_of(function)),
                     body: (*function.block).clone(),
                 };
                 let name = function.sig.ident.to_string();
@@ -220,35 +231,37 @@ impl<'ast> Visit<'ast> for Source {
     }
 }
 
-/// Returns the names of a function's parameters after the context. The parameters of a routine with
-/// more than six are the elements of an array.
+/// Returns the names of a function's parameters.
 fn parameters_of(function: &syn::ItemFn) -> Vec<String> {
-    let inputs = function.sig.inputs.iter().filter_map(|input| match input {
-        FnArg::Typed(input) => Some(input),
+    let names = function.sig.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(input) => Some(ident_of(&input.pat)),
         FnArg::Receiver(_) => None,
     });
-    let inputs: Vec<_> = inputs.collect();
-    if let [_, array] = inputs.as_slice()
-        && matches!(*array.ty, Type::Array(_))
-    {
-        let first_let = function
-            .block
-            .stmts
-            .iter()
-            .find_map(|statement| match statement {
-                Stmt::Local(local) => Some(&local.pat),
-                _ => None,
-            });
-        let pattern = match &*array.pat {
-            Pat::Slice(_) => Some(&*array.pat),
-            _ => first_let,
-        };
-        return match pattern {
-            Some(Pat::Slice(slice)) => slice.elems.iter().map(ident_of).collect(),
-            _ => Vec::new(),
-        };
+    names.collect()
+}
+
+/// Returns the names of the elements if a function takes its arguments in an array, as those of routines
+/// with more than six do.
+fn elements_of(function: &syn::ItemFn) -> Option<Vec<String>> {
+    let FnArg::Typed(array) = function.sig.inputs.get(1)? else {
+        return None;
+    };
+    if function.sig.inputs.len() != 2 || !matches!(*array.ty, Type::Array(_)) {
+        return None;
     }
-    inputs.iter().map(|input| ident_of(&input.pat)).collect()
+    let statements = function.block.stmts.iter();
+    let mut first_let = statements.filter_map(|statement| match statement {
+        Stmt::Local(local) => Some(&local.pat),
+        _ => None,
+    });
+    let pattern = match &*array.pat {
+        Pat::Slice(_) => Some(&*array.pat),
+        _ => first_let.next(),
+    };
+    Some(match pattern {
+        Some(Pat::Slice(slice)) => slice.elems.iter().map(ident_of).collect(),
+        _ => Vec::new(),
+    })
 }
 
 fn ident_of(pattern: &Pat) -> String {
@@ -298,6 +311,19 @@ fn first_type(arguments: &syn::AngleBracketedGenericArguments) -> Option<String>
         syn::GenericArgument::Type(kind) => type_name(kind),
         _ => None,
     }
+}
+
+/// Returns what giving an argument to a function shows, as the function's parameter with a number.
+fn given_to(path: &[String], place: usize) -> Option<Use> {
+    Some(match path.last().map_or("", String::as_str) {
+        "low_half" | "from_register" => Use::Bits(32),
+        "low_byte" => Use::Bits(8),
+        "with_init" => Use::Handle("DeviceInit".to_owned()),
+        _ if path.first().is_some_and(|first| first == "memory") => {
+            return (place == 0).then_some(Use::Address);
+        }
+        _ => Use::Passed(path.join("::"), place),
+    })
 }
 
 /// Collects what a function does with one of its parameters, until another variable takes its name.
@@ -351,7 +377,10 @@ impl<'ast> Visit<'ast> for Uses<'_> {
             self.found.push(Use::Value(kind));
         }
         visit::visit_local(self, local);
-        self.is_shadowed |= self.binds(&local.pat);
+        // This names the elements of the array of arguments, which are the parameters.
+        let names_elements = matches!(local.pat, Pat::Slice(_))
+            && matches!(&local.init, Some(init) if matches!(*init.expr, Expr::Path(_)));
+        self.is_shadowed |= !names_elements && self.binds(&local.pat);
     }
 
     fn visit_expr_closure(&mut self, closure: &'ast syn::ExprClosure) {
@@ -375,23 +404,10 @@ impl<'ast> Visit<'ast> for Uses<'_> {
 
     fn visit_expr_call(&mut self, call: &'ast syn::ExprCall) {
         let path = path_of(&call.func).unwrap_or_default();
-        let name = path.last().map_or("", String::as_str);
         for (place, argument) in call.args.iter().enumerate() {
-            if !self.is_it(argument) {
-                continue;
+            if self.is_it(argument) {
+                self.found.extend(given_to(&path, place));
             }
-            self.found.push(match name {
-                "low_half" | "from_register" => Use::Bits(32),
-                "low_byte" => Use::Bits(8),
-                "with_init" => Use::Handle("DeviceInit".to_owned()),
-                _ if path.first().is_some_and(|first| first == "memory") => {
-                    if place > 0 {
-                        continue;
-                    }
-                    Use::Address
-                }
-                _ => Use::Passed(path.join("::"), place),
-            });
         }
         visit::visit_expr_call(self, call);
     }
@@ -409,6 +425,13 @@ impl<'ast> Visit<'ast> for Uses<'_> {
                 "with" => self.found.extend(generic.map(Use::Handle)),
                 _ => {}
             }
+        }
+        if let (true, Expr::Array(array), Some(with)) =
+            (call.method == "map", &*call.receiver, call.args.first())
+            && array.elems.iter().any(|element| self.is_it(element))
+        {
+            let with = path_of(with).unwrap_or_default();
+            self.found.extend(given_to(&with, 0));
         }
         if call.method == "cast_signed" && self.is_it(&call.receiver) {
             self.found.push(Use::Signed);

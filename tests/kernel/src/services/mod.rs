@@ -17,6 +17,7 @@ pub mod borrowed;
 #[cfg(test)]
 mod coverage;
 pub mod create_parameters;
+pub mod device_properties;
 pub mod etw;
 pub mod exports;
 pub mod faults;

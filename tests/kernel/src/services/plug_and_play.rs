@@ -1,8 +1,11 @@
 //! What the plug-and-play manager knows of devices, whichever service has them.
 
+use std::sync::Arc;
+
 use etw_wire::Guid;
 
 use super::registry::paths::CONTROL_SET;
+use crate::ground::status::NtStatus;
 
 /// What identifies a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +66,10 @@ pub trait PlugAndPlay: Send + Sync {
     /// Returns what identifies the device of a physical `DEVICE_OBJECT`, if it is one.
     fn node(&self, physical: u64) -> Option<DeviceNode>;
 
+    /// Returns a property of the device of a physical `DEVICE_OBJECT` (`DEVICE_REGISTRY_PROPERTY`), or the
+    /// status that says that the device does not have it; `None` if there is no such device.
+    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>>;
+
     /// Returns the interfaces of all devices, oldest first.
     fn interfaces(&self) -> Vec<InterfaceInstance>;
 
@@ -72,4 +79,34 @@ pub trait PlugAndPlay: Send + Sync {
 
     /// Enables or disables the interface of a symbolic link.
     fn set_interface(&self, link: &str, is_enabled: bool);
+}
+
+/// The devices of several services.
+pub struct Every(pub Vec<Arc<dyn PlugAndPlay>>);
+
+impl PlugAndPlay for Every {
+    fn node(&self, physical: u64) -> Option<DeviceNode> {
+        self.0.iter().find_map(|one| one.node(physical))
+    }
+
+    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>> {
+        let mut all = self.0.iter();
+        all.find_map(|one| one.property(physical, property))
+    }
+
+    fn interfaces(&self) -> Vec<InterfaceInstance> {
+        self.0.iter().flat_map(|one| one.interfaces()).collect()
+    }
+
+    fn add_interface(&self, physical: u64, class: [u8; 16], reference: &str) {
+        for one in &self.0 {
+            one.add_interface(physical, class, reference);
+        }
+    }
+
+    fn set_interface(&self, link: &str, is_enabled: bool) {
+        for one in &self.0 {
+            one.set_interface(link, is_enabled);
+        }
+    }
 }

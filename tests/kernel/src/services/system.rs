@@ -14,8 +14,11 @@ use super::{
     },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
-        dpc, thread_objects as objects, threads, timer as nt_timer, wmi,
+        dpc,
+        nodes::Nodes,
+        thread_objects as objects, threads, timer as nt_timer, wmi,
     },
+    plug_and_play::Every,
     pool::Pool,
     registry::store::Registry,
     thread_objects::ThreadObjects,
@@ -109,7 +112,10 @@ impl System {
             functions,
         ));
         let thread_objects = Arc::new(ThreadObjects::default());
-        let devices: Arc<Kmdf> = Arc::clone(&kmdf);
+        let nodes = Arc::new(Nodes::default());
+        let of_framework: Arc<Kmdf> = Arc::clone(&kmdf);
+        let of_others: Arc<Nodes> = Arc::clone(&nodes);
+        let devices = Arc::new(Every(vec![of_framework, of_others]));
         let ntoskrnl = Arc::new(Ntoskrnl::new(
             NtUses {
                 pool: Arc::clone(&pool),
@@ -117,6 +123,7 @@ impl System {
                 clock: Arc::clone(&clock),
                 registry: Arc::clone(&registry),
                 devices,
+                nodes,
                 thread_objects: Arc::clone(&thread_objects),
                 wmi_events: Arc::clone(&wmi_events),
             },

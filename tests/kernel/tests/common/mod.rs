@@ -4,8 +4,14 @@
 
 use std::{
     fs,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
 };
 
 /// Returns the path of a driver's image built in a profile, `debug` or `release`.
@@ -75,6 +81,11 @@ pub fn wdm() -> PathBuf {
     driver("release", "etw_wdm_driver.sys")
 }
 
+/// Returns the path of the plug-and-play driver without a framework.
+pub fn wdm_pnp() -> PathBuf {
+    driver("release", "etw_wdm_pnp_driver.sys")
+}
+
 /// Returns the path of the driver whose service name selects the kernel's routines that it calls.
 pub fn kernel() -> PathBuf {
     driver("release", "etw_kernel_driver.sys")
@@ -108,4 +119,29 @@ pub fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
         .unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+/// Runs a test with each of `seeds` seeds, several at a time, and fails with the seeds that fail.
+pub fn for_each_seed(seeds: u64, test: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(0);
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        while failed.lock().unwrap().is_empty() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                break;
+            }
+            if catch_unwind(AssertUnwindSafe(|| test(seed))).is_err() {
+                failed.lock().unwrap().push(seed);
+            }
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "the test fails with seed {failed:?}");
 }

@@ -117,9 +117,23 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
         command
             .current_dir(self.folder.path())
-            .args(["etw", "vm", "--iso", "windows-server-2022.iso"])
-            .args(["--driver", "package", "--stages", "stages", "--out", "out"])
-            .args(["--images", "images", "--disk", "1"])
+            .args(["etw", "vm", "--driver", "package"]);
+        self.add_arguments(&mut command, accelerators, arguments);
+        command
+    }
+
+    /// Adds the arguments that every run has, and these.
+    fn add_arguments(&self, command: &mut Command, accelerators: &[&str], arguments: &[&str]) {
+        for (option, name) in [
+            ("--iso", "windows-server-2022.iso"),
+            ("--stages", "stages"),
+            ("--out", "out"),
+            ("--images", "images"),
+        ] {
+            command.arg(option).arg(self.path(name));
+        }
+        command
+            .args(["--disk", "1"])
             .args(["--memory", "192", "--processors", "1"])
             .args(
                 ["--firmware", "bios"]
@@ -129,7 +143,8 @@ impl Bench {
             .args(accelerators.iter().flat_map(|one| ["--accelerator", one]))
             .args(["--qemu-arg", "-kernel", "--qemu-arg"])
             .arg(guest::kernel())
-            .args(["--qemu-arg", "-initrd", "--qemu-arg", "initramfs"])
+            .args(["--qemu-arg", "-initrd", "--qemu-arg"])
+            .arg(self.path("initramfs"))
             .args(["--qemu-arg", "-append", "--qemu-arg"])
             .arg(format!(
                 "quiet loglevel=0 panic=1 unknown_nmi_panic=1 no_timer_check {}",
@@ -137,7 +152,6 @@ impl Bench {
             ))
             .args(["--qemu-arg", "-device", "--qemu-arg", "pvpanic-pci"])
             .args(arguments);
-        command
     }
 
     /// Runs the command to its end.
@@ -357,6 +371,31 @@ mod whole {
         assert!(run.join("overlay.qcow2").exists() && run.join("results.img").exists());
         fs::remove_dir_all(run).unwrap();
         bench.check_nothing_is_left();
+    }
+
+    #[test]
+    #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
+    fn the_samples_command_gives_the_guest_all_that_it_makes() {
+        let bench = Bench::installed();
+        bench.stage(
+            "install",
+            "set -e\n\
+             for file in package/etw_sample_driver.sys package-catalog-2/etw_sample_driver.sys \
+             probe/etw_questions_driver.sys client/etw-sample-client.exe; do\n\
+             [ \"$(head -c 2 /kit/$file)\" = MZ ] || exit 1\ndone\n\
+             ls /kit/package/*.inf /kit/package/*.cat /kit/package/*.cer /kit/probe/*.inf\n\
+             grep -q '\"hardware_id\": \"Root.*EtwSampleDriver\"' /kit/wdk-etw-kit.json\n\
+             grep -q logman /kit/recipes.json\nresult passed null\n",
+        );
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut command = Command::new(env!("CARGO"));
+        command
+            .current_dir(workspace)
+            .args(["run", "--quiet", "--package", "xtask", "--", "vm"]);
+        bench.add_arguments(&mut command, &["tcg"], &NEEDS);
+        let output = command.output().unwrap();
+        let ended = bench.ended(output.status.code(), &output.stdout, &output.stderr);
+        ended.assert(0, &[("install", "passed")]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use driver_build::toolchain::{Machine, Toolchain};
 use serde_json::{Value, json};
 
 use super::{
-    mof,
+    events, mof,
     project::Project,
     sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
 };
@@ -35,9 +35,13 @@ pub struct Compiler {
     toolchain: Toolchain,
     /// The folders with headers, in the order in which they are searched.
     headers: Vec<PathBuf>,
+    /// The header that the WDK includes in every file, if there is one: C's names of exceptions.
+    included: Option<PathBuf>,
     /// The minor version of KMDF that the headers have.
     kmdf: u32,
     functions: Value,
+    /// The kernel's exported variables.
+    variables: Vec<String>,
     /// The kernel routines that samples use. Some are not in the headers any more.
     used: BTreeSet<String>,
 }
@@ -77,18 +81,24 @@ impl Compiler {
             .filter(|(minor, _)| *minor <= NEWEST_KMDF)
             .max()
             .context("no folder kmdf/1.N has wdf.h")?;
+        let shared = newest(&all, "shared", "ntdef.h")?;
         let mut headers = vec![kmdf.1, kernel.clone()];
         headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
-        headers.push(newest(&all, "shared", "ntdef.h")?);
+        headers.push(shared.clone());
         let clang = c_drivers::compiler_or_install()?;
         let samples = data("samples.json")?;
         let used = samples["by_nt"].as_object().into_iter().flatten();
+        let statics = data("statics.json")?;
+        let statics = statics["statics"].as_object().into_iter().flatten();
+        let variables = statics.filter(|(_, one)| one["from"] == "ntoskrnl.exe");
         Ok(Self {
             clang,
             toolchain: Toolchain::find_or_install(Machine::X64)?,
             headers,
+            included: Some(shared.join("warning.h")).filter(|file| file.is_file()),
             kmdf: kmdf.0,
             functions: data("functions.json")?,
+            variables: variables.map(|(name, _)| name.clone()).collect(),
             used: used.map(|(name, _)| name.clone()).collect(),
         })
     }
@@ -107,6 +117,12 @@ impl Compiler {
         if let Some(name) = &project.class_header {
             write(&out.join("tmh").join(name), &class_header(project)?)?;
         }
+        for (manifest, name) in &project.manifests {
+            write(
+                &out.join("tmh").join(name),
+                &event_header(project, manifest)?,
+            )?;
+        }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
         headers.extend(self.headers.iter().cloned());
@@ -118,8 +134,9 @@ impl Compiler {
         let mut objects = Vec::new();
         for source in &project.sources {
             let object = out.join(object_name(source));
-            let mut command = self.compiler(out);
+            let mut command = self.compiler(project, out);
             command
+                .args(self.included.iter().map(|file| join("/FI", file)))
                 .arg(format!("/FI{}", out.join("newer.h").display()))
                 .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
                 .arg(&overlay)
@@ -134,12 +151,15 @@ impl Compiler {
             run(&mut command)?;
             objects.push(object);
         }
-        self.write_string_library(&overlay, out)?;
+        self.write_string_library(project, &overlay, out)?;
         let variables = out.join("variables.c");
         write(&variables, VARIABLES)?;
         for source in [root().join("tests/drivers/c/entry.c"), variables] {
             let object = out.join(format!("own-{}", object_name(&source)));
-            let mut command = self.compiler(out);
+            let mut command = self.compiler(project, out);
+            if project.is_wdm {
+                command.arg("/DWDM");
+            }
             command
                 .arg(format!("/DFunctions=WdfFunctions_010{:02}", self.kmdf))
                 .args(["/DGlobals=WdfDriverGlobals".to_owned()])
@@ -168,7 +188,7 @@ impl Compiler {
     }
 
     /// Returns the compiler with the options of all files.
-    fn compiler(&self, out: &Path) -> Command {
+    fn compiler(&self, project: &Project, out: &Path) -> Command {
         let mut command = Command::new(&self.clang);
         command
             .current_dir(out)
@@ -181,6 +201,7 @@ impl Compiler {
             .args([
                 "-Wno-error=incompatible-function-pointer-types",
                 "-Wno-error=int-conversion",
+                "-Wno-error=invalid-token-paste",
             ])
             .args(["/Zc:wchar_t-", "-fms-compatibility-version=19.14"])
             .args([
@@ -195,22 +216,21 @@ impl Compiler {
                 "/D_WIN32_WINNT=0x0A00",
                 "/DWINVER=0x0A00",
             ])
-            .args([
-                "/DNDEBUG",
-                "/DPOOL_NX_OPTIN=1",
-                "/DSTD_CALL",
-                "/DKMDF_VERSION_MAJOR=1",
-            ])
-            .arg(format!("/DKMDF_VERSION_MINOR={}", self.kmdf));
+            .args(["/DNDEBUG", "/DPOOL_NX_OPTIN=1", "/DSTD_CALL"]);
+        if !project.is_wdm {
+            command
+                .arg("/DKMDF_VERSION_MAJOR=1")
+                .arg(format!("/DKMDF_VERSION_MINOR={}", self.kmdf));
+        }
         command
     }
 
     /// Writes the library of the functions that a driver with `NTSTRSAFE_LIB` does not have itself.
-    fn write_string_library(&self, overlay: &Path, out: &Path) -> Result<()> {
+    fn write_string_library(&self, project: &Project, overlay: &Path, out: &Path) -> Result<()> {
         let source = out.join("ntstrsafe.c");
         write(&source, STRINGS)?;
         let object = out.join("ntstrsafe.obj");
-        let mut command = self.compiler(out);
+        let mut command = self.compiler(project, out);
         command
             .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
             .arg(overlay);
@@ -282,6 +302,8 @@ impl Compiler {
                 .map(|(name, _)| name.as_str()),
         );
         kernel.extend(self.used.iter().map(String::as_str));
+        // The bindings leave it out as deprecated.
+        kernel.insert("ExAllocatePoolWithQuotaTag");
         let framework = BTreeSet::from([
             "WdfVersionBind",
             "WdfVersionBindClass",
@@ -308,6 +330,12 @@ impl Compiler {
             for name in names {
                 let _ = writeln!(definition, "    {name}");
             }
+            if module == "ntoskrnl.exe" {
+                // Headers declare some without `dllimport`, as what the address table has.
+                for name in &self.variables {
+                    let _ = writeln!(definition, "    {name} CONSTANT");
+                }
+            }
             let file = out.join(module).with_extension("def");
             write(&file, &definition)?;
             let library = file.with_extension("lib");
@@ -319,10 +347,16 @@ impl Compiler {
             libraries.push(library);
         }
         let image = out.join(format!("{}.sys", project.name));
+        let entry = if project.is_wdm {
+            "/entry:GsDriverEntry"
+        } else {
+            "/entry:FxDriverEntry"
+        };
         run(self
             .linker(out)
             .args(["/driver", "/subsystem:native", "/machine:x64", "/release"])
-            .args(["/entry:FxDriverEntry", "/nodefaultlib", "/debug"])
+            .args([entry, "/nodefaultlib", "/debug"])
+            .args(project.has_integrity_check.then_some("/integritycheck"))
             .arg(join("/out:", &image))
             .args(objects)
             .args(libraries)
@@ -344,6 +378,15 @@ fn class_header(project: &Project) -> Result<String> {
         text.push_str(&header);
     }
     Ok(text)
+}
+
+/// Returns the header of a manifest's events.
+fn event_header(project: &Project, manifest: &Path) -> Result<String> {
+    let file = on_disk(&project.folder.join(manifest));
+    let text =
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    events::header(text.trim_start_matches('\u{feff}'))
+        .with_context(|| format!("cannot make a header of {}", file.display()))
 }
 
 /// Runs a compiler or linker, and fails with the first of its errors.

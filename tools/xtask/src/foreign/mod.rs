@@ -5,9 +5,11 @@
 //! none of their text: `samples.json` names the projects, the steps to play and the expected result.
 //! C drivers are compiled with clang against the headers of a WDK, or of packages with them; the
 //! entry code is that of this project's own driver in C. Tools of the WDK that only run on Windows
-//! are left out: WPP's macros become empty. The headers of WMI classes are written from MOF files.
+//! are left out: WPP's macros become empty. The headers of WMI classes are written from MOF files, and
+//! those of events from manifests.
 
 mod compile;
+mod events;
 mod mof;
 mod project;
 mod sources;

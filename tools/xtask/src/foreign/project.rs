@@ -26,10 +26,16 @@ pub struct Project {
     pub definitions: Vec<String>,
     /// The MOF files, relative to the folder, and the header that is made of them.
     pub classes: Vec<PathBuf>,
-    /// The name of that header.
+    /// The manifests, relative to the folder, and the names of their headers.
+    pub manifests: Vec<(PathBuf, String)>,
+    /// The name of the MOF files' header.
     pub class_header: Option<String>,
     /// The functions that WPP's preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
+    /// The image may be loaded only if its signature is right, as some routines demand.
+    pub has_integrity_check: bool,
+    /// The driver uses no framework.
+    pub is_wdm: bool,
     /// Whether WPP's preprocessor makes code for the recorder.
     pub uses_recorder: bool,
 }
@@ -116,6 +122,16 @@ fn parse(text: &str) -> Result<Project> {
                 let listed = element.attribute("Include").unwrap_or_default();
                 project.classes.extend(list(listed).map(path));
             }
+            "MessageCompile" => {
+                let file = path(element.attribute("Include").unwrap_or_default());
+                let base = element
+                    .children()
+                    .find(|one| one.tag_name().name() == "GeneratedFilesBaseName");
+                let base = base.and_then(|one| one.text()).map(str::trim);
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+                let header = format!("{}.h", base.unwrap_or(&stem));
+                project.manifests.push((file, header));
+            }
             // Its folder is one that only `MSBuild` knows.
             "HeaderOutputFile" => {
                 let file = path(element.text().unwrap_or_default().trim());
@@ -124,6 +140,13 @@ fn parse(text: &str) -> Result<Project> {
                     .map(|name| name.to_string_lossy().into_owned());
                 project.class_header = name.or(project.class_header);
             }
+            "AdditionalOptions" => {
+                let options = element.text().unwrap_or_default().to_ascii_lowercase();
+                project.has_integrity_check |= options
+                    .split_whitespace()
+                    .any(|one| one == "/integritycheck");
+            }
+            "DriverType" => project.is_wdm = element.text().unwrap_or_default().trim() == "WDM",
             "WppTraceFunction" => {
                 for one in list(element.text().unwrap_or_default()) {
                     let name = one.split('(').next().unwrap_or_default();
@@ -175,6 +198,9 @@ mod tests {
     fn settings_of_the_configuration_are_taken() {
         let project = parse(
             r#"<Project xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
+            <PropertyGroup Condition="'$(Configuration)|$(Platform)'=='Release|x64'" Label="Configuration">
+              <DriverType>WDM</DriverType>
+            </PropertyGroup>
             <ItemDefinitionGroup Condition="'$(Configuration)|$(Platform)'=='Release|x64'">
               <ClCompile>
                 <AdditionalIncludeDirectories>%(AdditionalIncludeDirectories);..\inc;$(DDK);.</AdditionalIncludeDirectories>
@@ -182,6 +208,7 @@ mod tests {
                 <WppPreprocessorDefinitions>ENABLE_WPP_RECORDER=1</WppPreprocessorDefinitions>
                 <WppTraceFunction>TraceEvents(LEVEL,FLAGS,MSG,...);Dump((LEVEL,MSG))</WppTraceFunction>
               </ClCompile>
+              <Link><AdditionalOptions>%(AdditionalOptions)  /INTEGRITYCHECK</AdditionalOptions></Link>
               <ResourceCompile>
                 <PreprocessorDefinitions>C</PreprocessorDefinitions>
               </ResourceCompile>
@@ -191,6 +218,8 @@ mod tests {
             </ItemDefinitionGroup>
             <ItemGroup Condition="exists('x')">
               <MofComp Include="a.mof" />
+              <MessageCompile Include="m\e.xml"><GeneratedFilesBaseName>eEvents</GeneratedFilesBaseName></MessageCompile>
+              <MessageCompile Include="f.man" />
               <Wmimofck><HeaderOutputFile>.\$(IntDir)\aMof.h</HeaderOutputFile></Wmimofck>
               <ClCompile Include="a.c; ..\b\c.c" />
               <ClCompile Include="d.c" Condition="'$(Platform)'=='ARM64'" />
@@ -200,9 +229,15 @@ mod tests {
         assert_eq!(project.sources, [Path::new("a.c"), Path::new("../b/c.c")]);
         assert_eq!(project.includes, [Path::new("../inc"), Path::new(".")]);
         assert_eq!(project.definitions, ["A=1", "B"]);
+        let manifests = [("m/e.xml", "eEvents.h"), ("f.man", "f.h")];
+        let manifests = manifests.map(|(file, header)| (PathBuf::from(file), header.to_owned()));
+        assert_eq!(project.manifests, manifests);
         assert_eq!(project.classes, [Path::new("a.mof")]);
         assert_eq!(project.class_header.as_deref(), Some("aMof.h"));
         assert_eq!(project.trace_functions, ["TraceEvents", "Dump"]);
+        assert!(project.is_wdm && project.has_integrity_check);
+        let kmdf = parse("<Project><DriverType>KMDF</DriverType></Project>").unwrap();
+        assert!(!kmdf.is_wdm && !kmdf.has_integrity_check);
         assert!(project.uses_recorder);
         assert!(parse("<Project>").is_err());
         let library = Project {

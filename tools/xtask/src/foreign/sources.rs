@@ -7,10 +7,12 @@ pub const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      #define POOL_FLAG_PAGED 0x100ULL\n\
      __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
      #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
+     #define ExAllocatePoolQuotaZero(type, size, tag) \
+     ExAllocatePoolWithQuotaTag((type) | 0x400, size, tag)\n\
      #endif\n";
 
 /// The variables of the framework's entry code that its headers declare beside those of
-/// `tests/drivers/c/entry.c`, and the security descriptors of wdmsec.lib.
+/// `tests/drivers/c/entry.c`, and what wdmsec.lib has.
 pub const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStructureCount;\n\
      unsigned char WdfClientVersionHigherThanFramework;\n\
      void *WdfStructures[1];\n\
@@ -24,7 +26,13 @@ pub const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, Wd
      DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_R, \
      L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GR;;;WD)\");\n\
      DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RW_RES_R, \
-     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n";
+     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n\
+     __declspec(dllimport) int IoCreateDevice(void *, unsigned, const void *, unsigned, unsigned, \
+     unsigned char, void **);\n\
+     /* As wdmsec.lib has it, but for the descriptor. */\n\
+     int WdmlibIoCreateDeviceSecure(void *driver, unsigned size, const void *name, unsigned type, \
+     unsigned options, unsigned char exclusive, const void *text, const void *class, void **device)\n\
+     { return IoCreateDevice(driver, size, name, type, options, exclusive, device); }\n";
 
 /// What ntstrsafe.lib has: the functions of its header, which implements them itself for others.
 pub const STRINGS: &str =
@@ -33,7 +41,8 @@ pub const STRINGS: &str =
 /// What WPP's preprocessor writes into its headers beside the trace functions, without effect.
 pub const WITHOUT_RECORDER: &str = "#define WPP_INIT_TRACING(...) ((void)0)\n\
      #define WPP_CLEANUP(...) ((void)0)\n\
-     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n";
+     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
+     #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
 
 /// The same for drivers that keep messages in the recorder: its start and its end, with a control
 /// block that all files of the driver share.
@@ -47,4 +56,5 @@ pub const WITH_RECORDER: &str = "#include <WppRecorder.h>\n\
      #define WPP_INIT_TRACING(driver, path) \
      WppAutoLogStart(WPP_CB, (driver), (struct _UNICODE_STRING *)(path))\n\
      #define WPP_CLEANUP(driver) WppAutoLogStop(WPP_CB, (driver))\n\
-     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n";
+     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
+     #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";

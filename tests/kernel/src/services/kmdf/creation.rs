@@ -7,7 +7,6 @@ use super::{
     device::{
         init::{Inits, with_init},
         nodes::EarlyInterfaces,
-        properties::CLASS,
         wdm::attach,
     },
     driver::driver_of,
@@ -19,7 +18,9 @@ use super::{
         target::TargetData,
     },
 };
-use crate::{execution::routine::Routine, ground::status::NtStatus};
+use crate::{
+    execution::routine::Routine, ground::status::NtStatus, services::device_properties::CLASS,
+};
 
 pub const ENTRIES: Entries = &[
     ("WdfDeviceCreate", Routine::Four(device_create)),

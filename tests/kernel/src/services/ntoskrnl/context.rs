@@ -4,9 +4,12 @@ use std::{ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::super::{
-    faults::Faults, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
-    registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
+use super::{
+    super::{
+        faults::Faults, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
+        registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
+    },
+    nodes::Nodes,
 };
 use crate::{
     execution::{context::Context as Execution, routine::Export},
@@ -32,8 +35,10 @@ pub struct Uses {
     pub clock: Arc<Clock>,
     /// The registry.
     pub registry: Arc<Registry>,
-    /// The framework's devices, which are all that the plug-and-play manager has.
+    /// The devices that the plug-and-play manager has: the framework's, and those of drivers without it.
     pub devices: Arc<dyn PlugAndPlay>,
+    /// The devices of drivers without the framework.
+    pub nodes: Arc<Nodes>,
     /// The addresses of threads' objects.
     pub thread_objects: Arc<ThreadObjects>,
     /// The WMI events that drivers fire.
@@ -79,6 +84,11 @@ impl Ntoskrnl {
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Clock {
         &self.uses.clock
+    }
+
+    /// Returns the devices of drivers without the framework.
+    pub fn nodes(&self) -> &Nodes {
+        &self.uses.nodes
     }
 
     /// Returns the number of processors.
@@ -146,6 +156,11 @@ impl Context {
     /// Returns the devices that the plug-and-play manager has.
     pub fn devices(&self) -> &dyn PlugAndPlay {
         &*self.nt.uses.devices
+    }
+
+    /// Returns the devices of drivers without the framework.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nt.uses.nodes
     }
 
     /// Returns the addresses of threads' objects.

@@ -124,6 +124,19 @@ pub fn own(context: &Context, object: u64, delete: fn(&Context, u64)) {
     context.state().get::<Handles>().owned.insert(object, owned);
 }
 
+/// Returns whether an object has neither handles nor references.
+pub fn is_unused(context: &Context, object: u64) -> bool {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    let owned = handles.owned.get(&object);
+    !handles.references.contains_key(&object) && owned.is_none_or(|owned| owned.handles == 0)
+}
+
+/// Forgets an object that [`own`] was called for.
+pub fn disown(context: &Context, object: u64) {
+    context.state().get::<Handles>().owned.remove(&object);
+}
+
 /// Returns the number of open handles of an object that [`own`] was called for.
 pub fn count(context: &Context, object: u64) -> u32 {
     let mut state = context.state();
@@ -151,6 +164,14 @@ fn delete_unused(context: &Context, object: u64) {
 /// Returns what a handle is for.
 pub fn target(context: &Context, handle: u64) -> Option<Target> {
     context.state().get::<Handles>().open.get(&handle).copied()
+}
+
+/// Returns the type of an object that has an open handle: the name of the exported variable.
+pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
+    let mut state = context.state();
+    let mut open = state.get::<Handles>().open.values();
+    open.find(|target| target.object == object)
+        .map(|target| target.type_name)
 }
 
 /// Closes a handle. A handle that is not open is what Driver Verifier stops a driver for.
@@ -246,7 +267,8 @@ fn reference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
     reference(context, object)
 }
 
-fn dereference(context: &Context, object: u64) -> u64 {
+/// Releases a reference to an object. Returns the number of references that are left.
+pub fn dereference(context: &Context, object: u64) -> u64 {
     let left = {
         let mut state = context.state();
         let references = &mut state.get::<Handles>().references;

@@ -1,5 +1,6 @@
 //! The routines of ntoskrnl.exe, except those of ETW.
 
+mod access;
 mod bugcheck_callbacks;
 pub mod callbacks;
 mod code_page;
@@ -9,6 +10,7 @@ mod crt_memory;
 mod crt_numbers;
 mod crt_text;
 pub mod data;
+mod descriptors;
 mod dispatcher;
 pub mod dpc;
 mod events;
@@ -25,10 +27,12 @@ mod letters;
 mod mdl;
 mod mutexes;
 mod named_events;
+pub mod nodes;
 mod notifications;
 mod object_attributes;
+mod object_security;
 mod pages;
-mod plug_and_play;
+pub mod plug_and_play;
 mod pool;
 pub mod power_framework;
 pub mod power_settings;
@@ -49,6 +53,7 @@ pub mod threads;
 pub mod timer;
 mod utf8;
 pub mod variables;
+mod versions;
 mod watcher_routines;
 pub mod watchers;
 mod well_known;

@@ -175,24 +175,26 @@ fn from_time_fields(context: &Context, fields: u64, time: u64) -> u64 {
 }
 
 /// The version that this kernel has: Windows 10, version 2004, as its traces say.
-const MAJOR: u32 = 10;
-const MINOR: u32 = 0;
+pub const MAJOR: u32 = 10;
+pub const MINOR: u32 = 0;
 /// The build that traces name.
-fn build_number() -> u32 {
+pub fn build_number() -> u32 {
     etl_file::LogFileHeader::default().os_build
 }
 
 /// `NTDDI_WIN10_VB`.
 const DDI_VERSION: u32 = 0x0A00_0008;
 
+/// `VER_SUITE_SINGLEUSERTS` and `VER_NT_WORKSTATION`.
+pub const SUITE: u16 = 0x100;
+pub const WORKSTATION: u8 = 1;
+
 fn get_version(context: &Context, information: u64) -> u64 {
     /// `sizeof(OSVERSIONINFOW)` and `sizeof(OSVERSIONINFOEXW)`.
     const PLAIN: u32 = 276;
     const EXTENDED: u32 = 284;
-    /// `VER_PLATFORM_WIN32_NT`, `VER_SUITE_SINGLEUSERTS` and `VER_NT_WORKSTATION`.
+    /// `VER_PLATFORM_WIN32_NT`.
     const PLATFORM: u32 = 2;
-    const SUITE: u16 = 0x100;
-    const WORKSTATION: u8 = 1;
     let size: u32 = context.read(information);
     if size != PLAIN && size != EXTENDED {
         return NtStatus::INVALID_PARAMETER.to_register();

@@ -87,11 +87,12 @@ fn has_privilege(context: &Context, privilege: u64, mode: u64) -> u64 {
     u64::from(is_kernel || OF_ALL.contains(&privilege))
 }
 
-/// `STATUS_UNKNOWN_REVISION`, `STATUS_INVALID_SID`, `STATUS_INVALID_SECURITY_DESCR`,
+/// `STATUS_UNKNOWN_REVISION`, `STATUS_REVISION_MISMATCH`, `STATUS_INVALID_SID`, `STATUS_INVALID_SECURITY_DESCR`,
 /// `STATUS_ALLOTTED_SPACE_EXCEEDED`, `STATUS_BAD_DESCRIPTOR_FORMAT` and `STATUS_INVALID_ACL`.
 const UNKNOWN_REVISION: NtStatus = NtStatus::from_bits(0xC000_0058);
+const REVISION_MISMATCH: NtStatus = NtStatus::from_bits(0xC000_0059);
 const INVALID_SID: NtStatus = NtStatus::from_bits(0xC000_0078);
-const INVALID_DESCRIPTOR: NtStatus = NtStatus::from_bits(0xC000_0079);
+pub const INVALID_DESCRIPTOR: NtStatus = NtStatus::from_bits(0xC000_0079);
 const NO_SPACE: NtStatus = NtStatus::from_bits(0xC000_0099);
 const BAD_FORMAT: NtStatus = NtStatus::from_bits(0xC000_00E7);
 const INVALID_ACL: NtStatus = NtStatus::from_bits(0xC000_0077);
@@ -174,7 +175,7 @@ fn add_allowed(context: &Context, acl: u64, revision: u64, mask: u64, sid: u64) 
     let of_list = list.first().copied().unwrap_or(0);
     let revision = low_half(revision);
     if !(2..=4).contains(&revision) || u32::from(of_list) > 4 {
-        return UNKNOWN_REVISION.to_register();
+        return REVISION_MISMATCH.to_register();
     }
     let count: u16 = context.read(acl.wrapping_add(COUNT));
     let field = |at: usize| {
@@ -209,14 +210,14 @@ fn add_allowed(context: &Context, acl: u64, revision: u64, mask: u64, sid: u64) 
 
 /// The parts of a descriptor, by their places after its first eight bytes, or after four in one that is
 /// self-relative.
-const OWNER: usize = 0;
-const GROUP: usize = 1;
-const SACL: usize = 2;
-const DACL: usize = 3;
+pub const OWNER: usize = 0;
+pub const GROUP: usize = 1;
+pub const SACL: usize = 2;
+pub const DACL: usize = 3;
 
 /// Bits of a descriptor's control word.
-const DACL_PRESENT: u16 = 0x4;
-const SACL_PRESENT: u16 = 0x10;
+pub const DACL_PRESENT: u16 = 0x4;
+pub const SACL_PRESENT: u16 = 0x10;
 const SELF_RELATIVE: u16 = 0x8000;
 
 /// Returns the bit of a part that is a default.
@@ -230,14 +231,14 @@ const fn defaulted(part: usize) -> u16 {
 }
 
 /// A descriptor.
-struct Descriptor {
-    control: u16,
+pub struct Descriptor {
+    pub control: u16,
     /// The addresses of the parts, or 0.
     parts: [u64; 4],
 }
 
 /// Returns a descriptor, or `None` if its revision is unknown.
-fn descriptor(context: &Context, at: u64) -> Option<Descriptor> {
+pub fn descriptor(context: &Context, at: u64) -> Option<Descriptor> {
     let [revision, _]: [u8; 2] = context.read(at);
     let control: u16 = context.read(at.wrapping_add(2));
     let parts = if control & SELF_RELATIVE != 0 {
@@ -261,7 +262,7 @@ fn create_descriptor(context: &Context, at: u64, revision: u64) -> u64 {
 }
 
 /// Returns the bytes of a descriptor's parts, or `None` if one is not valid.
-fn parts(context: &Context, descriptor: &Descriptor) -> Option<[Vec<u8>; 4]> {
+pub fn parts(context: &Context, descriptor: &Descriptor) -> Option<[Vec<u8>; 4]> {
     let [owner, group, sacl, dacl] = descriptor.parts;
     let of = |at: u64, is_present: bool, read: fn(&Context, u64) -> Option<Vec<u8>>| {
         if at == 0 || !is_present {
@@ -386,29 +387,34 @@ fn to_self_relative(context: &Context, at: u64, to: u64, length: u64) -> u64 {
     let Some(parts) = parts(context, &found) else {
         return INVALID_DESCRIPTOR.to_register();
     };
-    let needed = RELATIVE + size_of_parts(&parts);
+    let bytes = self_relative(found.control, &parts);
     let room: u32 = context.read(length);
-    context.write(length, &u32::try_from(needed).unwrap_or(u32::MAX));
-    if usize::try_from(room).unwrap_or(0) < needed {
+    context.write(length, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    if usize::try_from(room).unwrap_or(0) < bytes.len() {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    let mut header = vec![1, 0];
-    header.extend((found.control | SELF_RELATIVE).to_le_bytes());
+    write(context, to, &bytes);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns a self-relative descriptor with these bits of the control word and these parts.
+pub fn self_relative(control: u16, parts: &[Vec<u8>; 4]) -> Vec<u8> {
+    let mut bytes = vec![1, 0];
+    bytes.extend((control | SELF_RELATIVE).to_le_bytes());
     let mut data: Vec<u8> = Vec::new();
     let mut offsets = [0_u32; 4];
     // The parts' places are those of Windows: the lists, then the owner and the group.
     for part in [SACL, DACL, OWNER, GROUP] {
-        let (Some(bytes), Some(offset)) = (parts.get(part), offsets.get_mut(part)) else {
+        let (Some(part), Some(offset)) = (parts.get(part), offsets.get_mut(part)) else {
             continue;
         };
-        if !bytes.is_empty() {
+        if !part.is_empty() {
             *offset = u32::try_from(RELATIVE + data.len()).unwrap_or(0);
-            data.extend(bytes);
+            data.extend(part);
             data.resize(data.len().next_multiple_of(4), 0);
         }
     }
-    header.extend(offsets.into_iter().flat_map(u32::to_le_bytes));
-    header.extend(data);
-    write(context, to, &header);
-    NtStatus::SUCCESS.to_register()
+    bytes.extend(offsets.into_iter().flat_map(u32::to_le_bytes));
+    bytes.extend(data);
+    bytes
 }

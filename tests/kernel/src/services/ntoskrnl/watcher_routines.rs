@@ -66,6 +66,11 @@ pub const ENTRIES: Entries = &[
         PASSIVE,
         Routine::One(remove_image_routine),
     ),
+    (
+        "CmGetCallbackVersion",
+        APC,
+        Routine::Two(registry_callback_version),
+    ),
     ("CmRegisterCallback", APC, Routine::Three(register_registry)),
     (
         "CmRegisterCallbackEx",
@@ -238,6 +243,16 @@ fn remove_filter(context: &Context, watched: Watched, key: u64) -> bool {
     let before = filters.len();
     filters.retain(|one| (one.watched, one.key) != (watched, key));
     filters.len() < before
+}
+
+/// Stores the version of registry callbacks, which is 1.1 since Windows 7.
+fn registry_callback_version(context: &Context, major: u64, minor: u64) -> u64 {
+    for at in [major, minor] {
+        if at != 0 {
+            context.write(at, &1_u32);
+        }
+    }
+    0
 }
 
 fn register_registry(context: &Context, routine: u64, _argument: u64, cookie: u64) -> u64 {

@@ -94,7 +94,7 @@ const IDENTIFIERS: &[(u64, u8, &[u32])] = &[
 ];
 
 /// Returns the bytes of a security identifier.
-fn identifier(authority: u8, sub_authorities: &[u32]) -> Vec<u8> {
+pub fn identifier(authority: u8, sub_authorities: &[u32]) -> Vec<u8> {
     let count = u8::try_from(sub_authorities.len()).unwrap_or(0);
     let mut bytes = vec![1, count, 0, 0, 0, 0, 0, authority];
     for one in sub_authorities {

@@ -8,9 +8,13 @@ use super::{
         played::PlayedDevices,
     },
     init::Inits,
+    properties,
     wdm::Offered,
 };
-use crate::services::plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link};
+use crate::{
+    ground::status::NtStatus,
+    services::plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
+};
 
 /// The interfaces that were registered for a device before its driver created it.
 #[derive(Default)]
@@ -128,6 +132,16 @@ impl PlugAndPlay for Kmdf {
         let init = *inits_of(&mut framework, physical).first()?;
         let inits = &framework.part::<Inits>().open;
         inits.get(&init).map(node_of)
+    }
+
+    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>> {
+        let mut framework = self.framework();
+        if let Some(device) = stack_of(&mut framework, physical).first() {
+            return properties::of_node(&mut framework, *device, property);
+        }
+        let init = *inits_of(&mut framework, physical).first()?;
+        let init = framework.part::<Inits>().open.get_mut(&init)?;
+        Some(properties::of_description(init, property))
     }
 
     fn interfaces(&self) -> Vec<InterfaceInstance> {

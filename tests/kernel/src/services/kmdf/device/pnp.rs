@@ -10,7 +10,7 @@ use super::{
         presentation,
         resource::{Resource, Resources, lists},
         state::{
-            device::{Below, DeviceData, DeviceInit, Identity, Presence},
+            device::{Below, DeviceData, DeviceInit, Presence},
             file::{is_in_use, is_open},
             framework::Context,
             request::{EndedRequests, RequestData, describe},
@@ -19,14 +19,17 @@ use super::{
     },
     capabilities::Capabilities,
     init::{Inits, allocate_init},
-    properties::{CLASS, GivenProperties},
+    properties::GivenProperties,
     wdm::{Offered, create_bus_device},
 };
 use crate::{
     ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus},
-    services::registry::{
-        paths::{hardware_path, software_path},
-        value::RegistryValue,
+    services::{
+        device_properties::{CLASS, Identity},
+        registry::{
+            paths::{hardware_path, software_path},
+            value::RegistryValue,
+        },
     },
 };
 

@@ -5,8 +5,8 @@ use super::{
         buffer::make_filled,
         object::give,
         state::{
-            device::{DeviceData, Identity},
-            framework::{Context, Entries},
+            device::{DeviceData, DeviceInit},
+            framework::{Context, Entries, Framework},
         },
     },
     capabilities::ChildrensBus,
@@ -15,7 +15,7 @@ use super::{
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{memory, status::NtStatus},
-    services::strings::text_bytes,
+    services::device_properties::{self, Bus, Identity},
 };
 
 pub const ENTRIES: Entries = &[
@@ -28,42 +28,9 @@ pub const ENTRIES: Entries = &[
     ),
 ];
 
-/// `DEVICE_REGISTRY_PROPERTY`.
-mod property {
-    pub const DESCRIPTION: u32 = 0;
-    pub const HARDWARE_ID: u32 = 1;
-    pub const COMPATIBLE_IDS: u32 = 2;
-    pub const CLASS_NAME: u32 = 5;
-    pub const CLASS_GUID: u32 = 6;
-    pub const DRIVER_KEY: u32 = 7;
-    pub const MANUFACTURER: u32 = 8;
-    pub const FRIENDLY_NAME: u32 = 9;
-    pub const LOCATION: u32 = 10;
-    pub const PHYSICAL_NAME: u32 = 11;
-    pub const BUS_TYPE: u32 = 12;
-    pub const LEGACY_BUS: u32 = 13;
-    pub const BUS_NUMBER: u32 = 14;
-    pub const ENUMERATOR: u32 = 15;
-    pub const INSTALL_STATE: u32 = 18;
-    pub const REMOVAL_POLICY: u32 = 19;
-    pub const CONTAINER: u32 = 22;
-    /// One more than the last.
-    pub const END: u32 = 23;
-}
-
-/// The class that a driver without one is installed in: `System`.
-pub const CLASS: (&str, &str) = ("System", "{4d36e97d-e325-11ce-bfc1-08002be10318}");
-
 /// The properties that a test gives a device, by number.
 #[derive(Clone, Default)]
 pub struct GivenProperties(pub Vec<(u32, String)>);
-
-/// Returns the bytes of a list of strings, as `REG_MULTI_SZ`.
-fn list_bytes(texts: &[String]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = texts.iter().flat_map(|text| text_bytes(text)).collect();
-    bytes.extend([0, 0]);
-    bytes
-}
 
 /// Returns a property, or the status that says that the device does not have it.
 fn find(
@@ -72,54 +39,12 @@ fn find(
     bus: &ChildrensBus,
     property: u32,
 ) -> Result<Vec<u8>, NtStatus> {
-    let missing = NtStatus::OBJECT_NAME_NOT_FOUND;
-    let text = |text: &str| {
-        if text.is_empty() {
-            Err(missing)
-        } else {
-            Ok(text_bytes(text))
-        }
-    };
-    let list = |texts: &[String]| {
-        if texts.is_empty() {
-            Err(missing)
-        } else {
-            Ok(list_bytes(texts))
-        }
-    };
-    if let Some((_, value)) = given.0.iter().find(|(number, _)| *number == property) {
-        return Ok(text_bytes(value));
-    }
-    match property {
-        property::DESCRIPTION => text(&identity.description),
-        property::HARDWARE_ID => list(&identity.hardware_ids),
-        property::COMPATIBLE_IDS => list(&identity.compatible_ids),
-        property::CLASS_NAME => text(CLASS.0),
-        property::CLASS_GUID => text(CLASS.1),
-        property::DRIVER_KEY => text(&identity.driver_key),
-        property::LOCATION => text(&identity.location),
-        property::PHYSICAL_NAME => text(&identity.physical_name),
-        property::ENUMERATOR => text(identity.instance.split('\\').next().unwrap_or_default()),
-        // The device is installed; its removal policy is that of a device that stays.
-        property::INSTALL_STATE => Ok(0_u32.to_le_bytes().to_vec()),
-        property::REMOVAL_POLICY => Ok(1_u32.to_le_bytes().to_vec()),
-        property::BUS_TYPE | property::LEGACY_BUS | property::BUS_NUMBER => {
-            let bus = bus.0.as_ref().ok_or(missing)?;
-            Ok(match property {
-                property::BUS_TYPE => bus
-                    .bus_type_guid
-                    .iter()
-                    .flat_map(|word| word.to_le_bytes())
-                    .collect(),
-                property::LEGACY_BUS => bus.legacy_bus_type.to_le_bytes().to_vec(),
-                _ => bus.bus_number.to_le_bytes().to_vec(),
-            })
-        }
-        property::CONTAINER => text(&identity.container),
-        property::MANUFACTURER | property::FRIENDLY_NAME => Err(missing),
-        property if property < property::END => Err(missing),
-        _ => Err(NtStatus::INVALID_PARAMETER),
-    }
+    let bus = bus.0.as_ref().map(|bus| Bus {
+        kind: bus.bus_type_guid,
+        legacy: bus.legacy_bus_type,
+        number: bus.bus_number,
+    });
+    device_properties::find(identity, &given.0, bus.as_ref(), property)
 }
 
 /// Returns a property of a device.
@@ -134,6 +59,29 @@ pub fn of_device(context: &Context, device: u64, property: u64) -> Result<Vec<u8
     }
     let bus = parent.map_or_else(ChildrensBus::default, |parent| bus_of(context, parent));
     find(&identity, &given, &bus, low_half(property))
+}
+
+/// Returns a property of a device, if it exists, for the plug-and-play manager.
+pub fn of_node(
+    framework: &mut Framework,
+    device: u64,
+    property: u32,
+) -> Option<Result<Vec<u8>, NtStatus>> {
+    let data = framework.get::<DeviceData>(device).ok()?;
+    let given = data.part::<GivenProperties>().clone();
+    let identity = data.init.identity.clone();
+    let parent = data.init.child_of;
+    let parent = parent.and_then(|parent| framework.get::<DeviceData>(parent).ok());
+    let bus = parent.map_or_else(ChildrensBus::default, |parent| {
+        ChildrensBus(parent.part::<ChildrensBus>().0)
+    });
+    Some(find(&identity, &given, &bus, property))
+}
+
+/// Returns a property of a device that is described but not created, for the plug-and-play manager.
+pub fn of_description(init: &mut DeviceInit, property: u32) -> Result<Vec<u8>, NtStatus> {
+    let given = init.parts.get::<GivenProperties>().clone();
+    find(&init.identity, &given, &ChildrensBus::default(), property)
 }
 
 fn bus_of(context: &Context, parent: u64) -> ChildrensBus {

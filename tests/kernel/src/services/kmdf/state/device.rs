@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{framework::Context, request::RequestKind};
 use crate::{
     ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
-    services::parts::Parts,
+    services::{device_properties::Identity, parts::Parts},
 };
 
 /// The next lower device of a device's stack.
@@ -90,23 +90,6 @@ pub enum Presence {
     Removed,
     /// The device was shut down, too. Its object is deleted with the last open file.
     ShutDown,
-}
-
-/// What identifies a device to the plug-and-play manager, as its bus reports it.
-#[derive(Clone, Default)]
-pub struct Identity {
-    /// The device instance path, for instance `ROOT\SAMPLE\0000`.
-    pub instance: String,
-    pub hardware_ids: Vec<String>,
-    pub compatible_ids: Vec<String>,
-    pub description: String,
-    pub location: String,
-    /// The name that the bus gave the physical device.
-    pub physical_name: String,
-    /// The container, or an empty string.
-    pub container: String,
-    /// The name of the driver key, below that of all classes.
-    pub driver_key: String,
 }
 
 /// An interface that a device registered.

@@ -1,6 +1,10 @@
 //! The cancellation of requests, and the queues of drivers with a `StartIo` routine.
 
-use std::{collections::VecDeque, mem::offset_of, thread::ThreadId};
+use std::{
+    collections::{HashMap, VecDeque},
+    mem::offset_of,
+    thread::ThreadId,
+};
 
 use super::{
     super::context::{Context, Entries},
@@ -10,6 +14,7 @@ use crate::{
     execution::routine::Routine,
     ground::{
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
+        arena::Block,
         irql::Irql,
         memory,
         rule::Rule,
@@ -102,10 +107,53 @@ pub fn cancel_request(context: &Context, irp: u64) -> bool {
         return false;
     }
     let value: Irp = context.read(irp);
+    let own = {
+        let mut state = context.state();
+        let all = &state.get::<OwnRoutines>().0;
+        all.get(&routine).map(|(_, run)| *run)
+    };
+    if let Some(run) = own {
+        release(context, u64::from(before.number()));
+        run(context, irp);
+        return true;
+    }
     let device = context.read::<IrpStack>(value.tail[STACK]).device;
     // The routine releases the lock.
     context.call_driver_lowering(before, "the cancel routine", routine, [device, irp]);
     true
+}
+
+/// A cancel routine of this kernel. It is called without the lock.
+pub type Cancelled = fn(&Context, u64);
+
+/// The cancel routines of this kernel, by the addresses that requests have of them.
+#[derive(Default)]
+struct OwnRoutines(HashMap<u64, (Block, Cancelled)>);
+
+/// Sets a cancel routine of this kernel for a request.
+pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
+    let address = {
+        let mut state = context.state();
+        let all = &mut state.get::<OwnRoutines>().0;
+        let known = all
+            .iter()
+            .find(|(_, (_, one))| std::ptr::fn_addr_eq(*one, run));
+        if let Some((address, _)) = known {
+            *address
+        } else {
+            let block = Block::zeroed(1);
+            let address = block.address();
+            all.insert(address, (block, run));
+            address
+        }
+    };
+    exchange_routine(context, irp, address);
+}
+
+/// Sets a request's cancel routine, and returns the one before (`IoSetCancelRoutine`).
+pub fn exchange_routine(context: &Context, irp: u64, routine: u64) -> u64 {
+    let at = irp.wrapping_add(offset_of!(Irp, cancel_routine) as u64);
+    memory::exchange(at, routine).unwrap_or_else(|error| context.stop_for_address(error))
 }
 
 /// The requests that wait for a device's `StartIo`, with their keys.

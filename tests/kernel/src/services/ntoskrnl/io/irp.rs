@@ -1,5 +1,7 @@
 //! Requests: their stack locations, and their way down and up a stack of devices.
 
+use std::collections::HashMap;
+
 use super::{
     super::{
         context::{Context, Entries},
@@ -246,6 +248,9 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     let mut location: IrpStack = context.read(value.tail[STACK]);
     location.device = device;
     context.write(value.tail[STACK], &location);
+    if let Some(dispatch) = devices::dispatch_of(context, device) {
+        return dispatch(context, device, irp);
+    }
     let driver = context.read::<DeviceObject>(device).driver;
     let object: DriverObject = context.read(driver);
     let routine = object
@@ -267,6 +272,11 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
             NtStatus::from_register(result)
         }
     }
+}
+
+/// Bugchecks if an address is not that of a request.
+pub fn must_be_request(context: &Context, irp: u64) {
+    check_request(context, irp);
 }
 
 /// Bugchecks if a request is not one, or was completed or freed.
@@ -321,8 +331,18 @@ fn complete(context: &Context, irp: u64, _boost: u64) -> u64 {
     0
 }
 
+/// What this kernel does with requests that it keeps when they have come back, by the address of the
+/// stack location that they come back from.
+#[derive(Default)]
+struct Kept(HashMap<u64, Ended>);
+
+/// Keeps a request when it comes back from the driver of a stack location, and calls `back` with it.
+pub fn keep(context: &Context, location: u64, back: Ended) {
+    context.state().get::<Kept>().0.insert(location, back);
+}
+
 /// Passes a request back up its stack, and ends it.
-fn complete_request(context: &Context, irp: u64) {
+pub fn complete_request(context: &Context, irp: u64) {
     loop {
         let mut value: Irp = context.read(irp);
         let next = value.current_location.checked_add(1);
@@ -339,6 +359,11 @@ fn complete_request(context: &Context, irp: u64) {
         value.tail[STACK] = at.wrapping_add(LOCATION);
         context.write(irp, &value);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
+        let kept = context.state().get::<Kept>().0.remove(&at);
+        if let Some(back) = kept {
+            back(context, irp);
+            return;
+        }
         let wanted = (is_success && flags & control::INVOKE_ON_SUCCESS != 0)
             || (!is_success && flags & control::INVOKE_ON_ERROR != 0)
             || (value.cancel != 0 && flags & control::INVOKE_ON_CANCEL != 0);

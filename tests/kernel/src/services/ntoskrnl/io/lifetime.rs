@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::super::{
     context::{Context, Entries},
+    plug_and_play::states,
     timer,
 };
 use crate::{
@@ -169,6 +170,7 @@ pub fn notified_of_shutdown(context: &Context) -> Vec<Notified> {
 /// Forgets the timer and the notification of a device that is deleted.
 pub fn device_deleted(context: &Context, device: u64) {
     timer::stop(context, device);
+    states::forget(context, device);
     let mut state = context.state();
     state.get::<Timers>().0.remove(&device);
     state.get::<Shutdown>().0.retain(|one| one.device != device);

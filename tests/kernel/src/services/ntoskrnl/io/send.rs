@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 
 use super::{
-    super::{context::Context, mdl},
+    super::{
+        context::{Context, Ntoskrnl},
+        mdl,
+    },
     cancel::cancel_request,
     devices::{self, flag},
     irp::{self, FILE, THREAD, call_driver},
+    stacks,
 };
 use crate::{
     execution::coroutine::wait_until,
@@ -60,6 +64,8 @@ struct Files {
 
 struct File {
     device: u64,
+    /// Set if the process has ended without closing the file.
+    is_abandoned: bool,
     _memory: Block,
     _name: Block,
 }
@@ -105,6 +111,7 @@ pub fn open(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus>
     context.write(file, &object);
     let opened = File {
         device,
+        is_abandoned: false,
         _memory: memory,
         _name: text,
     };
@@ -167,6 +174,27 @@ pub fn close(context: &Context, file: u64) {
     forget(context, file);
 }
 
+/// Notes that a process has ended without closing a file.
+pub fn abandon(nt: &Ntoskrnl, file: u64) {
+    if let Some(file) = nt.state().get::<Files>().open.get_mut(&file) {
+        file.is_abandoned = true;
+    }
+}
+
+/// Closes the files on a device whose processes have ended.
+pub fn close_abandoned(context: &Context, device: u64) {
+    let mut abandoned: Vec<u64> = {
+        let mut state = context.state();
+        let open = state.get::<Files>().open.iter();
+        let open = open.filter(|(_, file)| file.is_abandoned && file.device == device);
+        open.map(|(address, _)| *address).collect()
+    };
+    abandoned.sort_unstable();
+    for file in abandoned {
+        close(context, file);
+    }
+}
+
 /// The memory of a request.
 #[derive(Default)]
 struct Buffers {
@@ -197,7 +225,7 @@ pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
         .open
         .get(&file)
         .map(|file| file.device);
-    let top = devices::top_of(context, device.unwrap_or(0));
+    let top = stacks::top_of(context, device.unwrap_or(0));
     let flags = context.read::<DeviceObject>(top).flags;
     let mut buffers = Buffers::default();
     let (major, parameters) = match operation {
@@ -288,7 +316,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
         .open
         .get(&file)
         .map(|file| file.device);
-    let top = devices::top_of(context, device.unwrap_or(0));
+    let top = stacks::top_of(context, device.unwrap_or(0));
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
     let mut value: Irp = context.read(request);

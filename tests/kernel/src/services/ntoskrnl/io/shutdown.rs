@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::{
     super::context::Context,
-    devices,
     irp::{self, call_driver},
     lifetime::notified_of_shutdown,
+    stacks,
 };
 use crate::{
     execution::coroutine::wait_until,
@@ -32,7 +32,7 @@ pub fn shut_down(context: &Context) {
 }
 
 fn send(context: &Context, device: u64) {
-    let top = devices::top_of(context, device);
+    let top = stacks::top_of(context, device);
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
     let at = irp::next_location(context, request);

@@ -1,0 +1,157 @@
+//! The device: its object, its place in the stack, and its interface.
+
+use core::ptr;
+
+use wdk_etw::emit;
+use wdk_sys::{
+    BOOLEAN, DEVICE_OBJECT, DO_BUFFERED_IO, DO_DEVICE_INITIALIZING, DO_POWER_PAGABLE,
+    DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, GUID, NT_SUCCESS, NTSTATUS, STATUS_NO_SUCH_DEVICE,
+    STATUS_SUCCESS, STATUS_UNSUCCESSFUL, UNICODE_STRING,
+    ntddk::{
+        IoAttachDeviceToDeviceStack, IoAttachDeviceToDeviceStackSafe, IoCreateDevice,
+        IoDeleteDevice, IoDetachDevice, IoRegisterDeviceInterface, IoSetDeviceInterfaceState,
+        RtlFreeUnicodeString,
+    },
+};
+
+use crate::{
+    commands::{MINORS, Variant},
+    trace, variant,
+};
+
+/// The class of the device's interface: {5d5f4a7e-8b1c-4a0b-9c35-2f2b6b0d7e11}.
+const CLASS: GUID = GUID {
+    Data1: 0x5D5F_4A7E,
+    Data2: 0x8B1C,
+    Data3: 0x4A0B,
+    Data4: [0x9C, 0x35, 0x2F, 0x2B, 0x6B, 0x0D, 0x7E, 0x11],
+};
+
+/// The device extension.
+#[repr(C)]
+pub struct Extension {
+    /// The next lower device.
+    pub lower: *mut DEVICE_OBJECT,
+    /// The physical device.
+    pub physical: *mut DEVICE_OBJECT,
+    /// The link to the device's interface; a filter has none.
+    pub link: UNICODE_STRING,
+    /// The number of requests by their minor functions.
+    pub counts: [u8; MINORS],
+    /// The power states, the newest first.
+    pub states: [u8; 8],
+    /// Set if the device works.
+    pub is_started: bool,
+    /// Set if the driver reports the device as failed.
+    pub has_failed: bool,
+}
+
+/// Returns the extension of a device of this driver.
+pub fn extension<'a>(device: *mut DEVICE_OBJECT) -> &'a mut Extension {
+    // SAFETY: the system passes a device of this driver.
+    let extension = unsafe { (*device).DeviceExtension };
+    // SAFETY: the extension was created with this size, zeroed and filled in; the tests send one request
+    // at a time.
+    unsafe { &mut *extension.cast::<Extension>() }
+}
+
+/// `AddDevice`.
+pub unsafe extern "C" fn add_device(
+    driver: *mut DRIVER_OBJECT,
+    physical: *mut DEVICE_OBJECT,
+) -> NTSTATUS {
+    if variant() == Variant::Add {
+        return STATUS_UNSUCCESSFUL;
+    }
+    let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
+    // SAFETY: the driver object is this driver's, and the others are locals.
+    let status = unsafe {
+        IoCreateDevice(
+            driver,
+            size_of::<Extension>() as u32,
+            ptr::null_mut(),
+            FILE_DEVICE_UNKNOWN,
+            0,
+            0,
+            &raw mut device,
+        )
+    };
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    let its = extension(device);
+    its.physical = physical;
+    let attached = attach(device, physical, &mut its.lower);
+    if !NT_SUCCESS(attached) {
+        // SAFETY: the device was created above and is not attached.
+        unsafe { IoDeleteDevice(device) };
+        return attached;
+    }
+    if variant() == Variant::AddAttached {
+        return STATUS_UNSUCCESSFUL;
+    }
+    if variant() != Variant::Filter {
+        // SAFETY: the physical device is the one that the system passed, and the link is in the
+        // extension.
+        let status = unsafe {
+            IoRegisterDeviceInterface(physical, &CLASS, ptr::null_mut(), &raw mut its.link)
+        };
+        if !NT_SUCCESS(status) {
+            remove(device);
+            return status;
+        }
+    }
+    // SAFETY: the device was created above.
+    let object = unsafe { &mut *device };
+    object.Flags |= DO_BUFFERED_IO | DO_POWER_PAGABLE;
+    if variant() != Variant::Initializing {
+        object.Flags &= !DO_DEVICE_INITIALIZING;
+    }
+    emit!(trace::added(object.StackSize.cast_unsigned()));
+    STATUS_SUCCESS
+}
+
+/// Attaches the device to the stack. Both routines for that are used.
+fn attach(
+    device: *mut DEVICE_OBJECT,
+    physical: *mut DEVICE_OBJECT,
+    lower: &mut *mut DEVICE_OBJECT,
+) -> NTSTATUS {
+    if variant() == Variant::Filter {
+        // SAFETY: both are device objects, and the driver detaches its own.
+        *lower = unsafe { IoAttachDeviceToDeviceStack(device, physical) };
+        return if lower.is_null() {
+            STATUS_NO_SUCH_DEVICE
+        } else {
+            STATUS_SUCCESS
+        };
+    }
+    // SAFETY: as above; the field is in the extension.
+    unsafe { IoAttachDeviceToDeviceStackSafe(device, physical, lower) }
+}
+
+/// Enables or disables the device's interface.
+pub fn set_interface(its: &mut Extension, is_enabled: bool) {
+    if !its.link.Buffer.is_null() {
+        // SAFETY: the link is that of a registered interface. Disabling one that is disabled fails, which
+        // changes nothing.
+        let _status =
+            unsafe { IoSetDeviceInterfaceState(&raw mut its.link, BOOLEAN::from(is_enabled)) };
+    }
+}
+
+/// Detaches and deletes the device.
+pub fn remove(device: *mut DEVICE_OBJECT) {
+    let its = extension(device);
+    // SAFETY: the string is empty or was allocated by IoRegisterDeviceInterface.
+    unsafe { RtlFreeUnicodeString(&raw mut its.link) };
+    if variant() == Variant::Attached {
+        return;
+    }
+    // SAFETY: the driver attached its device to this one.
+    unsafe { IoDetachDevice(its.lower) };
+    if variant() != Variant::Deleted {
+        // SAFETY: the device is this driver's and no longer attached.
+        unsafe { IoDeleteDevice(device) };
+    }
+}

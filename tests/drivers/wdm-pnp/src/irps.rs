@@ -1,0 +1,148 @@
+//! What wdm.h has as inline functions: stack locations, completion routines, and the passing of requests.
+
+use core::ptr;
+
+use wdk_sys::{
+    DEVICE_OBJECT, IO_STACK_LOCATION, IRP, KEVENT, NT_SUCCESS, NTSTATUS, PIO_COMPLETION_ROUTINE,
+    PVOID, STATUS_MORE_PROCESSING_REQUIRED, STATUS_PENDING,
+    ntddk::{
+        IofCallDriver, IofCompleteRequest, KeInitializeEvent, KeSetEvent, KeWaitForSingleObject,
+    },
+};
+
+/// `SL_PENDING_RETURNED`.
+const PENDING_RETURNED: u8 = 1;
+/// `SL_INVOKE_ON_SUCCESS`, `SL_INVOKE_ON_ERROR` and `SL_INVOKE_ON_CANCEL`.
+const INVOKE_ALWAYS: u8 = 0xE0;
+/// `NotificationEvent`, `Executive` and `KernelMode`.
+const NOTIFICATION: i32 = 0;
+const EXECUTIVE: i32 = 0;
+const KERNEL_MODE: i8 = 0;
+
+/// `IoGetCurrentIrpStackLocation`.
+pub fn current(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
+    // SAFETY: the caller has the request.
+    let overlay = unsafe { &raw const (*irp).Tail.Overlay };
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    unsafe {
+        (*overlay)
+            .__bindgen_anon_2
+            .__bindgen_anon_1
+            .CurrentStackLocation
+    }
+}
+
+/// `IoGetNextIrpStackLocation`.
+pub fn next(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
+    current(irp).wrapping_sub(1)
+}
+
+/// `IoMarkIrpPending`.
+pub fn mark_pending(irp: *mut IRP) {
+    // SAFETY: the driver has the request, and with it a stack location.
+    unsafe { (*current(irp)).Control |= PENDING_RETURNED };
+}
+
+/// Returns a request's status.
+pub fn status(irp: *mut IRP) -> NTSTATUS {
+    // SAFETY: the caller has the request, whose status is always set.
+    unsafe { (*irp).IoStatus.__bindgen_anon_1.Status }
+}
+
+/// Sets a request's status.
+pub fn set_status(irp: *mut IRP, status: NTSTATUS) {
+    // SAFETY: the caller has the request.
+    unsafe { (*irp).IoStatus.__bindgen_anon_1.Status = status };
+}
+
+/// Completes a request.
+pub fn complete(irp: *mut IRP, status: NTSTATUS) -> NTSTATUS {
+    set_status(irp, status);
+    // SAFETY: the driver has the request until it completes it.
+    unsafe { IofCompleteRequest(irp, 0) };
+    status
+}
+
+/// Completes a request with a number of bytes.
+pub fn complete_with(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
+    // SAFETY: the driver has the request until it completes it.
+    unsafe { (*irp).IoStatus.Information = information as u64 };
+    complete(irp, status)
+}
+
+/// `IoSkipCurrentIrpStackLocation` and `IoCallDriver`.
+pub fn pass(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
+    skip(irp);
+    // SAFETY: the lower driver gets this driver's stack location, and this driver no longer uses the
+    // request.
+    unsafe { IofCallDriver(lower, irp) }
+}
+
+/// `IoSkipCurrentIrpStackLocation`.
+pub fn skip(irp: *mut IRP) {
+    // SAFETY: the driver has the request.
+    unsafe { (*irp).CurrentLocation += 1 };
+    // SAFETY: as above.
+    let overlay = unsafe { &raw mut (*irp).Tail.Overlay };
+    // SAFETY: the tail of a request that a driver has is its overlay.
+    let location = unsafe {
+        &raw mut (*overlay)
+            .__bindgen_anon_2
+            .__bindgen_anon_1
+            .CurrentStackLocation
+    };
+    // SAFETY: the location was just taken from the request.
+    unsafe { *location = (*location).wrapping_add(1) };
+}
+
+/// `IoCopyCurrentIrpStackLocationToNext` and `IoSetCompletionRoutine`.
+pub fn copy_and_watch(irp: *mut IRP, routine: PIO_COMPLETION_ROUTINE, context: PVOID) {
+    let (from, to) = (current(irp), next(irp));
+    // SAFETY: the request has a location for each driver, and the two are distinct.
+    unsafe { ptr::copy_nonoverlapping(from, to, 1) };
+    // SAFETY: as above.
+    let to = unsafe { &mut *to };
+    to.CompletionRoutine = routine;
+    to.Context = context;
+    to.Control = INVOKE_ALWAYS;
+}
+
+/// Passes a request to the lower driver and waits until it has come back, as `IoForwardIrpSynchronously`
+/// does.
+pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
+    let mut event = KEVENT::default();
+    // SAFETY: the event is a local, which outlives the wait below.
+    unsafe { KeInitializeEvent(&raw mut event, NOTIFICATION, 0) };
+    copy_and_watch(irp, Some(came_back), (&raw mut event).cast());
+    // SAFETY: the lower driver has a stack location of its own.
+    let passed = unsafe { IofCallDriver(lower, irp) };
+    if passed != STATUS_PENDING {
+        return passed;
+    }
+    // SAFETY: the event was initialized above.
+    let waited = unsafe {
+        KeWaitForSingleObject(
+            (&raw mut event).cast(),
+            EXECUTIVE,
+            KERNEL_MODE,
+            0,
+            ptr::null_mut(),
+        )
+    };
+    debug_assert!(NT_SUCCESS(waited));
+    status(irp)
+}
+
+/// Keeps a request that has come back for the driver that waits for it.
+unsafe extern "C" fn came_back(
+    _device: *mut DEVICE_OBJECT,
+    irp: *mut IRP,
+    event: PVOID,
+) -> NTSTATUS {
+    // SAFETY: the system passes the request.
+    if unsafe { (*irp).PendingReturned } != 0 {
+        // SAFETY: the context is the event of the driver that waits for it.
+        let _before = unsafe { KeSetEvent(event.cast(), 0, 0) };
+    }
+    STATUS_MORE_PROCESSING_REQUIRED
+}

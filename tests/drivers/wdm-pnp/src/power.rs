@@ -1,0 +1,195 @@
+//! The power requests. The driver decides about its device's power: it follows the system's states.
+
+use core::ptr;
+
+use wdk_etw::emit;
+use wdk_sys::{
+    DEVICE_OBJECT, IO_STATUS_BLOCK, IRP, IRP_MN_QUERY_POWER, IRP_MN_SET_POWER, NT_SUCCESS,
+    NTSTATUS, POWER_STATE, PVOID, STATUS_MORE_PROCESSING_REQUIRED, STATUS_PENDING, STATUS_SUCCESS,
+    STATUS_UNSUCCESSFUL, UCHAR,
+    ntddk::{
+        IofCompleteRequest, PoCallDriver, PoRequestPowerIrp, PoSetPowerState, PoStartNextPowerIrp,
+    },
+};
+
+use crate::{
+    commands::{POWER, Variant},
+    device::{Extension, extension},
+    irps::{complete, copy_and_watch, current, mark_pending, set_status, skip, status},
+    trace, variant,
+};
+
+/// `SystemPowerState` and `DevicePowerState`.
+const SYSTEM: i32 = 0;
+const DEVICE: i32 = 1;
+/// `PowerSystemWorking`.
+const WORKING: i32 = 1;
+/// `PowerDeviceD0` and `PowerDeviceD3`.
+const D0: i32 = 1;
+const D3: i32 = 4;
+
+/// Serves `IRP_MJ_POWER`.
+pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
+    let its = extension(device);
+    // SAFETY: the system passes a request with a stack location.
+    let location = unsafe { &*current(irp) };
+    let minor = location.MinorFunction;
+    if let Some(count) = its.counts[POWER..].get_mut(usize::from(minor)) {
+        *count = count.wrapping_add(1);
+    }
+    let is_known = matches!(u32::from(minor), IRP_MN_SET_POWER | IRP_MN_QUERY_POWER);
+    if variant() == Variant::Filter || !is_known {
+        return pass(its, irp);
+    }
+    // SAFETY: requests that set or query a state have these parameters.
+    let power = unsafe { location.Parameters.Power };
+    match power.Type {
+        SYSTEM => system(device, its, irp, power.State),
+        DEVICE if u32::from(minor) == IRP_MN_SET_POWER => {
+            device_state(device, its, irp, power.State)
+        }
+        _ => {
+            if variant() == Variant::Power {
+                mark_pending(irp);
+                return STATUS_PENDING;
+            }
+            set_status(irp, STATUS_SUCCESS);
+            pass(its, irp)
+        }
+    }
+}
+
+fn pass(its: &Extension, irp: *mut IRP) -> NTSTATUS {
+    // SAFETY: the driver has the request.
+    unsafe { PoStartNextPowerIrp(irp) };
+    skip(irp);
+    // SAFETY: the lower driver gets this driver's stack location.
+    unsafe { PoCallDriver(its.lower, irp) }
+}
+
+/// Passes a request for a state of the system down, and then asks for the device's state that goes with it.
+fn system(
+    device: *mut DEVICE_OBJECT,
+    its: &Extension,
+    irp: *mut IRP,
+    state: POWER_STATE,
+) -> NTSTATUS {
+    // SAFETY: the state is that of the system.
+    let is_working = unsafe { state.SystemState } == WORKING;
+    if variant() == Variant::Awake && !is_working {
+        // SAFETY: the driver has the request.
+        unsafe { PoStartNextPowerIrp(irp) };
+        return complete(irp, STATUS_UNSUCCESSFUL);
+    }
+    mark_pending(irp);
+    copy_and_watch(irp, Some(system_passed), device.cast());
+    // SAFETY: the lower driver has a stack location of its own. The status is that of the completion
+    // routine's request.
+    let _status = unsafe { PoCallDriver(its.lower, irp) };
+    STATUS_PENDING
+}
+
+unsafe extern "C" fn system_passed(
+    _device: *mut DEVICE_OBJECT,
+    irp: *mut IRP,
+    context: PVOID,
+) -> NTSTATUS {
+    let device: *mut DEVICE_OBJECT = context.cast();
+    if !NT_SUCCESS(status(irp)) {
+        // SAFETY: the driver has the request.
+        unsafe { PoStartNextPowerIrp(irp) };
+        return STATUS_SUCCESS;
+    }
+    // SAFETY: the request has come back to this driver's location.
+    let location = unsafe { &*current(irp) };
+    // SAFETY: the request is one for a state of the system.
+    let power = unsafe { location.Parameters.Power };
+    // SAFETY: as above.
+    let is_working = unsafe { power.State.SystemState } == WORKING;
+    let wanted = POWER_STATE {
+        DeviceState: if is_working { D0 } else { D3 },
+    };
+    // SAFETY: the device is this driver's, and the request stays until its completion below.
+    let asked = unsafe {
+        PoRequestPowerIrp(
+            device,
+            location.MinorFunction,
+            wanted,
+            Some(state_reached),
+            irp.cast(),
+            ptr::null_mut(),
+        )
+    };
+    if asked != STATUS_PENDING {
+        set_status(irp, asked);
+        // SAFETY: the driver has the request.
+        unsafe { PoStartNextPowerIrp(irp) };
+        return STATUS_SUCCESS;
+    }
+    STATUS_MORE_PROCESSING_REQUIRED
+}
+
+/// Completes the system's request when the device's has been completed.
+unsafe extern "C" fn state_reached(
+    _device: *mut DEVICE_OBJECT,
+    _minor: UCHAR,
+    _state: POWER_STATE,
+    context: PVOID,
+    block: *mut IO_STATUS_BLOCK,
+) {
+    let irp: *mut IRP = context.cast();
+    // SAFETY: the system passes the status of the device's request.
+    set_status(irp, unsafe { (*block).__bindgen_anon_1.Status });
+    // SAFETY: the driver has kept the request.
+    unsafe { PoStartNextPowerIrp(irp) };
+    // SAFETY: as above.
+    unsafe { IofCompleteRequest(irp, 0) };
+}
+
+/// Changes the device's state: before the lower drivers on the way down, and after them on the way up.
+fn device_state(
+    device: *mut DEVICE_OBJECT,
+    its: &mut Extension,
+    irp: *mut IRP,
+    state: POWER_STATE,
+) -> NTSTATUS {
+    // SAFETY: the state is that of a device.
+    if unsafe { state.DeviceState } != D0 {
+        reached(device, its, state);
+        set_status(irp, STATUS_SUCCESS);
+        return pass(its, irp);
+    }
+    mark_pending(irp);
+    copy_and_watch(irp, Some(powered_up), device.cast());
+    // SAFETY: the lower driver has a stack location of its own.
+    let _status = unsafe { PoCallDriver(its.lower, irp) };
+    STATUS_PENDING
+}
+
+unsafe extern "C" fn powered_up(
+    _device: *mut DEVICE_OBJECT,
+    irp: *mut IRP,
+    context: PVOID,
+) -> NTSTATUS {
+    let device: *mut DEVICE_OBJECT = context.cast();
+    reached(device, extension(device), POWER_STATE { DeviceState: D0 });
+    // SAFETY: the driver has the request.
+    unsafe { PoStartNextPowerIrp(irp) };
+    STATUS_SUCCESS
+}
+
+/// Notes a state of the device, and tells the power manager.
+fn reached(device: *mut DEVICE_OBJECT, its: &mut Extension, state: POWER_STATE) {
+    // SAFETY: the state is that of a device.
+    let number = unsafe { state.DeviceState };
+    its.states.rotate_right(1);
+    its.states[0] = number as u8;
+    // SAFETY: the device is this driver's.
+    let before = unsafe { PoSetPowerState(device, DEVICE, state) };
+    // SAFETY: as above.
+    if unsafe { before.DeviceState } != i32::from(its.states[1]) {
+        // A test finds the state that the power manager should have returned.
+        its.states[7] = u8::MAX;
+    }
+    emit!(trace::power_state(number as u32));
+}

@@ -1,0 +1,56 @@
+//! The structures of plug and play and power, beside those of [`abi`](super::abi).
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::abi::{DispatcherHeader, abi};
+
+abi! {
+    /// `DEVICE_CAPABILITIES`.
+    DeviceCapabilities as "_DEVICE_CAPABILITIES" {
+        size as "Size": u16,
+        version as "Version": u16,
+        flags as "_bitfield_1": u32,
+        address as "Address": u32,
+        number as "UINumber": u32,
+        /// The device's power state in each state of the system.
+        states as "DeviceState": [u32; 7],
+        system_wake as "SystemWake": u32,
+        device_wake as "DeviceWake": u32,
+        latency_1 as "D1Latency": u32,
+        latency_2 as "D2Latency": u32,
+        latency_3 as "D3Latency": u32,
+    }
+    /// `DEVICE_RELATIONS`, which more objects can follow.
+    DeviceRelations as "_DEVICE_RELATIONS" {
+        count as "Count": u32,
+        reserved: u32,
+        objects as "Objects": [u64; 1],
+    }
+    /// `IO_REMOVE_LOCK_COMMON_BLOCK`, with which `IO_REMOVE_LOCK` begins.
+    RemoveLock as "_IO_REMOVE_LOCK_COMMON_BLOCK" {
+        removed as "Removed": u8,
+        reserved as "Reserved": [u8; 3],
+        /// 1 for the device and 1 for each acquisition.
+        count as "IoCount": i32,
+        event as "RemoveEvent": DispatcherHeader,
+    }
+    /// `IO_CSQ`: a driver's queue of requests that can be cancelled.
+    CancelSafeQueue as "_IO_CSQ" {
+        kind as "Type": u32,
+        reserved: u32,
+        insert as "CsqInsertIrp": u64,
+        remove as "CsqRemoveIrp": u64,
+        peek as "CsqPeekNextIrp": u64,
+        acquire as "CsqAcquireLock": u64,
+        release as "CsqReleaseLock": u64,
+        complete_cancelled as "CsqCompleteCanceledIrp": u64,
+        reserve as "ReservePointer": u64,
+    }
+    /// `IO_CSQ_IRP_CONTEXT`: what finds one request of a queue.
+    CancelSafeContext as "_IO_CSQ_IRP_CONTEXT" {
+        kind as "Type": u32,
+        reserved: u32,
+        irp as "Irp": u64,
+        queue as "Csq": u64,
+    }
+}

@@ -1,0 +1,472 @@
+//! Requests that drivers build for other drivers, and what the I/O manager does when those are completed.
+
+use std::collections::HashMap;
+
+use super::{
+    super::{
+        context::{Context, Entries},
+        dispatcher::set_state,
+        header::{header_of, kind},
+        mdl, rtl, thread_objects,
+    },
+    devices::{self, flag},
+    irp::{self, Ended, THREAD, call_driver},
+};
+use crate::{
+    execution::{
+        coroutine::wait_until,
+        routine::{Routine, low_half},
+    },
+    ground::{
+        abi::{DeviceObject, IoStatusBlock, Irp, IrpStack},
+        irql::Irql,
+        memory,
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::pool::{Tag, Wanted},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    (
+        "IoBuildDeviceIoControlRequest",
+        PASSIVE,
+        Routine::Nine(build_control),
+    ),
+    (
+        "IoBuildSynchronousFsdRequest",
+        PASSIVE,
+        Routine::Seven(build_synchronous),
+    ),
+    (
+        "IoBuildAsynchronousFsdRequest",
+        DISPATCH,
+        Routine::Six(build_asynchronous),
+    ),
+    (
+        "IoForwardIrpSynchronously",
+        APC,
+        Routine::Two(forward_and_wait),
+    ),
+    (
+        "IoSetCompletionRoutineEx",
+        DISPATCH,
+        Routine::Seven(set_completion_routine),
+    ),
+];
+
+/// The major functions that the routines know.
+const READ: u8 = 3;
+const WRITE: u8 = 4;
+const FLUSH: u8 = 9;
+const DEVICE_CONTROL: u8 = 14;
+const INTERNAL_CONTROL: u8 = 15;
+const SHUTDOWN: u8 = 16;
+const PNP: u8 = 27;
+
+/// `IRP_BUFFERED_IO`, `IRP_DEALLOCATE_BUFFER` and `IRP_INPUT_OPERATION`.
+const BUFFERED: u32 = 0x10;
+const DEALLOCATE: u32 = 0x20;
+const INPUT: u32 = 0x40;
+
+/// The tag of system buffers.
+const TAG: Tag = Tag(u32::from_le_bytes(*b"Io  "));
+
+/// What happens when a request that the I/O manager ends is completed.
+#[derive(Clone, Copy, Default)]
+struct Built {
+    /// The system buffer, or 0.
+    system: u64,
+    /// Where to copy the output, and how much room is there.
+    output: Option<(u64, u64)>,
+    mdl: u64,
+    event: u64,
+    status: u64,
+}
+
+/// The requests that the I/O manager ends, by their addresses.
+#[derive(Default)]
+struct Requests(HashMap<u64, Built>);
+
+fn allocate_buffer(context: &Context, from: u64, input: u64, size: u64) -> Option<u64> {
+    let wanted = Wanted {
+        size: usize::try_from(size).ok()?,
+        tag: TAG,
+        paged: false,
+        uninitialized: false,
+    };
+    let buffer = context.pool().allocate(wanted, context, context.call())?;
+    if input > 0 {
+        let bytes = rtl::bytes(context, from, input);
+        rtl::write(context, buffer, &bytes);
+    }
+    Some(buffer)
+}
+
+/// Allocates a request for a device, and fills in the location of its driver.
+fn allocate(
+    context: &Context,
+    device: u64,
+    ended: Option<Ended>,
+    major: u8,
+    parameters: [u64; 4],
+) -> u64 {
+    must_be_device(context, device);
+    let stack_size = context.read::<DeviceObject>(device).stack_size;
+    let request = irp::create(context, stack_size, ended);
+    if request == 0 {
+        return 0;
+    }
+    let mut value: Irp = context.read(request);
+    value.tail[THREAD] = thread_objects::current(context);
+    context.write(request, &value);
+    let at = irp::next_location(context, request);
+    let mut location: IrpStack = context.read(at);
+    location.major = major;
+    location.parameters = parameters;
+    context.write(at, &location);
+    request
+}
+
+fn must_be_device(context: &Context, device: u64) {
+    if !devices::is_device(context, device) {
+        context.stop_for_misuse(&format!(
+            "with 0x{device:016X}, which is not a device object"
+        ));
+    }
+}
+
+/// Bugchecks if an event is none that was initialized.
+fn must_be_event(context: &Context, event: u64) {
+    if event != 0 {
+        let kinds = &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT];
+        header_of(context, event, kinds);
+    }
+}
+
+/// Builds a device control, which the I/O manager ends: it copies the output, stores the status, signals
+/// the event and frees the request.
+fn build_control(context: &Context, arguments: [u64; 9]) -> u64 {
+    const METHOD_BUFFERED: u32 = 0;
+    const METHOD_NEITHER: u32 = 3;
+    let [
+        code,
+        device,
+        input,
+        input_length,
+        output,
+        output_length,
+        is_internal,
+        event,
+        status,
+    ] = arguments;
+    must_be_event(context, event);
+    let (code, input_length, output_length) = (
+        low_half(code),
+        low_half(input_length),
+        low_half(output_length),
+    );
+    let (input_size, output_size) = (u64::from(input_length), u64::from(output_length));
+    let major = if is_internal & 0xFF != 0 {
+        INTERNAL_CONTROL
+    } else {
+        DEVICE_CONTROL
+    };
+    let method = code & 3;
+    let third = if method == METHOD_NEITHER { input } else { 0 };
+    let parameters = [output_size, input_size, u64::from(code), third];
+    let request = allocate(context, device, Some(ended), major, parameters);
+    if request == 0 {
+        return 0;
+    }
+    let mut built = Built {
+        event,
+        status,
+        ..Built::default()
+    };
+    let mut value: Irp = context.read(request);
+    let buffer = |size| allocate_buffer(context, input, input_size, size);
+    let is_made = match method {
+        METHOD_BUFFERED => {
+            let size = input_size.max(output_size);
+            built.output = Some((output, output_size)).filter(|(_, size)| *size > 0);
+            value.flags = BUFFERED | DEALLOCATE | if output_size > 0 { INPUT } else { 0 };
+            value.user_buffer = output;
+            if size > 0 {
+                built.system = buffer(size).unwrap_or(0);
+            }
+            size == 0 || built.system != 0
+        }
+        METHOD_NEITHER => {
+            value.user_buffer = output;
+            true
+        }
+        _ => {
+            if input_size > 0 {
+                built.system = buffer(input_size).unwrap_or(0);
+            }
+            if output_size > 0 {
+                let length = usize::try_from(output_size).unwrap_or(usize::MAX);
+                built.mdl = mdl::locked(context, output, length);
+            }
+            value.flags = BUFFERED | DEALLOCATE;
+            input_size == 0 || built.system != 0
+        }
+    };
+    if !is_made {
+        irp::discard(context, request);
+        return 0;
+    }
+    value.system_buffer = built.system;
+    value.mdl = built.mdl;
+    value.user_event = event;
+    value.user_status = status;
+    context.write(request, &value);
+    context.state().get::<Requests>().0.insert(request, built);
+    request
+}
+
+/// Fills in the buffer of a read or write as the device's flags say. Returns the system buffer and the
+/// descriptor, or `None` if there is no memory.
+fn place(
+    context: &Context,
+    request: u64,
+    device: u64,
+    major: u8,
+    (buffer, length): (u64, u32),
+) -> Option<Built> {
+    let flags = context.read::<DeviceObject>(device).flags;
+    let size = u64::from(length);
+    let mut value: Irp = context.read(request);
+    let mut built = Built::default();
+    if flags & flag::BUFFERED_IO != 0 && size > 0 {
+        let input = if major == WRITE { size } else { 0 };
+        built.system = allocate_buffer(context, buffer, input, size)?;
+        value.system_buffer = built.system;
+        value.flags = BUFFERED | DEALLOCATE;
+        if major == READ {
+            value.flags |= INPUT;
+            value.user_buffer = buffer;
+            built.output = Some((buffer, size));
+        }
+    } else if flags & flag::DIRECT_IO != 0 && size > 0 {
+        let length = usize::try_from(size).unwrap_or(usize::MAX);
+        built.mdl = mdl::locked(context, buffer, length);
+        value.mdl = built.mdl;
+    } else {
+        value.user_buffer = buffer;
+    }
+    context.write(request, &value);
+    Some(built)
+}
+
+/// Builds a request of one of the kinds that file systems get. Returns it, with what the I/O manager does
+/// at its end.
+fn build(
+    context: &Context,
+    major: u64,
+    device: u64,
+    buffer: (u64, u32),
+    offset: u64,
+    ended: Option<Ended>,
+) -> Option<(u64, Built)> {
+    let major = u8::try_from(low_half(major)).unwrap_or(u8::MAX);
+    let has_buffer = matches!(major, READ | WRITE);
+    if !has_buffer && !matches!(major, FLUSH | SHUTDOWN | PNP) {
+        context.stop_for_misuse(&format!(
+            "for {}, which it does not build",
+            irp::major_name(major)
+        ));
+    }
+    let parameters = if has_buffer {
+        let offset = if offset == 0 {
+            0
+        } else {
+            context.read::<u64>(offset)
+        };
+        [u64::from(buffer.1), 0, offset, 0]
+    } else {
+        [0; 4]
+    };
+    let request = allocate(context, device, ended, major, parameters);
+    if request == 0 {
+        return None;
+    }
+    if !has_buffer {
+        return Some((request, Built::default()));
+    }
+    let built = place(context, request, device, major, buffer);
+    if built.is_none() {
+        irp::discard(context, request);
+    }
+    Some((request, built?))
+}
+
+/// Builds a request that the I/O manager ends.
+fn build_synchronous(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [major, device, buffer, length, offset, event, status] = arguments;
+    must_be_event(context, event);
+    let buffer = (buffer, low_half(length));
+    let Some((request, built)) = build(context, major, device, buffer, offset, Some(ended)) else {
+        return 0;
+    };
+    let mut value: Irp = context.read(request);
+    value.user_event = event;
+    value.user_status = status;
+    context.write(request, &value);
+    let built = Built {
+        event,
+        status,
+        ..built
+    };
+    context.state().get::<Requests>().0.insert(request, built);
+    request
+}
+
+/// Builds a request that its driver frees in a completion routine, with the system buffer and the
+/// descriptor.
+fn build_asynchronous(
+    context: &Context,
+    major: u64,
+    device: u64,
+    buffer: u64,
+    length: u64,
+    offset: u64,
+    status: u64,
+) -> u64 {
+    let buffer = (buffer, low_half(length));
+    let Some((request, _)) = build(context, major, device, buffer, offset, None) else {
+        return 0;
+    };
+    let mut value: Irp = context.read(request);
+    value.user_status = status;
+    context.write(request, &value);
+    request
+}
+
+/// Ends a completed request.
+fn ended(context: &Context, request: u64) {
+    let built = context.state().get::<Requests>().0.remove(&request);
+    let Some(built) = built else {
+        return;
+    };
+    let value: Irp = context.read(request);
+    let block = value.status_block;
+    let is_error = block.status >> 30 == 3;
+    if let Some((output, room)) = built.output
+        && !is_error
+        && built.system != 0
+    {
+        if block.information > room {
+            context.stop(
+                Rule::RequestMisused,
+                format!(
+                    "a driver completed a request with {} bytes, more than the {room} of its output \
+                     buffer",
+                    block.information
+                ),
+            );
+        }
+        let bytes = rtl::bytes(context, built.system, block.information);
+        rtl::write(context, output, &bytes);
+    }
+    if built.system != 0 {
+        // The block is this module's.
+        drop(context.pool().free(built.system, context, context.call()));
+    }
+    if built.mdl != 0 {
+        mdl::discard(context, built.mdl);
+    }
+    if built.status != 0 {
+        let block = IoStatusBlock {
+            status: block.status,
+            reserved: 0,
+            information: block.information,
+        };
+        if let Err(error) = memory::write(built.status, &block) {
+            context.stop_for_address(error);
+        }
+    }
+    if built.event != 0 {
+        set_state(context, built.event, 1);
+    }
+}
+
+/// The requests that came back to a driver that waits for them.
+#[derive(Default)]
+struct Back(HashMap<u64, bool>);
+
+/// Passes a request to the next lower driver, and waits until it comes back. Returns false if the request
+/// has no stack location for that driver.
+fn forward_and_wait(context: &Context, device: u64, request: u64) -> u64 {
+    must_be_device(context, device);
+    let value: Irp = context.read(request);
+    if value.current_location <= 1 {
+        return 0;
+    }
+    let current: IrpStack = context.read(value.tail[irp::STACK]);
+    let next = irp::next_location(context, request);
+    let copied = IrpStack {
+        control: 0,
+        completion_routine: 0,
+        context: 0,
+        ..current
+    };
+    context.write(next, &copied);
+    irp::keep(context, next, came_back);
+    context.state().get::<Back>().0.insert(request, false);
+    call_driver(context, device, request);
+    let is_back = || context.state().get::<Back>().0.get(&request) == Some(&true);
+    if !wait_until(context, None, is_back) {
+        context.stop(
+            Rule::RequestNotCompleted,
+            format!(
+                "{} was called from {} and waits forever: no lower driver completes the request",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    context.state().get::<Back>().0.remove(&request);
+    1
+}
+
+/// Notes that a request has come back.
+fn came_back(context: &Context, request: u64) {
+    context.state().get::<Back>().0.insert(request, true);
+}
+
+/// Sets the routine that is called when the lower drivers have completed a request.
+fn set_completion_routine(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [
+        device,
+        request,
+        routine,
+        its_context,
+        on_success,
+        on_error,
+        on_cancel,
+    ] = arguments;
+    must_be_device(context, device);
+    let mut bits = 0;
+    for (wanted, bit) in [
+        (on_success, irp::control::INVOKE_ON_SUCCESS),
+        (on_error, irp::control::INVOKE_ON_ERROR),
+        (on_cancel, irp::control::INVOKE_ON_CANCEL),
+    ] {
+        if wanted & 0xFF != 0 {
+            bits |= bit;
+        }
+    }
+    let at = irp::next_location(context, request);
+    let mut location: IrpStack = context.read(at);
+    location.completion_routine = routine;
+    location.context = its_context;
+    location.control = bits;
+    context.write(at, &location);
+    NtStatus::SUCCESS.to_register()
+}

@@ -1,0 +1,243 @@
+//! Queues of requests that can be cancelled (`IO_CSQ`): the driver keeps the queue and its lock, and the
+//! kernel does what cancellation demands.
+
+use super::{
+    super::context::{Context, Entries},
+    cancel::{exchange_routine, set_own_routine},
+    irp::{self, STACK, control},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        abi::{Irp, IrpStack},
+        arena::Block,
+        irql::Irql,
+        pnp_abi::{CancelSafeContext, CancelSafeQueue},
+        status::NtStatus,
+    },
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoCsqInitialize", HIGH, Routine::Seven(initialize::<PLAIN>)),
+    (
+        "IoCsqInitializeEx",
+        HIGH,
+        Routine::Seven(initialize::<EXTENDED>),
+    ),
+    ("IoCsqInsertIrp", DISPATCH, Routine::Three(insert)),
+    ("IoCsqInsertIrpEx", DISPATCH, Routine::Four(insert_with)),
+    ("IoCsqRemoveIrp", DISPATCH, Routine::Two(remove)),
+    ("IoCsqRemoveNextIrp", DISPATCH, Routine::Two(remove_next)),
+];
+
+/// `IO_TYPE_CSQ_IRP_CONTEXT`, `IO_TYPE_CSQ` and `IO_TYPE_CSQ_EX`.
+const CONTEXT: u32 = 1;
+const PLAIN: u32 = 2;
+const EXTENDED: u32 = 3;
+
+/// The place in a request's tail of what leads to its queue: `DriverContext[3]`.
+const LINK: usize = 3;
+
+fn initialize<const KIND: u32>(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [
+        queue,
+        insert,
+        remove,
+        peek,
+        acquire,
+        release,
+        complete_cancelled,
+    ] = arguments;
+    let value = CancelSafeQueue {
+        kind: KIND,
+        reserved: 0,
+        insert,
+        remove,
+        peek,
+        acquire,
+        release,
+        complete_cancelled,
+        reserve: 0,
+    };
+    context.write(queue, &value);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns a queue's fields. Bugchecks if the queue was not initialized.
+fn read(context: &Context, queue: u64) -> CancelSafeQueue {
+    let value: CancelSafeQueue = context.read(queue);
+    if !matches!(value.kind, PLAIN | EXTENDED) {
+        context.stop_for_misuse(&format!(
+            "with the queue at 0x{queue:016X}, which was not initialized"
+        ));
+    }
+    value
+}
+
+/// A queue whose lock the driver holds.
+struct Locked<'a> {
+    context: &'a Context,
+    queue: u64,
+    value: CancelSafeQueue,
+    /// Where the driver has stored the IRQL before.
+    irql: Block,
+}
+
+impl<'a> Locked<'a> {
+    /// Has the driver acquire the lock of a queue.
+    fn new(context: &'a Context, queue: u64) -> Self {
+        let value = read(context, queue);
+        let irql = Block::zeroed(8);
+        context.call_driver_with_lock("CsqAcquireLock", value.acquire, [queue, irql.address()]);
+        Self {
+            context,
+            queue,
+            value,
+            irql,
+        }
+    }
+
+    /// Has the driver release the lock.
+    fn release(self) {
+        let irql: u8 = self.context.read(self.irql.address());
+        let arguments = [self.queue, u64::from(irql)];
+        self.context
+            .call_driver_with_lock("CsqReleaseLock", self.value.release, arguments);
+    }
+
+    /// Has the driver take a request out of the queue.
+    fn take(&self, irp: u64) {
+        let arguments = [self.queue, irp];
+        self.context
+            .call_driver("CsqRemoveIrp", self.value.remove, arguments);
+        self.forget(irp);
+    }
+
+    /// Returns the next request after one, as the driver finds it.
+    fn next(&self, irp: u64, peek_context: u64) -> u64 {
+        let arguments = [self.queue, irp, peek_context];
+        self.context
+            .call_driver("CsqPeekNextIrp", self.value.peek, arguments)
+    }
+
+    /// Takes the link between a request and its queue away.
+    fn forget(&self, irp: u64) {
+        let mut value: Irp = self.context.read(irp);
+        let link = std::mem::take(&mut value.tail[LINK]);
+        self.context.write(irp, &value);
+        if link != 0 && link != self.queue {
+            let mut its: CancelSafeContext = self.context.read(link);
+            its.irp = 0;
+            self.context.write(link, &its);
+        }
+    }
+
+    /// Releases the lock, and has the driver complete a cancelled request.
+    fn complete_cancelled(self, irp: u64) {
+        let (context, queue) = (self.context, self.queue);
+        let routine = self.value.complete_cancelled;
+        self.release();
+        context.call_driver("CsqCompleteCanceledIrp", routine, [queue, irp]);
+    }
+}
+
+fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) -> u64 {
+    insert_with(context, queue, irp, its_context, 0);
+    0
+}
+
+/// Marks a request as pending and has the driver queue it, unless it is cancelled.
+fn insert_with(
+    context: &Context,
+    queue: u64,
+    irp: u64,
+    its_context: u64,
+    insert_context: u64,
+) -> u64 {
+    let locked = Locked::new(context, queue);
+    let link = if its_context == 0 {
+        queue
+    } else {
+        let value = CancelSafeContext {
+            kind: CONTEXT,
+            reserved: 0,
+            irp,
+            queue,
+        };
+        context.write(its_context, &value);
+        its_context
+    };
+    let mut value: Irp = context.read(irp);
+    value.tail[LINK] = link;
+    context.write(irp, &value);
+    let routine = locked.value.insert;
+    if locked.value.kind == EXTENDED {
+        let arguments = [queue, irp, insert_context];
+        let status = context.call_driver("CsqInsertIrpEx", routine, arguments);
+        let status = NtStatus::from_register(status);
+        if !status.is_success() {
+            locked.forget(irp);
+            locked.release();
+            return status.to_register();
+        }
+    } else {
+        context.call_driver("CsqInsertIrp", routine, [queue, irp]);
+    }
+    let mut location: IrpStack = context.read(value.tail[STACK]);
+    location.control |= control::PENDING_RETURNED;
+    context.write(value.tail[STACK], &location);
+    set_own_routine(context, irp, cancelled);
+    let is_cancelled = context.read::<Irp>(irp).cancel != 0;
+    // Otherwise the cancel routine has been called, and ends the request.
+    if is_cancelled && exchange_routine(context, irp, 0) != 0 {
+        locked.take(irp);
+        locked.complete_cancelled(irp);
+    } else {
+        locked.release();
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Takes a request that is being cancelled out of its queue.
+fn cancelled(context: &Context, irp: u64) {
+    let link = context.read::<Irp>(irp).tail[LINK];
+    let kind: u32 = context.read(link);
+    let queue = if kind == CONTEXT {
+        context.read::<CancelSafeContext>(link).queue
+    } else {
+        link
+    };
+    let locked = Locked::new(context, queue);
+    locked.take(irp);
+    locked.complete_cancelled(irp);
+}
+
+/// Takes a request out of its queue, unless it is being cancelled.
+fn remove(context: &Context, queue: u64, its_context: u64) -> u64 {
+    let locked = Locked::new(context, queue);
+    let irp = context.read::<CancelSafeContext>(its_context).irp;
+    let is_taken = irp != 0 && exchange_routine(context, irp, 0) != 0;
+    if is_taken {
+        locked.take(irp);
+    }
+    locked.release();
+    if is_taken { irp } else { 0 }
+}
+
+/// Takes the next request that is not being cancelled out of its queue.
+fn remove_next(context: &Context, queue: u64, peek_context: u64) -> u64 {
+    let locked = Locked::new(context, queue);
+    let mut irp = locked.next(0, peek_context);
+    while irp != 0 && exchange_routine(context, irp, 0) == 0 {
+        irp = locked.next(irp, peek_context);
+    }
+    if irp != 0 {
+        irp::must_be_request(context, irp);
+        locked.take(irp);
+    }
+    locked.release();
+    irp
+}

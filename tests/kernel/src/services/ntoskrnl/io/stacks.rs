@@ -1,0 +1,149 @@
+//! Stacks of device objects.
+
+use std::collections::BTreeSet;
+
+use super::{
+    super::{
+        context::{Context, Entries},
+        handles,
+    },
+    devices::{flag, forget_unused, with},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        abi::{DeviceObject, FileObject},
+        irql::Irql,
+        status::NtStatus,
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    (
+        "IoAttachDeviceToDeviceStack",
+        DISPATCH,
+        Routine::Two(attach),
+    ),
+    (
+        "IoAttachDeviceToDeviceStackSafe",
+        DISPATCH,
+        Routine::Three(attach_safe),
+    ),
+    ("IoDetachDevice", PASSIVE, Routine::One(detach)),
+    ("IoGetAttachedDevice", DISPATCH, Routine::One(attached)),
+    (
+        "IoGetAttachedDeviceReference",
+        DISPATCH,
+        Routine::One(attached_reference),
+    ),
+    (
+        "IoGetRelatedDeviceObject",
+        DISPATCH,
+        Routine::One(related_device),
+    ),
+];
+
+/// Attaches a device to the top of another's stack. Returns the device that was the top, or null if that
+/// one is not ready or was deleted.
+fn attach(context: &Context, source: u64, target: u64) -> u64 {
+    attach_to_top(context, source, target).unwrap_or(0)
+}
+
+/// Attaches a device to the top of another's stack, and stores the device that was the top.
+fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> u64 {
+    // What drivers do with the field before the call decides nothing here, but it must be memory.
+    context.read::<u64>(lower);
+    let Some(top) = attach_to_top(context, source, target) else {
+        return NtStatus::NO_SUCH_DEVICE.to_register();
+    };
+    context.write(lower, &top);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn attach_to_top(context: &Context, source: u64, target: u64) -> Option<u64> {
+    with(context, target, |_| ());
+    let top = top_of(context, target);
+    let is_attached = with(context, source, |one| one.below.is_some());
+    if is_attached || top == source {
+        context.stop_for_misuse("for a device that is attached already");
+    }
+    let mut at = Some(top);
+    while let Some(lower) = at {
+        if lower == source {
+            context.stop_for_misuse("to attach a device to one that is attached above it");
+        }
+        at = with(context, lower, |one| one.below);
+    }
+    let mut below: DeviceObject = context.read(top);
+    let is_deleted = with(context, top, |one| one.is_deleted);
+    if is_deleted || below.flags & flag::INITIALIZING != 0 {
+        return None;
+    }
+    with(context, source, |one| one.below = Some(top));
+    below.attached = source;
+    context.write(top, &below);
+    let mut above: DeviceObject = context.read(source);
+    above.stack_size = below.stack_size.saturating_add(1);
+    above.alignment = below.alignment;
+    context.write(source, &above);
+    Some(top)
+}
+
+/// Detaches whatever is attached to a device.
+fn detach(context: &Context, target: u64) -> u64 {
+    let mut below: DeviceObject = context.read(target);
+    let above = std::mem::take(&mut below.attached);
+    if above == 0 {
+        context.stop_for_misuse("for a device to which nothing is attached");
+    }
+    context.write(target, &below);
+    with(context, above, |one| one.below = None);
+    forget_unused(context, target);
+    0
+}
+
+/// Returns the devices of a stack from this one up. Drivers can write to the fields that lead there.
+pub fn stack_above(context: &Context, device: u64) -> Vec<u64> {
+    let mut stack = vec![device];
+    let mut seen = BTreeSet::from([device]);
+    let mut at = device;
+    loop {
+        at = context.read::<DeviceObject>(at).attached;
+        if at == 0 {
+            return stack;
+        }
+        if !seen.insert(at) {
+            context.stop_for_misuse(
+                "for a stack whose device objects lead back to themselves by AttachedDevice",
+            );
+        }
+        stack.push(at);
+    }
+}
+
+/// Returns the device at the top of a stack.
+pub fn top_of(context: &Context, device: u64) -> u64 {
+    let stack = stack_above(context, device);
+    stack.last().copied().unwrap_or(device)
+}
+
+fn attached(context: &Context, device: u64) -> u64 {
+    top_of(context, device)
+}
+
+fn attached_reference(context: &Context, device: u64) -> u64 {
+    let top = top_of(context, device);
+    handles::reference(context, top);
+    top
+}
+
+/// Returns the device at the top of the stack of a file's device.
+fn related_device(context: &Context, file: u64) -> u64 {
+    /// The offset of a file object's device.
+    const DEVICE: u64 = std::mem::offset_of!(FileObject, device) as u64;
+    let device: u64 = context.read(file.wrapping_add(DEVICE));
+    top_of(context, device)
+}

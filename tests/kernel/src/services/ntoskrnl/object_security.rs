@@ -1,0 +1,215 @@
+//! The security descriptors of objects. They are kept and given back; who opens a device is not checked
+//! against that of the device.
+
+use super::{
+    context::{Context, Entries},
+    data,
+    descriptors::{self, SELECTED, kept, present},
+    handles::{self, Target},
+    io::devices,
+    pool,
+    security::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts, self_relative},
+    thread_objects,
+};
+use crate::{
+    execution::routine::{Routine, low_byte, low_half},
+    ground::{irql::Irql, memory, status::NtStatus},
+    services::pool::{Tag, Wanted},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    (
+        "IoIsWdmVersionAvailable",
+        PASSIVE,
+        Routine::Two(is_version_available),
+    ),
+    (
+        "ObOpenObjectByPointer",
+        PASSIVE,
+        Routine::Seven(open_by_pointer),
+    ),
+    ("ZwSetSecurityObject", PASSIVE, Routine::Three(set)),
+    ("ZwQuerySecurityObject", PASSIVE, Routine::Five(query)),
+    ("ObGetObjectSecurity", APC, Routine::Three(get)),
+    ("ObReleaseObjectSecurity", APC, Routine::Two(release)),
+    (
+        "SeCaptureSecurityDescriptor",
+        PASSIVE,
+        Routine::Five(capture),
+    ),
+    (
+        "SeReleaseSecurityDescriptor",
+        PASSIVE,
+        Routine::Three(release_captured),
+    ),
+];
+
+/// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
+const WDM: (u8, u8) = (6, 0);
+
+/// The tag of captured descriptors: `SeSd`.
+const TAG: Tag = Tag(u32::from_le_bytes(*b"SeSd"));
+
+/// `STATUS_INVALID_OWNER` and `STATUS_INVALID_PRIMARY_GROUP`.
+const INVALID_OWNER: NtStatus = NtStatus::from_bits(0xC000_005A);
+const INVALID_PRIMARY_GROUP: NtStatus = NtStatus::from_bits(0xC000_005B);
+
+fn is_version_available(_context: &Context, major: u64, minor: u64) -> u64 {
+    u64::from((low_byte(major), low_byte(minor)) <= WDM)
+}
+
+/// Returns the type of an object: the exported variable that points to it.
+fn type_of(context: &Context, object: u64) -> Option<&'static str> {
+    if devices::is_device(context, object) {
+        Some("IoDeviceObjectType")
+    } else if thread_objects::process_of(context, object).is_some() {
+        Some("PsProcessType")
+    } else if thread_objects::has_ended(context, object).is_some() {
+        Some("PsThreadType")
+    } else {
+        handles::type_of(context, object)
+    }
+}
+
+fn open_by_pointer(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [object, _attributes, _state, _access, kind, _mode, handle] = arguments;
+    let Some(type_name) = type_of(context, object) else {
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+    };
+    if kind != 0 && data::object_type(type_name) != Some(kind) {
+        return NtStatus::OBJECT_TYPE_MISMATCH.to_register();
+    }
+    handles::reference(context, object);
+    let target = Target {
+        type_name,
+        object,
+        close: |context, object| {
+            handles::dereference(context, object);
+        },
+    };
+    let opened = handles::open(context, target);
+    context.write(handle, &opened);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn set(context: &Context, handle: u64, information: u64, at: u64) -> u64 {
+    let Some(target) = handles::target(context, handle) else {
+        return NtStatus::INVALID_HANDLE.to_register();
+    };
+    let information = low_half(information);
+    let found = descriptor(context, at);
+    let Some((found, new)) = found.and_then(|one| parts(context, &one).map(|parts| (one, parts)))
+    else {
+        return INVALID_DESCRIPTOR.to_register();
+    };
+    let mut kept = kept(context, target.object);
+    for (bit, part) in SELECTED {
+        let (Some(from), Some(to)) = (new.get(part), kept.parts.get_mut(part)) else {
+            continue;
+        };
+        if information & bit == 0 {
+            continue;
+        }
+        match part {
+            OWNER if from.is_empty() => return INVALID_OWNER.to_register(),
+            GROUP if from.is_empty() => return INVALID_PRIMARY_GROUP.to_register(),
+            _ => {}
+        }
+        to.clone_from(from);
+        kept.control = kept.control & !present(part) | found.control & present(part);
+    }
+    descriptors::keep(context, target.object, kept);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn query(
+    context: &Context,
+    handle: u64,
+    information: u64,
+    at: u64,
+    length: u64,
+    needed: u64,
+) -> u64 {
+    let Some(target) = handles::target(context, handle) else {
+        return NtStatus::INVALID_HANDLE.to_register();
+    };
+    let bytes = kept(context, target.object).selected(low_half(information));
+    context.write(needed, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    if usize::try_from(low_half(length)).unwrap_or(0) < bytes.len() {
+        return NtStatus::BUFFER_TOO_SMALL.to_register();
+    }
+    write(context, at, &bytes);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn write(context: &Context, at: u64, bytes: &[u8]) {
+    if let Err(error) = memory::write_bytes(at, bytes) {
+        context.stop_for_address(error);
+    }
+}
+
+/// Copies a descriptor to paged pool. Returns its address, or 0.
+fn copy(context: &Context, bytes: &[u8]) -> u64 {
+    let wanted = Wanted {
+        size: bytes.len(),
+        tag: TAG,
+        paged: true,
+        uninitialized: false,
+    };
+    let block = context.pool().allocate(wanted, context, context.call());
+    if let Some(block) = block {
+        write(context, block, bytes);
+    }
+    block.unwrap_or(0)
+}
+
+/// Stores the address of a copy.
+fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
+    let block = copy(context, bytes);
+    context.write(to, &block);
+    if block == 0 {
+        NtStatus::INSUFFICIENT_RESOURCES
+    } else {
+        NtStatus::SUCCESS
+    }
+}
+
+fn get(context: &Context, object: u64, to: u64, is_allocated: u64) -> u64 {
+    if type_of(context, object).is_none() {
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+    }
+    let status = store_copy(context, to, &kept(context, object).selected(u32::MAX));
+    context.write(is_allocated, &u8::from(status == NtStatus::SUCCESS));
+    status.to_register()
+}
+
+fn release(context: &Context, at: u64, is_allocated: u64) -> u64 {
+    if low_byte(is_allocated) != 0 {
+        pool::free_block(context, at);
+    }
+    0
+}
+
+/// Copies a descriptor, unless it is the kernel's own and no copy is forced.
+fn capture(context: &Context, at: u64, mode: u64, _pool: u64, is_forced: u64, to: u64) -> u64 {
+    if low_byte(mode) == 0 && low_byte(is_forced) == 0 {
+        context.write(to, &at);
+        return NtStatus::SUCCESS.to_register();
+    }
+    let found = descriptor(context, at);
+    let Some((found, parts)) = found.and_then(|one| parts(context, &one).map(|parts| (one, parts)))
+    else {
+        return INVALID_DESCRIPTOR.to_register();
+    };
+    store_copy(context, to, &self_relative(found.control, &parts)).to_register()
+}
+
+fn release_captured(context: &Context, at: u64, mode: u64, is_forced: u64) -> u64 {
+    if low_byte(mode) != 0 || low_byte(is_forced) != 0 {
+        pool::free_block(context, at);
+    }
+    0
+}
