@@ -9,6 +9,8 @@ mod bench;
 mod commands;
 mod common;
 
+use std::time::Duration;
+
 use bench::{Bench, CLIENT, lines, numbers};
 use etw_testkernel::{DeviceConfig, Kernel, KernelError, NtStatus, Resource};
 
@@ -118,11 +120,38 @@ fn wmi_instances_have_one_provider_for_each_guid() {
     let bench = Bench::new();
     bench.command(commands::WMI);
     bench.assert_news(&[
+        // The provider is told that its events are wanted, and not wanted any more.
+        "wmi control 1 1",
         "enabled 0 1, 0 0 0",
-        "wmi 0 c0000035 c000000d true c0000010 c0000207",
         // The event reaches the driver that asked for it on a thread of the kernel.
         "wmi event 67 true 0 [97, 98, 99]",
+        "wmi control 1 0",
+        "wmi 0 c0000035 c000000d true c0000010 c0000207",
     ]);
+    bench.leave();
+}
+
+#[test]
+fn a_driver_uses_what_is_below_timers_and_dpcs() {
+    let bench = Bench::new();
+    bench.command(commands::BELOW);
+    bench.assert_news(&[
+        // A device is related once.
+        "relations 0 c000022a 0 0",
+        // A timer without a function expires without effect.
+        "timers c000000d 0 0",
+        "dpc 0 true",
+        "dpc runs",
+        // Without a resource, the interrupt is not connected.
+        "interrupt object false true",
+    ]);
+    bench.kernel.advance(Duration::from_millis(1)).unwrap();
+    bench.assert_news(&[]);
+    bench.leave();
+    let bench = with_interrupt();
+    bench.command(commands::BELOW);
+    let last = lines(&bench.kernel).pop().unwrap();
+    assert_eq!(last, "interrupt object true true");
     bench.leave();
 }
 

@@ -9,7 +9,7 @@ mod commands;
 mod common;
 
 use bench::{Bench, CLIENT, assert_says, lines};
-use etw_testkernel::{Kernel, KernelError, NtStatus};
+use etw_testkernel::{DeviceConfig, Kernel, KernelError, NtStatus};
 
 /// `METHOD_IN_DIRECT`, `METHOD_OUT_DIRECT` and `METHOD_NEITHER`.
 const IN_DIRECT: u32 = 1;
@@ -218,4 +218,30 @@ fn structures_of_older_headers_are_accepted() {
     device.remove().unwrap();
     driver.unload().unwrap();
     assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_driver_directs_irps_to_its_queues() {
+    let bench = Bench::of_service(Kernel::new(), "directs", DeviceConfig::new());
+    // Creates cannot be directed.
+    let configured = "directs c000000d 0 0".to_owned();
+    assert!(lines(&bench.kernel).contains(&configured));
+    let write = bench.file.start_write(b"abc").unwrap();
+    bench.assert_news(&["to the queue 0 0 true 103"]);
+    // It waits in the manual queue, to which the framework would not give it.
+    assert_eq!(bench.ask(commands::STATE), [11, 1, 0]);
+    bench.assert_news(&["to the framework true 103"]);
+    assert_eq!(write.try_finish().unwrap(), None);
+    bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
+    assert_eq!(write.finish().unwrap().status, NtStatus::SUCCESS);
+    let error = bench
+        .file
+        .device_control(commands::IRP_BUFFERS, &[], 0)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("expected a DispatchContext that the callback received"),
+        "{error}"
+    );
+    bench.kernel.leave_behind();
 }

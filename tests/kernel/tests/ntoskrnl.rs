@@ -585,6 +585,15 @@ fn faults_are_reported() {
             r"without RTL_QUERY_REGISTRY_TYPECHECK for \REGISTRY\USER\.DEFAULT",
         ),
         ("fault-driver-key", "which is not a driver object"),
+    ] {
+        let bugcheck = stops(service);
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
+}
+
+#[test]
+fn faults_with_events_and_components_are_reported() {
+    for (service, part) in [
         ("fault-activity-request", "which is not a request"),
         (
             "fault-activity-raised",

@@ -1,9 +1,14 @@
 //! What the plug-and-play manager keeps of a device: its keys, and its interfaces with theirs.
 
+use core::{
+    ffi::c_void,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
 use wdk_sys::{NTSTATUS, PWDFDEVICE_INIT, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding};
 
 use crate::{
-    call::{at, call, low, same},
+    call::{address, at, call, low, same},
     names::{is_text, with_string},
     registry::common::{close, open},
 };
@@ -40,6 +45,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
     keys(physical);
     interfaces(physical, &mut early);
     driver_keys(device);
+    reports(physical);
     wdk::println!("done {}", crate::call::checks());
     status
 }
@@ -251,6 +257,51 @@ fn properties(link: &mut Link) {
     same!(set(0, 0), 0);
     same!(get(4, key).0, NOT_FOUND);
     same!(read, 0x1234_5678);
+}
+
+/// The context of the last report that everybody was told of.
+static REPORTED: AtomicU64 = AtomicU64::new(0);
+
+/// Called when a change was reported.
+unsafe extern "C" fn reported(context: u64) {
+    REPORTED.store(context, Ordering::Relaxed);
+}
+
+/// Reports changes of the device.
+fn reports(physical: u64) {
+    /// `TARGET_DEVICE_CUSTOM_NOTIFICATION` with 4 bytes of data: the version and the size, the event,
+    /// the file, the name's offset and the data.
+    const CUSTOM: [u32; 10] = [40 << 16 | 1, 7, 7, 7, 7, 0, 0, 0, u32::MAX, 0];
+    let mut notification = CUSTOM;
+    let report = |physical: u64, notification: &mut [u32; 10]| {
+        let routine = address(reported as *const c_void);
+        low(call!(
+            "IoReportTargetDeviceChangeAsynchronous",
+            physical,
+            at(notification),
+            routine,
+            3
+        ))
+    };
+    same!(report(physical, &mut notification), 0x103);
+    same!(REPORTED.load(Ordering::Relaxed), 0);
+    let mut time = -10_000_i64;
+    call!("KeDelayExecutionThread", 0, 0, at(&mut time));
+    same!(REPORTED.load(Ordering::Relaxed), 3);
+    same!(report(0x1234, &mut notification), INVALID_REQUEST);
+    notification[0] = 40 << 16 | 2;
+    same!(report(physical, &mut notification), INVALID_PARAMETER);
+    same!(
+        low(call!(
+            "IoReportTargetDeviceChange",
+            physical,
+            at(&mut notification)
+        )),
+        INVALID_PARAMETER
+    );
+    // What only the system reports.
+    notification[1..5].copy_from_slice(&[0xCB3A_4006, 0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397]);
+    same!(report(physical, &mut notification), INVALID_REQUEST);
 }
 
 /// Opens the keys of the driver.

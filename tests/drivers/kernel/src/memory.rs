@@ -58,6 +58,8 @@ fn partial_descriptors() {
     call!("MmBuildMdlForNonPagedPool", whole);
     let part = call!("IoAllocateMdl", block, 100, 0, 0, 0);
     call!("IoBuildPartialMdl", whole, part, block + 40, 0);
+    call!("KeFlushIoBuffers", whole, 1, 1);
+    call!("KeFlushIoBuffers", part, 0, 1);
     same!(field(part, MAPPED), block + 40);
     same!(field(part, 40) & 0xFFFF_FFFF, 60);
     same!(flags(part), 0x14);

@@ -46,6 +46,7 @@ static TABLE: GUID = GUID {
 const DEVICE_ID: [u16; 10] = utf16(br"KMDF\Child");
 const INSTANCE_ID: [u16; 2] = utf16(b"07");
 const TEXT: [u16; 5] = utf16(b"child");
+const DESCRIPTOR: [u16; 27] = utf16(b"D:P(A;;GA;;;SY)(A;;GA;;;BA)");
 const ENGLISH: ULONG = 0x409;
 
 /// Describes the child list.
@@ -125,6 +126,12 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
             ENGLISH
         ),
     ];
+    // The framework gives a child a name, which the descriptor protects.
+    let descriptor = counted(&DESCRIPTOR);
+    let protected = wdf!(WdfDeviceInitAssignSDDLString, init, &raw const descriptor);
+    if protected != STATUS_SUCCESS {
+        return protected;
+    }
     wdf!(WdfPdoInitSetDefaultLocale, init, ENGLISH);
     wdf!(WdfPdoInitAllowForwardingRequestToParent, init);
     let status = wdf!(

@@ -161,6 +161,9 @@ pub const VETO: u32 = control(68);
 pub const RESOURCE_LISTS: u32 = control(69);
 /// Retrieves the device and the descriptions of a child.
 pub const RETRIEVE_CHILD: u32 = control(70);
+/// Adds and removes devices that are removed with the driver's own, and uses the kernel's objects below
+/// timers and DPCs.
+pub const BELOW: u32 = control(71);
 /// Prepares the locks and lists that threads share.
 pub const PREPARE: u32 = control(200);
 /// Uses locks and lists that threads share, after [`PREPARE`].

@@ -10,7 +10,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    children, early,
+    children, directed, early,
     framework::{complete, counted, utf16, wdf},
     interrupts, locks, mode, queues, senders, starts,
 };
@@ -198,5 +198,9 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
     if !NT_SUCCESS(status) {
         return status;
     }
-    queues::create(device)
+    let status = queues::create(device);
+    if !NT_SUCCESS(status) {
+        return status;
+    }
+    directed::configure(device)
 }

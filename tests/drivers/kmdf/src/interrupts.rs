@@ -74,6 +74,16 @@ pub fn change_resources() {
     wdk::println!("resources {appended:x} {inserted:x} {count}");
 }
 
+/// Prints whether the interrupt has a kernel object, if the device has an interrupt.
+pub fn print_object() {
+    let interrupt = INTERRUPT.load(Ordering::Relaxed);
+    if !interrupt.is_null() {
+        let object = wdf!(WdfInterruptWdmGetInterrupt, interrupt);
+        let again = wdf!(WdfInterruptWdmGetInterrupt, interrupt);
+        wdk::println!("interrupt object {} {}", !object.is_null(), object == again);
+    }
+}
+
 /// Prints the resources of the device.
 pub fn print_resources(list: WDFCMRESLIST) {
     RESOURCES.store(list, Ordering::Relaxed);

@@ -12,11 +12,13 @@
 
 extern crate wdk_panic;
 
+mod below;
 mod children;
 pub mod commands;
 mod control;
 mod describe;
 mod device;
+mod directed;
 mod dma;
 mod early;
 mod framework;

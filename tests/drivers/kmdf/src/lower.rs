@@ -7,11 +7,12 @@ use core::{
 };
 
 use wdk_sys::{
-    GUID, NTSTATUS, PMDL, PVOID, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
-    WDF_WMI_INSTANCE_CONFIG, WDF_WMI_PROVIDER_CONFIG, WDFDEVICE, WDFREQUEST, WDFWMIINSTANCE,
+    BOOLEAN, GUID, LARGE_INTEGER, NTSTATUS, PMDL, PVOID, STATUS_SUCCESS, ULONG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_WMI_INSTANCE_CONFIG, WDF_WMI_PROVIDER_CONFIG,
+    WDF_WMI_PROVIDER_CONTROL, WDFDEVICE, WDFREQUEST, WDFWMIINSTANCE, WDFWMIPROVIDER,
     ntddk::{
         IoWMIDeviceObjectToProviderId, IoWMIOpenBlock, IoWMISetNotificationCallback,
-        ObfDereferenceObject,
+        KeDelayExecutionThread, ObfDereferenceObject,
     },
 };
 
@@ -102,6 +103,16 @@ extern "C" fn fired(event: PVOID, context: PVOID) {
     unsafe { ObfDereferenceObject(object) };
 }
 
+/// `EvtWmiProviderFunctionControl`: prints whether events are wanted.
+extern "C" fn control(
+    _provider: WDFWMIPROVIDER,
+    control: WDF_WMI_PROVIDER_CONTROL,
+    enable: BOOLEAN,
+) -> NTSTATUS {
+    wdk::println!("wmi control {control} {enable}");
+    STATUS_SUCCESS
+}
+
 /// Fires an event of which the driver itself wants to be told.
 fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     const NOTIFICATION: u32 = 4;
@@ -115,6 +126,7 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
     // SAFETY: the object was opened above, and the device lives as long as its driver.
     let set = unsafe { IoWMISetNotificationCallback(object, Some(fired), own.cast()) };
+    let_others_run();
     let after = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
     let mut data = *b"abc";
     let fired = wdf!(
@@ -124,12 +136,21 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
         data.as_mut_ptr().cast()
     );
     wdk::println!("enabled {before} {after}, {opened:x} {set:x} {fired:x}");
+    let_others_run();
+}
+
+/// Waits a millisecond, in which threads of the kernel run.
+fn let_others_run() {
+    let mut time = LARGE_INTEGER { QuadPart: -10_000 };
+    // SAFETY: the IRQL is PASSIVE_LEVEL, and the time is a local. The mode is that of the kernel.
+    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut time) };
 }
 
 fn use_wmi(device: WDFDEVICE) {
     let mut provider = WDF_WMI_PROVIDER_CONFIG {
         Size: size_of::<WDF_WMI_PROVIDER_CONFIG>() as u32,
         Guid: BLOCK,
+        EvtWmiProviderFunctionControl: Some(control),
         ..WDF_WMI_PROVIDER_CONFIG::default()
     };
     let mut config = WDF_WMI_INSTANCE_CONFIG {

@@ -20,17 +20,22 @@ pub enum Mode {
     Caller,
     /// The interrupt is handled at `PASSIVE_LEVEL`.
     PassiveInterrupt,
+    /// The driver directs the IRPs of writes and of device controls itself.
+    Directs,
 }
 
-use Mode::{Caller, Default, PassiveInterrupt, Preprocess, Serial, SerialPassive, SerialQueues};
+use Mode::{
+    Caller, Default, Directs, PassiveInterrupt, Preprocess, Serial, SerialPassive, SerialQueues,
+};
 
-const MODES: [(&str, Mode); 6] = [
+const MODES: [(&str, Mode); 7] = [
     ("serial", Serial),
     ("serial-passive", SerialPassive),
     ("serial-queues", SerialQueues),
     ("preprocess", Preprocess),
     ("caller", Caller),
     ("passive-interrupt", PassiveInterrupt),
+    ("directs", Directs),
 ];
 
 static MODE: AtomicU8 = AtomicU8::new(0);

@@ -13,7 +13,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    children, commands, describe, dma,
+    below, children, commands, describe, dma,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
     interrupts, locks, lower, senders, targets, together, verifier,
 };
@@ -78,6 +78,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
         _ if describe::device_control(device, request, code) => {}
         _ if interrupts::device_control(request, code) => {}
         _ if lower::device_control(device, request, code) => {}
+        _ if below::device_control(device, request, code) => {}
         _ if senders::device_control(device, request, code) => {}
         _ if targets::device_control(device, request, code) => {}
         _ if together::device_control(request, code) => {}

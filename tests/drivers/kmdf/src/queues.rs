@@ -62,6 +62,11 @@ fn create_queue(device: WDFDEVICE, mut config: WDF_IO_QUEUE_CONFIG) -> Result<WD
     }
 }
 
+/// Returns the manual queue.
+pub fn manual() -> WDFQUEUE {
+    MANUAL.load(Ordering::Relaxed)
+}
+
 /// Creates the device's queues.
 pub fn create(device: WDFDEVICE) -> NTSTATUS {
     use wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE as dispatch;

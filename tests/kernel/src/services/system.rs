@@ -9,7 +9,7 @@ use super::{
     faults::Faults,
     kmdf::{
         state::framework::{Context as KmdfContext, FunctionTable, Kmdf},
-        timer,
+        timer, wmi as providers,
         work::{self, Next},
     },
     nodes::Nodes,
@@ -61,6 +61,7 @@ pub struct System {
     pub etw: Arc<EtwRuntime>,
     addresses: Arc<Addresses>,
     thread_objects: Arc<ThreadObjects>,
+    wmi_events: Arc<WmiEvents>,
     processors: u16,
 }
 
@@ -137,7 +138,7 @@ impl System {
             faults: Arc::clone(&faults),
             addresses: Arc::clone(&addresses),
             borrowed,
-            wmi_events,
+            wmi_events: Arc::clone(&wmi_events),
         };
         let processors = etw.processors;
         Arc::new(Self {
@@ -153,6 +154,7 @@ impl System {
             etw: Arc::new(EtwRuntime::new(etw, uses)),
             addresses,
             thread_objects,
+            wmi_events,
         })
     }
 
@@ -240,6 +242,27 @@ impl System {
     }
 }
 
+impl System {
+    /// Tells the framework's providers of a WMI data block whether its events are wanted, on threads of
+    /// the kernel. Returns `false` if nothing has changed.
+    fn tell_provider(&self, framework: &KmdfContext, nt: &NtContext) -> bool {
+        if framework.irql() > Irql::PASSIVE_LEVEL {
+            return false;
+        }
+        let Some(guid) = self.wmi_events.take_changed() else {
+            return false;
+        };
+        for (provider, callback) in providers::to_tell(framework, guid) {
+            let kmdf = Arc::clone(&self.kmdf);
+            threads::queue_body(nt, callback, move |context| {
+                let context = KmdfContext::new(kmdf, Context::clone(context));
+                providers::tell(&context, provider, callback);
+            });
+        }
+        true
+    }
+}
+
 impl Host for System {
     fn of_thread(&self) -> Box<dyn Any> {
         let etw = Rc::new(EtwOfThread::new(Arc::clone(&self.etw)));
@@ -280,9 +303,14 @@ impl Host for System {
     fn run_work(&self, thread: &Rc<Thread>, call: Call) -> bool {
         let context = Context::new(Rc::clone(thread), call);
         let nt = Self::ntoskrnl_context(context.clone());
-        match work::run_one(&Self::kmdf_context(context)) {
+        let framework = Self::kmdf_context(context);
+        match work::run_one(&framework) {
             Next::Ran => true,
-            Next::None => wmi::deliver_one(&nt) || threads::run_one(&nt),
+            Next::None => {
+                self.tell_provider(&framework, &nt)
+                    || wmi::deliver_one(&nt)
+                    || threads::run_one(&nt)
+            }
             Next::OfDriver(work) => {
                 let kmdf = Arc::clone(&self.kmdf);
                 threads::queue_body(&nt, work.routine, move |context| {

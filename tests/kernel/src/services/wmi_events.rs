@@ -64,6 +64,8 @@ pub struct WmiEvents {
     fired: Mutex<VecDeque<WmiEvent>>,
     /// The GUIDs of the data blocks whose events a driver asked for.
     watched: Mutex<BTreeSet<[u8; 16]>>,
+    /// The data blocks whose providers are to be told whether their events are wanted.
+    changed: Mutex<VecDeque<[u8; 16]>>,
     /// The ids of devices as providers, by the addresses of their objects.
     providers: Mutex<BTreeMap<u64, u32>>,
     issued: AtomicU32,
@@ -82,7 +84,21 @@ impl WmiEvents {
 
     /// Replaces the GUIDs of the data blocks whose events a driver asked for.
     pub fn watch(&self, guids: BTreeSet<[u8; 16]>) {
-        *self.watched.lock() = guids;
+        let mut watched = self.watched.lock();
+        self.changed
+            .lock()
+            .extend(watched.symmetric_difference(&guids));
+        *watched = guids;
+    }
+
+    /// Notes that a data block has a new provider, which is told whether its events are wanted.
+    pub fn note_provider(&self, guid: [u8; 16]) {
+        self.changed.lock().push_back(guid);
+    }
+
+    /// Takes a data block whose providers are to be told whether its events are wanted.
+    pub fn take_changed(&self) -> Option<[u8; 16]> {
+        self.changed.lock().pop_front()
     }
 
     /// Returns whether a driver asked for a data block's events.
@@ -116,6 +132,16 @@ mod tests {
         let found = [0, 4, 44, 52, 56, 60].map(number);
         assert_eq!(found, [69, 7, 0x282, 3, 64, 5]);
         assert_eq!(event.node.get(64..).unwrap(), b"data!");
+    }
+
+    #[test]
+    fn a_change_of_what_is_wanted_is_told_once() {
+        let events = WmiEvents::default();
+        events.watch(BTreeSet::from([[1; 16], [2; 16]]));
+        events.watch(BTreeSet::from([[2; 16], [3; 16]]));
+        let told: Vec<[u8; 16]> = std::iter::from_fn(|| events.take_changed()).collect();
+        assert_eq!(told, [[1; 16], [2; 16], [1; 16], [3; 16]]);
+        assert!(events.is_watched([2; 16]) && !events.is_watched([1; 16]));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::{
     link::{self, Exports, run},
     mof,
     project::Project,
+    sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
 };
 use crate::{c_drivers, process::root};
 
@@ -27,73 +28,8 @@ const NEWEST_KMDF: u32 = 33;
 /// The folders below those that are named in which headers are looked for.
 const DEPTH: u32 = 6;
 
-/// Declares what headers before Windows 10 2004 lack and newer samples use.
-const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
-     typedef unsigned __int64 POOL_FLAGS;\n\
-     #define POOL_FLAG_USE_QUOTA 0x1ULL\n\
-     #define POOL_FLAG_UNINITIALIZED 0x2ULL\n\
-     #define POOL_FLAG_SESSION 0x4ULL\n\
-     #define POOL_FLAG_CACHE_ALIGNED 0x8ULL\n\
-     #define POOL_FLAG_RAISE_ON_FAILURE 0x20ULL\n\
-     #define POOL_FLAG_NON_PAGED 0x40ULL\n\
-     #define POOL_FLAG_NON_PAGED_EXECUTE 0x80ULL\n\
-     #define POOL_FLAG_PAGED 0x100ULL\n\
-     #define POOL_FLAG_SPECIAL_POOL 0x100000000ULL\n\
-     #ifdef __cplusplus\n\
-     extern \"C\"\n\
-     #endif\n\
-     __declspec(dllimport) void *ExAllocatePool2(unsigned __int64, unsigned __int64, unsigned long);\n\
-     #define ExAllocatePoolZero(type, size, tag) ExAllocatePoolWithTag((type) | 0x400, size, tag)\n\
-     #define ExAllocatePoolQuotaZero(type, size, tag) \
-     ExAllocatePoolWithQuotaTag((type) | 0x400, size, tag)\n\
-     #endif\n";
-
-/// The variables of the framework's entry code that its headers declare beside those of
-/// `tests/drivers/c/entry.c`, and what wdmsec.lib has.
-const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStructureCount;\n\
-     unsigned char WdfClientVersionHigherThanFramework;\n\
-     void *WdfStructures[1];\n\
-     typedef struct { unsigned short Length, MaximumLength; const unsigned short *Buffer; } TEXT;\n\
-     #define DESCRIPTOR(name, text) \
-     const TEXT name = { sizeof(text) - 2, sizeof(text), (const unsigned short *)text }\n\
-     DESCRIPTOR(SDDL_DEVOBJ_KERNEL_ONLY, L\"D:P\");\n\
-     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL, L\"D:P(A;;GA;;;SY)\");\n\
-     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_ALL, L\"D:P(A;;GA;;;SY)(A;;GA;;;BA)\");\n\
-     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RX, L\"D:P(A;;GA;;;SY)(A;;GRGX;;;BA)\");\n\
-     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_R, \
-     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GR;;;WD)\");\n\
-     DESCRIPTOR(SDDL_DEVOBJ_SYS_ALL_ADM_RWX_WORLD_RW_RES_R, \
-     L\"D:P(A;;GA;;;SY)(A;;GRGWGX;;;BA)(A;;GRGW;;;WD)(A;;GR;;;RC)\");\n\
-     __declspec(dllimport) int IoCreateDevice(void *, unsigned, const void *, unsigned, unsigned, \
-     unsigned char, void **);\n\
-     /* As wdmsec.lib has it, but for the descriptor. */\n\
-     int WdmlibIoCreateDeviceSecure(void *driver, unsigned size, const void *name, unsigned type, \
-     unsigned options, unsigned char exclusive, const void *text, const void *class, void **device)\n\
-     { return IoCreateDevice(driver, size, name, type, options, exclusive, device); }\n";
-
-/// What ntstrsafe.lib has: the functions of its header, which implements them itself for others.
-const STRINGS: &str = "#define NTSTRSAFE_LIB_IMPL\n#include <ntddk.h>\n#include <ntstrsafe.h>\n";
-
-/// What WPP's preprocessor writes into its headers beside the trace functions, without effect.
-const WITHOUT_RECORDER: &str = "#define WPP_INIT_TRACING(...) ((void)0)\n\
-     #define WPP_CLEANUP(...) ((void)0)\n\
-     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
-     #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
-
-/// The same for drivers that keep messages in the recorder: its start and its end, with a control
-/// block that all files of the driver share.
-const WITH_RECORDER: &str = "#include <WppRecorder.h>\n\
-     __declspec(selectany) unsigned __int64 WppControlBlock[16] = { 0 };\n\
-     #define WPP_CB ((void *)WppControlBlock)\n\
-     struct _DRIVER_OBJECT;\nstruct _UNICODE_STRING;\n\
-     __declspec(dllimport) void WppAutoLogStart(void *, struct _DRIVER_OBJECT *, \
-     struct _UNICODE_STRING *);\n\
-     __declspec(dllimport) void WppAutoLogStop(void *, struct _DRIVER_OBJECT *);\n\
-     #define WPP_INIT_TRACING(driver, path) \
-     WppAutoLogStart(WPP_CB, (driver), (struct _UNICODE_STRING *)(path))\n\
-     #define WPP_CLEANUP(driver) WppAutoLogStop(WPP_CB, (driver))\n\
-     #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
-     #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
+/// The name of the library with [`STRINGS`].
+const STRING_LIBRARY: &str = "ntstrsafe.lib";
 
 /// The options for C++, which Microsoft's compiler takes more loosely. TraceLoggingProvider.h declares an
 /// enumeration in two ways, unless a tool that only reads the code does not accept it.
@@ -220,23 +156,7 @@ impl Compiler {
             run(&mut command)?;
             objects.push(object);
         }
-        if texts(project)
-            .iter()
-            .any(|text| text.contains("define NTSTRSAFE_LIB"))
-        {
-            let source = out.join("ntstrsafe.c");
-            write(&source, STRINGS)?;
-            let object = out.join("ntstrsafe.obj");
-            let mut command = self.compiler(project, out);
-            command
-                .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
-                .arg(&overlay);
-            for folder in &self.headers {
-                command.arg(join("/I", folder));
-            }
-            run(command.arg(join("/Fo", &object)).arg("--").arg(source))?;
-            objects.push(object);
-        }
+        self.write_string_library(project, &overlay, out)?;
         let variables = out.join("variables.c");
         write(&variables, VARIABLES)?;
         for source in [root().join("tests/drivers/c/entry.c"), variables] {
@@ -256,6 +176,7 @@ impl Compiler {
             run(&mut command)?;
             objects.push(object);
         }
+        objects.push(out.join(STRING_LIBRARY));
         link::link(&self.toolchain, &self.exports, project, &objects, out)
     }
 
@@ -308,6 +229,27 @@ impl Compiler {
                 .arg(format!("/DKMDF_VERSION_MINOR={}", self.kmdf));
         }
         command
+    }
+
+    /// Writes the library of the functions that a driver with `NTSTRSAFE_LIB` does not have itself.
+    fn write_string_library(&self, project: &Project, overlay: &Path, out: &Path) -> Result<()> {
+        let source = out.join("ntstrsafe.c");
+        write(&source, STRINGS)?;
+        let object = out.join("ntstrsafe.obj");
+        let mut command = self.compiler(project, out);
+        command
+            .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
+            .arg(overlay);
+        for folder in &self.headers {
+            command.arg(join("/I", folder));
+        }
+        run(command.arg(join("/Fo", &object)).arg("--").arg(source))?;
+        // The linker is a librarian only if that is its first argument.
+        run(Command::new(self.toolchain.linker())
+            .current_dir(out)
+            .args(["-flavor", "link", "/lib", "/nologo", "/machine:x64"])
+            .arg(join("/out:", &out.join(STRING_LIBRARY)))
+            .arg(object))
     }
 
     /// Writes the files that WPP's preprocessor would write, with empty macros, and returns their

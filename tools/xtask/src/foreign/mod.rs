@@ -13,6 +13,7 @@ mod events;
 mod link;
 mod mof;
 mod project;
+mod sources;
 
 use std::{
     fmt::Write as _,
@@ -56,6 +57,9 @@ struct Sample {
     /// Macros that clang needs beside the project's own.
     #[serde(default)]
     definitions: Vec<String>,
+    /// The projects of the static libraries that the driver is linked with.
+    #[serde(default)]
+    libraries: Vec<String>,
     /// What is expected.
     expect: Expected,
     /// Why, if the driver is not expected to run without findings.
@@ -247,6 +251,9 @@ fn try_sample(
         };
         let mut project = project::read(&path)?;
         project.definitions.extend(sample.definitions.clone());
+        for library in &sample.libraries {
+            project.absorb(project::read(&repository.join(library))?);
+        }
         let image = match compiler.build(&project, repository, &out) {
             Ok(image) => image,
             Err(error) => {

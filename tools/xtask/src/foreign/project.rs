@@ -42,6 +42,32 @@ pub struct Project {
     pub uses_recorder: bool,
 }
 
+impl Project {
+    /// Adds the source files of another project, a library that this one is linked with.
+    pub fn absorb(&mut self, library: Self) {
+        let Self {
+            folder,
+            sources,
+            includes,
+            definitions,
+            trace_functions,
+            ..
+        } = library;
+        self.sources
+            .extend(sources.iter().map(|one| folder.join(one)));
+        for one in includes {
+            add(&mut self.includes, folder.join(one));
+        }
+        add(&mut self.includes, folder);
+        for one in definitions {
+            add(&mut self.definitions, one);
+        }
+        for one in trace_functions {
+            add(&mut self.trace_functions, one);
+        }
+    }
+}
+
 /// Reads a project.
 ///
 /// # Errors
@@ -225,5 +251,19 @@ mod tests {
         assert!(!kmdf.is_wdm && !kmdf.has_integrity_check);
         assert!(project.uses_recorder);
         assert!(parse("<Project>").is_err());
+        let library = Project {
+            folder: "/lib".into(),
+            sources: vec!["e.c".into()],
+            includes: vec!["inc".into()],
+            definitions: vec!["B".to_owned(), "C".to_owned()],
+            ..Project::default()
+        };
+        let mut project = project;
+        project.absorb(library);
+        assert_eq!(project.sources.last().unwrap(), Path::new("/lib/e.c"));
+        let (own, theirs) = project.includes.split_at(2);
+        assert_eq!(own, [Path::new("../inc"), Path::new(".")]);
+        assert_eq!(theirs, [Path::new("/lib/inc"), Path::new("/lib")]);
+        assert_eq!(project.definitions, ["A=1", "B", "C"]);
     }
 }

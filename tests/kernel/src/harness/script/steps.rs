@@ -471,9 +471,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_on_the_device_is_opened_by_its_name() {
+        let name = r"\channel".to_owned();
+        assert_eq!(one(r"open \channel"), Ok(Step::Open(CLIENT, name.clone())));
+        let identity = Identity {
+            process: 1,
+            thread: 2,
+        };
+        assert_eq!(one(r"open 1 2 \channel"), Ok(Step::Open(identity, name)));
+        assert_eq!(one("open"), Ok(Step::Open(CLIENT, String::new())));
+        assert!(one("open channel").is_err());
+    }
+
+    #[test]
     fn every_documented_step_is_one() {
         let arguments = |form: &str| {
             form.replace("REQUEST as NAME", "read 1 as r")
+                .replace("[PROCESS THREAD] [NAME]", r"1 2 \channel")
                 .replace("[PROCESS THREAD]", "1 2")
                 .replace("[FIELD=VALUE ...]", "F=\"a b\" G=1")
                 .replace("[STATUS [TIMES]]", "0xC0000017 3")

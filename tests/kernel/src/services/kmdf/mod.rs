@@ -30,6 +30,7 @@ pub mod timer;
 pub mod usb;
 pub mod verifier_routines;
 pub mod wait;
+pub mod wdm_dispatch;
 pub mod wdm_request;
 pub mod wmi;
 pub mod work;

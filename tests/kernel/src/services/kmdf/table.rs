@@ -8,7 +8,7 @@ use super::{
     names::FUNCTIONS,
     object_routines, presentation, registry, resource,
     state::framework::{Context, Entries},
-    text_routines, timer, usb, verifier_routines, wdm_request, wmi, work_item,
+    text_routines, timer, usb, verifier_routines, wdm_dispatch, wdm_request, wmi, work_item,
 };
 use crate::{
     execution::routine::{Export, Routine},
@@ -39,6 +39,7 @@ const PROVIDED: &[Entries] = &[
     device::interfaces::ENTRIES,
     device::power_policy::ENTRIES,
     device::properties::ENTRIES,
+    device::relations::ENTRIES,
     device::routines::ENTRIES,
     device::settings::ENTRIES,
     device::wdm::ENTRIES,
@@ -51,6 +52,7 @@ const PROVIDED: &[Entries] = &[
     io::queue_routines::ENTRIES,
     io::request_routines::ENTRIES,
     io::retrieve::ENTRIES,
+    wdm_dispatch::ENTRIES,
     wdm_request::ENTRIES,
     lock::ENTRIES,
     miniport::ENTRIES,

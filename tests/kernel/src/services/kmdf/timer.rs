@@ -3,16 +3,22 @@
 
 use std::collections::VecDeque;
 
+use zerocopy::{FromZeros, IntoBytes};
+
 use super::{
     object::{create, get_parent, give, read_attributes},
     presentation::{self, Lock, serialization},
-    state::framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
+    state::{
+        device_object::fill,
+        framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
+    },
     work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::{
-        abi::{DpcConfig, ObjectAttributes, TimerConfig},
+        abi::{DpcConfig, KernelDpc, ObjectAttributes, TimerConfig},
+        arena::Block,
         irql::Irql,
         rule::Rule,
         status::NtStatus,
@@ -50,6 +56,8 @@ pub struct DpcData {
     /// The lock that is held while the DPC's function runs.
     lock: Option<Lock>,
     function: u64,
+    /// The `KDPC`, once the driver has asked for it.
+    object: Option<Block>,
 }
 
 impl Data for TimerData {
@@ -131,6 +139,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDpcCreate", Routine::Four(dpc_create)),
     ("WdfDpcEnqueue", Routine::Two(dpc_enqueue)),
     ("WdfDpcCancel", Routine::Three(dpc_cancel)),
+    ("WdfDpcWdmGetDpc", Routine::Two(dpc_object)),
     ("WdfDpcGetParentObject", Routine::Two(get_parent::<DpcData>)),
 ];
 
@@ -164,7 +173,9 @@ fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, 
     let Some(config) = read_config(context, config) else {
         return NtStatus::INFO_LENGTH_MISMATCH.to_register();
     };
-    if config.function == 0 || config.period > i32::MAX.unsigned_abs() {
+    // A timer that may be late cannot be exact. One without a function expires without effect.
+    let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
+    if config.period > i32::MAX.unsigned_abs() || is_contradictory {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     let made = with_parent(context, attributes).and_then(|attributes| {
@@ -221,10 +232,32 @@ fn dpc_create(context: &Context, _globals: u64, config: u64, attributes: u64, dp
         let data = DpcData {
             lock: serialization(context, attributes.parent, is_serialized, false)?,
             function: config.function,
+            object: None,
         };
         create(context, data, Some(&attributes), None)
     });
     give(context, made, dpc)
+}
+
+/// Returns the address of a DPC's `KDPC`, with which a driver can choose a processor and the importance.
+/// Its routine is the framework's own, which nobody calls here.
+fn dpc_object(context: &Context, _globals: u64, dpc: u64) -> u64 {
+    /// `DpcObject` and `MediumImportance`.
+    const KIND: u8 = 0x13;
+    const MEDIUM: u8 = 1;
+    context.with::<DpcData, _>(dpc, |data| {
+        let object = data.object.get_or_insert_with(|| {
+            let object = Block::zeroed(size_of::<KernelDpc>());
+            let mut value = KernelDpc::new_zeroed();
+            value.kind = KIND;
+            value.importance = MEDIUM;
+            value.routine = dpc;
+            value.context = dpc;
+            fill(object.address(), value.as_bytes());
+            object
+        });
+        object.address()
+    })
 }
 
 fn dpc_enqueue(context: &Context, _globals: u64, dpc: u64) -> u64 {
@@ -330,10 +363,12 @@ fn fire(context: &Context, timer: u64) {
     let routine = {
         let mut framework = context.framework();
         let data = framework.get::<TimerData>(timer).ok();
-        data.filter(|data| data.is_passive)
-            .map(|data| data.function)
+        data.map(|data| (data.function, data.is_passive))
     };
-    if let Some(routine) = routine {
+    let Some((routine, is_passive)) = routine.filter(|(routine, _)| *routine != 0) else {
+        return;
+    };
+    if is_passive {
         queue_work(
             context,
             Work {

@@ -25,6 +25,10 @@ const LARGEST_EVENT: u32 = 0xFFFF - 64;
 /// A WMI provider: a data block by its GUID.
 pub struct WmiProviderData {
     guid: [u32; 4],
+    /// `EvtWmiProviderFunctionControl`, or 0.
+    function_control: u64,
+    /// Set if the driver was told that the events are wanted.
+    was_enabled: bool,
 }
 
 impl Data for WmiProviderData {
@@ -96,8 +100,14 @@ fn make_provider(
     if is_known {
         return Err(NtStatus::OBJECT_NAME_COLLISION);
     }
-    let data = WmiProviderData { guid: config.guid };
-    create(context, data, attributes, Some(device))
+    let data = WmiProviderData {
+        guid: config.guid,
+        function_control: config.function_control,
+        was_enabled: false,
+    };
+    let provider = create(context, data, attributes, Some(device))?;
+    context.wmi_events().note_provider(bytes_of(config.guid));
+    Ok(provider)
 }
 
 fn provider_create(
@@ -187,6 +197,40 @@ fn provider_is_enabled(context: &Context, _globals: u64, provider: u64, control:
             });
             0
         }
+    }
+}
+
+/// Returns the providers of a data block whose drivers are to be told that its events are wanted, or are
+/// not wanted any more, and the callbacks for that.
+pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
+    let is_enabled = context.wmi_events().is_watched(guid);
+    let mut framework = context.framework();
+    let all = framework.all::<WmiProviderData>();
+    all.into_iter()
+        .filter_map(|provider| {
+            let data = framework.get::<WmiProviderData>(provider).ok()?;
+            let is_due = bytes_of(data.guid) == guid && data.was_enabled != is_enabled;
+            if is_due {
+                data.was_enabled = is_enabled;
+            }
+            (is_due && data.function_control != 0).then_some((provider, data.function_control))
+        })
+        .collect()
+}
+
+/// Tells a driver whether the events of its provider are wanted.
+pub fn tell(context: &Context, provider: u64, callback: u64) {
+    /// `WdfWmiEventControl`.
+    const EVENT: u64 = 1;
+    let was_enabled = {
+        let mut framework = context.framework();
+        let data = framework.get::<WmiProviderData>(provider);
+        data.map(|data| data.was_enabled)
+    };
+    // The provider can have been deleted meanwhile.
+    if let Ok(was_enabled) = was_enabled {
+        let arguments = [provider, EVENT, u64::from(was_enabled)];
+        context.call_driver("EvtWmiProviderFunctionControl", callback, arguments);
     }
 }
 

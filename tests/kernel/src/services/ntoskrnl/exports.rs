@@ -49,6 +49,7 @@ const ALL: &[Entries] = &[
     plug_and_play::changes::ENTRIES,
     plug_and_play::interfaces::ENTRIES,
     plug_and_play::keys::ENTRIES,
+    plug_and_play::reports::ENTRIES,
     plug_and_play::power::ENTRIES,
     plug_and_play::properties::ENTRIES,
     pool::ENTRIES,

@@ -36,6 +36,7 @@ pub const ENTRIES: Entries = &[
     ("MmUnlockPages", DISPATCH, Routine::One(unlock)),
     ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::Six(map)),
     ("MmUnmapLockedPages", DISPATCH, Routine::Two(unmap)),
+    ("KeFlushIoBuffers", DISPATCH, Routine::Three(flush_buffers)),
     ("IoBuildPartialMdl", DISPATCH, Routine::Four(build_partial)),
     (
         "MmPrepareMdlForReuse",
@@ -97,6 +98,17 @@ const fn size_for(address: u64, length: u64) -> u64 {
 
 const fn size(_context: &Context, address: u64, length: u64) -> u64 {
     size_for(address, length & 0xFFFF_FFFF)
+}
+
+/// Flushes the caches for a transfer, which on x64 are coherent with devices. The pages must be locked.
+fn flush_buffers(context: &Context, mdl: u64, _is_read: u64, _is_dma: u64) -> u64 {
+    let value: Mdl = context.read(mdl);
+    if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
+        context.stop_for_misuse(&format!(
+            "for the list at 0x{mdl:016X}, whose pages are not locked"
+        ));
+    }
+    0
 }
 
 /// Allocates a descriptor for a buffer, and optionally appends it to a request's list.

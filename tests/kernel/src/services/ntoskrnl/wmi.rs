@@ -55,7 +55,7 @@ struct Opened {
     /// The routine for its events, and its context.
     callback: Option<(u64, u64)>,
     /// The return address of the call that opened it.
-    opened_from: u64,
+    caller: u64,
     _memory: Block,
 }
 
@@ -86,7 +86,7 @@ fn open(context: &Context, guid: u64, access: u64, object: u64) -> u64 {
         guid,
         access,
         callback: None,
-        opened_from: context.call().return_address,
+        caller: context.call().return_address,
         _memory: memory,
     };
     context.state().get::<Blocks>().0.insert(address, opened);
@@ -176,7 +176,7 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
         let mut state = context.state();
         let blocks = &mut state.get::<Blocks>().0;
         let before = blocks.len();
-        blocks.retain(|_, one| !belongs(one.opened_from));
+        blocks.retain(|_, one| !belongs(one.caller));
         before - blocks.len()
     };
     tell_watched(context);

@@ -8,6 +8,7 @@ pub mod nodes;
 pub mod pnp;
 pub mod power_policy;
 pub mod properties;
+pub mod relations;
 pub mod routines;
 pub mod settings;
 pub mod wdm;

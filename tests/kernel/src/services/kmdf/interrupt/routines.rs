@@ -17,6 +17,7 @@ use super::{
 use crate::{
     execution::routine::Routine,
     ground::{
+        arena::Block,
         framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
         status::NtStatus,
@@ -27,6 +28,7 @@ pub const ENTRIES: Entries = &[
     ("WdfInterruptCreate", Routine::Five(interrupt_create)),
     ("WdfInterruptGetDevice", Routine::Two(get_device)),
     ("WdfInterruptGetInfo", Routine::Three(get_info)),
+    ("WdfInterruptWdmGetInterrupt", Routine::Two(get_object)),
     (
         "WdfInterruptQueueDpcForIsr",
         Routine::Two(queue_dpc_for_isr),
@@ -90,10 +92,24 @@ fn interrupt_create(
             chosen,
             is_connected: false,
             held: None,
+            object: None,
         };
         create(context, data, attributes.as_ref(), Some(device))
     });
     give(context, made, interrupt)
+}
+
+/// Returns the address of a connected interrupt's `KINTERRUPT`, or null.
+fn get_object(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+    /// The size of the object, which no header declares.
+    const SIZE: usize = 0x120;
+    context.with::<InterruptData, _>(interrupt, |data| {
+        if !data.is_connected {
+            return 0;
+        }
+        let object = data.object.get_or_insert_with(|| Block::zeroed(SIZE));
+        object.address()
+    })
 }
 
 fn check_config(

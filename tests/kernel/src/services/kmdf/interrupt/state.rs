@@ -8,7 +8,7 @@ use super::super::{
     timer::forget_dpc,
     work::{WorkKind, forget_work},
 };
-use crate::ground::{framework_abi::InterruptConfig, irql::Irql};
+use crate::ground::{arena::Block, framework_abi::InterruptConfig, irql::Irql};
 
 /// The resource of an interrupt.
 #[derive(Clone, Copy)]
@@ -35,6 +35,8 @@ pub struct InterruptData {
     pub is_connected: bool,
     /// The owner of the interrupt's lock and its IRQL before.
     pub held: Option<(ThreadId, Irql)>,
+    /// The `KINTERRUPT`, once the driver has asked for it.
+    pub object: Option<Block>,
 }
 
 impl Data for InterruptData {

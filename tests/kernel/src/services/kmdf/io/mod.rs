@@ -2,6 +2,7 @@
 //! back.
 
 pub mod completion;
+pub mod directed;
 pub mod dispatch;
 pub mod ending;
 pub mod halt;

@@ -22,7 +22,7 @@ use super::{
         timer::clear_deadline,
     },
     completion::record,
-    dispatch, ending,
+    directed, dispatch, ending,
     irp::irp_of,
     send::{make, make_file},
 };
@@ -87,9 +87,16 @@ pub fn enter(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Gives the framework a request: calls the driver in the sender's context if it asked for that, or
-/// queues the request.
+/// Gives the framework a request: calls the driver's callback for its IRP if there is one.
 pub fn enter_preprocessed(context: &Context, device: u64, request: u64) {
+    let kind = context.with::<RequestData, _>(request, |request| request.kind);
+    if !directed::call(context, device, request, major_function(kind)) {
+        enter_directed(context, device, request);
+    }
+}
+
+/// Calls the driver in the sender's context if it asked for that, or queues the request.
+pub fn enter_directed(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     let in_caller_context =
         context.with::<DeviceData, _>(device, |device| device.init.in_caller_context);

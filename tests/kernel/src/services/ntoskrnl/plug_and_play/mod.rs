@@ -11,4 +11,5 @@ pub mod power;
 pub mod properties;
 pub mod queries;
 pub mod removal;
+pub mod reports;
 pub mod sent;

@@ -1,0 +1,92 @@
+//! What is below the framework's timers and DPCs, and devices that are removed with others.
+
+use core::ptr;
+
+use wdk_sys::{
+    NTSTATUS, PDEVICE_OBJECT, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_TIMER_CONFIG, WDFDEVICE,
+    WDFDPC, WDFREQUEST, WDFTIMER,
+    ntddk::{KeSetImportanceDpc, KeSetTargetProcessorDpc},
+};
+
+use crate::{
+    commands,
+    framework::{child_of, complete, wdf},
+    interrupts,
+};
+
+/// Runs a command of this module. Returns false for another.
+pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
+    if code != commands::BELOW {
+        return false;
+    }
+    relate(device);
+    use_timers(device);
+    use_dpc(device);
+    interrupts::print_object();
+    complete(request, STATUS_SUCCESS);
+    true
+}
+
+fn relate(device: WDFDEVICE) {
+    let physical: PDEVICE_OBJECT = wdf!(WdfDeviceWdmGetPhysicalDevice, device);
+    let add = || -> NTSTATUS { wdf!(WdfDeviceAddRemovalRelationsPhysicalDevice, device, physical) };
+    let (first, second) = (add(), add());
+    wdf!(
+        WdfDeviceRemoveRemovalRelationsPhysicalDevice,
+        device,
+        physical
+    );
+    let third = add();
+    wdf!(WdfDeviceClearRemovalRelationsDevices, device);
+    let fourth = add();
+    wdk::println!("relations {first:x} {second:x} {third:x} {fourth:x}");
+}
+
+/// Creates a timer that may be late and is to be exact, and one without a function.
+fn use_timers(device: WDFDEVICE) {
+    let mut attributes = child_of(device.cast());
+    let mut timer: WDFTIMER = ptr::null_mut();
+    let mut create = |config: &mut WDF_TIMER_CONFIG| -> NTSTATUS {
+        wdf!(WdfTimerCreate, config, &raw mut attributes, &raw mut timer)
+    };
+    let mut config = WDF_TIMER_CONFIG {
+        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
+        TolerableDelay: 10,
+        UseHighResolutionTimer: 1,
+        ..WDF_TIMER_CONFIG::default()
+    };
+    let both = create(&mut config);
+    config.TolerableDelay = 0;
+    let exact = create(&mut config);
+    let was_set = wdf!(WdfTimerStart, timer, -1);
+    wdk::println!("timers {both:x} {exact:x} {was_set}");
+}
+
+extern "C" fn dpc(_dpc: WDFDPC) {
+    wdk::println!("dpc runs");
+}
+
+/// Changes the settings of a DPC, and queues it.
+fn use_dpc(device: WDFDEVICE) {
+    let mut attributes = child_of(device.cast());
+    let mut config = WDF_DPC_CONFIG {
+        Size: size_of::<WDF_DPC_CONFIG>() as u32,
+        EvtDpcFunc: Some(dpc),
+        ..WDF_DPC_CONFIG::default()
+    };
+    let mut handle: WDFDPC = ptr::null_mut();
+    let status = wdf!(
+        WdfDpcCreate,
+        &raw mut config,
+        &raw mut attributes,
+        &raw mut handle
+    );
+    let object = wdf!(WdfDpcWdmGetDpc, handle);
+    // SAFETY: the object is that of the DPC, which is not queued.
+    unsafe { KeSetImportanceDpc(object, wdk_sys::_KDPC_IMPORTANCE::HighImportance) };
+    // SAFETY: as above.
+    unsafe { KeSetTargetProcessorDpc(object, 0) };
+    let again = wdf!(WdfDpcWdmGetDpc, handle);
+    wdk::println!("dpc {status:x} {}", object == again);
+    let _was_idle = wdf!(WdfDpcEnqueue, handle);
+}

@@ -1,0 +1,136 @@
+//! The devices that a driver reports to be removed or ejected together with its own. The plug-and-play
+//! manager of the stand-in kernel does not ask for them.
+
+use super::super::state::{
+    device::DeviceData,
+    framework::{BadHandle, Context, Entries},
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{memory, status::NtStatus},
+};
+
+pub const ENTRIES: Entries = &[
+    (
+        "WdfDeviceAddRemovalRelationsPhysicalDevice",
+        Routine::Three(add_removal),
+    ),
+    (
+        "WdfDeviceRemoveRemovalRelationsPhysicalDevice",
+        Routine::Three(remove_removal),
+    ),
+    (
+        "WdfDeviceClearRemovalRelationsDevices",
+        Routine::Two(clear_removal),
+    ),
+    (
+        "WdfPdoAddEjectionRelationsPhysicalDevice",
+        Routine::Three(add_ejection),
+    ),
+    (
+        "WdfPdoRemoveEjectionRelationsPhysicalDevice",
+        Routine::Three(remove_ejection),
+    ),
+    (
+        "WdfPdoClearEjectionRelationsDevices",
+        Routine::Two(clear_ejection),
+    ),
+];
+
+/// `STATUS_DUPLICATE_OBJECTID`: the device is in the list.
+const DUPLICATE: NtStatus = NtStatus::from_bits(0xC000_022A);
+/// `IO_TYPE_DEVICE`.
+const DEVICE: i16 = 3;
+
+/// The physical devices that are removed with a device, and those that are ejected with it.
+#[derive(Default)]
+struct Relations {
+    removal: Vec<u64>,
+    ejection: Vec<u64>,
+}
+
+/// A list of relations.
+type List = fn(&mut Relations) -> &mut Vec<u64>;
+
+const fn removal(relations: &mut Relations) -> &mut Vec<u64> {
+    &mut relations.removal
+}
+
+const fn ejection(relations: &mut Relations) -> &mut Vec<u64> {
+    &mut relations.ejection
+}
+
+/// Runs `body` on a list of a device's relations.
+fn with<R>(context: &Context, device: u64, list: List, body: impl FnOnce(&mut Vec<u64>) -> R) -> R {
+    context.with::<DeviceData, _>(device, |device| body(list(device.part::<Relations>())))
+}
+
+fn add(context: &Context, device: u64, physical: u64, list: List) -> u64 {
+    if memory::read::<i16>(physical) != Ok(DEVICE) {
+        context.stop_for_handle(&BadHandle {
+            handle: physical,
+            expected: "DEVICE_OBJECT",
+            found: None,
+        });
+    }
+    let is_new = with(context, device, list, |all| {
+        let is_new = !all.contains(&physical);
+        if is_new {
+            all.push(physical);
+        }
+        is_new
+    });
+    if is_new {
+        NtStatus::SUCCESS.to_register()
+    } else {
+        DUPLICATE.to_register()
+    }
+}
+
+fn remove(context: &Context, device: u64, physical: u64, list: List) -> u64 {
+    with(context, device, list, |all| {
+        all.retain(|one| *one != physical);
+    });
+    0
+}
+
+fn add_removal(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+    add(context, device, physical, removal)
+}
+
+fn remove_removal(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+    remove(context, device, physical, removal)
+}
+
+fn clear_removal(context: &Context, _globals: u64, device: u64) -> u64 {
+    with(context, device, removal, Vec::clear);
+    0
+}
+
+/// Bugchecks if a device is not one that its driver's bus device enumerates.
+fn must_be_child(context: &Context, device: u64) {
+    let is_child = context.with::<DeviceData, _>(device, |device| device.init.child_of.is_some());
+    if !is_child {
+        context.stop_for_handle(&BadHandle {
+            handle: device,
+            expected: "WDFDEVICE of a PDO",
+            found: Some("WDFDEVICE of another kind"),
+        });
+    }
+}
+
+fn add_ejection(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+    must_be_child(context, device);
+    add(context, device, physical, ejection)
+}
+
+fn remove_ejection(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+    must_be_child(context, device);
+    remove(context, device, physical, ejection)
+}
+
+fn clear_ejection(context: &Context, _globals: u64, device: u64) -> u64 {
+    must_be_child(context, device);
+    with(context, device, ejection, Vec::clear);
+    0
+}
