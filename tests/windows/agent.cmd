@@ -8,7 +8,7 @@ rem stage, script. Results go to the disk that has the tag wdk-etw-results.tag. 
 rem is kept in files, NUMBER.begun, NUMBER.code and NUMBER.ended, so that a start after a crash goes on
 rem with the next stage. Each step is told on the serial port.
 rem
-rem Tests set ETW_PORT, ETW_PLACE, ETW_OUT, ETW_POWERSHELL, ETW_TICKS and ETW_SYSTEM.
+rem Tests set ETW_PORT, ETW_PLACE, ETW_OUT, ETW_POWERSHELL, ETW_TICKS, ETW_DUMP_ROUNDS and ETW_SYSTEM.
 setlocal enableextensions disabledelayedexpansion
 if "%~1"=="run" goto run
 set KIT=%~1
@@ -18,6 +18,11 @@ if not defined ETW_POWERSHELL set ETW_POWERSHELL=powershell -NoProfile -Executio
 if not defined ETW_SYSTEM set ETW_SYSTEM=%SystemRoot%
 rem Rounds of waiting in a minute: each takes 5 seconds.
 if not defined ETW_TICKS set ETW_TICKS=12
+rem How many times as long as with virtualization everything takes. The plan's minutes have it already.
+set SLOWNESS=1
+if exist "%KIT%\agent\slowness.txt" set /p SLOWNESS=<"%KIT%\agent\slowness.txt"
+rem Rounds in which a crash dump must appear, and as many in which it must be copied: five minutes.
+if not defined ETW_DUMP_ROUNDS set /a ETW_DUMP_ROUNDS=5*%ETW_TICKS%*%SLOWNESS%
 call :say boot
 if not exist "%ETW_PLACE%" md "%ETW_PLACE%"
 
@@ -82,39 +87,50 @@ call taskkill /f /t /im powershell.exe >nul 2>&1
 call :say timeout %2 %3
 goto :eof
 
-rem Windows restarted in the stage: after a crash, its dump is saved a little later.
+rem Windows restarted in the stage: after a crash, its dump is saved a little later. The stages of the
+rem leg find the crash in crashed.txt.
 :lost
 call :say lost %2 %3
 >"%ETW_PLACE%\%1.ended" echo lost
-set TRIES=0
+if not exist "%ETW_OUT%\%2\%3" md "%ETW_OUT%\%2\%3"
+>>"%ETW_OUT%\%2\crashed.txt" echo %3
+set ROUND=0
 :dump
-if exist "%ETW_SYSTEM%\MEMORY.DMP" goto copy
-set /a TRIES+=1
-if %TRIES% GTR %ETW_TICKS% goto :eof
-call :say alive %TRIES%
+if exist "%ETW_SYSTEM%\MEMORY.DMP" goto copies
+set /a ROUND+=1
+if %ROUND% GTR %ETW_DUMP_ROUNDS% (
+    call :say error Windows restarted in the stage %3 of the leg %2 and left no crash dump
+    goto small
+)
+call :say alive %ROUND%
 call :pause
 goto dump
+:copies
+set ROUND=0
 :copy
-if not exist "%ETW_OUT%\%2\%3" md "%ETW_OUT%\%2\%3"
 copy /y "%ETW_SYSTEM%\MEMORY.DMP" "%ETW_OUT%\%2\%3\MEMORY.DMP" >nul 2>&1
 if not errorlevel 1 goto copied
 rem It is still being written, or there is no room.
-set /a TRIES+=1
-if %TRIES% LEQ %ETW_TICKS% (
+set /a ROUND+=1
+if %ROUND% LEQ %ETW_DUMP_ROUNDS% (
+    call :say alive %ROUND%
     call :pause
     goto copy
 )
-call :say error MEMORY.DMP could not be copied
+call :say error the crash dump of the stage %3 of the leg %2 could not be copied
 call :room
-goto :eof
+goto small
 :copied
+rem The next crash has a dump of its own.
 del "%ETW_SYSTEM%\MEMORY.DMP" >nul 2>&1
 call :say dump %2 %3 MEMORY.DMP
+:small
 if exist "%ETW_SYSTEM%\Minidump\*.dmp" copy /y "%ETW_SYSTEM%\Minidump\*.dmp" "%ETW_OUT%\%2\%3\" >nul 2>&1
 goto :eof
 
-rem Runs a script: run NUMBER SCRIPT OUT STAGE
+rem Runs a script: run NUMBER SCRIPT OUT STAGE. A script may serve several stages.
 :run
+set WDK_ETW_STAGE=%~5
 %ETW_POWERSHELL% "%~3" -Kit %KIT%\ -Out "%~4" >"%~4\%~5\output.txt" 2>&1
 set CODE=%ERRORLEVEL%
 >"%ETW_PLACE%\%2.tmp" echo %CODE%

@@ -20,10 +20,16 @@ Invoke-Stage 'boot' $Kit $Out {
             $missing += $recipe.needs
             continue
         }
-        Invoke-Lines $Stage "$($recipe.name)-start" $recipe.shell $recipe.start
-        $started += $recipe.name
+        # One that fails leaves the others as they are.
+        try {
+            Invoke-Lines $Stage "$($recipe.name)-start" $recipe.shell $recipe.start
+            $started += $recipe.name
+        } catch {
+            Add-Check $Stage "$($recipe.name): is started" 'no error' $_.Exception.Message $false
+        }
     }
     if ($started.Count -eq 0) {
+        # A stage with a check that failed is not skipped.
         Skip-Stage $Stage "no recipe traces a start of Windows here; missing: $($missing -join ', ')"
         return
     }

@@ -23,7 +23,12 @@ Invoke-Stage 'booted' $Kit $Out {
     if ($sent) { Send-Traffic $Stage 'traffic' $traffic }
     foreach ($recipe in @($recipes.recipes | Where-Object { $started -contains $_.name })) {
         $name = $recipe.name
-        Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
+        # One that fails leaves the others as they are.
+        try {
+            Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
+        } catch {
+            Add-Check $Stage "$name`: is stopped" 'no error' $_.Exception.Message $false
+        }
         $trace = $recipe.trace
         if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
         Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)

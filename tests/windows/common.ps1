@@ -19,7 +19,11 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
         Name = $Name
         Kit = (Resolve-Path -LiteralPath $Kit).ProviderPath
         Folder = (Resolve-Path -LiteralPath $folder).ProviderPath
+        # The leg is the folder's name.
+        Leg = (Split-Path -Leaf $Out)
         Plan = $null
+        # How many times as long as with virtualization everything takes.
+        Slowness = 1
         Checks = New-Object Collections.ArrayList
         SkipReason = $null
         Restart = $false
@@ -29,8 +33,16 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
     try {
         $text = [IO.File]::ReadAllText((Join-Path $stage.Kit 'wdk-etw-kit.json'))
         $stage.Plan = ConvertFrom-Json $text
+        $slowness = Get-Value $stage.Plan 'slowness'
+        if ($slowness) { $stage.Slowness = [int] $slowness }
         $off = Get-VerifierOff $stage $Out
-        if ($off) { Skip-Stage $stage $off } else { & $Body $stage }
+        if (-not $off) {
+            & $Body $stage
+        } elseif ($off.Skip) {
+            Skip-Stage $stage $off.Why
+        } else {
+            Add-Check $stage $off.Why 'on' 'off' $false
+        }
     } catch {
         $failure = "$($_.Exception.Message) ($($_.InvocationInfo.ScriptName):$($_.InvocationInfo.ScriptLineNumber))"
     }
@@ -63,36 +75,85 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
     exit 0
 }
 
-# Returns why a stage of the leg `verifier` has nothing to run, or null. After a crash, Windows starts
-# without Driver Verifier (resetonunusualshutdown), and what passes then says nothing.
-function Get-VerifierOff($Stage, [string] $Out) {
-    # What turns it on, and what must run in any case.
-    if ('verifier', 'uninstall' -contains $Stage.Name) { return $null }
-    if ((Split-Path -Leaf $Out) -ne 'verifier') { return $null }
-    # A machine that does not start again has what was set, and may show a driver when it is loaded.
-    $shows = -not ($env:WDK_ETW_NO_RESTART -and $Stage.Name -eq 'install')
-    $path = Join-Path $Out 'verifier\result.json'
-    if (Test-Path -LiteralPath $path) {
-        $result = ConvertFrom-Json ([IO.File]::ReadAllText($path))
-        if ($result.status -eq 'skipped') { return "Driver Verifier is off: $($result.reason)" }
-    }
-    if (-not $shows) { return $null }
-    $driver = [Regex]::Escape($Stage.Plan.driver.sys)
+# Returns the driver that a stage uses.
+function Get-StageDriver($Stage) {
+    $probe = Get-Value $Stage.Plan 'probe'
+    if ($probe -and $Stage.Name -like 'probe*') { return $probe }
+    return $Stage.Plan.driver
+}
+
+# Returns whether Driver Verifier verifies an image.
+function Test-Verified($Stage, [string] $Sys) {
+    $name = [Regex]::Escape($Sys)
     # The first shows what is verified now, the second what the registry says, without what was set
     # at once. A driver that has not been loaded yet may be in the second only.
     foreach ($query in 'query', 'querysettings') {
         $shown = Invoke-Program $Stage "verifier-$query" 'verifier.exe' "/$query"
-        if ($shown.Text -match $driver) { return $null }
+        if ($shown.Text -match $name) { return $true }
     }
-    return 'Driver Verifier is off'
+    return $false
 }
 
-# Returns how long a program of a stage may run, in seconds: five minutes less than the stage.
-function Get-StageSeconds($Stage, [string] $Out) {
-    $leg = Split-Path -Leaf $Out
+# Returns why a stage of the leg `verifier` would verify nothing, and whether it is to be skipped for
+# that, or null. After a crash, Windows starts without Driver Verifier (resetonunusualshutdown): then the
+# stage that crashed has failed, and the others are skipped. A Windows that takes no flag without a restart
+# has said so in the stage `verifier`. In any other case, the stage fails.
+function Get-VerifierOff($Stage, [string] $Out) {
+    # What turns it on, and what must run in any case.
+    if ('verifier', 'uninstall' -contains $Stage.Name) { return $null }
+    if ($Stage.Leg -ne 'verifier') { return $null }
+    $path = Join-Path $Out 'verifier\result.json'
+    if (Test-Path -LiteralPath $path) {
+        $result = ConvertFrom-Json ([IO.File]::ReadAllText($path))
+        if ($result.status -eq 'skipped') { return @{ Skip = $true; Why = "Driver Verifier is off: $($result.reason)" } }
+    }
+    # The agent writes the names of the stages in which Windows restarted.
+    $crashes = Join-Path $Out 'crashed.txt'
+    $crashed = @()
+    if (Test-Path -LiteralPath $crashes) { $crashed = @([IO.File]::ReadAllLines($crashes) | ForEach-Object { $_.Trim() }) }
+    $sys = (Get-StageDriver $Stage).sys
+    # A machine that does not start again has what was set, and may show a driver when it is loaded: the
+    # stages that install one look at it then.
+    if ($env:WDK_ETW_NO_RESTART) {
+        if ($Stage.Name -eq 'install') { return $null }
+        $sys = $Stage.Plan.driver.sys
+    }
+    if (Test-Verified $Stage $sys) { return $null }
+    if ($crashed.Count -gt 0) {
+        return @{ Skip = $true; Why = "Driver Verifier is off since Windows restarted in $($crashed -join ', ')" }
+    }
+    return @{ Skip = $false; Why = "Driver Verifier for $sys" }
+}
+
+# In the leg `verifier`, checks that an installed driver is verified, and turns the framework's verifier on
+# for it: the framework reads the setting when it loads the driver.
+function Enable-FrameworkVerifier($Stage, $Driver) {
+    if ($Stage.Leg -ne 'verifier') { return }
+    Add-Check $Stage "Driver Verifier verifies $($Driver.sys)" $true (Test-Verified $Stage $Driver.sys)
+    $key = "HKLM\SYSTEM\CurrentControlSet\Services\$($Driver.service)\Parameters\Wdf"
+    $log = "framework-verifier-$($Driver.service)"
+    [void] (Invoke-Checked $Stage $log 'reg.exe' "add `"$key`" /v VerifierOn /t REG_DWORD /d 1 /f")
+    Restart-Devices $Stage $Driver
+    $value = Get-ItemProperty -LiteralPath "Registry::HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\$($Driver.service)\Parameters\Wdf" -ErrorAction SilentlyContinue
+    Add-Check $Stage "VerifierOn of $($Driver.service)" 1 (Get-Value $value 'VerifierOn')
+    Add-Check $Stage "$($Driver.service) with the framework's verifier" 'Running' (Get-DriverState $Driver.service)
+}
+
+# Restarts the devices of a driver, so that Windows unloads the driver and loads it again.
+function Restart-Devices($Stage, $Driver) {
+    $number = 0
+    foreach ($device in Get-Devices $Driver.hardware_id) {
+        $number += 1
+        [void] (Invoke-Checked $Stage "restart-$($Driver.service)-$number" 'pnputil.exe' "/restart-device `"$($device.InstanceId)`"" 120)
+    }
+}
+
+# Returns how long a program of a stage may run with virtualization, in seconds: five minutes less than
+# the stage. The plan's times have the factor for machines without.
+function Get-StageSeconds($Stage) {
     foreach ($planned in $Stage.Plan.stages) {
-        if ($planned.leg -eq $leg -and $planned.name -eq $Stage.Name) {
-            return [Math]::Max(300, $planned.timeout_minutes * 60 - 300)
+        if ($planned.leg -eq $Stage.Leg -and $planned.name -eq $Stage.Name) {
+            return [Math]::Max(300, [int] ($planned.timeout_minutes * 60 / $Stage.Slowness) - 300)
         }
     }
     return 1500
@@ -133,7 +194,7 @@ function Add-Check($Stage, [string] $Name, $Expected, $Got, $Passed = $null) {
 }
 
 # Runs a program, and keeps its output in the stage's folder. Returns its exit code and output. The
-# exit code is -1 if the program did not end in time.
+# exit code is -1 if the program did not end in time: so many seconds, times the machine's slowness.
 function Invoke-Program($Stage, [string] $Log, [string] $File, [string] $Arguments = '', [int] $Seconds = 300) {
     $output = Join-Path $Stage.Folder "$Log.log"
     $errors = Join-Path $Stage.Folder "$Log.errors.log"
@@ -150,7 +211,7 @@ function Invoke-Program($Stage, [string] $Log, [string] $File, [string] $Argumen
     # Without this, Windows PowerShell does not keep the exit code.
     $null = $process.Handle
     $code = -1
-    if ($process.WaitForExit($Seconds * 1000)) {
+    if ($process.WaitForExit($Seconds * 1000 * $Stage.Slowness)) {
         $process.WaitForExit()
         $code = $process.ExitCode
     } else {
@@ -307,11 +368,15 @@ function Invoke-Lines($Stage, [string] $Log, [string] $Shell, $Lines) {
     }
 }
 
-# Starts command lines of a recipe that run for some time beside the script.
+# Starts command lines of a recipe that run for some time beside the script. On a slow machine they
+# run longer, as the requests take longer.
 function Start-Lines($Stage, [string] $Log, $Lines) {
     $number = 0
     foreach ($line in $Lines) {
         $number += 1
+        if ($line -match '--seconds (\d+)') {
+            $line = $line -replace '--seconds \d+', "--seconds $([int] $Matches[1] * $Stage.Slowness)"
+        }
         $parameters = @{
             FilePath = 'cmd.exe'
             ArgumentList = "/d /c $line"
@@ -330,7 +395,7 @@ function Start-Lines($Stage, [string] $Log, $Lines) {
 # Waits for a command line that was started, which must end by itself and succeed.
 function Wait-Line($Stage, $Line) {
     $code = -1
-    if ($Line.Process.WaitForExit(60000)) {
+    if ($Line.Process.WaitForExit(60000 * $Stage.Slowness)) {
         $Line.Process.WaitForExit()
         $code = $Line.Process.ExitCode
     } else {

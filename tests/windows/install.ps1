@@ -36,6 +36,8 @@ Invoke-Stage 'install' $Kit $Out {
         $log = Join-Path $Stage.Folder 'code-integrity.evtx'
         [void] (Invoke-Program $Stage 'code-integrity' 'wevtutil.exe' "epl Microsoft-Windows-CodeIntegrity/Operational `"$log`" /ow:true")
     }
+    # After the last package: what is uninstalled takes its settings with it.
+    Enable-FrameworkVerifier $Stage $driver
     $devices = @(Get-Devices $driver.hardware_id)
     Add-Check $Stage 'number of devices' 1 $devices.Count
     foreach ($device in $devices) { Add-Check $Stage "status of $($device.InstanceId)" 'OK' $device.Status }

@@ -1,11 +1,49 @@
 # Asks Windows what no document says, by a driver and the client. The answers are answers.json.
+#
+# If Windows crashes at a question, the stages probe-2 and so on run this script again: they begin with
+# the answers of the stage before, and ask what has not been tried. The agent names the stage in
+# WDK_ETW_STAGE.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
 )
 . (Join-Path $PSScriptRoot 'common.ps1')
 
-Invoke-Stage 'probe' $Kit $Out {
+$name = 'probe'
+if ($env:WDK_ETW_STAGE) { $name = $env:WDK_ETW_STAGE }
+
+# Returns what the stages before have tried and the file with the most answers, or null if there is none.
+# The client writes a file as NAME.new and renames it; a crash can come before the new name is on the disk.
+function Get-Tried($Stage, [string] $Out) {
+    $best = $null
+    $tried = @{}
+    foreach ($folder in 'probe', 'probe-2', 'probe-3', 'probe-4') {
+        if ($folder -eq $Stage.Name) { break }
+        foreach ($file in 'answers.json', 'answers.json.new', 'entry.json', 'entry.json.new') {
+            $path = Join-Path $Out "$folder\$file"
+            if (-not (Test-Path -LiteralPath $path)) { continue }
+            # A crash can leave a part of a file.
+            try { $read = ConvertFrom-Json ([IO.File]::ReadAllText($path)) } catch { continue }
+            $answers = Get-Value $read 'answers'
+            if ($null -eq $answers) { continue }
+            $ids = @($answers.PSObject.Properties | ForEach-Object { $_.Name })
+            if (-not $best -or $ids.Count -ge $best.Count) { $best = @{ Path = $path; Count = $ids.Count } }
+            foreach ($id in $ids) { $tried[$id] = $true }
+        }
+        # A question at which Windows crashed though it is not called risky has no entry.
+        foreach ($log in 'questions.log', 'questions-entry.log') {
+            $path = Join-Path $Out "$folder\$log"
+            if (-not (Test-Path -LiteralPath $path)) { continue }
+            foreach ($line in [IO.File]::ReadAllLines($path)) {
+                if ($line -match '^([a-z0-9-]+)\s+asking') { $tried[$Matches[1]] = $true }
+            }
+        }
+    }
+    if (-not $best) { return $null }
+    return @{ Path = $best.Path; Ids = @($tried.Keys) }
+}
+
+Invoke-Stage $name $Kit $Out {
     param($Stage)
     $probe = Get-Value $Stage.Plan 'probe'
     $client = Get-Client $Stage
@@ -13,36 +51,67 @@ Invoke-Stage 'probe' $Kit $Out {
         Skip-Stage $Stage 'the kit has no driver that asks questions, or no client'
         return
     }
+    # The driver asks two questions in DriverEntry, where they might crash Windows: these are the
+    # last ones.
+    $entry = @('activity-driver-entry', 'activity-kernel-driver-entry')
+    $listed = Invoke-Checked $Stage 'list' $client 'questions --list'
+    $left = @($listed.Text -split "`r?`n" | Where-Object { $_ -match '^([a-z0-9-]+)\s' } | ForEach-Object { ($_ -split '\s+')[0] })
+    $with = ''
+    $answers = Join-Path $Stage.Folder 'answers.json'
+    if ($Stage.Name -ne 'probe') {
+        $tried = Get-Tried $Stage $Out
+        if (-not $tried) {
+            Skip-Stage $Stage 'the stage probe left no answers, so that nothing says which question to leave out'
+            return
+        }
+        $left = @($left | Where-Object { $tried.Ids -notcontains $_ })
+        if ($left.Count -eq 0) {
+            Skip-Stage $Stage 'every question has been asked'
+            return
+        }
+        Copy-Item -LiteralPath $tried.Path -Destination $answers
+        $with = '--with answers.json'
+    }
+    $now = @($left | Where-Object { $entry -notcontains $_ })
+    $entry = @($entry | Where-Object { $left -contains $_ })
+    $said = ''
     $folder = Get-KitPath $Stage 'probe'
     Import-Certificates $Stage $folder
     try {
         [void] (Install-Package $Stage 'install' $probe $folder)
         Add-Check $Stage 'probe driver' 'Running' (Get-DriverState $probe.service)
-        # The driver asks two questions in DriverEntry, where they might crash Windows: these are the
-        # last ones. The client writes the file after each answer.
-        $entry = 'activity-driver-entry', 'activity-kernel-driver-entry'
-        $except = ($entry | ForEach-Object { "--except $_" }) -join ' '
-        $asked = Invoke-Program $Stage 'questions' $client "questions --out answers.json --traces traces $except" 720
-        Add-Check $Stage 'exit code of questions' 0 $asked.Code
-        # The next start of the driver asks; it clears the value before it does.
-        $key = "HKLM\SYSTEM\CurrentControlSet\Services\$($probe.service)\Parameters"
-        [void] (Invoke-Checked $Stage 'ask-in-driver-entry' 'reg.exe' "add `"$key`" /v AskInDriverEntry /t REG_DWORD /d 1 /f")
-        foreach ($device in Get-Devices $probe.hardware_id) {
-            [void] (Invoke-Checked $Stage 'restart' 'pnputil.exe' "/restart-device `"$($device.InstanceId)`"" 120)
+        Enable-FrameworkVerifier $Stage $probe
+        # The client writes the file after each answer.
+        if ($now.Count -gt 0) {
+            $asked = Invoke-Program $Stage 'questions' $client "questions --out answers.json $with --traces traces $($now -join ' ')" ([int] ((Get-StageSeconds $Stage) * 0.8))
+            Add-Check $Stage 'exit code of questions' 0 $asked.Code
+            $said += "$($asked.Text)`n"
         }
-        # The second file begins with the answers of the first, which stays as it is until the end.
-        $with = ''
-        $first = Join-Path $Stage.Folder 'answers.json'
-        if (Test-Path -LiteralPath $first) { $with = '--with answers.json' }
-        $last = Invoke-Program $Stage 'questions-entry' $client "questions --out entry.json $with --traces traces $($entry -join ' ')" 120
-        Add-Check $Stage 'exit code of questions in DriverEntry' 0 $last.Code
-        $second = Join-Path $Stage.Folder 'entry.json'
-        if (Test-Path -LiteralPath $second) { Move-Item -LiteralPath $second -Destination $first -Force }
+        if ($entry.Count -gt 0) {
+            # The next start of the driver asks; it clears the value before it does.
+            $key = "HKLM\SYSTEM\CurrentControlSet\Services\$($probe.service)\Parameters"
+            [void] (Invoke-Checked $Stage 'ask-in-driver-entry' 'reg.exe' "add `"$key`" /v AskInDriverEntry /t REG_DWORD /d 1 /f")
+            # If Windows crashes in DriverEntry, the next stage leaves these out.
+            [IO.File]::WriteAllText((Join-Path $Stage.Folder 'questions-entry.log'), (($entry | ForEach-Object { "$_ asking`r`n" }) -join ''))
+            Restart-Devices $Stage $probe
+            # The second file begins with the answers of the first, which stays as it is until the end.
+            $with = ''
+            if (Test-Path -LiteralPath $answers) { $with = '--with answers.json' }
+            $last = Invoke-Program $Stage 'questions-entry' $client "questions --out entry.json $with --traces traces $($entry -join ' ')" 120
+            Add-Check $Stage 'exit code of questions in DriverEntry' 0 $last.Code
+            $said += $last.Text
+            $second = Join-Path $Stage.Folder 'entry.json'
+            if (Test-Path -LiteralPath $second) { Move-Item -LiteralPath $second -Destination $answers -Force }
+        }
         # One line for each question that was not asked: "ID not asked: REASON".
-        foreach ($line in "$($asked.Text)`n$($last.Text)" -split "`r?`n") {
+        foreach ($line in $said -split "`r?`n") {
             if ($line -match '^(\S+)\s+not asked: (.*)$') {
                 Add-Check $Stage $Matches[1] 'asked' "not asked: $($Matches[2])"
             }
+        }
+        # The leg's answers are in one place.
+        if ($Stage.Name -ne 'probe' -and (Test-Path -LiteralPath $answers)) {
+            Copy-Item -LiteralPath $answers -Destination (Join-Path $Out 'probe\answers.json') -Force
         }
     } finally {
         [void] (Uninstall-Package $Stage 'uninstall' $probe $folder)

@@ -5,19 +5,78 @@ param(
 )
 . (Join-Path $PSScriptRoot 'common.ps1')
 
+# Runs a recipe and counts its events. RESULT gets what is known of it.
+function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
+    $name = $Recipe.name
+    $client = Get-Client $Stage
+    $traffic = Get-Value $Recipes 'traffic'
+    $trace = $Recipe.trace
+    if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
+    if (Test-Path -LiteralPath $trace) { Remove-Item -LiteralPath $trace }
+    $running = @()
+    $stopped = $false
+    try {
+        Invoke-Lines $Stage "$name-start" $Recipe.shell $Recipe.start
+        # A session in paged memory (0x1000000) gets no events of drivers.
+        $session = Get-EtwTraceSession -Name $Recipes.session -ErrorAction SilentlyContinue
+        if ($session) {
+            $Result.mode = '0x{0:x}' -f [uint32] $session.LogFileMode
+            $paged = ([uint32] $session.LogFileMode -band 0x1000000) -ne 0
+            Add-Check $Stage "$name`: buffers in paged memory" $false $paged
+        }
+        $running = @(Start-Lines $Stage "$name-during" (Get-Value $Recipe 'during'))
+        # Their session starts first.
+        if ($running.Count -gt 0) { Start-Sleep -Seconds (3 * $Stage.Slowness) }
+        if ($client -and $traffic) { Send-Traffic $Stage $name $traffic }
+        foreach ($line in $running) { Wait-Line $Stage $line }
+        $running = @()
+        Invoke-Lines $Stage "$name-stop" $Recipe.shell $Recipe.stop
+        $stopped = $true
+    } finally {
+        # What is left would be in the way of the recipes after this one, whose sessions have this name.
+        foreach ($line in $running) {
+            [void] (Invoke-Program $Stage "$($line.Name)-kill" 'taskkill.exe' "/f /t /pid $($line.Process.Id)")
+        }
+        if (Get-EtwTraceSession -Name $Recipes.session -ErrorAction SilentlyContinue) {
+            Add-Check $Stage "$name`: the session is stopped" $true $false
+            [void] (Invoke-Program $Stage "$name-clean" 'logman.exe' "stop $($Recipes.session) -ets")
+        }
+        # Fails if nothing is recorded, which is no news.
+        if ($Recipe.needs -eq 'wpr' -and -not $stopped) {
+            [void] (Invoke-Program $Stage "$name-cancel" 'wpr.exe' '-cancel')
+        }
+    }
+    Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)
+    if (-not (Test-Path -LiteralPath $trace)) { return }
+    $kept = Join-Path $Stage.Folder "$name$([IO.Path]::GetExtension($trace))"
+    Move-Item -LiteralPath $trace -Destination $kept -Force
+    $provider = Get-Provider $Stage
+    if (-not $provider) { return }
+    if ($kept -like '*.jsonl') {
+        $Result.events = @([IO.File]::ReadAllLines($kept) | Where-Object { $_.StartsWith('{') }).Count
+    } else {
+        $Result.events = @(Get-TraceEvents $kept $provider).Count
+    }
+    $expected = Get-Value $Recipe 'expected'
+    if ($client -and $null -ne $expected) {
+        if (Get-Value $Recipe 'at_least') {
+            Add-Check $Stage "$name`: events" "$expected or more" $Result.events ($Result.events -ge $expected)
+        } else {
+            Add-Check $Stage "$name`: events" $expected $Result.events
+        }
+    }
+}
+
 Invoke-Stage 'recipes' $Kit $Out {
     param($Stage)
     $recipes = Get-Recipes $Stage
     if (-not $recipes) { return }
     $client = Get-Client $Stage
-    $provider = Get-Provider $Stage
-    $traffic = Get-Value $recipes 'traffic'
     # The recipes of the client name it without its folder.
     if ($client) { $env:PATH = "$(Split-Path -Parent $client);$env:PATH" }
     $results = New-Object Collections.ArrayList
     foreach ($recipe in $recipes.recipes) {
-        $name = $recipe.name
-        $result = @{ name = $name; ran = $false; events = $null; mode = $null; why = $null }
+        $result = @{ name = $recipe.name; ran = $false; events = $null; mode = $null; why = $null }
         [void] $results.Add($result)
         if ($recipe.boots) {
             $result.why = 'needs a restart between its commands: the stages boot and booted run it'
@@ -28,40 +87,12 @@ Invoke-Stage 'recipes' $Kit $Out {
             continue
         }
         $result.ran = $true
-        $trace = $recipe.trace
-        if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
-        if (Test-Path -LiteralPath $trace) { Remove-Item -LiteralPath $trace }
-        Invoke-Lines $Stage "$name-start" $recipe.shell $recipe.start
-        # A session in paged memory (0x1000000) gets no events of drivers.
-        $session = Get-EtwTraceSession -Name $recipes.session -ErrorAction SilentlyContinue
-        if ($session) {
-            $result.mode = '0x{0:x}' -f [uint32] $session.LogFileMode
-            $paged = ([uint32] $session.LogFileMode -band 0x1000000) -ne 0
-            Add-Check $Stage "$name`: buffers in paged memory" $false $paged
-        }
-        $running = @(Start-Lines $Stage "$name-during" (Get-Value $recipe 'during'))
-        # Their session starts first.
-        if ($running.Count -gt 0) { Start-Sleep -Seconds 3 }
-        if ($client -and $traffic) { Send-Traffic $Stage $name $traffic }
-        foreach ($line in $running) { Wait-Line $Stage $line }
-        Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
-        Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)
-        if (-not (Test-Path -LiteralPath $trace)) { continue }
-        $kept = Join-Path $Stage.Folder "$name$([IO.Path]::GetExtension($trace))"
-        Move-Item -LiteralPath $trace -Destination $kept -Force
-        if (-not $provider) { continue }
-        if ($kept -like '*.jsonl') {
-            $result.events = @([IO.File]::ReadAllLines($kept) | Where-Object { $_.StartsWith('{') }).Count
-        } else {
-            $result.events = @(Get-TraceEvents $kept $provider).Count
-        }
-        $expected = Get-Value $recipe 'expected'
-        if ($client -and $null -ne $expected) {
-            if (Get-Value $recipe 'at_least') {
-                Add-Check $Stage "$name`: events" "$expected or more" $result.events ($result.events -ge $expected)
-            } else {
-                Add-Check $Stage "$name`: events" $expected $result.events
-            }
+        # One that fails leaves the others as they are.
+        try {
+            Invoke-Recipe $Stage $recipes $recipe $result
+        } catch {
+            $result.why = $_.Exception.Message
+            Add-Check $Stage "$($recipe.name): runs to its end" 'no error' $_.Exception.Message $false
         }
     }
     Write-Json (Join-Path $Stage.Folder 'recipes.json') @{ recipes = [object[]] $results.ToArray() }

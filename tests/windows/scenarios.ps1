@@ -14,7 +14,7 @@ Invoke-Stage 'scenarios' $Kit $Out {
     }
     [void] (Invoke-Program $Stage 'status-before' $client 'status')
     $arguments = 'scenarios --json scenarios.json --junit scenarios.xml --traces traces'
-    $played = Invoke-Program $Stage 'scenarios' $client $arguments (Get-StageSeconds $Stage $Out)
+    $played = Invoke-Program $Stage 'scenarios' $client $arguments (Get-StageSeconds $Stage)
     [void] (Invoke-Program $Stage 'status-after' $client 'status')
     Add-Check $Stage 'exit code of scenarios' 0 $played.Code
     # One line for each scenario: "pass NAME" or "FAIL NAME".

@@ -1,4 +1,4 @@
-# Turns Driver Verifier on for the driver: the standard settings, which need a restart, or, where
+# Turns Driver Verifier on for the driver, and for the one that asks questions: the standard settings, which need a restart, or, where
 # WDK_ETW_NO_RESTART is set, what Windows takes at once.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
@@ -13,13 +13,13 @@ $NeedsRestart = 2
 # Turns rules on at once, as Windows 11 can, and returns whether it did. Only possible while no rules
 # are on: special pool (1), pool tracking (4), I/O (5), security (9), miscellaneous (12) and DDI
 # compliance (18).
-function Enable-RulesNow($Stage, [string] $Sys) {
-    $set = Invoke-Program $Stage 'dif-now' 'verifier.exe' "/dif 1 4 5 9 12 18 /now /driver $Sys"
+function Enable-RulesNow($Stage, [string] $Names) {
+    $set = Invoke-Program $Stage 'dif-now' 'verifier.exe' "/dif 1 4 5 9 12 18 /now /driver $Names"
     return $set.Code -eq $Done
 }
 
-# Sets the volatile flags that this Windows takes, and adds the driver. Returns what was set.
-function Set-VolatileFlags($Stage, [string] $Sys) {
+# Sets the volatile flags that this Windows takes, and adds the drivers. Returns what was set.
+function Set-VolatileFlags($Stage, [string] $Names) {
     # Each flag by itself, so that one that this Windows does not take leaves the others: special pool
     # (0x1), IRQL (0x2), pool tracking (0x8), I/O (0x10), deadlocks (0x20), DMA (0x80), security
     # (0x100), force pending (0x200), miscellaneous (0x800).
@@ -36,31 +36,34 @@ function Set-VolatileFlags($Stage, [string] $Sys) {
     # A command sets the flags, and clears all others: these are the ones that stay.
     $text = '0x{0:x}' -f $mask
     $all = Invoke-Program $Stage 'volatile-all' 'verifier.exe' "/volatile /flags $text"
-    $added = Invoke-Program $Stage 'volatile-driver' 'verifier.exe' "/volatile /adddriver $Sys"
+    $added = Invoke-Program $Stage 'volatile-driver' 'verifier.exe' "/volatile /adddriver $Names"
     return @{ Taken = $taken; Flags = $text; Code = $all.Code; Driver = $added.Code }
 }
 
 Invoke-Stage 'verifier' $Kit $Out {
     param($Stage)
-    $sys = $Stage.Plan.driver.sys
+    # All at once: each call sets the whole list.
+    $images = @($Stage.Plan.driver.sys)
+    $probe = Get-Value $Stage.Plan 'probe'
+    if ($probe) { $images += $probe.sys }
+    $names = $images -join ' '
     if (-not $env:WDK_ETW_NO_RESTART) {
-        $set = Invoke-Program $Stage 'standard' 'verifier.exe' "/standard /driver $sys"
+        $set = Invoke-Program $Stage 'standard' 'verifier.exe' "/standard /driver $names"
         Add-Check $Stage 'exit code of verifier /standard' '0 or 2' $set.Code ($Done, $NeedsRestart -contains $set.Code)
         # A crash at the start must not repeat for ever.
         [void] (Invoke-Program $Stage 'bootmode' 'verifier.exe' '/bootmode resetonunusualshutdown')
         $settings = Invoke-Program $Stage 'settings' 'verifier.exe' '/querysettings'
-        Add-Check $Stage 'the settings name the driver' $true ($settings.Text -match [Regex]::Escape($sys))
-        $service = "HKLM:\SYSTEM\CurrentControlSet\Services\$($Stage.Plan.driver.service)\Parameters\Wdf"
-        New-Item -Path $service -Force | Out-Null
-        Set-ItemProperty -LiteralPath $service -Name VerifierOn -Value 1 -Type DWord
+        foreach ($image in $images) {
+            Add-Check $Stage "the settings name $image" $true ($settings.Text -match [Regex]::Escape($image))
+        }
         $Stage.Restart = $true
         return
     }
     # Windows 11 and Server 2025 take few volatile flags, but these rules at once.
     $rules = $false
-    if ([Environment]::OSVersion.Version.Build -ge 22000) { $rules = Enable-RulesNow $Stage $sys }
+    if ([Environment]::OSVersion.Version.Build -ge 22000) { $rules = Enable-RulesNow $Stage $names }
     $volatile = $null
-    if (-not $rules) { $volatile = Set-VolatileFlags $Stage $sys }
+    if (-not $rules) { $volatile = Set-VolatileFlags $Stage $names }
     $query = Invoke-Program $Stage 'settings' 'verifier.exe' '/query'
     Write-Json (Join-Path $Stage.Folder 'volatile.json') @{ rules = $rules; volatile = $volatile }
     if (-not $rules -and $volatile.Taken.Count -eq 0) {
@@ -71,5 +74,7 @@ Invoke-Stage 'verifier' $Kit $Out {
         Add-Check $Stage "exit code of verifier /volatile /flags $($volatile.Flags)" $Done $volatile.Code
         Add-Check $Stage 'exit code of verifier /volatile /adddriver' $Done $volatile.Driver
     }
-    Add-Check $Stage 'verifier /query names the driver' $true ($query.Text -match [Regex]::Escape($sys))
+    # A driver that is not loaded may not be named yet: the stages that install it look again.
+    $named = @($images | Where-Object { $query.Text -match [Regex]::Escape($_) })
+    Add-Check $Stage 'verifier /query names a driver' $true ($named.Count -gt 0)
 }

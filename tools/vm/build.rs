@@ -1,4 +1,4 @@
-//! Lists the scripts that run inside Windows, to contain them in the library.
+//! Lists the scripts that run inside Windows and their stages, to contain them in the library.
 
 use std::{
     env,
@@ -36,9 +36,35 @@ fn main() -> Result<(), Box<dyn Error>> {
         )?;
     }
     table.push_str("]\n");
-    let out = PathBuf::from(env::var("OUT_DIR")?).join("scripts.rs");
-    fs::write(out, table)?;
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("scripts.rs"), table)?;
+    let stages = folder.join("stages.txt");
+    let text = fs::read_to_string(&stages)
+        .map_err(|error| format!("cannot read {}: {error}", stages.display()))?;
+    fs::write(out.join("stages.rs"), table_of_stages(&text)?)?;
     Ok(())
+}
+
+/// Returns the table of stages as Rust.
+fn table_of_stages(text: &str) -> Result<String, Box<dyn Error>> {
+    let mut table = String::from("&[\n");
+    for (number, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [leg, name, minutes, risky, script, _] = words.as_slice() else {
+            return Err(format!("stages.txt:{}: expected six words", number + 1).into());
+        };
+        let (minutes, risky): (u32, u8) = (minutes.parse()?, risky.parse()?);
+        writeln!(
+            table,
+            "    Line {{ leg: {leg:?}, name: {name:?}, minutes: {minutes}, is_risky: {}, script: {script:?} }},",
+            risky == 1
+        )?;
+    }
+    table.push_str("]\n");
+    Ok(table)
 }
 
 /// Returns whether a file is a script of PowerShell or data of one.

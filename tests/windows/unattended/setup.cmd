@@ -1,5 +1,6 @@
 @echo off
-rem Prepares a new Windows for tests, at its first logon, and turns it off. It is then a base image.
+rem Prepares a new Windows for tests, at its first logon, and starts it again: what was changed is in
+rem force then, and start.cmd, which runs at each start, looks at it and turns Windows off.
 rem What can be missing in an edition is noted; what no run can do without is an error.
 setlocal
 if not defined ETW_PORT set ETW_PORT=COM1
@@ -34,10 +35,10 @@ call :needed schtasks /create /tn wdk-etw /sc onstart /ru SYSTEM /rl highest /f 
 
 if defined FAILED (
     call :say error the preparation of Windows failed: %FAILED%
+    call shutdown /s /f /t 0
 ) else (
-    for /f "delims=" %%v in ('ver') do call :say installed %%v
+    call shutdown /r /f /t 0
 )
-call shutdown /s /f /t 0
 goto end
 
 :needed

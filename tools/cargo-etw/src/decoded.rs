@@ -50,7 +50,8 @@ impl Traces {
     }
 
     /// Compares the files in the results of a run, and puts the outcome into the report: a note, and a
-    /// stage that fails if anything differs. A run without the trace or its files gets no note.
+    /// stage that fails if anything differs or the trace cannot be read. A run without the trace or its
+    /// files gets no note.
     pub fn examine(&self, out: &Path, report: &mut Report) {
         for leg in [PLAIN, VERIFIER] {
             self.examine_leg(leg, out, report);
@@ -71,11 +72,17 @@ impl Traces {
         let compared = self
             .catalog()
             .and_then(|catalog| self.compare(&catalog, &trace, &files));
-        let (note, agrees) = compared.unwrap_or_else(|error| {
-            let note = format!("{} was not compared: {error:#}", trace.display());
-            (note, true)
-        });
-        put(leg, (note, agrees), report);
+        match compared {
+            Ok((note, agrees)) => {
+                let differs = "Windows and etl decode its trace differently";
+                put(leg, &note, (!agrees).then_some(differs), report);
+            }
+            Err(error) => {
+                let note = format!("{} was not compared: {error:#}", trace.display());
+                let reason = "its trace could not be compared; a note says why";
+                put(leg, &note, Some(reason), report);
+            }
+        }
     }
 
     /// Returns what describes the driver's events: the image's resources or, if it has none, the
@@ -124,14 +131,14 @@ impl Traces {
     }
 }
 
-/// Puts a note about a leg and its verdict into the report.
-fn put(leg: &str, (note, agrees): (String, bool), report: &mut Report) {
+/// Puts a note about a leg into the report, and the reason why its stage fails, if it does.
+fn put(leg: &str, note: &str, failure: Option<&str>, report: &mut Report) {
     report.notes.push(format!("{leg}: {note}"));
     for row in &mut report.rows {
         let is_it = row.id.leg == leg && row.id.stage == STAGE;
-        if is_it && !agrees && row.outcome == Outcome::Passed {
+        if let Some(reason) = failure.filter(|_| is_it && row.outcome == Outcome::Passed) {
             row.outcome = Outcome::Failed;
-            row.reason = Some("Windows and etl decode its trace differently".to_owned());
+            row.reason = Some(reason.to_owned());
         }
     }
 }
@@ -232,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_trace_gets_no_note() {
+    fn a_run_without_a_trace_gets_no_note_and_one_that_cannot_be_read_fails() {
         let out = tempfile::tempdir().unwrap();
         let traces = Traces {
             image: out.path().join("driver.sys"),
@@ -246,7 +253,7 @@ mod tests {
         fs::write(folder.join(TRACE), "").unwrap();
         traces.examine(out.path(), &mut report);
         assert!(report.notes.is_empty(), "{:?}", report.notes);
-        // What cannot be compared is said, and the stage stays as Windows left it.
+        // A trace that cannot be read fails the stage, though it passed in Windows.
         fs::write(folder.join("tdh.jsonl"), "").unwrap();
         traces.examine(out.path(), &mut report);
         assert!(
@@ -254,7 +261,10 @@ mod tests {
             "{:?}",
             report.notes
         );
-        assert_eq!(report.rows[0].outcome, Outcome::Passed);
+        assert_eq!(report.rows[0].outcome, Outcome::Failed);
+        let reason = report.rows[0].reason.as_deref().unwrap();
+        assert!(reason.contains("could not be compared"), "{reason}");
+        assert_eq!(report.rows[1].outcome, Outcome::Passed);
     }
 
     #[test]
@@ -280,7 +290,7 @@ mod tests {
         assert!(note.contains("0 events, 0 properties and 0 fields compared, 2 differences: event of 2026-01-02T03:04:05.0020000Z"), "{note}");
         for (at, leg) in [PLAIN, VERIFIER].into_iter().enumerate() {
             let mut report = report();
-            put(leg, (note.clone(), agrees), &mut report);
+            put(leg, &note, Some("they differ"), &mut report);
             assert_eq!(report.rows[at].outcome, Outcome::Failed);
             assert_eq!(report.rows[1 - at].outcome, Outcome::Passed);
             assert_eq!(report.notes.len(), 1);

@@ -108,7 +108,13 @@ fn stages(command: Command) -> Command {
             "PACKAGE",
             "The package of a driver that asks Windows questions",
         ))
-        .arg(path("client", "FILE", "A program that uses the driver's device"))
+        .arg(path(
+            "client",
+            "FILE",
+            "A program that uses the driver's device, with the commands `install INF`, `uninstall INF`, \
+             `status` and `scenarios`; docs/vm-guide.md has all that the stages call [default: scripts \
+             install the package, and the stages that need a client are skipped]",
+        ))
         .arg(path("recipes", "FILE", "The recipes of a guide, as data"))
         .arg(path(
             "stages",

@@ -4,11 +4,39 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{self, Command, ExitStatus, Stdio},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 /// The number of days for which a certificate is valid.
-const DAYS: &str = "3650";
+const DAYS: i64 = 3650;
+
+/// The number of days before now from which a certificate is valid: the clock of a test machine may be
+/// behind by its time zone.
+const DAYS_BEFORE: i64 = 2;
+
+const SECONDS_OF_DAY: i64 = 86400;
+
+/// The file of `openssl ca` that says what a certificate has. `-x509` cannot set the first day before
+/// OpenSSL 3.4.
+const AUTHORITY: &str = "[ca]
+default_ca = test
+[test]
+new_certs_dir = .
+database = index.txt
+unique_subject = no
+rand_serial = yes
+default_md = sha256
+policy = policy
+x509_extensions = extensions
+[policy]
+commonName = supplied
+[extensions]
+basicConstraints = critical,CA:false
+keyUsage = critical,digitalSignature
+extendedKeyUsage = codeSigning
+subjectKeyIdentifier = hash
+";
 
 /// Reasons why a file cannot be signed.
 #[derive(Debug, thiserror::Error)]
@@ -73,21 +101,52 @@ impl Certificate {
         };
         fs::create_dir_all(folder).map_err(|error| file("create", folder, error))?;
         if !certificate.pem().exists() || !certificate.key().exists() {
-            run(
-                "openssl",
-                Command::new("openssl")
-                    .args(["req", "-x509", "-newkey", "rsa:3072", "-sha256", "-nodes"])
-                    .args(["-days", DAYS, "-subj", &format!("/CN={name}")])
-                    .args(["-addext", "basicConstraints=critical,CA:false"])
-                    .args(["-addext", "keyUsage=critical,digitalSignature"])
-                    .args(["-addext", "extendedKeyUsage=codeSigning"])
-                    .arg("-keyout")
-                    .arg(certificate.key())
-                    .arg("-out")
-                    .arg(certificate.pem()),
-            )?;
+            certificate.make(name)?;
         }
         Ok(certificate)
+    }
+
+    /// Creates the key and the certificate.
+    fn make(&self, name: &str) -> Result<(), SignError> {
+        // openssl's own files are in a folder that is removed.
+        let work = self.folder.join(format!("new-{}", process::id()));
+        fs::create_dir_all(&work).map_err(|error| file("create", &work, error))?;
+        let made = self.make_in(&work, name);
+        let removed = fs::remove_dir_all(&work).map_err(|error| file("remove", &work, error));
+        made.and(removed)
+    }
+
+    fn make_in(&self, work: &Path, name: &str) -> Result<(), SignError> {
+        for (own, text) in [("ca.cnf", AUTHORITY), ("index.txt", "")] {
+            let path = work.join(own);
+            fs::write(&path, text).map_err(|error| file("write", &path, error))?;
+        }
+        run(
+            "openssl",
+            Command::new("openssl")
+                .current_dir(work)
+                .args(["req", "-new", "-newkey", "rsa:3072", "-sha256", "-nodes"])
+                .args(["-subj", &format!("/CN={name}")])
+                .args(["-keyout", "own.key", "-out", "own.csr"]),
+        )?;
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| i64::try_from(time.as_secs()).unwrap_or_default());
+        let first = now - DAYS_BEFORE * SECONDS_OF_DAY;
+        run(
+            "openssl",
+            Command::new("openssl")
+                .current_dir(work)
+                .args(["ca", "-config", "ca.cnf", "-batch", "-selfsign", "-notext"])
+                .args(["-in", "own.csr", "-keyfile", "own.key", "-out", "own.pem"])
+                .args(["-startdate", &asn1_time(first)])
+                .args(["-enddate", &asn1_time(first + DAYS * SECONDS_OF_DAY)]),
+        )?;
+        for (from, to) in [("own.key", self.key()), ("own.pem", self.pem())] {
+            let from = work.join(from);
+            fs::rename(&from, &to).map_err(|error| file("rename", &from, error))?;
+        }
+        Ok(())
     }
 
     /// Returns the certificate in the form that Windows imports (DER).
@@ -176,6 +235,30 @@ impl Certificate {
     }
 }
 
+/// Returns seconds since 1970 as openssl takes a time: `YYYYMMDDHHMMSSZ`.
+fn asn1_time(seconds: i64) -> String {
+    let (days, rest) = (
+        seconds.div_euclid(SECONDS_OF_DAY),
+        seconds.rem_euclid(SECONDS_OF_DAY),
+    );
+    // Howard Hinnant's `civil_from_days`: years begin in March, eras of 400 years with the year 0.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 {
+        shifted_month + 3
+    } else {
+        shifted_month - 9
+    };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z")
+}
+
 fn file(action: &'static str, path: &Path, source: io::Error) -> SignError {
     SignError::File {
         action,
@@ -213,6 +296,69 @@ mod tests {
         let told = error.to_string();
         assert!(told.starts_with("cannot start a-program-that"), "{told}");
         assert!(told.contains("install it"), "{told}");
+    }
+
+    #[test]
+    fn times_are_written_as_openssl_takes_them() {
+        for (seconds, expected) in [
+            (0, "19700101000000Z"),
+            (951_782_399, "20000228235959Z"),
+            (951_782_400, "20000229000000Z"),
+            (1_709_251_199, "20240229235959Z"),
+            (1_767_225_599, "20251231235959Z"),
+            (4_107_542_400, "21000301000000Z"),
+        ] {
+            assert_eq!(asn1_time(seconds), expected);
+        }
+    }
+
+    /// A machine whose clock is behind by its time zone must not find the certificate too new.
+    #[cfg(unix)]
+    #[test]
+    fn a_certificate_is_valid_since_the_day_before_yesterday() {
+        let folder = tempfile::tempdir().unwrap();
+        let certificate = Certificate::find_or_make(folder.path(), "Contoso's test").unwrap();
+        let output = Command::new("openssl")
+            .args([
+                "x509",
+                "-noout",
+                "-startdate",
+                "-enddate",
+                "-subject",
+                "-ext",
+            ])
+            .args(["basicConstraints,extendedKeyUsage", "-in"])
+            .arg(certificate.pem())
+            .output()
+            .unwrap();
+        let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+        let check = |at: i64| {
+            let day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let time = i64::try_from(day.as_secs()).unwrap() + at;
+            Command::new("openssl")
+                .args(["verify", "-check_ss_sig", "-attime", &time.to_string()])
+                .arg("-CAfile")
+                .arg(certificate.pem())
+                .arg(certificate.pem())
+                .output()
+                .unwrap()
+                .status
+                .success()
+        };
+        assert!(check(-SECONDS_OF_DAY), "{shown}");
+        assert!(check(0) && check(3640 * SECONDS_OF_DAY), "{shown}");
+        assert!(!check(-3 * SECONDS_OF_DAY), "{shown}");
+        assert!(!check(3651 * SECONDS_OF_DAY), "{shown}");
+        for text in ["Contoso's test", "CA:FALSE", "Code Signing"] {
+            assert!(shown.contains(text), "{text}: {shown}");
+        }
+        // Nothing else is left in the folder.
+        let mut names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["test-certificate.key", "test-certificate.pem"]);
     }
 
     #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::{
     io::{Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::{Value, json};
@@ -22,6 +22,10 @@ use crate::{
 
 /// The restarts of an installation, as the CI of other projects allows them.
 const RESTARTS: u32 = 10;
+
+/// How long an evaluation edition runs without activation, which needs a network: Windows turns itself off
+/// after ten days. A run ends within the tenth.
+const EVALUATION: Duration = Duration::from_hours(9 * 24);
 
 /// How to install Windows.
 #[derive(Clone, Debug)]
@@ -100,9 +104,11 @@ impl Installation {
         let folder = images.join(name);
         fs::create_dir_all(&folder).map_err(file("create", &folder))?;
         let _lock = lock(&folder.join("lock"), tell)?;
-        if let Some(base) = self.installed(&folder)? {
+        if let Some(base) = self.installed(&folder, tell)? {
             return Ok(base);
         }
+        // The days of an evaluation edition count from before Setup.
+        let begun = now();
         let (system, accelerator) = self.install_somehow(&folder, tell)?;
         let about = json!({
             "version": 1,
@@ -113,17 +119,20 @@ impl Installation {
             "index": self.answer.index,
             "system": system,
             "accelerator": accelerator.name(),
+            "installed": begun,
         });
         let path = folder.join("base.json");
         fs::write(&path, format!("{about:#}\n")).map_err(file("write", &path))?;
-        self.installed(&folder)?.ok_or_else(|| Error::Installation {
-            reason: "the base image is gone".to_owned(),
-            folder,
-        })
+        self.installed(&folder, tell)?
+            .ok_or_else(|| Error::Installation {
+                reason: "the base image is gone".to_owned(),
+                folder,
+            })
     }
 
-    /// Returns the base image in a folder, if its installation came to its end.
-    fn installed(&self, folder: &Path) -> Result<Option<Base>> {
+    /// Returns the base image in a folder, if its installation came to its end and Windows still runs
+    /// without activation.
+    fn installed(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<Option<Base>> {
         let image = folder.join("base.qcow2");
         let Ok(about) = fs::read(folder.join("base.json")) else {
             return Ok(None);
@@ -131,6 +140,18 @@ impl Installation {
         let about: Value = serde_json::from_slice(&about).unwrap_or_default();
         if !image.exists() {
             return Ok(None);
+        }
+        if ImageKind::of_image(&self.iso) == ImageKind::Evaluation {
+            let installed = about["installed"].as_u64().unwrap_or_default();
+            let age = Duration::from_secs(now().saturating_sub(installed));
+            if age > EVALUATION {
+                tell(&format!(
+                    "The base image is {} days old; an evaluation edition without activation turns itself \
+                     off after 10 days, so it is installed again",
+                    age.as_secs() / (24 * 60 * 60)
+                ));
+                return Ok(None);
+            }
         }
         let uefi = if self.answer.is_uefi {
             let (code, _) = qemu::find_uefi()?;
@@ -224,7 +245,7 @@ impl Installation {
         let minutes = |count: u64| Duration::from_secs(count * 60);
         let limits = Limits {
             silence: self.silence.unwrap_or_else(|| minutes(15) * slow),
-            // Windows PE reports in a minute or two.
+            // Windows PE reports in a minute or two, or, if it has no serial port, writes.
             first_message: can_give_up.then(|| self.silence.unwrap_or_else(|| minutes(10) * slow)),
             total: self.total.unwrap_or_else(|| minutes(150) * slow),
             after_interrupt: self.silence.unwrap_or_else(|| minutes(3)),
@@ -322,6 +343,13 @@ fn make_writable(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
 
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).map_err(file("change", path))
+}
+
+/// Returns the seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }
 
 fn short(hash: &str) -> &str {
@@ -426,3 +454,6 @@ pub fn answer(
         product_key: product_key(iso, windows, index, key)?,
     })
 }
+
+#[cfg(test)]
+mod tests;

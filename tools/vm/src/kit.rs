@@ -32,6 +32,8 @@ pub struct Stage {
     pub minutes: u32,
     /// Whether it may crash Windows: everything is written to disk before.
     pub is_risky: bool,
+    /// The name of its script, without extension.
+    pub script: String,
 }
 
 /// The leg without Driver Verifier.
@@ -39,36 +41,38 @@ pub const PLAIN: &str = "plain";
 /// The leg under Driver Verifier.
 pub const VERIFIER: &str = "verifier";
 
-/// The stages of both legs, their minutes, and whether they are risky.
-const STAGES: [(&str, &str, u32, bool); 16] = [
-    (PLAIN, "machine", 10, false),
-    (PLAIN, "install", 15, true),
-    (PLAIN, "probe", 20, true),
-    (PLAIN, "scenarios", 30, true),
-    (PLAIN, "recipes", 60, true),
-    (PLAIN, "boot", 10, true),
-    (PLAIN, "booted", 20, true),
-    (PLAIN, "decode", 20, false),
-    (PLAIN, "uninstall", 15, true),
-    (VERIFIER, "verifier", 10, false),
-    (VERIFIER, "install", 15, true),
-    (VERIFIER, "probe", 20, true),
-    (VERIFIER, "scenarios", 45, true),
-    (VERIFIER, "recipes", 90, true),
-    (VERIFIER, "decode", 30, false),
-    (VERIFIER, "uninstall", 15, true),
-];
+/// A line of the table of stages.
+struct Line {
+    leg: &'static str,
+    name: &'static str,
+    minutes: u32,
+    is_risky: bool,
+    script: &'static str,
+}
+
+/// The stages of both legs: `tests/windows/stages.txt`, which has the reasons for their order.
+const STAGES: &[Line] = include!(concat!(env!("OUT_DIR"), "/stages.rs"));
 
 /// The stages that need the driver, which the stage `install` installs.
-const NEED_DRIVER: [&str; 6] = ["probe", "scenarios", "recipes", "boot", "booted", "decode"];
+const NEED_DRIVER: [&str; 9] = [
+    "scenarios",
+    "recipes",
+    "boot",
+    "booted",
+    "decode",
+    "probe",
+    "probe-2",
+    "probe-3",
+    "probe-4",
+];
 
 /// Returns the names of all stages.
 #[must_use]
 pub fn stage_names() -> Vec<&'static str> {
     let mut names: Vec<&str> = Vec::new();
-    for (_, name, ..) in STAGES {
-        if !names.contains(&name) {
-            names.push(name);
+    for line in STAGES {
+        if !names.contains(&line.name) {
+            names.push(line.name);
         }
     }
     names
@@ -86,21 +90,22 @@ pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
     let has_any_leg = only.is_empty() || leg.is_some();
     let chosen: Vec<Stage> = STAGES
         .iter()
-        .filter(|(of, ..)| leg.is_none_or(|leg| leg == *of))
-        .filter(|(_, name, ..)| {
-            is_named(name)
-                || (*name == "install" && needs_driver)
-                || (*name == VERIFIER && leg.is_some())
+        .filter(|line| leg.is_none_or(|leg| leg == line.leg))
+        .filter(|line| {
+            is_named(line.name)
+                || (line.name == "install" && needs_driver)
+                || (line.name == VERIFIER && leg.is_some())
         })
         // A named stage runs in the plain leg if no leg is named.
-        .filter(|(of, name, ..)| has_any_leg || *of == PLAIN || *name == VERIFIER)
-        .map(|(leg, stage, minutes, is_risky)| Stage {
+        .filter(|line| has_any_leg || line.leg == PLAIN || line.name == VERIFIER)
+        .map(|line| Stage {
             id: StageId {
-                leg: (*leg).to_owned(),
-                stage: (*stage).to_owned(),
+                leg: line.leg.to_owned(),
+                stage: line.name.to_owned(),
             },
-            minutes: *minutes,
-            is_risky: *is_risky,
+            minutes: line.minutes,
+            is_risky: line.is_risky,
+            script: line.script.to_owned(),
         })
         .collect();
     if let Some(missing) = only
@@ -182,7 +187,8 @@ impl Contents {
         let mut lines = String::new();
         for (number, stage) in plan.iter().enumerate() {
             let name = &stage.id.stage;
-            let script = script(&scripts, name).ok_or_else(|| self.no_script(name))?;
+            let script =
+                script(&scripts, &stage.script).ok_or_else(|| self.no_script(&stage.script))?;
             let minutes = stage.minutes.saturating_mul(factor);
             stages.push(json!({
                 "name": name,
@@ -206,6 +212,7 @@ impl Contents {
         let client = self.client.as_deref().and_then(Path::file_name);
         let plan = json!({
             "version": 1,
+            "slowness": factor,
             "driver": self.driver.to_json(),
             "provider": self.provider.as_ref().map(|(name, guid)| json!({ "name": name, "guid": guid })),
             "client": client.map(|name| format!("client/{}", name.to_string_lossy())),
@@ -214,6 +221,10 @@ impl Contents {
         });
         files.insert(TAG.to_owned(), format!("{plan:#}\n").into_bytes());
         files.insert("agent/plan.txt".to_owned(), lines.into_bytes());
+        files.insert(
+            "agent/slowness.txt".to_owned(),
+            format!("{factor}\r\n").into_bytes(),
+        );
         files.insert("agent/agent.cmd".to_owned(), windows_lines(AGENT));
         Ok(files)
     }

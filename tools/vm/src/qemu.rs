@@ -216,7 +216,8 @@ impl Machine {
         add("-cpu", cpu.to_owned());
         add("-smp", processors.to_string());
         add("-m", format!("{memory}M"));
-        add("-rtc", "base=localtime,driftfix=slew".to_owned());
+        // Windows reads the clock as the local time of its zone, and the answer file sets the zone to UTC.
+        add("-rtc", "base=utc,driftfix=slew".to_owned());
         for setting in ["ICH9-LPC.disable_s3=1", "ICH9-LPC.disable_s4=1"] {
             add("-global", setting.to_owned());
         }

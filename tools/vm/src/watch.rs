@@ -16,7 +16,8 @@ use crate::{bugcheck::Bugcheck, error::Result, interrupt, protocol::Message, qem
 pub struct Limits {
     /// Without a message.
     pub silence: Duration,
-    /// Without any message, if there is such a limit: nothing runs in the machine.
+    /// Without any message, if there is such a limit: nothing runs in the machine. A machine that writes much
+    /// counts as one that has spoken if writing counts, as Windows PE may have no serial port.
     pub first_message: Option<Duration>,
     /// From its start to its end.
     pub total: Duration,
@@ -133,6 +134,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_OF_KEYS: Duration = Duration::from_secs(1);
 /// The pause between two looks at what it has written.
 const PAUSE_OF_WRITES: Duration = Duration::from_secs(10);
+/// What a machine writes to its disks only if a system runs in it: firmware and boot loaders write
+/// kilobytes, Setup gigabytes.
+const SYSTEM_BYTES: u64 = 256 << 20;
 /// The shortest time from a start to the next.
 const MIN_UPTIME: Duration = Duration::from_secs(3);
 /// The hangs after which a machine that an interrupt restarts is ended.
@@ -206,9 +210,7 @@ pub fn watch(
         if limits.do_writes_count && now.duration_since(written.0) > PAUSE_OF_WRITES {
             // A machine that has just ended has no counts; the next round sees that.
             let bytes = machine.written().unwrap_or(written.1);
-            if bytes != written.1 {
-                watched.alive = now;
-            }
+            watched.note_writes(written.1, bytes, now);
             written = (now, bytes);
         }
         if let Some(ending) = watched.check_silence(&mut machine, limits, screenshots, observer) {
@@ -235,6 +237,15 @@ struct Watched {
 }
 
 impl Watched {
+    /// Notes that the machine has written so many bytes to its disks since its start, `before` at the last
+    /// look.
+    const fn note_writes(&mut self, before: u64, bytes: u64, now: Instant) {
+        if bytes != before {
+            self.alive = now;
+        }
+        self.has_spoken |= bytes > SYSTEM_BYTES;
+    }
+
     /// Reads what the machine and QEMU have said.
     fn look(&mut self, machine: &mut Running, observer: &mut impl Observer) -> Result<()> {
         let mut seen: Vec<Seen> = Vec::new();
@@ -313,5 +324,33 @@ fn screenshot(machine: &mut Running, folder: &Path, name: &str) {
     let path: PathBuf = folder.join(format!("{name}.png"));
     if let Err(error) = machine.screenshot(&path) {
         eprintln!("note: no screenshot was taken: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_writes_much_counts_as_one_that_has_spoken() {
+        let start = Instant::now();
+        let mut watched = Watched {
+            alive: start,
+            interrupted: None,
+            restarts: 0,
+            restarted: None,
+            hangs: 0,
+            has_spoken: false,
+            is_off: false,
+            is_full: false,
+        };
+        let later = start + Duration::from_secs(10);
+        watched.note_writes(0, 0, later);
+        assert!(watched.alive == start && !watched.has_spoken);
+        // What firmware writes.
+        watched.note_writes(0, 1 << 20, later);
+        assert!(watched.alive == later && !watched.has_spoken);
+        watched.note_writes(1 << 20, 300 << 20, later);
+        assert!(watched.has_spoken);
     }
 }

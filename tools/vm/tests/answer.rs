@@ -8,11 +8,12 @@
 
 #![cfg(unix)]
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use etw_vm::{
     answer::{Answer, ImageKind, Windows, product_key, windows_of},
     install::answer,
+    qemu::{Accelerator, Display, Firmware, Machine, Settings},
 };
 use roxmltree::{Document, Node};
 
@@ -509,4 +510,37 @@ fn batch_files_have_the_line_ends_that_cmd_needs() {
             );
         }
     }
+}
+
+/// Windows reads the machine's clock as the local time of its zone. A clock of another zone makes
+/// certificates that were just made not yet valid.
+#[test]
+fn the_clock_and_the_zone_are_those_of_one_time() {
+    for windows in Windows::ALL {
+        let answer = Answer {
+            windows,
+            index: 1,
+            language: "en-US".to_owned(),
+            is_uefi: true,
+            product_key: None,
+        };
+        let xml = answer.to_xml().unwrap();
+        assert!(xml.contains("<TimeZone>UTC</TimeZone>"), "{xml}");
+    }
+    let machine = Machine {
+        settings: Settings {
+            program: PathBuf::new(),
+            accelerator: Accelerator::Tcg,
+            processors: 1,
+            memory: 64,
+            extra: Vec::new(),
+        },
+        firmware: Firmware::Bios,
+        drives: Vec::new(),
+        display: Display::None,
+    };
+    let arguments = machine.arguments();
+    let at = arguments.iter().position(|one| one == "-rtc").unwrap();
+    let clock = arguments[at + 1].to_str().unwrap();
+    assert!(clock.split(',').any(|word| word == "base=utc"), "{clock}");
 }

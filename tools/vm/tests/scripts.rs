@@ -19,7 +19,7 @@ use etw_test_support::root;
 use tempfile::TempDir;
 
 /// A stage: `exit` ends the process, so that its code is the process's, as PowerShell's is.
-const STAGES: &str = "@echo off\ngoto %~n1\n:machine\nexit 0\n:install\nexit 3010\n:uninstall\nexit 1\n\
+const STAGES: &str = "@echo off\necho stage %WDK_ETW_STAGE%\ngoto %~n1\n:machine\nexit 0\n:install\nexit 3010\n:uninstall\nexit 1\n\
                       :late\nping -n 60 127.0.0.1 >nul\nexit 0\n";
 
 /// Programs of Windows that Wine does not have or must not run.
@@ -126,6 +126,7 @@ impl Bench {
             .env("ETW_PAUSE", "ping -n 2 127.0.0.1 >nul")
             // Under load, Wine may take long to start a stage.
             .env("ETW_TICKS", "300")
+            .env("ETW_DUMP_ROUNDS", "3")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .status()
@@ -252,6 +253,64 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
     assert_eq!(fs::read_to_string(of_stage.join("1.dmp")).unwrap(), "small");
     // The next crash has a dump of its own.
     assert!(!bench.path("system/MEMORY.DMP").exists());
+    // The stages of the leg find the crash.
+    let crashes = fs::read_to_string(bench.path("results/plain/crashed.txt")).unwrap();
+    assert_eq!(crashes.trim(), "uninstall");
+    assert!(!bench.path("results/verifier/crashed.txt").exists());
+}
+
+#[test]
+#[ignore = "needs Wine; `cargo xtask test` runs it"]
+fn a_crash_dump_that_is_missing_or_cannot_be_copied_is_told() {
+    let bench = Bench::new();
+    bench.drive("d", "kit");
+    bench.drive("e", "results");
+    bench.write("kit/agent/slowness.txt", "6\n");
+    bench.plan(
+        "01 plain machine 1 0 stages\\machine.ps1\n02 plain probe 1 1 stages\\machine.ps1\n\
+         03 plain probe-2 1 1 stages\\machine.ps1\n",
+    );
+    fs::write(bench.path("place/01.begun"), "begun").unwrap();
+    let (said, _) = bench.run("kit/agent/agent.cmd", &["D:"]);
+    assert_eq!(
+        said,
+        [
+            "wdk-etw: boot",
+            "wdk-etw: lost plain machine",
+            "wdk-etw: error Windows restarted in the stage machine of the leg plain and left no crash dump",
+            "wdk-etw: begin plain probe",
+            "wdk-etw: end plain probe 0",
+            "wdk-etw: begin plain probe-2",
+            "wdk-etw: end plain probe-2 0",
+            "wdk-etw: finished",
+        ]
+    );
+    // A script that serves several stages gets the stage's name.
+    let output = fs::read_to_string(bench.path("results/plain/probe-2/output.txt")).unwrap();
+    assert_eq!(output.trim(), "stage probe-2");
+
+    // A folder has the dump's name, so that it cannot be copied there.
+    let bench = Bench::new();
+    bench.drive("d", "kit");
+    bench.drive("e", "results");
+    bench.plan("01 plain machine 1 0 stages\\machine.ps1\n");
+    fs::write(bench.path("place/01.begun"), "begun").unwrap();
+    fs::write(bench.path("system/MEMORY.DMP"), "dump").unwrap();
+    fs::write(bench.path("system/Minidump/1.dmp"), "small").unwrap();
+    fs::create_dir_all(bench.path("results/plain/machine/MEMORY.DMP/MEMORY.DMP")).unwrap();
+    let (said, _) = bench.run("kit/agent/agent.cmd", &["D:"]);
+    assert_eq!(
+        said,
+        [
+            "wdk-etw: boot",
+            "wdk-etw: lost plain machine",
+            "wdk-etw: error the crash dump of the stage machine of the leg plain could not be copied",
+            "wdk-etw: finished",
+        ]
+    );
+    // It stays for whoever opens the disk, and the small one is brought out.
+    assert!(bench.path("system/MEMORY.DMP").exists());
+    assert!(bench.path("results/plain/machine/1.dmp").exists());
 }
 
 #[test]
@@ -305,16 +364,14 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     let (said, calls) = bench.run("setup.cmd", &[]);
     assert_eq!(said.first().unwrap(), "wdk-etw: setup first-logon");
     assert!(
-        said.last()
-            .unwrap()
-            .starts_with("wdk-etw: installed Microsoft Windows"),
+        !said.iter().any(|line| line.contains("installed")),
         "{said:?}"
     );
     for call in [
         "bcdedit /set testsigning on",
         "bcdedit /set {current} recoveryenabled no",
         "powercfg /hibernate off",
-        "shutdown /s /f /t 0",
+        "shutdown /r /f /t 0",
     ] {
         assert!(
             calls.iter().any(|one| one.trim() == call),
@@ -340,6 +397,51 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
         .unwrap();
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(shown.contains("0x1"), "{shown}");
+
+    // The start after that looks at what is in force: a bcdedit that only said so is no base image.
+    let (said, calls) = bench.run("start.cmd", &[]);
+    assert_eq!(
+        said,
+        ["wdk-etw: error test signing is not on, though bcdedit has set it; is Secure Boot on?"]
+    );
+    assert_eq!(calls, ["shutdown /s /f /t 0"]);
+    assert!(!bench.path("home/settled").exists());
+    let set = |arguments: &[&str]| {
+        let status = wine(&bench.path("wine"))
+            .arg("reg")
+            .arg("add")
+            .args(arguments)
+            .arg("/f")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+    };
+    let start_with = |options: &str| {
+        let key = r"HKLM\SYSTEM\CurrentControlSet\Control";
+        set(&[key, "/v", "SystemStartOptions", "/d", options]);
+    };
+    start_with(" NOEXECUTE=OPTOUT  FLIGHTSIGNING");
+    let (said, _) = bench.run("start.cmd", &[]);
+    assert!(
+        said[0].starts_with("wdk-etw: error test signing"),
+        "{said:?}"
+    );
+    // What was removed may need another start, but not for ever.
+    start_with(" NOEXECUTE=OPTOUT  TESTSIGNING");
+    set(&[
+        r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending",
+    ]);
+    let (said, calls) = bench.run("start.cmd", &[]);
+    assert_eq!(said, ["wdk-etw: setup servicing needs another start"]);
+    assert_eq!(calls, ["shutdown /r /f /t 0"]);
+    let (said, calls) = bench.run("start.cmd", &[]);
+    assert!(
+        said[0].starts_with("wdk-etw: installed Microsoft Windows"),
+        "{said:?}"
+    );
+    assert_eq!(calls, ["shutdown /s /f /t 0"]);
+    assert!(bench.path("home/settled").exists());
 
     // What no run can do without is an error; the rest is only noted.
     bench.write("bin/bcdedit.cmd", "@exit /b 1\n");

@@ -1,7 +1,7 @@
 """Checks PowerShell scripts: prints each error as FILE:LINE: MESSAGE, and fails if there is one.
 
-The grammar is tree-sitter's. No package registry has PowerShell's own parser. The scripts are for
-Windows PowerShell 5.1, so what only PowerShell 7 knows is an error, too.
+The grammar is tree-sitter's: PowerShell's own parser needs a .NET runtime, and is that of PowerShell 7.
+The scripts are for Windows PowerShell 5.1, so what only PowerShell 7 knows is an error, too.
 """
 
 import sys

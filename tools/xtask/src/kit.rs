@@ -29,25 +29,45 @@ const PLAN: &str = "wdk-etw-kit.json";
 /// The place of the program that reads traces, in the kit. The stage `decode` compares with it.
 const READER: &str = "tools/etl.exe";
 
-/// The stages: the leg, the name, the minutes that the stage may take, and whether it can crash
-/// Windows. The probe is the last one that uses a driver: on a machine that does not start again, nothing
-/// comes after a crash.
-const STAGES: [(&str, &str, u32, bool); 14] = [
-    ("plain", "machine", 10, false),
-    ("plain", "install", 15, true),
-    ("plain", "scenarios", 30, true),
-    ("plain", "recipes", 60, true),
-    ("plain", "decode", 20, false),
-    ("plain", "probe", 20, true),
-    ("plain", "uninstall", 15, true),
-    ("verifier", "verifier", 10, true),
-    ("verifier", "install", 15, true),
-    ("verifier", "scenarios", 45, true),
-    ("verifier", "recipes", 90, true),
-    ("verifier", "decode", 30, false),
-    ("verifier", "probe", 20, true),
-    ("verifier", "uninstall", 15, true),
-];
+/// The table of stages, which has the reasons for their order.
+const STAGES: &str = "tests/windows/stages.txt";
+
+/// A stage of a machine that does not start again: the hosted runners.
+#[derive(Debug, PartialEq, Eq)]
+struct Stage {
+    leg: String,
+    name: String,
+    minutes: u32,
+    is_risky: bool,
+}
+
+/// Returns the stages of the table that need no restart.
+fn stages() -> Result<Vec<Stage>> {
+    let text = String::from_utf8(read(&root().join(STAGES))?)
+        .with_context(|| format!("{STAGES} is not UTF-8"))?;
+    let mut stages = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [leg, name, minutes, risky, _, restarts] = words.as_slice() else {
+            bail!("{STAGES}:{}: expected six words", number + 1);
+        };
+        let minutes = minutes
+            .parse()
+            .with_context(|| format!("{STAGES}:{}: the minutes are no number", number + 1))?;
+        if *restarts == "0" {
+            stages.push(Stage {
+                leg: (*leg).to_owned(),
+                name: (*name).to_owned(),
+                minutes,
+                is_risky: *risky == "1",
+            });
+        }
+    }
+    Ok(stages)
+}
 
 /// What a kit is made of. A package is an archive or a folder.
 #[derive(Debug)]
@@ -165,7 +185,8 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     if let Some(reader) = reader {
         write(&out.join(READER), &read(&reader)?)?;
     }
-    put_scripts(out)?;
+    let stages = stages()?;
+    put_scripts(out, &stages)?;
     let recipes = with_counts(recipes)?;
     write(&out.join("recipes.json"), text(&recipes).as_bytes())?;
     let plan = json!({
@@ -174,21 +195,21 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         "provider": { "name": PROVIDER.0, "guid": PROVIDER.1 },
         "client": client,
         "probe": probe,
-        "stages": STAGES.map(|(leg, stage, minutes, is_risky)| json!({
-            "leg": leg,
-            "name": stage,
-            "script": format!("stages/{stage}.ps1"),
-            "timeout_minutes": minutes,
-            "risky": is_risky,
-        })),
+        "stages": stages.iter().map(|stage| json!({
+            "leg": stage.leg,
+            "name": stage.name,
+            "script": format!("stages/{}.ps1", stage.name),
+            "timeout_minutes": stage.minutes,
+            "risky": stage.is_risky,
+        })).collect::<Vec<_>>(),
     });
     write(&out.join(PLAN), text(&plan).as_bytes())
 }
 
 /// Puts the scripts of the stages into the kit, and those that packages of the WDK lack.
-fn put_scripts(out: &Path) -> Result<()> {
-    let stages = STAGES.into_iter().map(|(_, stage, ..)| stage);
-    let own = stages
+fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
+    let names = stages.iter().map(|stage| stage.name.as_str());
+    let own = names
         .chain(["common"])
         .map(|name| (format!("tests/windows/{name}.ps1"), format!("{name}.ps1")));
     let of_packages = ["device", "uninstall"].map(|name| {
@@ -441,6 +462,104 @@ mod tests {
         assert_eq!(plan["probe"]["certificate"], "etw_questions_driver.cer");
         let inf = contents.out.join("probe/etw_questions_driver.inf");
         assert!(inf.is_file(), "{}", inf.display());
+    }
+
+    /// Returns the stages of windows.yml in order: the leg, the name and the minutes.
+    fn stages_of_workflow() -> Vec<(String, String, u32)> {
+        let text = fs::read_to_string(root().join(".github/workflows/windows.yml")).unwrap();
+        let mut found = Vec::new();
+        let mut minutes = 0;
+        for line in text.lines() {
+            let line = line.trim();
+            if let Some(limit) = line.strip_prefix("timeout-minutes: ") {
+                minutes = limit.parse().unwrap();
+            }
+            if let Some(command) = line.strip_prefix("run: kit/stages/") {
+                let (script, rest) = command.split_once(".ps1 -Kit kit -Out out/").unwrap();
+                found.push((rest.to_owned(), script.to_owned(), minutes));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn the_workflow_plays_the_stages_of_the_table_in_their_order() {
+        let planned: Vec<_> = stages()
+            .unwrap()
+            .into_iter()
+            .map(|stage| (stage.leg, stage.name, stage.minutes))
+            .collect();
+        assert_eq!(stages_of_workflow(), planned);
+    }
+
+    #[test]
+    fn what_may_crash_windows_is_asked_when_all_else_is_done() {
+        let text = fs::read_to_string(root().join(STAGES)).unwrap();
+        for leg in ["plain", "verifier"] {
+            let names: Vec<&str> = text
+                .lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>())
+                .filter(|words| words.first() == Some(&leg))
+                .map(|words| words[1])
+                .filter(|name| !name.starts_with("probe-"))
+                .collect();
+            assert!(
+                names.ends_with(&["decode", "probe", "uninstall"]),
+                "{names:?}"
+            );
+        }
+    }
+
+    fn script(name: &str) -> String {
+        fs::read_to_string(root().join(format!("tests/windows/{name}.ps1"))).unwrap()
+    }
+
+    /// No Windows can run the scripts here, so that their text has to do.
+    #[test]
+    fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers() {
+        let verifier = script("verifier");
+        assert!(verifier.contains("if ($probe) { $images += $probe.sys }"));
+        for call in [
+            "/standard /driver $names",
+            "/adddriver $Names",
+            "/now /driver $Names",
+        ] {
+            assert!(verifier.contains(call), "{call}");
+        }
+        // A key of a service that is not installed goes with the next uninstallation.
+        assert!(!verifier.contains("VerifierOn"));
+        for (name, driver) in [("install", "$driver"), ("probe", "$probe")] {
+            let text = script(name);
+            let set = text
+                .find(&format!("Enable-FrameworkVerifier $Stage {driver}\n"))
+                .unwrap();
+            let installed = text.rfind("Install-Package $Stage").unwrap();
+            assert!(installed < set, "{name}");
+        }
+        let install = script("install");
+        let (_, after) = install.split_once("Enable-FrameworkVerifier").unwrap();
+        assert!(!after.contains("Uninstall-Package"), "{after}");
+    }
+
+    #[test]
+    fn no_program_of_a_stage_has_a_time_that_slow_machines_exceed() {
+        let mut waits = 0;
+        for stage in stages()
+            .unwrap()
+            .iter()
+            .map(|one| one.name.as_str())
+            .chain(["common"])
+        {
+            for line in script(stage).lines() {
+                if line.contains("WaitForExit(") && !line.contains("WaitForExit()")
+                    || line.contains("Start-Sleep")
+                {
+                    waits += 1;
+                    assert!(line.contains("* $Stage.Slowness"), "{stage}: {line}");
+                }
+            }
+        }
+        assert!(waits >= 3, "{waits}");
     }
 
     #[test]

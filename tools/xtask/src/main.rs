@@ -590,9 +590,10 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if !error.is::<Told>() {
-                eprintln!("error: {error:#}");
+            if let Some(Told(code)) = error.downcast_ref() {
+                return ExitCode::from(*code);
             }
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }

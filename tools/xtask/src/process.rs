@@ -35,9 +35,9 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The error of a command that has already reported its failure to the user.
+/// The error of a command that has already reported its failure to the user, with its exit code.
 #[derive(Debug)]
-pub struct Told;
+pub struct Told(pub u8);
 
 impl fmt::Display for Told {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,14 +51,17 @@ impl Error for Told {}
 ///
 /// # Errors
 ///
-/// Fails with [`Told`] if the command fails, and with a message if it cannot be started.
+/// Fails with [`Told`] and the command's exit code if the command fails, and with a message if it cannot
+/// be started.
 pub fn pass_on(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("cannot start: {}", line(command)))?;
     if !status.success() {
-        bail!(Told);
+        // A command that a signal ended has no exit code.
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        bail!(Told(code.unwrap_or(1)));
     }
     Ok(())
 }
@@ -85,4 +88,23 @@ pub fn run_for_results(command: &mut Command) -> Result<()> {
         println!("{result}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_command_that_is_passed_on_keeps_its_exit_code() {
+        let run = |script: &str| pass_on(Command::new("sh").args(["-c", script]));
+        run("exit 0").unwrap();
+        for (script, expected) in [("exit 3", 3), ("exit 1", 1), ("kill -KILL $$", 1)] {
+            let error = run(script).unwrap_err();
+            let Some(Told(code)) = error.downcast_ref() else {
+                panic!("{script}: {error:#}")
+            };
+            assert_eq!(*code, expected, "{script}");
+        }
+    }
 }

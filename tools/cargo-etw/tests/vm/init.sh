@@ -72,7 +72,7 @@ fail() {
     off
 }
 
-# Setup: three starts, as of Windows.
+# Setup: four starts, as of Windows; at the last one, start.cmd looks at what setup.cmd has changed.
 install() {
     case $(option install) in
     hang) while :; do sleep 60; done ;;
@@ -108,6 +108,10 @@ install() {
         ;;
     2)
         say "setup first-logon"
+        echo 3 >/system/installed
+        restart
+        ;;
+    3)
         echo done >/system/installed
         say "installed $(cat /system/edition)"
         off
@@ -128,10 +132,14 @@ stage() {
     if [ -e "$place.begun" ]; then
         say "lost $leg $name"
         echo lost >"$place.ended"
+        mkdir -p "/results/$leg"
+        echo "$name" >>"/results/$leg/crashed.txt"
         if [ -e /system/MEMORY.DMP ]; then
             mkdir -p "/results/$leg/$name"
             cp /system/MEMORY.DMP "/results/$leg/$name/" && say "dump $leg $name MEMORY.DMP"
             rm /system/MEMORY.DMP
+        else
+            say "error Windows restarted in the stage $name of the leg $leg and left no crash dump"
         fi
         return
     fi
@@ -140,7 +148,7 @@ stage() {
     echo begun >"$place.begun"
     say "begin $leg $name"
     (
-        sh "/kit/$script" -Kit /kit -Out "$out" >"$out/$name/output.txt" 2>&1
+        WDK_ETW_STAGE=$name sh "/kit/$script" -Kit /kit -Out "$out" >"$out/$name/output.txt" 2>&1
         echo $? >/system/place/code.tmp
         mv /system/place/code.tmp "$place.code"
     ) &

@@ -165,7 +165,7 @@ pub fn run(options: &Options) -> Result<()> {
     let tried = rows.iter().flatten().count();
     println!("{tried} of {} tried, {wrong} not as expected", rows.len());
     if wrong > 0 {
-        bail!(Told);
+        bail!(Told(1));
     }
     Ok(())
 }
