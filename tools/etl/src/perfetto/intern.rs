@@ -197,3 +197,64 @@ fn split(place: &str) -> Option<(&str, u64)> {
     let (image, offset) = place.rsplit_once("+0x")?;
     Some((image, u64::from_str_radix(offset, 16).ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Frame;
+
+    #[test]
+    fn tables_are_full_by_their_entries_or_their_bytes() {
+        let full = |entries, bytes| {
+            let tables = Interned {
+                entries,
+                bytes,
+                ..Interned::default()
+            };
+            tables.is_full()
+        };
+        assert!(!full(0, 0));
+        assert!(!full(MAX_ENTRIES - 1, MAX_BYTES - 1));
+        assert!(full(MAX_ENTRIES, 0));
+        assert!(full(0, MAX_BYTES));
+        assert!(!full(0, 1 << 20), "a MiB fits");
+    }
+
+    #[test]
+    fn entries_and_their_bytes_are_counted_and_numbers_are_not_used_again() {
+        let mut tables = Interned::default();
+        assert!(!tables.has_new());
+        assert_eq!(tables.text(Table::Category, "abc"), 1);
+        assert_eq!(tables.text(Table::Category, "abc"), 1);
+        assert_eq!(tables.text(Table::EventName, "abc"), 2);
+        assert_eq!((tables.entries, tables.bytes), (2, 6));
+        assert!(tables.has_new());
+        assert!(!tables.take_new().is_empty());
+        assert!(!tables.has_new());
+        let stack = |addresses: &[u64]| Stack {
+            frames: addresses
+                .iter()
+                .map(|&address| Frame {
+                    address,
+                    place: None,
+                })
+                .collect(),
+            ..Stack::default()
+        };
+        assert_eq!(tables.stack(&stack(&[])), None);
+        let frames = |tables: &mut Interned| {
+            let before = (tables.entries, tables.bytes);
+            let number = tables.stack(&stack(&[1, 2])).unwrap();
+            (number, tables.entries - before.0, tables.bytes - before.1)
+        };
+        let (number, entries, bytes) = frames(&mut tables);
+        // Two frames and the stack.
+        assert!(entries >= 3, "{entries}");
+        assert!(bytes >= 16, "{bytes}");
+        assert_eq!(frames(&mut tables), (number, 0, 0));
+        let last = tables.last;
+        tables.clear();
+        assert_eq!((tables.entries, tables.bytes), (0, 0));
+        assert_eq!(tables.text(Table::Category, "abc"), last + 1);
+    }
+}
