@@ -736,3 +736,22 @@ fn a_view_of_a_kernel_record_has_the_parts_of_its_header() {
     assert_eq!(classic.descriptor.version, 3);
     assert_eq!(classic.timestamp, 600);
 }
+
+#[test]
+fn stats_have_the_bytes_of_all_records_and_the_losses() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let losses = Losses {
+        events_lost: 3,
+        buffers_lost: 2,
+    };
+    let (file, written) = fixture::file(header, 40, losses);
+    let bytes: usize = written.iter().map(EventRecord::encoded_size).sum();
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let (stats, damages) = Stats::of(&mut trace, &Catalog::new()).unwrap();
+    assert!(damages.is_empty());
+    assert_eq!(stats.events(), 40);
+    let text = stats.render();
+    let expected = format!("40 events, {bytes} bytes, in 0.039000 s: 1026 events a second\n");
+    assert!(text.contains(&expected), "{expected}{text}");
+    assert!(text.contains("Lost: 3 events, 2 buffers\n"), "{text}");
+}
