@@ -580,6 +580,9 @@ mod tests {
         let block = [&[0; 4], &literals[..]].concat();
         assert_eq!(decompress(&block, 5).unwrap(), [1, 2, 3, 4, 5]);
         assert_eq!(decompress(&block, 32).unwrap(), literals);
+        let twice = [&block[..], &block].concat();
+        let expected = [&literals[..], &literals[..8]].concat();
+        assert_eq!(decompress(&twice, 40).unwrap(), expected);
     }
 
     #[test]

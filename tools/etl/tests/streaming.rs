@@ -452,7 +452,7 @@ fn opening_reads_the_starts_of_buffers_and_each_buffer_is_read_when_its_time_has
         // The second buffer is the earliest: the others wait.
         let mut records = trace.records();
         assert!(records.next().unwrap().is_some());
-        let first = of_buffers(&reads.take());
+        let first = reads.take();
         let is_second = |at: u64| (offsets[2]..offsets[3]).contains(&at);
         assert!(first.iter().all(|(at, _)| is_second(*at)), "{first:?}");
         while records.next().unwrap().is_some() {}

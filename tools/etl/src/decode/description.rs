@@ -327,6 +327,11 @@ mod tests {
                 data: schema,
             }
         };
+        // One field: a text up to its NUL.
+        let text = || ExtendedItem {
+            ext_type: ext_type::EVENT_SCHEMA_TL,
+            data: b"\x08\0\0E\0s\0\x01".to_vec(),
+        };
         let catalog = Catalog::new();
         let mut found = Vec::new();
         for (items, length) in [
@@ -335,6 +340,8 @@ mod tests {
             (vec![schema(true)], 4),
             (vec![schema(true)], 3),
             (vec![schema(true)], 5),
+            (vec![text()], 2),
+            (vec![text()], 3),
             (vec![schema(false)], 0),
             (vec![schema(false)], 4),
         ] {
@@ -358,7 +365,7 @@ mod tests {
             assert_eq!(has_problems, !shown.problems.is_empty(), "{shown:?}");
             found.push(has_problems);
         }
-        assert_eq!(found[..5], [false, true, false, true, true]);
+        assert_eq!(found[..7], [false, true, false, true, true, false, true]);
     }
 
     #[test]

@@ -242,16 +242,19 @@ mod tests {
             ..Stack::default()
         };
         assert_eq!(tables.stack(&stack(&[])), None);
-        let frames = |tables: &mut Interned| {
-            let before = (tables.entries, tables.bytes);
-            let number = tables.stack(&stack(&[1, 2])).unwrap();
-            (number, tables.entries - before.0, tables.bytes - before.1)
+        let mut add = |addresses: &[u64]| {
+            let before = (tables.last, tables.entries, tables.bytes);
+            let number = tables.stack(&stack(addresses)).unwrap();
+            let entries = tables.entries - before.1;
+            // Each entry has a number.
+            assert_eq!(tables.last - before.0, entries as u64);
+            (number, entries, tables.bytes - before.2)
         };
-        let (number, entries, bytes) = frames(&mut tables);
-        // Two frames and the stack.
-        assert!(entries >= 3, "{entries}");
-        assert!(bytes >= 16, "{bytes}");
-        assert_eq!(frames(&mut tables), (number, 0, 0));
+        let (first, entries, bytes) = add(&[1, 2]);
+        assert!(entries >= 3 && bytes >= 16, "{entries} {bytes}");
+        assert_eq!(add(&[1, 2]), (first, 0, 0));
+        // The frames are known.
+        assert_eq!(add(&[2, 1]), (first + 1, 1, 16));
         let last = tables.last;
         tables.clear();
         assert_eq!((tables.entries, tables.bytes), (0, 0));
