@@ -323,3 +323,6 @@ pub fn write_events(events: &[Decoded], out: impl Write) -> io::Result<()> {
     }
     writer.finish().map(drop)
 }
+
+#[cfg(test)]
+mod tests;

@@ -223,7 +223,7 @@ impl<'a> Input<'a> {
                     if whole == 0 {
                         whole = u32::from_le_bytes(self.array()?);
                     }
-                    let whole = usize::try_from(whole).unwrap_or(usize::MAX - MIN_MATCH);
+                    let whole = usize::try_from(whole).unwrap_or(usize::MAX);
                     if whole < LENGTH_FIELD_MAX + NIBBLE_MAX {
                         return Some((distance, Err(whole)));
                     }
@@ -572,5 +572,78 @@ mod tests {
             prop_assert!(output.len() <= size);
             prop_assert_eq!(result.is_ok(), output.len() == size);
         }
+    }
+
+    #[test]
+    fn literals_beyond_the_size_are_left_out() {
+        let literals: Vec<u8> = (1..=32).collect();
+        let block = [&[0; 4], &literals[..]].concat();
+        assert_eq!(decompress(&block, 5).unwrap(), [1, 2, 3, 4, 5]);
+        assert_eq!(decompress(&block, 32).unwrap(), literals);
+        let twice = [&block[..], &block].concat();
+        let expected = [&literals[..], &literals[..8]].concat();
+        assert_eq!(decompress(&twice, 40).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_largest_size_is_that_of_a_buffer() {
+        // A literal and a match that repeats it to the end.
+        let length = u32::try_from(MAX_SIZE - 1 - MIN_MATCH).unwrap();
+        let mut block = vec![0xFF, 0xFF, 0xFF, 0x7F, 9, 7, 0, 0x0F, 0xFF, 0, 0];
+        block.extend(length.to_le_bytes());
+        let bytes = decompress(&block, MAX_SIZE).unwrap();
+        assert!(bytes.len() == MAX_SIZE && bytes.iter().all(|&byte| byte == 9));
+        assert_eq!(
+            decompress(&block, MAX_SIZE + 1),
+            Err(CompressionError::TooLarge { size: MAX_SIZE + 1 })
+        );
+    }
+
+    #[test]
+    fn the_nearest_of_the_longest_matches_is_found() {
+        let find = |bytes: &[u8], at: usize| {
+            let mut finder = Finder::new(bytes);
+            (0..at).for_each(|passed| finder.insert(passed));
+            finder.find(at)
+        };
+        assert_eq!(find(b"abcd1abc2abcd", 9), Some((9, 4)));
+        assert_eq!(find(b"abc1abcd2abcd", 9), Some((5, 4)));
+        assert_eq!(find(b"abc1abc2abc", 8), Some((4, 3)));
+        // The second occurrence starts one byte before the first.
+        assert_eq!(find(b"aaaac-aaaac", 6), Some((6, 5)));
+        assert_eq!(find(b"abcab", 3), None);
+        // Occurrences are remembered beyond the largest distance of one table of positions.
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut long = Vec::new();
+        while long.len() < 9000 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            long.extend(state.to_le_bytes());
+        }
+        long.extend_from_within(8950..8960);
+        long.extend_from_within(8500..8520);
+        assert_eq!(find(&long, 9010), Some((510, 20)));
+    }
+
+    #[test]
+    fn a_long_form_holds_at_least_what_the_shorter_ones_cannot() {
+        // A literal and a match of distance 1 whose length follows as a whole.
+        let block = |whole: u16| {
+            let [low, high] = whole.to_le_bytes();
+            vec![0xFF, 0xFF, 0xFF, 0x7F, b'a', 7, 0, 0x0F, 0xFF, low, high]
+        };
+        for whole in [22, 23, 104, 105] {
+            let length = usize::from(whole) + MIN_MATCH + 1;
+            assert_eq!(
+                decompress(&block(whole), length).unwrap(),
+                vec![b'a'; length]
+            );
+        }
+        let refused = decompress(&block(21), 25);
+        assert!(matches!(
+            refused,
+            Err(CompressionError::Length { length: 21, .. })
+        ));
     }
 }

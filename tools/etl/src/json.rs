@@ -693,3 +693,6 @@ impl<'a> EventLine<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,3 +125,31 @@ pub fn timestamp_offset(record: &[u8]) -> Option<usize> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_its_time_behind_its_sequence_number_and_its_source() {
+        let offset = |flags: u8| timestamp_offset(&[12, 0, 1, MARKER_MESSAGE, 0, 0, flags, 0]);
+        // A time stamp by itself: of the system or of the counter.
+        assert_eq!([0x08, 0x10].map(offset), [Some(8); 2]);
+        // Behind a sequence number, a GUID, both, a component id, and both.
+        let behind = [0x09, 0x0A, 0x0B, 0x0C, 0x0D].map(offset);
+        assert_eq!(behind, [12, 24, 28, 12, 16].map(Some));
+        // Without one.
+        assert_eq!([0x00, 0x01, 0x02, 0x07, 0x20].map(offset), [None; 5]);
+    }
+
+    #[test]
+    fn other_records_have_their_time_in_the_header() {
+        let offset = |header_type| timestamp_offset(&[0, 0, header_type, MARKER]);
+        assert_eq!([0x10, 0x11].map(offset), [Some(8); 2]);
+        let types = [0x01, 0x02, 0x03, 0x04, 0x0A, 0x0B, 0x12, 0x13, 0x14, 0x15];
+        assert_eq!(types.map(offset), [Some(16); 10]);
+        assert_eq!([0x00, 0x05, 0x16].map(offset), [None; 3]);
+        assert_eq!(timestamp_offset(&[0, 0, 0x13, 0]), None);
+        assert_eq!(timestamp_offset(&[0, 0, 0x13]), None);
+    }
+}

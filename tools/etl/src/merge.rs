@@ -492,4 +492,36 @@ mod tests {
         assert!(!is_same_counter(&clock(3000), &clock(3001)));
         assert!(!is_same_counter(&clock(0), &clock(0)));
     }
+
+    #[test]
+    fn counters_are_the_same_at_one_known_rate_and_at_most_two_seconds_apart() {
+        let start = 134_117_966_450_000_000;
+        let clock = |kind, perf_frequency, later: i64| Clock {
+            kind,
+            perf_frequency,
+            cpu_mhz: 3000,
+            start_clock: 5_000_000,
+            start_time: FileTime::from_raw(start + later),
+        };
+        let qpc = |perf_frequency, later| clock(ClockType::Qpc, perf_frequency, later);
+        for (later, is_same) in [
+            (0, true),
+            (15_000_000, true),
+            (20_000_000, true),
+            (20_000_001, false),
+            (-20_000_001, false),
+        ] {
+            let (one, other) = (qpc(10_000_000, 0), qpc(10_000_000, later));
+            assert_eq!(is_same_counter(&one, &other), is_same, "{later}");
+        }
+        assert!(!is_same_counter(&qpc(10_000_000, 0), &qpc(3_000_000, 0)));
+        assert!(!is_same_counter(&qpc(0, 0), &qpc(0, 0)));
+        // System time is the same clock on every machine.
+        let system = |later| clock(ClockType::SystemTime, 10_000_000, later);
+        assert!(is_same_counter(&system(0), &system(20_000_001)));
+        assert!(!is_same_counter(&system(0), &qpc(10_000_000, 0)));
+        assert!(!is_same_counter(&qpc(10_000_000, 0), &system(0)));
+        let other = clock(ClockType::Other(9), 10_000_000, 0);
+        assert!(!is_same_counter(&other, &other));
+    }
 }

@@ -527,3 +527,155 @@ fn cost(event: &Decoded) -> usize {
             .sum::<usize>()
         + frames * size_of::<Frame>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decoded;
+    use crate::record::EventRecord;
+
+    fn frames(addresses: &[u64]) -> Stack {
+        let mut stack = Stack::default();
+        add(&mut stack, addresses);
+        stack
+    }
+
+    fn addresses(stack: &Stack) -> Vec<u64> {
+        stack.frames.iter().map(|frame| frame.address).collect()
+    }
+
+    fn event(timestamp: i64) -> Decoded {
+        Decoded {
+            timestamp,
+            ..decoded(EventRecord::default())
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_upper_half_are_of_the_kernel() {
+        let part = |addresses: &[u64]| Part::of(addresses.iter().copied());
+        assert_eq!(part(&[]), None);
+        assert_eq!(part(&[0x7FFF_FFFF]), Some(Part::User));
+        assert_eq!(part(&[0x8000_0000, 1]), Some(Part::Kernel));
+        assert_eq!(part(&[0xFFFF_FFFF]), Some(Part::Kernel));
+        // Among wider frames, it is 32-bit code of a process.
+        assert_eq!(part(&[0x8000_0000, 0x1_0000_0000]), Some(Part::User));
+        assert_eq!(part(&[0x7FFF_FFFF_FFFF]), Some(Part::User));
+        assert_eq!(part(&[1 << 63]), Some(Part::Kernel));
+    }
+
+    #[test]
+    fn frames_of_the_kernel_come_first() {
+        const KERNEL: u64 = 0xFFFF_F800_0000_0001;
+        const USER: u64 = 0x7FF6_0000_0001;
+        let added = |first: &[u64], second: &[u64]| {
+            let mut stack = frames(first);
+            add(&mut stack, second);
+            addresses(&stack)
+        };
+        assert_eq!(added(&[USER], &[KERNEL]), [KERNEL, USER]);
+        assert_eq!(added(&[KERNEL], &[USER]), [KERNEL, USER]);
+        assert_eq!(added(&[USER], &[USER + 1]), [USER, USER + 1]);
+        assert_eq!(added(&[KERNEL], &[KERNEL + 1]), [KERNEL, KERNEL + 1]);
+        assert_eq!(added(&[], &[KERNEL]), [KERNEL]);
+        assert_eq!(added(&[USER], &[]), [USER]);
+    }
+
+    #[test]
+    fn a_definition_serves_the_references_up_to_its_own_time() {
+        let mut definitions = Definitions::new();
+        for (number, time) in (0..).zip([10, 20]) {
+            definitions.all.push(Definition {
+                part: Part::User,
+                key: 7,
+                time,
+                start: number,
+                count: 1,
+            });
+        }
+        definitions.sort();
+        let found = |part, key, time| definitions.find(part, key, time).map(|one| one.start);
+        assert_eq!(found(Part::User, 7, 9), Some(0));
+        assert_eq!(found(Part::User, 7, 10), Some(0));
+        assert_eq!(found(Part::User, 7, 11), Some(1));
+        assert_eq!(found(Part::User, 7, 20), Some(1));
+        assert_eq!(found(Part::User, 7, 21), None);
+        assert_eq!(found(Part::Kernel, 7, 10), None);
+        assert_eq!(found(Part::User, 8, 10), None);
+    }
+
+    #[test]
+    fn an_event_costs_what_it_holds() {
+        let plain = event(0);
+        let base = cost(&plain);
+        assert_eq!(base, WAITING + size_of::<Decoded>());
+        let of = |change: fn(&mut Decoded)| {
+            let mut event = plain.clone();
+            change(&mut event);
+            cost(&event) - base
+        };
+        assert_eq!(of(|event| event.leftover = vec![0; 100]), 100);
+        let of_frames = of(|event| event.stack = Some(frames(&[1, 2, 3])));
+        assert_eq!(of_frames, 3 * size_of::<Frame>());
+        let text = Value::Text("x".repeat(50));
+        let of_text = text.size();
+        assert!(of_text >= 50);
+        let of_fields = of(|event| {
+            let text = Value::Text("x".repeat(50));
+            event.fields = vec![("a".into(), text.clone()), ("b".into(), text)];
+        });
+        assert_eq!(of_fields, 2 * of_text);
+        let of_both = of(|event| {
+            event.leftover = vec![0; 100];
+            event.stack = Some(frames(&[1, 2, 3]));
+        });
+        assert_eq!(of_both, 100 + of_frames);
+    }
+
+    #[test]
+    fn the_cost_of_the_window_follows_the_stacks_that_its_events_get() {
+        let mut definitions = Definitions::new();
+        definitions.expect_stacks();
+        let mut joiner = Joiner::new(definitions);
+        let total = |joiner: &Joiner<()>| -> usize {
+            let window = joiner.window.iter();
+            window.map(|one| cost(&one.event) + one.size).sum()
+        };
+        // The first events leave the window, so that numbers and places differ.
+        for time in 0..3 {
+            joiner.push(event(time), (), 5);
+        }
+        assert_eq!(joiner.cost, total(&joiner));
+        for _ in 0..2 {
+            joiner.drain().unwrap();
+        }
+        assert_eq!(joiner.cost, total(&joiner));
+        // The halves of a stack, in two events.
+        for (time, address) in [(10, 0x7FF6_0000_0001), (11, 0x7FF6_0000_0002)] {
+            let mut half = event(time);
+            half.stack = Some(Stack {
+                match_id: 9,
+                ..frames(&[address])
+            });
+            joiner.push(half, (), 7);
+        }
+        assert_eq!(joiner.cost, total(&joiner));
+        let whole = joiner.window[1].event.stack.as_ref().unwrap();
+        assert_eq!(addresses(whole), [0x7FF6_0000_0001, 0x7FF6_0000_0002]);
+        // The stack of an event by its time.
+        let record = StackRecord {
+            time: 2,
+            thread: joiner.window[0].event.thread_id,
+            process: None,
+            frames: vec![1, 2, 3],
+        };
+        assert!(joiner.join(&record));
+        assert_eq!(joiner.cost, total(&joiner));
+        assert_eq!(
+            joiner.window[0].event.stack.as_ref().unwrap().frames.len(),
+            3
+        );
+        while joiner.drain().is_some() {}
+        assert_eq!(joiner.cost, 0);
+    }
+}

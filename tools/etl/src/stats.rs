@@ -343,4 +343,47 @@ mod tests {
         let others = ["(others)".to_owned(), String::new(), String::new()];
         assert_eq!(counts[&others].events, 2);
     }
+
+    #[test]
+    fn counts_are_shown_with_what_is_missing() {
+        let at = |raw: i64| Some(FileTime::from_raw(134_117_966_450_000_000 + raw));
+        let names = ["P", "E", "4"].map(str::to_owned);
+        let count = Count {
+            events: 10,
+            bytes: 400,
+        };
+        let mut stats = Stats {
+            counts: [(names, count)].into(),
+            first: at(0),
+            last: at(25_000_000),
+            ..Stats::default()
+        };
+        let last_lines = |stats: &Stats| {
+            let text = stats.render();
+            let (_, lines) = text.rsplit_once("\n\n").unwrap();
+            lines.to_owned()
+        };
+        assert_eq!(
+            last_lines(&stats),
+            "10 events, 400 bytes, in 2.500000 s: 4 events a second\nLost: 0 events, 0 buffers\n"
+        );
+        stats.last = at(0);
+        stats.events_lost = 3;
+        stats.buffers_lost = 2;
+        stats.unknown = 4;
+        stats.without_format = 5;
+        stats.with_problems = 6;
+        stats.late = 7;
+        stats.damaged = 8;
+        assert_eq!(
+            last_lines(&stats),
+            "10 events, 400 bytes\n\
+             Lost: 3 events, 2 buffers\n\
+             Not decoded: 4 events with data that no loaded manifest or image describes\n\
+             Without format: 5 WPP messages that no loaded TMF file or PDB describes\n\
+             Partly: 6 events could not be decoded completely\n\
+             Out of order: 7 records\n\
+             Damaged: 8 parts of the file\n"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 mod common;
 mod fixture;
 
+use std::cmp::Ordering;
 use std::fs;
 use std::io::Cursor;
 use std::iter;
@@ -345,4 +346,53 @@ fn a_full_buffer_fits_when_it_is_compressed() {
     log.append(&buffer, time.into()).unwrap();
     let file = log.finish(Finish::default()).unwrap().into_inner();
     assert_eq!(Trace::parse(&file).unwrap().events().count(), time as usize);
+}
+
+#[test]
+fn a_size_that_no_buffer_has_ends_a_compressed_file() {
+    let (whole, _) = sample(0x1000, 1, 200);
+    let offsets = offsets(&whole);
+    for size in [8_u32, 71, 0x100_0001] {
+        let mut file = whole.clone();
+        file[offsets[2]..offsets[2] + 4].copy_from_slice(&size.to_le_bytes());
+        let trace = Trace::parse(&file).unwrap();
+        let damage = trace.damages()[0];
+        assert_eq!((damage.offset, damage.buffer), (offsets[2] as u64, 2));
+        let expected = DamageKind::BufferSize {
+            expected: 0x1000,
+            found: size,
+        };
+        assert_eq!(damage.kind, expected);
+        assert_eq!(trace.buffers().len(), 2);
+        assert!(trace.events().all(|event| event.buffer == 1));
+    }
+}
+
+#[test]
+fn a_buffer_is_compressed_only_if_that_makes_it_smaller() {
+    let mut kinds = [0; 3];
+    for (length, zeros) in (200..216).flat_map(|length| (0..40).map(move |zeros| (length, zeros))) {
+        let mut event = fixture::manifest_event(1, 1);
+        event.user_data = [noise(length), vec![0; zeros]].concat();
+        let mut buffer = Buffer::new(0x1000, 0);
+        buffer.try_append(&event).unwrap();
+        let mut log = LogFile::create(Cursor::new(Vec::new()), header(0x1000, 1)).unwrap();
+        log.append(&buffer, 1).unwrap();
+        let file = log.finish(Finish::default()).unwrap().into_inner();
+        let trace = Trace::parse(&file).unwrap();
+        let written = &trace.buffers()[1];
+        let is_compressed = written.flags & 0x40 != 0;
+        let encoded = event.encode().unwrap();
+        let mut records = encoded.clone();
+        records.resize(encoded.len().next_multiple_of(8), 0);
+        let order = compression::compress(&records).len().cmp(&records.len());
+        kinds[match order {
+            Ordering::Less => 0,
+            Ordering::Equal => 1,
+            Ordering::Greater => 2,
+        }] += 1;
+        assert_eq!(is_compressed, order.is_lt(), "{length} {zeros}");
+        assert_eq!(trace.events().count(), 1);
+    }
+    assert!(kinds.iter().all(|&count| count > 0), "{kinds:?}");
 }

@@ -8,9 +8,10 @@ use etl_file::kernel;
 use etl_file::read::{DamageKind, OtherKind, PointerSize, ReadError, Record};
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Events};
-use etl_file::write::{Buffer, LogFile, Losses};
+use etl_file::write::{Buffer, ClassicRecord, KernelRecord, LogFile, Losses};
 use etl_file::{
-    Catalog, ClockType, EventRecord, ExtendedItem, Guid, Selection, Trace, TraceFile, json, table,
+    Catalog, ClockType, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader, Selection, Trace,
+    TraceFile, json, table,
 };
 
 const SIZE: usize = 0x1000;
@@ -636,4 +637,121 @@ fn a_record_of_an_unknown_type_has_the_pointers_of_the_trace() {
     assert_eq!(size(&file), PointerSize::Eight);
     file[0x94] = 4;
     assert_eq!(size(&file), PointerSize::Four);
+}
+
+#[test]
+fn a_header_without_boot_time_or_frequency_is_read_by_its_plausible_layout() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.boot_time = FileTime::from_raw(0);
+    // Read as that of a 32-bit machine, the low half is the type of the clock.
+    header.start_time = FileTime::from_raw(0x01DC_7B00_0000_0001);
+    let (whole, _) = fixture::file(header.clone(), 3, Losses::default());
+    let mut file = whole.clone();
+    file[0x4A] = 1;
+    let session = |file: &[u8]| Trace::parse(file).unwrap().header().session.clone();
+    assert_eq!(session(&file), header);
+    // No layout is plausible without a frequency: the type decides.
+    let at = whole
+        .windows(8)
+        .position(|bytes| bytes == header.perf_frequency.to_le_bytes())
+        .unwrap();
+    for boot_time in [0, 5_i64] {
+        let mut file = whole.clone();
+        file[at..at + 8].fill(0);
+        file[at - 8..at].copy_from_slice(&boot_time.to_le_bytes());
+        let expected = LogFileHeader {
+            perf_frequency: 0,
+            boot_time: FileTime::from_raw(boot_time),
+            ..header.clone()
+        };
+        assert_eq!(session(&file), expected);
+    }
+}
+
+#[test]
+fn records_without_a_time_have_that_of_the_next_or_the_last_one() {
+    let dated = |time: i64| {
+        let times = [&[0; 8], &time.to_le_bytes()[..]].concat();
+        raw_record([2, 0, 2, 0xC0, 36, 0, 0x0b, 0x03], &times, 36)
+    };
+    let undated = || raw_record([12, 0, 1, 0x90, 0, 0, 0, 0], &[], 12);
+    let file = with_records(&[undated(), undated(), dated(700), undated(), dated(900)]);
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let buffer = trace.buffer(1).unwrap().unwrap();
+    let times: Vec<i64> = buffer.records().map(|record| record.timestamp).collect();
+    assert_eq!(times, [700, 700, 700, 700, 900]);
+}
+
+#[test]
+fn a_view_of_a_kernel_record_has_the_parts_of_its_header() {
+    let bytes = KernelRecord {
+        hook: 0x0A03,
+        version: 7,
+        thread_id: 11,
+        process_id: 12,
+        timestamp: 500,
+        kernel_time: 13,
+        user_time: 14,
+        payload: vec![1, 2, 3],
+        ..KernelRecord::default()
+    };
+    let classic = ClassicRecord {
+        class: Guid::from_u128(9),
+        opcode: 21,
+        level: 4,
+        version: 3,
+        timestamp: 600,
+        ..ClassicRecord::default()
+    };
+    let padded = |mut record: Vec<u8>| {
+        record.resize(record.len().next_multiple_of(8), 0);
+        record
+    };
+    let records = [bytes.encode().unwrap(), classic.encode().unwrap()];
+    let file = with_records(&records.map(padded));
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let buffer = trace.buffer(1).unwrap().unwrap();
+    let views: Vec<_> = buffer
+        .records()
+        .map(|record| stream::view(&record).unwrap().to_event().record)
+        .collect();
+    let kernel = &views[0];
+    assert_eq!(
+        (kernel.descriptor.id, kernel.descriptor.opcode),
+        (0x0A03, 3)
+    );
+    assert_eq!((kernel.descriptor.version, kernel.descriptor.level), (7, 0));
+    assert_eq!((kernel.thread_id, kernel.process_id), (11, 12));
+    assert_eq!((kernel.kernel_time, kernel.user_time), (13, 14));
+    assert_eq!(
+        (kernel.timestamp, &*kernel.user_data),
+        (500, &[1, 2, 3][..])
+    );
+    let classic = &views[1];
+    assert_eq!(classic.provider, Guid::from_u128(9));
+    assert_eq!(
+        (classic.descriptor.opcode, classic.descriptor.level),
+        (21, 4)
+    );
+    assert_eq!(classic.descriptor.version, 3);
+    assert_eq!(classic.timestamp, 600);
+}
+
+#[test]
+fn stats_have_the_bytes_of_all_records_and_the_losses() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 2);
+    let losses = Losses {
+        events_lost: 3,
+        buffers_lost: 2,
+    };
+    let (file, written) = fixture::file(header, 40, losses);
+    let bytes: usize = written.iter().map(EventRecord::encoded_size).sum();
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let (stats, damages) = Stats::of(&mut trace, &Catalog::new()).unwrap();
+    assert!(damages.is_empty());
+    assert_eq!(stats.events(), 40);
+    let text = stats.render();
+    let expected = format!("40 events, {bytes} bytes, in 0.039000 s: 1026 events a second\n");
+    assert!(text.contains(&expected), "{expected}{text}");
+    assert!(text.contains("Lost: 3 events, 2 buffers\n"), "{text}");
 }

@@ -6,10 +6,11 @@ mod fixture;
 use std::fs;
 use std::io::Cursor;
 
+use etl_file::header::log_file_mode;
 use etl_file::merge::{self, MergeError, Merged, Options};
 use etl_file::read::{Damages, PointerSize, TraceFile};
 use etl_file::write::{Buffer, ClassicRecord, Finish, KernelRecord, LogFile, Losses, WppRecord};
-use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, Guid, Trace};
+use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, Guid, LogFileHeader, Trace};
 
 /// Returns the trace of a session that started `later` × 100 ns after the fixture's start.
 fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Vec<u8> {
@@ -521,4 +522,44 @@ fn the_command_counts_records_that_it_cannot_sort() {
              not be sorted\n"
         )
     );
+}
+
+#[test]
+fn the_header_of_a_merged_trace_is_made_for_all_sessions() {
+    let first = LogFileHeader {
+        log_file_mode: log_file_mode::CIRCULAR,
+        maximum_file_size: 7,
+        ..fixture::header(ClockType::Qpc, 0x1000, 1)
+    };
+    let mut second = fixture::header(ClockType::Qpc, 0x4000, 3);
+    second.start_time = FileTime::from_raw(first.start_time.raw() + 1);
+    let mut large = fixture::manifest_event(0, second.start_clock + 5);
+    large.user_data = vec![7; 0x3000];
+    let one = fixture::file(first, 20, Losses::default()).0;
+    let mut buffer = Buffer::new(0x4000, 2);
+    buffer.try_append(&large).unwrap();
+    let mut other = LogFile::create(Cursor::new(Vec::new()), second).unwrap();
+    other.append(&buffer, 0).unwrap();
+    let other = other.finish(Finish::default()).unwrap().into_inner();
+    let all = merged(&[one, other]);
+    assert_eq!(all.damages(), []);
+    assert_eq!(all.events().count(), 21);
+    assert!(all.events().any(|event| event.record == large));
+    let session = &all.header().session;
+    assert_eq!((session.buffer_size, session.processors), (0x4000, 3));
+    assert_eq!(session.log_file_mode, log_file_mode::SEQUENTIAL);
+    assert_eq!(session.maximum_file_size, 0);
+    assert_eq!(session.log_file_name, "merged.etl");
+}
+
+#[test]
+fn processors_that_the_header_does_not_count_keep_their_events() {
+    let mut file = trace(ClockType::Qpc, 0, 40, Losses::default());
+    let events = Trace::parse(&file).unwrap().events().count();
+    // NumberOfProcessors; the buffers are of two.
+    file[0x74..0x78].copy_from_slice(&1_u32.to_le_bytes());
+    let all = merged(&[file]);
+    assert_eq!(all.events().count(), events);
+    assert_eq!(all.header().session.processors, 2);
+    assert!(all.events().any(|event| event.processor == 1));
 }

@@ -1,6 +1,6 @@
 //! Names of processes, threads and images, from generated kernel events.
 
-use etl_file::decode::{Frame, Problem, Stack, Value};
+use etl_file::decode::{Frame, Kind, Problem, Stack, Value};
 use etl_file::kernel;
 use etl_file::names::{Names, Running};
 use etl_file::stacks::{Definitions, Joiner, StackCounts};
@@ -627,13 +627,84 @@ fn the_halves_of_a_stack_come_together_at_the_first_event() {
 
 #[test]
 fn definitions_that_take_too_much_memory_are_counted() {
-    let mut definitions = Definitions::new();
-    let one = 8 + 24;
-    let fit = Definitions::MAX_BYTES / one;
-    let mut event = definition(0x1824, 100, 0, &[APP]);
-    for key in 0..fit + 3 {
-        event.fields[0].1 = Value::Pointer(key as u64);
-        definitions.observe(&event);
+    for frames in [&[APP][..], &[APP, APP, APP]] {
+        let mut definitions = Definitions::new();
+        let one = 8 * frames.len() + 24;
+        let fit = Definitions::MAX_BYTES / one;
+        let mut event = definition(0x1824, 100, 0, frames);
+        for key in 0..fit + 3 {
+            event.fields[0].1 = Value::Pointer(key as u64);
+            definitions.observe(&event);
+        }
+        assert_eq!(definitions.dropped(), 3);
     }
-    assert_eq!(definitions.dropped(), 3);
+}
+
+#[test]
+fn tables_have_the_entries_that_events_add() {
+    assert!(Names::new().is_empty());
+    assert!(observed(&[plain(1)]).is_empty());
+    assert!(!observed(&[process(1, 100, 50, "one.exe")]).is_empty());
+    assert!(!observed(&[thread(1, 100, 50, 7, "")]).is_empty());
+}
+
+#[test]
+fn entries_have_a_limit() {
+    let mut names = Names::new();
+    let mut event = process(1, 100, 0, "one.exe");
+    let at = event
+        .fields
+        .iter()
+        .position(|(name, _)| &**name == "ProcessId");
+    for id in 0..u32::try_from(Names::MAX_ENTRIES).unwrap() + 5 {
+        event.fields[at.unwrap()].1 = Value::ProcessId(id.into());
+        names.observe(&event);
+    }
+    assert_eq!(names.dropped(), 5);
+    let last = u32::try_from(Names::MAX_ENTRIES).unwrap() - 1;
+    assert_eq!(image_name(&names, last, 200), Some("one.exe"));
+    assert_eq!(image_name(&names, last + 1, 200), None);
+}
+
+#[test]
+fn only_the_end_of_a_process_unloads_its_images_and_never_those_of_the_kernel() {
+    const SYSTEM: u32 = 4;
+    for (process_id, opcode, stays) in [
+        (50, 2, false),
+        // A rundown at the start or the end of the session.
+        (50, 3, true),
+        (50, 4, true),
+        (SYSTEM, 2, true),
+    ] {
+        let names = observed(&[
+            process(3, 100, process_id, "one.exe"),
+            image(0x030a, 200, process_id, APP, "one.exe"),
+            process(opcode, 300, process_id, "one.exe"),
+        ]);
+        let place = names.place(process_id, APP, 400);
+        assert_eq!(place.is_some(), stays, "{process_id} {opcode}");
+    }
+}
+
+#[test]
+fn only_fields_of_kernel_events_are_code() {
+    let names = observed(&[
+        process(3, 100, 0, "ntoskrnl.exe"),
+        image(0x030a, 200, 0, NTOSKRNL, "ntoskrnl.exe"),
+    ]);
+    let place = |kind, name: &str| {
+        let mut event = Decoded {
+            kind,
+            timestamp: 300,
+            fields: vec![(name.into(), Value::Pointer(NTOSKRNL + 5))],
+            ..plain(300)
+        };
+        names.place_fields(&mut event, &Symbols::new());
+        matches!(event.fields[0].1, Value::Code { .. })
+    };
+    let kernel = || plain(300).kind;
+    assert!(matches!(kernel(), Kind::Kernel { .. }));
+    assert!(place(kernel(), "InstructionPointer"));
+    assert!(!place(kernel(), "Other"));
+    assert!(!place(Kind::Event, "InstructionPointer"));
 }

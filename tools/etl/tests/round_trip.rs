@@ -4,8 +4,9 @@
 mod fixture;
 
 use etl_file::decode::{ProviderTraits, Schema};
+use etl_file::header::log_file_mode;
 use etl_file::read::PointerSize;
-use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
+use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses, Obstacle, WriteError};
 use etl_file::{
     Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
     Trace, decode, json, table,
@@ -417,4 +418,159 @@ fn a_file_whose_buffers_moved_is_not_continued() {
     bytes[0x1000..0x2000].fill(0);
     let expected = "expected a buffer at offset 0x1000; the next buffer is at 0x2000;";
     assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
+}
+
+#[test]
+fn losses_are_in_the_next_buffer_and_in_the_header_while_the_session_records() {
+    let mut log = LogFile::create(
+        std::io::Cursor::new(Vec::new()),
+        fixture::header(ClockType::Qpc, 0x1000, 1),
+    )
+    .unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    buffer.try_append(&EventRecord::default()).unwrap();
+    let losses = |events_lost, buffers_lost| Losses {
+        events_lost,
+        buffers_lost,
+    };
+    for noted in [(0, 0), (3, 0), (3, 0), (3, 2), (3, 2), (5, 4), (5, 4)] {
+        log.note_losses(losses(noted.0, noted.1));
+        log.append(&buffer, 0).unwrap();
+    }
+    log.note_losses(losses(9, 9));
+    let finish = Finish {
+        events_lost: 5,
+        buffers_lost: 4,
+        ..Finish::default()
+    };
+    let file = log.finish(finish).unwrap().into_inner();
+    let trace = Trace::parse(&file).unwrap();
+    let flags: Vec<u16> = trace.buffers().iter().map(|one| one.flags).collect();
+    // 0x20: the processor's index; 0x02 and 0x04: losses; 0x01: the start and the end.
+    assert_eq!(flags, [0x21, 0x20, 0x22, 0x20, 0x24, 0x20, 0x26, 0x21]);
+
+    // A session that is not closed has the losses up to its last buffer.
+    let mut bytes = Vec::new();
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let mut log = LogFile::create(std::io::Cursor::new(&mut bytes), header).unwrap();
+    log.note_losses(losses(3, 2));
+    log.append(&buffer, 0).unwrap();
+    drop(log);
+    let header = Trace::parse(&bytes).unwrap().header().clone();
+    assert_eq!((header.events_lost, header.buffers_lost), (3, 2));
+}
+
+#[test]
+fn a_continued_file_that_gets_no_buffer_stays_as_it_is() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let file = write(header, &[EventRecord::default()]);
+    let trace = Trace::parse(&file).unwrap();
+    let resumed = LogFile::resume(std::io::Cursor::new(file.clone()), &trace).unwrap();
+    let again = resumed.finish(Finish::default()).unwrap().into_inner();
+    assert!(again == file);
+}
+
+#[test]
+fn a_file_with_compressed_buffers_is_not_continued_whatever_its_mode() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.log_file_mode |= log_file_mode::COMPRESSED;
+    for buffers in [1, 2] {
+        let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
+        let mut buffer = Buffer::new(0x1000, 0);
+        buffer.try_append(&fixture::manifest_event(1, 1)).unwrap();
+        for _ in 0..buffers {
+            log.append(&buffer, 0).unwrap();
+        }
+        let mut file = log.finish(Finish::default()).unwrap().into_inner();
+        file[0x88..0x8C].copy_from_slice(&1_u32.to_le_bytes());
+        let trace = Trace::parse(&file).unwrap();
+        assert!(!trace.header().session.is_compressed());
+        let refused = LogFile::resume(std::io::Cursor::new(file), &trace).unwrap_err();
+        assert!(
+            matches!(refused, WriteError::NotContinuable(Obstacle::Compressed)),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn names_and_records_may_fill_their_room() {
+    let named = |units| {
+        let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+        header.session_name = "s".repeat(units);
+        header.log_file_name = "f".repeat(900);
+        LogFile::create(std::io::Cursor::new(Vec::new()), header)
+    };
+    // 4096 bytes without the headers of the buffer (72), the record (32) and the trace (280), and
+    // the two NULs: 1854 units.
+    let log = named(954).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let session = Trace::parse(&file).unwrap().header().session.clone();
+    assert_eq!(session.session_name, "s".repeat(954));
+    assert_eq!(session.log_file_name, "f".repeat(900));
+    assert!(matches!(named(955), Err(WriteError::Header(_))));
+
+    let mut buffer = Buffer::new(0x10_0000, 0);
+    let largest = EventRecord {
+        user_data: vec![1; 0xFFFF - 80],
+        ..EventRecord::default()
+    };
+    buffer.try_append(&largest).unwrap();
+    assert_eq!(buffer.check(0xFFFF), Ok(()));
+    assert!(matches!(
+        buffer.check(0x1_0000),
+        Err(AppendError::Encode(_))
+    ));
+}
+
+#[test]
+fn names_of_time_zones_are_cut_to_their_field() {
+    let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    header.time_zone.standard_name = "s".repeat(40);
+    header.time_zone.daylight_name = "d".repeat(31);
+    let trace = Trace::parse(&write(header, &[])).unwrap();
+    let zone = &trace.header().session.time_zone;
+    assert_eq!(zone.standard_name, "s".repeat(31));
+    assert_eq!(zone.daylight_name, "d".repeat(31));
+}
+
+/// An output that is interrupted before each write, and then takes a few bytes.
+struct Interrupted {
+    inner: std::io::Cursor<Vec<u8>>,
+    is_next: bool,
+}
+
+impl std::io::Write for Interrupted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.is_next = !self.is_next;
+        if self.is_next {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        self.inner.write(&bytes[..bytes.len().min(100)])
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for Interrupted {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+#[test]
+fn interrupted_writes_are_repeated() {
+    let out = Interrupted {
+        inner: std::io::Cursor::new(Vec::new()),
+        is_next: false,
+    };
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let mut log = LogFile::create(out, header.clone()).unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    buffer.try_append(&EventRecord::default()).unwrap();
+    log.append(&buffer, 0).unwrap();
+    let out = log.finish(Finish::default()).unwrap();
+    assert!(out.inner.into_inner() == write(header, &[EventRecord::default()]));
 }

@@ -3,12 +3,14 @@
 
 mod fixture;
 
+use std::cell::RefCell;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use etl_file::header::log_file_mode;
 use etl_file::read::{DamageKind, ReadError};
+use etl_file::stream::Events;
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
-use etl_file::{ClockType, EventRecord, LogFileHeader, Trace, TraceFile};
+use etl_file::{Catalog, ClockType, EventRecord, LogFileHeader, Selection, Trace, TraceFile};
 
 type Bytes = TraceFile<Cursor<Vec<u8>>>;
 
@@ -107,9 +109,14 @@ fn a_disordered_buffer_is_sorted_and_overlapping_buffers_are_merged() {
 fn records_before_the_first_one_of_their_buffer_are_late_and_counted() {
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let file = buffers(header, &[(0, at(&[10, 15])), (0, at(&[20, 12]))]);
-    let (events, late, _) = streamed(&mut open(file));
+    let (events, late, _) = streamed(&mut open(file.clone()));
     assert_eq!(times(&events), [10, 15, 12, 20]);
     assert_eq!(late, 1);
+    let mut trace = open(file);
+    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let mut events = Events::new(&mut trace, &catalog, &selection);
+    while events.next().unwrap().is_some() {}
+    assert_eq!(events.summary().late, 1);
 }
 
 #[test]
@@ -316,4 +323,143 @@ fn only_the_first_damages_are_listed_but_all_are_counted() {
     assert_eq!(records.damages().count(), 1500);
     assert_eq!(records.damages().listed().len(), 1000);
     assert_eq!(records.damages().unlisted(), 500);
+}
+
+#[test]
+fn buffers_that_overlap_beyond_the_limit_come_late_and_are_counted() {
+    // 20 buffers of a MiB that all start at the same time; 16 MiB of them may be in memory.
+    let header = fixture::header(ClockType::Qpc, 1 << 20, 1);
+    let full = |number: i64| {
+        let mut events = at(&(0..16).map(|n| n * 100 + number).collect::<Vec<_>>());
+        for event in &mut events {
+            event.user_data = vec![0; 65_000];
+        }
+        (0, events)
+    };
+    let filled: Vec<_> = (0..20).map(full).collect();
+    let (events, late, _) = streamed(&mut open(buffers(header, &filled)));
+    assert_eq!(events.len(), 320);
+    let times = times(&events);
+    assert!(times[..256].is_sorted());
+    // The remaining buffers start when one of the others has ended.
+    assert!((1..=4 * 16).contains(&late), "{late}");
+    let mut last = i64::MIN;
+    let mut expected = 0;
+    for time in times {
+        expected += u64::from(time < last);
+        last = last.max(time);
+    }
+    assert_eq!(late, expected);
+}
+
+#[test]
+fn small_buffers_may_overlap_in_any_number_of_processors_buffers() {
+    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
+    let overlapping: Vec<_> = (0..100).map(|n| (0, at(&[n, 1000 + n]))).collect();
+    let (events, late, _) = streamed(&mut open(buffers(header, &overlapping)));
+    assert_eq!((events.len(), late), (200, 0));
+    assert!(times(&events).is_sorted());
+}
+
+#[test]
+fn buffers_that_were_read_make_room_for_others() {
+    let header = fixture::header(ClockType::Qpc, 1 << 20, 1);
+    let full = |number: i64| {
+        let mut events = at(&(0..16).map(|n| number * 100 + n).collect::<Vec<_>>());
+        for event in &mut events {
+            event.user_data = vec![0; 65_000];
+        }
+        (0, events)
+    };
+    // More than 16 MiB one after the other, then two buffers that overlap.
+    let mut all: Vec<_> = (0..20).map(full).collect();
+    all.push((0, at(&[5000, 5010])));
+    all.push((0, at(&[5005, 5015])));
+    let (events, late, _) = streamed(&mut open(buffers(header, &all)));
+    let times = times(&events);
+    assert_eq!(times[320..], [5000, 5005, 5010, 5015]);
+    assert_eq!(late, 0);
+}
+
+/// A source that notes what is read of it: offsets and lengths.
+struct Noted<'a> {
+    source: Cursor<Vec<u8>>,
+    reads: &'a RefCell<Vec<(u64, usize)>>,
+}
+
+impl Read for Noted<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let at = self.source.position();
+        let length = self.source.read(out)?;
+        self.reads.borrow_mut().push((at, length));
+        Ok(length)
+    }
+}
+
+impl Seek for Noted<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.source.seek(to)
+    }
+}
+
+/// Returns events whose data repeats nothing, so that it stays large when it is compressed.
+fn incompressible(first: i64) -> Vec<EventRecord> {
+    let mut events = at(&(first..first + 6).collect::<Vec<_>>());
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_add(first.unsigned_abs());
+    for event in &mut events {
+        event.user_data = (0..1000)
+            .flat_map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                // Some bytes repeat, so that the buffer becomes a little smaller.
+                [state.to_le_bytes(), [0; 8]].concat()
+            })
+            .collect();
+    }
+    events
+}
+
+#[test]
+fn opening_reads_the_starts_of_buffers_and_each_buffer_is_read_when_its_time_has_come() {
+    const SIZE: u32 = 1 << 18;
+    for mode in [0, log_file_mode::COMPRESSED] {
+        let header = LogFileHeader {
+            log_file_mode: log_file_mode::SEQUENTIAL | mode,
+            ..fixture::header(ClockType::Qpc, SIZE, 1)
+        };
+        let filled = [200, 0, 100].map(|first| (0, incompressible(first)));
+        let file = buffers(header, &filled);
+        let whole = Trace::parse(&file).unwrap();
+        let flags = whole.buffers().iter().map(|buffer| buffer.flags & 0x40);
+        assert!(flags.skip(1).all(|flag| (flag != 0) == (mode != 0)));
+        let offsets: Vec<u64> = whole.buffers().iter().map(|one| one.offset).collect();
+        let reads = RefCell::default();
+        let source = Noted {
+            source: Cursor::new(file),
+            reads: &reads,
+        };
+        let mut trace = TraceFile::new(source).unwrap();
+        // The header event may take 64 KiB. Compressed buffers are decompressed a little.
+        let of_buffers = |reads: &[(u64, usize)]| -> Vec<(u64, usize)> {
+            let later = reads.iter().filter(|(at, _)| *at >= offsets[1]);
+            later.copied().collect()
+        };
+        let opening = of_buffers(&reads.take());
+        let bytes: usize = opening.iter().map(|(_, length)| length).sum();
+        let limit = if mode == 0 { 500 } else { 5000 };
+        assert!((72 * 3..=limit).contains(&bytes), "{bytes} {opening:?}");
+        // The second buffer is the earliest: the others wait.
+        let mut records = trace.records();
+        assert!(records.next().unwrap().is_some());
+        let first = reads.take();
+        let is_second = |at: u64| (offsets[2]..offsets[3]).contains(&at);
+        assert!(first.iter().all(|(at, _)| is_second(*at)), "{first:?}");
+        while records.next().unwrap().is_some() {}
+        assert_eq!((records.count(), records.late()), (18, 0));
+        let rest = reads.take();
+        let again = rest.iter().filter(|(at, _)| is_second(*at)).count();
+        assert_eq!(again, 0, "each buffer is read once");
+        assert!(rest.iter().all(|(at, _)| *at >= offsets[1]), "{rest:?}");
+    }
 }

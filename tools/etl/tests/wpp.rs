@@ -5,7 +5,7 @@ use std::fs;
 use etl_file::decode::{Problem, Value};
 use etl_file::kernel;
 use etl_file::read::PointerSize;
-use etl_file::wpp::{ArgumentError, DefectKind, Formats, Header};
+use etl_file::wpp::{ArgumentError, DefectKind, Formats, FormatsError, Header};
 use etl_file::write::WppRecord;
 use etl_file::{Catalog, Clock, ClockType, FileTime, Guid};
 
@@ -421,4 +421,243 @@ fn a_folder_of_files_describes_records() {
     assert_eq!(decoded.problems, [Problem::NoFormat]);
     assert_eq!(decoded.message, None);
     assert_eq!(decoded.event_name.as_deref(), Some("Message11"));
+}
+
+#[test]
+fn numbers_are_shown_as_printf_shows_them() {
+    let double = |number: f64| number.to_le_bytes();
+    let rows: &[(&str, f64, &str)] = &[
+        ("%10!+f!", 1.5, "+1.500000"),
+        ("%10! f!", 1.5, " 1.500000"),
+        ("%10! .0f!", -1.5, "-2"),
+        ("%10!12.3f!", 1.5, "       1.500"),
+        ("%10!g!", 123_456.0, "123456"),
+        ("%10!g!", 1_234_567.0, "1.23457e+06"),
+        ("%10!.3g!", 123.456, "123"),
+        ("%10!.3g!", 1234.0, "1.23e+03"),
+        ("%10!.3g!", 12.3456, "12.3"),
+        ("%10!g!", 0.5, "0.5"),
+        ("%10!.3g!", 0.001_234_56, "0.00123"),
+        ("%10!g!", 0.000_123_456_789, "0.000123457"),
+        ("%10!.3g!", 0.000_012_345_6, "1.23e-05"),
+        ("%10!#.3g!", 1.0, "1.00"),
+        ("%10!g!", 1.0, "1"),
+        ("%10!.0g!", 3.0, "3"),
+    ];
+    for (place, number, expected) in rows {
+        assert_eq!(
+            one(place, "ItemDouble", &double(*number)),
+            *expected,
+            "{place}"
+        );
+    }
+    let rows: &[(&str, i32, &str)] = &[
+        ("%10! d!", 42, " 42"),
+        ("%10! d!", -42, "-42"),
+        ("%10!+ d!", 42, "+42"),
+        ("%10!.2d!", 7, "07"),
+        ("%10!.2d!", 42, "42"),
+        ("%10!.2d!", 421, "421"),
+        ("[%10!12d!]", 42, "[          42]"),
+    ];
+    for (place, number, expected) in rows {
+        let shown = one(place, "ItemLong", &number.to_le_bytes());
+        assert_eq!(shown, *expected, "{place}");
+    }
+}
+
+#[test]
+fn the_place_of_an_argument_says_what_its_value_is() {
+    let value = |text: &str, item: &str| {
+        let formats = formats(text, &format!("x, {item} -- 10"));
+        let format = formats.find(guid(), 10).unwrap();
+        let expanded = format.expand(&0xFFFF_FFC1_u32.to_le_bytes(), Header::default());
+        expanded.fields[0].1.clone()
+    };
+    for item in ["ItemLong", "ItemULong", "ItemULongX"] {
+        assert_eq!(value("%10!d!", item), Value::Int(-63));
+        assert_eq!(value("%10!i!", item), Value::Int(-63));
+        assert_eq!(value("%10!u!", item), Value::UInt(0xFFFF_FFC1));
+        for place in ["%10!x!", "%10!08lX!", "%10!p!", "%10!o!"] {
+            assert_eq!(value(place, item), Value::Hex(0xFFFF_FFC1), "{place}");
+        }
+    }
+    // Without a place, and with one that does not say it, the type does.
+    for place in ["none", "%10!s!"] {
+        assert_eq!(value(place, "ItemLong"), Value::Int(-63));
+        assert_eq!(value(place, "ItemULong"), Value::UInt(0xFFFF_FFC1));
+        assert_eq!(value(place, "ItemULongX"), Value::Hex(0xFFFF_FFC1));
+    }
+    let formats = formats("%10!c!", "x, ItemChar -- 10");
+    let expanded = formats
+        .find(guid(), 10)
+        .unwrap()
+        .expand(b"A", Header::default());
+    assert_eq!(expanded.fields[0].1, Value::Text("A".to_owned()));
+}
+
+#[test]
+fn edges_of_types_are_read() {
+    let mut sid = vec![1, 15, 1, 2, 3, 4, 5, 6];
+    sid.extend((0..15_u32).flat_map(u32::to_le_bytes));
+    assert_eq!(
+        one("%10!s!", "ItemSid", &sid),
+        "S-1-0x010203040506-0-1-2-3-4-5-6-7-8-9-10-11-12-13-14"
+    );
+    let of_time = |units: i64| one("%10!s!", "ItemWaitTime", &units.to_le_bytes());
+    assert_eq!(of_time(0), "0.0000000 s");
+    assert_eq!(one("%10!u!", "ItemChar4", b"\x01\0\0\0"), "1");
+    assert_eq!(
+        one("%10!x!", "ItemTimestamp", &0x1234_i64.to_le_bytes()),
+        "1234"
+    );
+    assert_eq!(one("%10!d!", "ItemWaitTime", &(-7_i64).to_le_bytes()), "-7");
+    // A set of more bits than a number has.
+    let names: Vec<String> = (0..70).map(|bit| format!("b{bit}")).collect();
+    let set = format!("ItemSetLong({})", names.join(","));
+    assert_eq!(
+        one("%10!s!", &set, &0x8000_0001_u32.to_le_bytes()),
+        "[b0,b31]"
+    );
+    // Other words are no types.
+    for item in ["Itemized list", "Item-Long", "Long"] {
+        let file = format!("{GUID} driver\n#typev a_c1 10 \"%10!d!\"\n{{\nx, {item} -- 10\n}}\n");
+        let defects = Formats::new().add_text(&file);
+        assert_eq!(defects[0].kind, DefectKind::Argument, "{item}");
+    }
+}
+
+#[test]
+fn places_of_the_header_are_shown_in_any_form() {
+    let formats = formats("%3!s! %7!5d!|%8!s!", "a, ItemChar -- 10");
+    let header = Header {
+        thread: Some(26),
+        process: Some(43),
+        sequence: Some(3),
+        ..Header::default()
+    };
+    let expanded = formats.find(guid(), 10).unwrap().expand(&[1], header);
+    assert_eq!(expanded.text, "26     3|43");
+}
+
+#[test]
+fn words_have_other_spellings_and_may_be_without_a_value() {
+    let text = format!(
+        "{GUID} driver // SRC=Queue.c\n\n         #typev a_c1 10 \"%!LEVEL!|%!FLAGS!|%!FUNC!|%!OTHER!|%!BAD-KEY!\" // TRACELEVEL=4 FLAG=A b          FUNC=Work OTHER_1=x OTHER=two words EMPTY= BAD-KEY=y\n{{\n\n}}\n"
+    );
+    let mut formats = Formats::new();
+    assert!(formats.is_empty());
+    assert_eq!(formats.add_text(&text), []);
+    assert!(!formats.is_empty());
+    let format = formats.find(guid(), 10).unwrap();
+    let expanded = format.expand(&[], Header::default());
+    assert_eq!(expanded.text, "4|A b|Work|two words|%!BAD-KEY!");
+    assert_eq!(formats.iter().count(), 1);
+}
+
+#[test]
+fn a_text_has_at_most_64_lines() {
+    for lines in [2, 64, 65] {
+        let text = vec!["more"; lines].join("\n");
+        let file = format!("{GUID} driver\n#typev long_c1 10 \"{text}\" // LEVEL=4\n");
+        let mut formats = Formats::new();
+        let defects = formats.add_text(&file);
+        if lines <= 64 {
+            assert_eq!(defects, []);
+            assert_eq!(formats.find(guid(), 10).unwrap().text, text);
+        } else {
+            assert_eq!(defects[0].kind, DefectKind::Message);
+            assert!(formats.is_empty());
+        }
+    }
+}
+
+#[test]
+fn an_annotation_ends_at_the_words_of_who_may_see_it() {
+    let strings = [
+        "TMF:",
+        "4ed73968-00d8-34f3-557f-85fe0ce17799 WdfCore",
+        "#typev Unknown_cxx00 11 \"text\"",
+        "PUBLIC_TMF:",
+        "no argument",
+    ];
+    let mut formats = Formats::new();
+    formats.add_annotation(&strings).unwrap();
+    assert_eq!(formats.len(), 1);
+    // Without these words, what follows is an argument.
+    let others = [
+        strings[0],
+        strings[1],
+        "#typev b_c1 12 \"text\"",
+        "no argument",
+    ];
+    assert_eq!(formats.add_annotation(&others), Err(DefectKind::Argument));
+}
+
+#[test]
+fn a_catalog_takes_formats_for_messages_that_have_none() {
+    let one = formats("first", "");
+    let mut catalog = Catalog::new();
+    catalog.add_formats(&one);
+    catalog.add_formats(&formats("second", ""));
+    assert_eq!(catalog.formats().len(), 1);
+    let format = catalog.formats().find(guid(), 10).unwrap();
+    assert_eq!(format.text, "%0first");
+}
+
+#[test]
+fn a_file_of_formats_has_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.tmf");
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(Formats::MAX_FILE + 1).unwrap();
+    let refused = Formats::new().load(&path).unwrap_err();
+    assert!(
+        matches!(refused, FormatsError::TooLarge { .. }),
+        "{refused}"
+    );
+    file.set_len(Formats::MAX_FILE).unwrap();
+    assert!(Formats::new().load(&path).is_ok());
+}
+
+#[test]
+fn a_long_text_is_cut() {
+    const LIMIT: usize = 1 << 20;
+    let whole = |places: usize, length: usize| {
+        let formats = formats(&"%10!s!".repeat(places), "x, ItemPString -- 10");
+        let argument = [
+            &u16::try_from(length).unwrap().to_le_bytes()[..],
+            &vec![b'x'; length],
+        ];
+        let format = formats.find(guid(), 10).unwrap();
+        format.expand(&argument.concat(), Header::default()).text
+    };
+    assert_eq!(whole(32, 0x8000), "x".repeat(LIMIT));
+    let cut = whole(40, 0x8001);
+    assert!(cut.ends_with('…') && cut.len() < LIMIT + 0x8001 + 3);
+    assert!(whole(16, 0x8001).len() == 16 * 0x8001);
+}
+
+#[test]
+fn a_message_states_its_pointer_size() {
+    for (size, expected) in [
+        (None, PointerSize::Eight),
+        (Some(PointerSize::Four), PointerSize::Four),
+        (Some(PointerSize::Eight), PointerSize::Eight),
+    ] {
+        let mut bytes = WppRecord {
+            message: 10,
+            ..WppRecord::default()
+        }
+        .encode()
+        .unwrap();
+        bytes[6] &= !0xC0;
+        bytes[6] |= match size {
+            None => 0,
+            Some(PointerSize::Four) => 0x40,
+            Some(PointerSize::Eight) => 0x80,
+        };
+        let record = kernel::decode(&bytes).unwrap();
+        assert_eq!(record.header.pointer_size, expected);
+    }
 }

@@ -365,4 +365,29 @@ mod tests {
             assert_eq!(without_numbers(name), bare);
         }
     }
+
+    #[test]
+    fn what_was_compared_agrees_without_differences() {
+        let agrees = |compared, differences| {
+            let result = Comparison {
+                compared,
+                differences,
+                ..Comparison::default()
+            };
+            result.agrees()
+        };
+        assert!(agrees(1, 0));
+        assert!(!agrees(0, 0));
+        assert!(!agrees(1, 1));
+    }
+
+    #[test]
+    fn an_event_is_named_by_its_time_provider_id_and_name() {
+        let mut event = crate::decode::decoded(crate::record::EventRecord::default());
+        let (time, provider) = (event.time, event.provider);
+        assert_eq!(name_of(&event), format!("{time} {provider} 0"));
+        event.provider_name = Some("P".into());
+        event.event_name = Some("E".into());
+        assert_eq!(name_of(&event), format!("{time} P 0 E"));
+    }
 }

@@ -151,3 +151,25 @@ pub fn to_json(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)]
         "agrees": results.iter().all(|(.., result)| result.agrees()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_tells_a_missing_value_from_an_empty_one_and_is_cut() {
+        assert_eq!(cell(None), "-");
+        assert_eq!(cell(Some("")), "\"\"");
+        assert_eq!(cell(Some("-")), "\"-\"");
+        assert_eq!(cell(Some("a")), "a");
+        let long = "ü".repeat(SHOWN);
+        assert_eq!(cell(Some(&long)), long);
+        assert_eq!(cell(Some(&format!("{long}x"))), format!("{long}…"));
+    }
+
+    #[test]
+    fn events_that_are_left_out_are_counted_if_there_are_any() {
+        assert_eq!(left_out(0), "");
+        assert_eq!(left_out(2), ", 2 classic or kernel events left out");
+    }
+}

@@ -182,4 +182,13 @@ mod tests {
         let bad = SystemTime { month: 13, ..time };
         assert!(!other.is_system_time(bad));
     }
+
+    #[test]
+    fn only_a_time_with_an_offset_is_a_point_in_time() {
+        let nanos = |text| OtherTime::parse(text).unwrap().unix_nanos();
+        let expected = Some(1_767_323_045_123_456_700);
+        assert_eq!(nanos("2026-01-02T03:04:05.1234567Z"), expected);
+        assert_eq!(nanos("2026-01-02T04:04:05.1234567+01:00"), expected);
+        assert_eq!(nanos("2026-01-02T03:04:05.1234567"), None);
+    }
 }

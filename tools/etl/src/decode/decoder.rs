@@ -135,17 +135,18 @@ fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) ->
     });
     hash.add(low);
     hash.add(high);
-    let numbers = [
+    let [id_low, id_high] = descriptor.id.to_le_bytes();
+    let [task_low, task_high] = descriptor.task.to_le_bytes();
+    hash.add(u64::from_le_bytes([
         descriptor.version,
         descriptor.channel,
         descriptor.level,
         descriptor.opcode,
-    ];
-    hash.add(
-        u64::from(u32::from_le_bytes(numbers))
-            | u64::from(descriptor.id) << 32
-            | u64::from(descriptor.task) << 48,
-    );
+        id_low,
+        id_high,
+        task_low,
+        task_high,
+    ]));
     hash.add(descriptor.keyword);
     for data in [metadata, traits] {
         let data = data.unwrap_or_default();
@@ -153,11 +154,13 @@ fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) ->
         for word in words {
             hash.add(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
+        // The rest has at most 7 bytes.
+        let [length, ..] = data.len().to_le_bytes();
+        let mut last = [0, 0, 0, 0, 0, 0, 0, length];
         for (to, from) in last.iter_mut().zip(rest) {
             *to = *from;
         }
-        hash.add(u64::from_le_bytes(last) ^ (data.len() as u64) << 56);
+        hash.add(u64::from_le_bytes(last));
     }
     hash.0 ^ hash.0 >> 32
 }
@@ -221,5 +224,167 @@ mod tests {
         let mut hasher = Unchanged::default();
         hasher.write(&[1, 2]);
         assert_eq!(hasher.finish(), 0x0102);
+    }
+
+    /// Returns an event of a kind: its number, and its extended items.
+    fn event(id: u16, items: &[(u16, Vec<u8>)]) -> Event {
+        let items = items.iter().cloned();
+        let record = crate::record::EventRecord {
+            provider: Guid::from_u128(7),
+            descriptor: EventDescriptor {
+                id,
+                ..EventDescriptor::default()
+            },
+            extended: items
+                .map(|(ext_type, data)| crate::record::ExtendedItem { ext_type, data })
+                .collect(),
+            ..crate::record::EventRecord::default()
+        };
+        Event {
+            record,
+            time: crate::time::FileTime::default(),
+            processor: 0,
+            buffer: 1,
+            offset: 0,
+            pointer_size: crate::read::PointerSize::Eight,
+            flags: 0,
+        }
+    }
+
+    const SCHEMA: u16 = ext_type::EVENT_SCHEMA_TL;
+    const TRAITS: u16 = ext_type::PROV_TRAITS;
+
+    fn number(decoder: &mut Decoder<'_>, event: &Event) -> u64 {
+        decoder.describe(&event.view()).0
+    }
+
+    #[test]
+    fn events_of_a_kind_have_one_number() {
+        let catalog = Catalog::new();
+        let mut decoder = Decoder::new(&catalog);
+        assert!(std::ptr::eq(decoder.catalog(), &raw const catalog));
+        let mut numbers = Vec::new();
+        let items = |schema: u8, traits: u8| [(SCHEMA, vec![schema; 9]), (TRAITS, vec![traits; 9])];
+        // The first item of each type counts.
+        let mut more = items(1, 1).to_vec();
+        more.extend(items(2, 2));
+        for event in [
+            event(1, &[]),
+            event(2, &[]),
+            event(1, &[]),
+            event(1, &items(1, 1)),
+            event(1, &items(2, 1)),
+            event(1, &items(1, 2)),
+            event(1, &more),
+        ] {
+            numbers.push(number(&mut decoder, &event));
+        }
+        assert_eq!(numbers, [1, 2, 1, 3, 4, 5, 3]);
+    }
+
+    #[test]
+    fn kinds_with_the_same_hash_are_told_apart() {
+        let catalog = Catalog::new();
+        let items = [(SCHEMA, vec![1]), (TRAITS, vec![2])];
+        let event = event(1, &items);
+        let changes: [fn(&mut Known); 4] = [
+            |known| known.provider = Guid::from_u128(8),
+            |known| known.descriptor.keyword = 1,
+            |known| known.metadata = None,
+            |known| known.traits = None,
+        ];
+        for change in changes {
+            let mut decoder = Decoder::new(&catalog);
+            assert_eq!(number(&mut decoder, &event), 1);
+            change(decoder.known.values_mut().next().unwrap());
+            assert_eq!(number(&mut decoder, &event), 2);
+            assert_eq!(number(&mut decoder, &event), 2);
+        }
+    }
+
+    #[test]
+    fn kinds_are_forgotten_when_they_take_too_much_memory() {
+        let catalog = Catalog::new();
+        let half = MAX_SIZE / 2 - KIND;
+        let of_schema = |length, id| event(id, &[(SCHEMA, vec![0; length])]);
+        let of_traits = |length, id| event(id, &[(TRAITS, vec![0; length])]);
+        let of_both = |length: usize, id| {
+            let (schema, traits) = (length - length / 3, length / 3);
+            event(id, &[(SCHEMA, vec![0; schema]), (TRAITS, vec![0; traits])])
+        };
+        let makers: [&dyn Fn(usize, u16) -> Event; 3] = [&of_schema, &of_traits, &of_both];
+        for make in makers {
+            let mut decoder = Decoder::new(&catalog);
+            let (one, two) = (make(half, 1), make(half, 2));
+            let numbers = [&one, &two, &one, &two].map(|event| number(&mut decoder, event));
+            assert_eq!(numbers, [1, 2, 1, 2], "both fit exactly");
+            assert_eq!(number(&mut decoder, &make(0, 3)), 3);
+            assert_eq!(number(&mut decoder, &one), 4, "the first was forgotten");
+            let mut decoder = Decoder::new(&catalog);
+            let numbers = [&one, &make(half + 1, 2), &one].map(|event| number(&mut decoder, event));
+            assert_eq!(numbers, [1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_kind_changes_its_hash_evenly() {
+        let descriptor = |bit: u32| {
+            let part = |at: u32| u8::try_from(u128::from(bit < 128) * (1 << bit >> at & 0xFF));
+            EventDescriptor {
+                id: u16::from(part(0).unwrap()) | u16::from(part(8).unwrap()) << 8,
+                version: part(16).unwrap(),
+                channel: part(24).unwrap(),
+                level: part(32).unwrap(),
+                opcode: part(40).unwrap(),
+                task: u16::from(part(48).unwrap()) | u16::from(part(56).unwrap()) << 8,
+                keyword: if bit < 64 { 0 } else { 1 << (bit - 64) },
+            }
+        };
+        let mut hashes = Vec::new();
+        let mut add = |provider: u128, bit: Option<u32>, schema: &[u8], traits: &[u8]| {
+            let mut event = event(0, &[]);
+            event.record.provider = Guid::from_u128(provider);
+            if let Some(bit) = bit {
+                event.record.descriptor = descriptor(bit);
+            }
+            hashes.push(hash(&event.view(), Some(schema), Some(traits)));
+        };
+        for bit in 0..128 {
+            add(1 << bit, None, &[], &[]);
+            add(0, Some(bit), &[], &[]);
+        }
+        for length in 1..100 {
+            add(0, None, &vec![0; length], &[1]);
+            add(0, None, &[1], &vec![0; length]);
+            let mut data = vec![0; length + 1];
+            data[length] = 1;
+            add(0, None, &data, &[]);
+            add(0, None, &[], &data);
+        }
+        let count = hashes.len();
+        hashes.sort_unstable();
+        hashes.dedup();
+        // A word that only has the highest bit is like one with a bit of the word behind it.
+        assert!(
+            hashes.len() * 100 > count * 98,
+            "{} of {count}",
+            hashes.len()
+        );
+        // The table takes the low bits of a hash.
+        let mut low: Vec<u32> = hashes
+            .iter()
+            .map(|hash| {
+                let [a, b, c, d, ..] = hash.to_le_bytes();
+                u32::from_le_bytes([a, b, c, d])
+            })
+            .collect();
+        low.sort_unstable();
+        low.dedup();
+        assert!(low.len() * 100 > count * 98, "{} of {count}", low.len());
+        for bit in 0..32 {
+            let set = low.iter().filter(|hash| *hash >> bit & 1 != 0).count();
+            let percent = 100 * set / low.len();
+            assert!((40..60).contains(&percent), "bit {bit}: {percent} %");
+        }
     }
 }

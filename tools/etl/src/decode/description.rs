@@ -290,8 +290,13 @@ fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<Arc<str>> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::decode::catalog::Catalog;
     use crate::decode::decoded;
-    use crate::record::{EventDescriptor, EventRecord};
+    use crate::decode::decoder::Decoder;
+    use crate::read::{Event, PointerSize};
+    use crate::record::{EventRecord, ExtendedItem, ext_type};
+    use crate::time::FileTime;
 
     #[test]
     fn the_keywords_of_windows_have_names_and_the_other_bits_none() {
@@ -305,5 +310,89 @@ mod tests {
         let names: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
         assert_eq!(names, ["Response Time", "SQM"]);
         assert_eq!(event.keywords.unnamed, 0x5);
+    }
+
+    #[test]
+    fn an_event_has_problems_if_its_decoded_form_has_some() {
+        // One field: a 32-bit number.
+        let schema = b"\x0A\0\0E\0\x66\0\x08".to_vec();
+        let schema = |sound: bool| {
+            let mut schema = schema.clone();
+            schema[0] = u8::try_from(schema.len()).unwrap();
+            if !sound {
+                schema.pop();
+            }
+            ExtendedItem {
+                ext_type: ext_type::EVENT_SCHEMA_TL,
+                data: schema,
+            }
+        };
+        // One field: a text up to its NUL.
+        let text = || ExtendedItem {
+            ext_type: ext_type::EVENT_SCHEMA_TL,
+            data: b"\x08\0\0E\0s\0\x01".to_vec(),
+        };
+        let catalog = Catalog::new();
+        let mut found = Vec::new();
+        for (items, length) in [
+            (vec![], 0),
+            (vec![], 1),
+            (vec![schema(true)], 4),
+            (vec![schema(true)], 3),
+            (vec![schema(true)], 5),
+            (vec![text()], 2),
+            (vec![text()], 3),
+            (vec![schema(false)], 0),
+            (vec![schema(false)], 4),
+        ] {
+            let event = Event {
+                record: EventRecord {
+                    extended: items,
+                    user_data: vec![0; length],
+                    ..EventRecord::default()
+                },
+                time: FileTime::default(),
+                processor: 0,
+                buffer: 1,
+                offset: 0,
+                pointer_size: PointerSize::Eight,
+                flags: 0,
+            };
+            let mut decoder = Decoder::new(&catalog);
+            let shown = decoder.decode(&event.view());
+            let (_, description) = decoder.describe(&event.view());
+            let has_problems = description.has_problems(&event.view());
+            assert_eq!(has_problems, !shown.problems.is_empty(), "{shown:?}");
+            found.push(has_problems);
+        }
+        assert_eq!(found[..7], [false, true, false, true, true, false, true]);
+    }
+
+    #[test]
+    fn a_provider_names_the_keywords_that_an_event_has() {
+        let provider = Provider {
+            keywords: vec![
+                (1, "A".to_owned()),
+                (6, "B".to_owned()),
+                (8, "C".to_owned()),
+            ],
+            ..Provider::default()
+        };
+        let names = |keyword| {
+            let names = Names {
+                provider: Some(&provider),
+                definition: None,
+                descriptor: EventDescriptor {
+                    keyword,
+                    ..EventDescriptor::default()
+                },
+            };
+            let found = names.keywords();
+            (found.names.join(" "), found.unnamed)
+        };
+        assert_eq!(names(0), (String::new(), 0));
+        assert_eq!(names(1), ("A".to_owned(), 0));
+        assert_eq!(names(2), ("B".to_owned(), 0));
+        assert_eq!(names(9 | 16), ("A C".to_owned(), 16));
     }
 }

@@ -438,10 +438,9 @@ impl Number {
     fn value(&self, field: &Field, kind: Integer) -> Value {
         if let Some(map) = &field.map {
             let signed = !map.bits && Self::is_signed(field.out_type, kind);
-            let name = map.name(self.raw).or_else(|| {
-                let negative = signed && self.signed < 0;
-                negative.then(|| map.name_of_negative(self.signed))?
-            });
+            let name = map
+                .name(self.raw)
+                .or_else(|| signed.then(|| map.name_of_negative(self.signed))?);
             if let Some(name) = name {
                 let value = if signed {
                     self.signed.cast_unsigned()

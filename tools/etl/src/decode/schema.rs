@@ -317,4 +317,11 @@ mod tests {
         assert_eq!(named.name(0).as_deref(), Some("None"));
         assert_eq!(named.name(1).as_deref(), Some("Read"));
     }
+
+    #[test]
+    fn a_code_of_winmeta_is_a_presentation() {
+        assert_eq!(Presentation::from_winmeta(0), Presentation::Default);
+        assert_eq!(Presentation::from_winmeta(1), Presentation::String);
+        assert_eq!(Presentation::from_winmeta(200), Presentation::Unknown(200));
+    }
 }

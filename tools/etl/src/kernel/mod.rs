@@ -435,3 +435,65 @@ fn message(header: RecordHeader, payload: &[u8]) -> Record {
         problems: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Event, PointerSize};
+    use crate::record::{EventDescriptor, EventRecord, ExtendedItem};
+    use crate::time::FileTime;
+
+    #[test]
+    fn an_event_of_a_class_has_the_id_0_and_no_schema() {
+        let process: Guid = "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c".parse().unwrap();
+        let names = |provider, id, extended| {
+            let event = Event {
+                record: EventRecord {
+                    provider,
+                    descriptor: EventDescriptor {
+                        id,
+                        opcode: 1,
+                        ..EventDescriptor::default()
+                    },
+                    extended,
+                    ..EventRecord::default()
+                },
+                time: FileTime::default(),
+                processor: 0,
+                buffer: 1,
+                offset: 0,
+                pointer_size: PointerSize::Eight,
+                flags: 0,
+            };
+            let names = names_of_event(&event.view());
+            names.map(|(class, event)| (class.to_string(), event.map(|name| name.to_string())))
+        };
+        let expected = ("Process".to_owned(), Some("Start".to_owned()));
+        assert_eq!(names(process, 0, vec![]), Some(expected));
+        assert_eq!(names(process, 1, vec![]), None);
+        assert_eq!(names(Guid::from_u128(1), 0, vec![]), None);
+        let schema = ExtendedItem {
+            ext_type: ext_type::EVENT_SCHEMA_TL,
+            data: vec![4, 0, 0, 0],
+        };
+        assert_eq!(names(process, 0, vec![schema]), None);
+    }
+
+    #[test]
+    fn the_guid_of_a_wpp_message_is_of_no_class() {
+        let process: Guid = "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c".parse().unwrap();
+        let mut header = RecordHeader::parse(
+            &crate::write::WppRecord {
+                guid: Some(process),
+                ..Default::default()
+            }
+            .encode()
+            .unwrap(),
+        )
+        .unwrap();
+        assert_eq!(header.guid, Some(process));
+        assert!(class_of(&header).is_none());
+        header.form = Form::Classic;
+        assert!(class_of(&header).is_some());
+    }
+}

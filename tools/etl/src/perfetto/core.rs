@@ -376,3 +376,42 @@ impl<W: Write> Core<W> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decoded;
+    use crate::record::EventRecord;
+
+    #[test]
+    fn a_kind_is_of_events_that_are_equal_in_all_its_parts() {
+        let event = Decoded {
+            provider_name: Some("provider".into()),
+            event_name: Some("event".into()),
+            ..decoded(EventRecord::default())
+        };
+        let kind = EventKind {
+            provider: event.provider,
+            provider_name: event.provider_name.clone(),
+            descriptor: event.descriptor,
+            event_name: event.event_name.clone(),
+            category: 1,
+            name: 2,
+            annotations: Vec::new(),
+            rate: 0,
+        };
+        assert!(kind.is_of(&event));
+        let changes: [fn(&mut Decoded); 5] = [
+            |event| event.provider = Guid::from_u128(1),
+            |event| event.descriptor.level = 7,
+            |event| event.event_name = None,
+            |event| event.event_name = Some("other".into()),
+            |event| event.provider_name = Some("other".into()),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let mut other = event.clone();
+            change(&mut other);
+            assert!(!kind.is_of(&other), "change {number}");
+        }
+    }
+}

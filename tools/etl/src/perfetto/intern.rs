@@ -197,3 +197,67 @@ fn split(place: &str) -> Option<(&str, u64)> {
     let (image, offset) = place.rsplit_once("+0x")?;
     Some((image, u64::from_str_radix(offset, 16).ok()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Frame;
+
+    #[test]
+    fn tables_are_full_by_their_entries_or_their_bytes() {
+        let full = |entries, bytes| {
+            let tables = Interned {
+                entries,
+                bytes,
+                ..Interned::default()
+            };
+            tables.is_full()
+        };
+        assert!(!full(0, 0));
+        assert!(!full(MAX_ENTRIES - 1, MAX_BYTES - 1));
+        assert!(full(MAX_ENTRIES, 0));
+        assert!(full(0, MAX_BYTES));
+        assert!(!full(0, 1 << 20), "a MiB fits");
+    }
+
+    #[test]
+    fn entries_and_their_bytes_are_counted_and_numbers_are_not_used_again() {
+        let mut tables = Interned::default();
+        assert!(!tables.has_new());
+        assert_eq!(tables.text(Table::Category, "abc"), 1);
+        assert_eq!(tables.text(Table::Category, "abc"), 1);
+        assert_eq!(tables.text(Table::EventName, "abc"), 2);
+        assert_eq!((tables.entries, tables.bytes), (2, 6));
+        assert!(tables.has_new());
+        assert!(!tables.take_new().is_empty());
+        assert!(!tables.has_new());
+        let stack = |addresses: &[u64]| Stack {
+            frames: addresses
+                .iter()
+                .map(|&address| Frame {
+                    address,
+                    place: None,
+                })
+                .collect(),
+            ..Stack::default()
+        };
+        assert_eq!(tables.stack(&stack(&[])), None);
+        let mut add = |addresses: &[u64]| {
+            let before = (tables.last, tables.entries, tables.bytes);
+            let number = tables.stack(&stack(addresses)).unwrap();
+            let entries = tables.entries - before.1;
+            // Each entry has a number.
+            assert_eq!(tables.last - before.0, entries as u64);
+            (number, entries, tables.bytes - before.2)
+        };
+        let (first, entries, bytes) = add(&[1, 2]);
+        assert!(entries >= 3 && bytes >= 16, "{entries} {bytes}");
+        assert_eq!(add(&[1, 2]), (first, 0, 0));
+        // The frames are known.
+        assert_eq!(add(&[2, 1]), (first + 1, 1, 16));
+        let last = tables.last;
+        tables.clear();
+        assert_eq!((tables.entries, tables.bytes), (0, 0));
+        assert_eq!(tables.text(Table::Category, "abc"), last + 1);
+    }
+}

@@ -64,3 +64,31 @@ impl<W: Write> Packets<W> {
         Ok(self.out)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_counted_and_written_together() {
+        let mut out = Vec::new();
+        let mut packets = Packets::new(&mut out);
+        let text = "x".repeat(1000);
+        for _ in 0..3 {
+            packets.add(Some(5), |to| to.text(1, &text)).unwrap();
+        }
+        assert_eq!(packets.count(), 3);
+        let one = packets.buffer.len() / 3;
+        assert!(one > text.len());
+        assert_eq!(packets.out.len(), 0);
+        while packets.out.is_empty() {
+            packets.add(Some(5), |to| to.text(1, &text)).unwrap();
+        }
+        let all = usize::try_from(packets.count()).unwrap() * one;
+        assert_eq!(packets.out.len(), all);
+        assert!((0x1_0000..0x1_0000 + one).contains(&all), "{all}");
+        assert!(packets.buffer.is_empty());
+        packets.add(None, |_| {}).unwrap();
+        assert!(packets.finish().unwrap().len() > all);
+    }
+}

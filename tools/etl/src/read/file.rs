@@ -446,8 +446,7 @@ impl<R: Read + Seek> TraceFile<R> {
         let content = content.get(layout::BUFFER_HEADER..).unwrap_or_default();
         let mut start = Vec::new();
         // The rest of the buffer is missing, but the bytes before it are decompressed.
-        let _truncated =
-            compression::decompress_into(content, used - layout::BUFFER_HEADER, &mut start);
+        let _truncated = compression::decompress_into(content, used, &mut start);
         let form = start.first_chunk().and_then(|first| Form::of(*first));
         Ok(form.and_then(|form| form.timestamp(&start)))
     }

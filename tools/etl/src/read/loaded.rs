@@ -116,19 +116,9 @@ impl LoadedBuffer {
         self.entries.get(position).map(|entry| entry.timestamp)
     }
 
-    /// Sorts the records by time if they are not; records of equal time keep their order. Returns
-    /// the number of records that are earlier than the one before them.
-    pub(super) fn sort(&mut self) -> u64 {
-        let mut disordered = 0;
-        let mut last = i64::MIN;
-        for entry in &self.entries {
-            disordered += u64::from(entry.timestamp < last);
-            last = entry.timestamp;
-        }
-        if disordered != 0 {
-            self.entries.sort_by_key(|entry| entry.timestamp);
-        }
-        disordered
+    /// Sorts the records by time; records of equal time keep their order.
+    pub(super) fn sort(&mut self) {
+        self.entries.sort_by_key(|entry| entry.timestamp);
     }
 
     /// Returns the memory of the buffer, to be reused.

@@ -215,3 +215,25 @@ impl Form {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_type_of_a_record_states_its_pointer_size() {
+        let size = |header_type, of_trace| {
+            let record = [0, 0, header_type, layout::MARKER];
+            Form::of(record).unwrap().pointer_size(&record, of_trace)
+        };
+        for of_trace in [PointerSize::Four, PointerSize::Eight] {
+            for narrow in [0x01, 0x03, 0x0A, 0x0B, 0x10, 0x12] {
+                assert_eq!(size(narrow, of_trace), PointerSize::Four, "{narrow:#x}");
+            }
+            for wide in [0x02, 0x04, 0x11, 0x13, 0x14, 0x15] {
+                assert_eq!(size(wide, of_trace), PointerSize::Eight, "{wide:#x}");
+            }
+            assert_eq!(size(0x77, of_trace), of_trace);
+        }
+    }
+}

@@ -115,4 +115,14 @@ mod tests {
         assert_eq!(density.bins[0], [1, 0, 1, 0, 0, 0]);
         assert_eq!(density.bins.last().unwrap()[5], 1);
     }
+
+    #[test]
+    fn intervals_widen_when_there_would_be_too_many() {
+        let mut density = Density::new();
+        density.add(0, 0);
+        density.add(8191, 0);
+        assert_eq!((density.width(), density.bins.len()), (1, 8192));
+        density.add(8192, 0);
+        assert_eq!((density.width(), density.bins.len()), (2, 4097));
+    }
 }

@@ -216,4 +216,29 @@ mod tests {
         let nested = Value::Array(vec![Value::Struct(members)]);
         assert_eq!(plain(&nested), r#"[{"s":[["x",true],["x",null]]}]"#);
     }
+
+    #[test]
+    fn lists_of_names_beyond_the_limit_have_no_number() {
+        let mut shapes = Shapes::default();
+        let mut number = |name: usize| {
+            shapes.number(&Decoded {
+                fields: vec![(name.to_string().into(), Value::Null)],
+                ..crate::decode::decoded(crate::record::EventRecord::default())
+            })
+        };
+        for name in 0..0x1_0000 {
+            assert_eq!(number(name), Some(name));
+        }
+        assert_eq!(number(0x1_0000), None);
+        assert_eq!(number(7), Some(7));
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_texts() {
+        assert_eq!(plain(&Value::Double(1.5)), "1.5");
+        assert_eq!(plain(&Value::Float(0.5)), "0.5");
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(plain(&Value::Double(number)).starts_with('"'), "{number}");
+        }
+    }
 }

@@ -249,4 +249,36 @@ mod tests {
         let shown = shown.count();
         assert!((2_350..=2_500).contains(&shown), "{shown}");
     }
+
+    #[test]
+    fn activities_that_differ_little_have_ranks_all_over() {
+        let evenly = |ranks: &[u16]| {
+            let mut shares = [0; 16];
+            for rank in ranks {
+                shares[usize::from(rank >> 12)] += 1;
+            }
+            let expected = ranks.len() / 16;
+            let is_even = |&share: &usize| (expected / 2..expected * 2).contains(&share);
+            assert!(shares.iter().all(is_even), "{shares:?}");
+            let mut low = [0; 16];
+            for rank in ranks {
+                low[usize::from(rank & 15)] += 1;
+            }
+            assert!(low.iter().all(is_even), "{low:?}");
+        };
+        let ranks = |numbers: &mut dyn Iterator<Item = u128>| -> Vec<u16> {
+            numbers
+                .map(|number| spread(Guid::from_u128(number)))
+                .collect()
+        };
+        evenly(&ranks(&mut (0..4096)));
+        // The counter of an activity may be anywhere in its GUID.
+        for shift in [12, 40, 64, 80, 104, 116] {
+            evenly(&ranks(&mut (0..4096).map(|number| number << shift)));
+        }
+        let mut distinct = ranks(&mut (0..128).map(|bit| 1 << bit));
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert!(distinct.len() >= 126, "{}", distinct.len());
+    }
 }

@@ -501,9 +501,7 @@ impl BufferHeader {
         out.extend(self.buffer_type.to_le_bytes());
         out.extend([0; 16]); // list links, in memory only
         let rest = (size as usize).saturating_sub(out.len() + content.len());
-        if filler.len() < rest {
-            filler.resize(rest, layout::FILLER);
-        }
+        filler.resize(filler.len().max(rest), layout::FILLER);
         let filler = filler.get(..rest).unwrap_or_default();
         write_all(to, &mut [&out, content, filler].map(IoSlice::new))?;
         Ok(size)

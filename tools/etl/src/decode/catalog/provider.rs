@@ -127,3 +127,26 @@ impl Provider {
         &self.keywords
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_is_completed_by_what_it_lacks() {
+        let provider = |name: &str, keywords: &[(u64, &str)], level: &str| Provider {
+            name: name.to_owned(),
+            keywords: keywords
+                .iter()
+                .map(|(mask, name)| (*mask, (*name).to_owned()))
+                .collect(),
+            levels: [(1, level.into())].into(),
+            ..Provider::default()
+        };
+        let mut known = provider("", &[(1, "A")], "known");
+        known.complete(&provider("Name", &[(1, "other A"), (2, "B")], "other"));
+        assert_eq!(known, provider("Name", &[(1, "A"), (2, "B")], "known"));
+        known.complete(&provider("Other", &[(2, "other B")], "other"));
+        assert_eq!(known, provider("Name", &[(1, "A"), (2, "B")], "known"));
+    }
+}

@@ -594,3 +594,114 @@ fn an_array_of_pointers_has_the_size_of_its_elements() {
     assert_eq!(schema.size(PointerSize::Four), Some(8));
     assert_eq!(schema.size(PointerSize::Eight), Some(16));
 }
+
+#[test]
+fn values_of_fixed_size_have_the_size_of_their_type() {
+    let size = |fields: Vec<Field>, pointer_size| {
+        let schema = Schema {
+            fields: fields.into(),
+            ..Schema::default()
+        };
+        schema.size(pointer_size)
+    };
+    let all = [
+        (InType::Int8, 1),
+        (InType::UInt8, 1),
+        (InType::Int16, 2),
+        (InType::UInt16, 2),
+        (InType::Int32, 4),
+        (InType::UInt32, 4),
+        (InType::HexInt32, 4),
+        (InType::Boolean, 4),
+        (InType::Float, 4),
+        (InType::Int64, 8),
+        (InType::UInt64, 8),
+        (InType::HexInt64, 8),
+        (InType::Double, 8),
+        (InType::FileTime, 8),
+        (InType::Guid, 16),
+        (InType::SystemTime, 16),
+    ];
+    let plain = |in_type| field("f", in_type, Presentation::Default);
+    for (in_type, expected) in all {
+        let found = size(vec![plain(in_type)], PointerSize::Eight);
+        assert_eq!(found, Some(expected), "{in_type:?}");
+        let mut three = plain(in_type);
+        three.count = Count::Fixed(3);
+        assert_eq!(size(vec![three], PointerSize::Eight), Some(3 * expected));
+        let mut counted = plain(in_type);
+        counted.count = Count::Variable;
+        assert_eq!(size(vec![counted], PointerSize::Eight), None);
+    }
+    let pointers = vec![plain(InType::Pointer), plain(InType::UInt8)];
+    assert_eq!(size(pointers.clone(), PointerSize::Four), Some(5));
+    assert_eq!(size(pointers.clone(), PointerSize::Eight), Some(9));
+    let mut structure = plain(InType::Struct);
+    structure.fields = pointers;
+    structure.count = Count::Fixed(2);
+    assert_eq!(size(vec![structure.clone()], PointerSize::Eight), Some(18));
+    structure.fields.push(plain(InType::UnicodeString));
+    assert_eq!(size(vec![structure], PointerSize::Eight), None);
+    assert_eq!(size(vec![plain(InType::Null)], PointerSize::Eight), None);
+}
+
+#[test]
+fn a_length_alone_refers_to_a_number() {
+    let mut bytes = field("bytes", InType::Binary, Presentation::Default);
+    bytes.length = Length::Field("size".into());
+    let size = field("size", InType::UInt8, Presentation::Default);
+    let payload = decode(vec![size, bytes], &[2, 7, 8]);
+    assert_eq!(payload.error, None);
+    assert_eq!(payload.fields[1].1, Value::Binary(vec![7, 8]));
+}
+
+#[test]
+fn a_map_names_a_number_by_its_presentation() {
+    use Presentation::{Default, Signed, Unsigned};
+
+    let map = ValueMap {
+        bits: false,
+        entries: vec![(u32::MAX, "Unknown".into()), (1, "One".into())],
+    };
+    let named = |in_type, out_type, data: &[u8]| {
+        let mut field = field("f", in_type, out_type);
+        field.map = Some(Arc::new(map.clone()));
+        decode(vec![field], data).fields[0].1.clone()
+    };
+    let expected = |value, signed| Value::Named {
+        value,
+        signed,
+        name: "Unknown".into(),
+    };
+    let minus_one = expected(u64::MAX, true);
+    assert_eq!(named(InType::UInt16, Signed, &[0xFF; 2]), minus_one);
+    assert_eq!(named(InType::Int16, Default, &[0xFF; 2]), minus_one);
+    assert_eq!(
+        named(InType::UInt16, Unsigned, &[0xFF; 2]),
+        Value::UInt(0xFFFF)
+    );
+    assert_eq!(
+        named(InType::Int16, Unsigned, &[0xFF; 2]),
+        Value::UInt(0xFFFF)
+    );
+    assert_eq!(
+        named(InType::Int32, Unsigned, &[0xFF; 4]),
+        expected(0xFFFF_FFFF, false)
+    );
+}
+
+#[test]
+fn text_beyond_ascii_is_decoded_by_both_bytes() {
+    let utf16 = |text: &str| {
+        text.encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<_>>()
+    };
+    for expected in ["Ł", "é", "Ł\u{e9}a", "\u{100}", "\u{1F600}"] {
+        let found = plain(
+            InType::UnicodeString,
+            &[utf16(expected), vec![0, 0]].concat(),
+        );
+        assert_eq!(found, text(expected));
+    }
+}

@@ -94,3 +94,61 @@ impl Assembly {
         Some(chunks?.into_iter().flatten().copied().collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the user data of a chunk of one byte.
+    fn data(version: (u8, u8), total: u16, number: u16) -> Vec<u8> {
+        let mut data = vec![FORMAT, version.0, version.1, MAGIC];
+        data.extend(total.to_le_bytes());
+        data.extend(number.to_le_bytes());
+        data.push(b'x');
+        data
+    }
+
+    #[test]
+    fn a_chunk_has_its_format_its_mark_and_a_number_below_the_total() {
+        let sound = data((1, 2), 3, 2);
+        let chunk = Chunk::parse(&sound).unwrap();
+        let expected = Chunk {
+            version: (1, 2),
+            total: 3,
+            number: 2,
+            bytes: b"x",
+        };
+        assert_eq!(chunk, expected);
+        for (at, value) in [(0, 2), (3, 0x5C), (6, 3), (6, 4)] {
+            let mut other = sound.clone();
+            other[at] = value;
+            assert_eq!(Chunk::parse(&other), None, "{at}");
+        }
+        assert_eq!(Chunk::parse(&sound[..7]), None);
+    }
+
+    #[test]
+    fn an_event_with_a_chunk_has_its_id_opcode_and_task() {
+        assert!(is_chunk(ID, OPCODE, ID));
+        assert!(!is_chunk(1, OPCODE, ID));
+        assert!(!is_chunk(ID, 1, ID));
+        assert!(!is_chunk(ID, OPCODE, 1));
+    }
+
+    #[test]
+    fn an_assembly_takes_the_missing_chunks_of_its_manifest() {
+        let chunk = |data: &[u8]| Assembly::new(&Chunk::parse(data).unwrap());
+        let first = data((1, 2), 3, 0);
+        let mut assembly = chunk(&first);
+        assert_eq!(assembly.identity(), ((1, 2), 3));
+        let empty = assembly.cost();
+        assert_eq!(empty, 3 * size_of::<Option<Vec<u8>>>());
+        assembly.add(&Chunk::parse(&first).unwrap());
+        assert_eq!(assembly.cost(), empty + 1);
+        let contradicts = |data: &[u8]| assembly.contradicts(&Chunk::parse(data).unwrap());
+        assert!(!contradicts(&data((1, 2), 3, 1)));
+        assert!(contradicts(&first), "present already");
+        assert!(contradicts(&data((1, 3), 3, 1)), "another version");
+        assert!(contradicts(&data((1, 2), 4, 1)), "another total");
+    }
+}

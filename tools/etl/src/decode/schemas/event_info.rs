@@ -527,4 +527,44 @@ mod tests {
         assert_eq!(encoding(8), InType::UInt32.into());
         assert_eq!(encoding(302), encoding(255));
     }
+
+    #[test]
+    fn a_property_has_28_bits_of_tags() {
+        let mut bytes = [0; 24];
+        bytes[20..].copy_from_slice(&0xF123_4567_u32.to_le_bytes());
+        assert_eq!(Property::parse(&bytes).unwrap().tags, 0x0123_4567);
+    }
+
+    /// Returns an `EVENT_MAP_INFO` with a name and one entry, which share their text.
+    fn map(flags: u32, value_type: u32) -> Vec<u8> {
+        let text = 24_u32;
+        let mut bytes: Vec<u8> = [text, flags, 1, value_type, text, 5]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        bytes.extend([b'N', 0, 0, 0]);
+        bytes
+    }
+
+    #[test]
+    fn maps_from_numbers_are_read_and_others_are_not() {
+        let read = |flags, value_type| map_info(&map(flags, value_type)).unwrap();
+        for (flags, bits) in [(1, false), (MAP_BITMAP, true), (MAP_BITMAP | 1, true)] {
+            let found = read(flags, 0).unwrap();
+            assert_eq!(&*found.name, "N");
+            assert_eq!(found.map.bits, bits, "{flags:#x}");
+            assert_eq!(found.map.entries, [(5, "N".into())]);
+        }
+        for (flags, value_type) in [
+            (0, 0),
+            (MAP_FLAGS + 1, 0),
+            (MAP_FLAGS + 2, 0),
+            (1 | MAP_OF_TEXTS, 0),
+            (1, 1),
+        ] {
+            assert!(read(flags, value_type).is_none(), "{flags:#x} {value_type}");
+        }
+        let whole = map(1, 0);
+        assert!(map_info(&whole[..20]).is_err());
+    }
 }

@@ -563,3 +563,70 @@ impl fmt::Display for Counts {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_may_fill_their_limit() {
+        let mut collector = Collector {
+            bytes: MAX_BYTES - 10,
+            ..Collector::default()
+        };
+        assert!(collector.has_room(10));
+        assert_eq!((collector.bytes, collector.dropped), (MAX_BYTES, 0));
+        assert!(!collector.has_room(1));
+        assert_eq!((collector.bytes, collector.dropped), (MAX_BYTES, 1));
+    }
+
+    #[test]
+    fn maps_are_kept_once_and_within_the_limit() {
+        let mut collector = Collector::default();
+        for map in [&[1; 30], &[2; 30], &[1; 30], &[2; 30]] {
+            collector.metadata(MAP_INFO, map);
+        }
+        let numbers: Vec<usize> = collector.maps.values().copied().collect();
+        assert_eq!(numbers, [0, 1]);
+        assert_eq!((collector.bytes, collector.dropped), (60, 0));
+        collector.bytes = MAX_BYTES;
+        collector.metadata(MAP_INFO, &[3; 30]);
+        assert_eq!((collector.maps.len(), collector.dropped), (2, 1));
+        collector.metadata(MAP_INFO, &[1; 30]);
+        assert_eq!((collector.maps.len(), collector.dropped), (2, 1));
+    }
+
+    #[test]
+    fn manifests_are_kept_once_and_within_the_limit() {
+        let chunk = |version, bytes| Chunk {
+            version,
+            total: 1,
+            number: 0,
+            bytes,
+        };
+        let writer = |process| (Guid::from_u128(7), process);
+        let mut collector = Collector::default();
+        collector.chunk(writer(1), &chunk((1, 0), b"one"));
+        let bytes = collector.bytes;
+        collector.chunk(writer(1), &chunk((1, 0), b"one"));
+        assert_eq!(collector.bytes, bytes, "nothing new");
+        assert_eq!(
+            (collector.manifests.len(), collector.complete.len()),
+            (1, 1)
+        );
+        collector.chunk(writer(2), &chunk((1, 0), b"one"));
+        assert_eq!(collector.bytes, bytes + size_of::<Written>());
+        assert_eq!(
+            (collector.manifests.len(), collector.complete.len()),
+            (1, 2)
+        );
+        collector.chunk(writer(2), &chunk((1, 1), b"two"));
+        assert_eq!(
+            (collector.manifests.len(), collector.complete.len()),
+            (2, 3)
+        );
+        let numbers: Vec<usize> = collector.manifests.values().map(|one| one.number).collect();
+        assert_eq!(numbers, [0, 1]);
+        assert_eq!(collector.dropped, 0);
+    }
+}

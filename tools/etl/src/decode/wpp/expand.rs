@@ -166,7 +166,6 @@ impl Format {
     /// Returns the value of a name such as `FUNC`.
     fn key(&self, name: &str) -> Option<&str> {
         let known = match name {
-            "FUNC" => self.function.as_deref(),
             "LEVEL" => self.level.as_deref(),
             "FLAGS" => self.flags.as_deref(),
             "FILE" => self.source.as_deref(),

@@ -187,7 +187,6 @@ impl Item {
     pub const fn style(&self) -> Style {
         match self {
             Self::Integer { style, .. } => *style,
-            Self::Pointer => Style::Hexadecimal,
             _ => Style::Unsigned,
         }
     }

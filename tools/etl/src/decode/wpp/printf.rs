@@ -107,8 +107,8 @@ fn integer(
     out: &mut String,
 ) {
     let of_digits = |digits: String| match spec.precision {
-        Some(least) if digits.len() < least => format!("{digits:0>least$}"),
-        _ => digits,
+        Some(least) => format!("{digits:0>least$}"),
+        None => digits,
     };
     let prefix = |prefix| {
         if spec.alternate && number != 0 {
