@@ -480,22 +480,6 @@ fn faults_are_reported() {
             "waits forever: nothing that is left to run can signal",
         ),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
-        (
-            "fault-resource",
-            "for a resource that the thread has not acquired",
-        ),
-        (
-            "fault-resource-freed",
-            "for a block with a resource (ERESOURCE) that was not deleted",
-        ),
-        (
-            "fault-resource-upgrade",
-            "for a resource that its caller shares already",
-        ),
-        (
-            "fault-bitmap",
-            "for 8 bits from bit 16 on, of a bitmap with 20 bits",
-        ),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
         (
@@ -585,6 +569,31 @@ fn faults_are_reported() {
             r"without RTL_QUERY_REGISTRY_TYPECHECK for \REGISTRY\USER\.DEFAULT",
         ),
         ("fault-driver-key", "which is not a driver object"),
+    ] {
+        let bugcheck = stops(service);
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
+}
+
+#[test]
+fn faults_with_resources_and_bitmaps_are_reported() {
+    for (service, part) in [
+        (
+            "fault-resource",
+            "for a resource that the thread has not acquired",
+        ),
+        (
+            "fault-resource-freed",
+            "for a block with a resource (ERESOURCE) that was not deleted",
+        ),
+        (
+            "fault-resource-upgrade",
+            "for a resource that its caller shares already",
+        ),
+        (
+            "fault-bitmap",
+            "for 8 bits from bit 16 on, of a bitmap with 20 bits",
+        ),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");

@@ -95,7 +95,7 @@ struct Device {
 const STATES: [IdleState; 3] = [[0, 0, 0], [10, 20, 0], [1000, 2000, 0]];
 
 fn register(physical: u64, version: u32, states: u32) -> u32 {
-    let states_at = core::ptr::from_ref(&STATES) as u64;
+    let table = core::ptr::from_ref(&STATES) as u64;
     let mut device = Device {
         version,
         components: 1,
@@ -111,7 +111,7 @@ fn register(physical: u64, version: u32, states: u32) -> u32 {
         id: [1, 2],
         states,
         deepest_wakeable: 0,
-        idle_states: states_at,
+        idle_states: table,
     };
     let mut handle = 0_u64;
     let status = low(call!(

@@ -52,7 +52,7 @@ fn open(guid: &[u64; 2], access: u64, object: &mut u64) -> u32 {
 /// Fires an event with 4 bytes of data, which WMI frees.
 fn fire(guid: &[u64; 2], flags: u32) -> u32 {
     let node = call!("ExAllocatePool2", 0x40, 52, u32::from_le_bytes(*b"Wmi "));
-    let mut write = |offset: u64, value: u32| {
+    let write = |offset: u64, value: u32| {
         // SAFETY: the block has 52 bytes.
         unsafe { ((node + offset) as *mut u32).write_unaligned(value) };
     };

@@ -22,10 +22,12 @@ const KERNEL_MODE: i8 = 0;
 /// `IoGetCurrentIrpStackLocation`.
 pub fn current(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
     // SAFETY: the caller has the request.
-    let overlay = unsafe { &raw const (*irp).Tail.Overlay };
+    let tail = unsafe { &(*irp).Tail };
     // SAFETY: the tail of a request that a driver has is its overlay.
+    let overlay = unsafe { &tail.Overlay };
+    // SAFETY: the driver that a request was passed to has a stack location.
     unsafe {
-        (*overlay)
+        overlay
             .__bindgen_anon_2
             .__bindgen_anon_1
             .CurrentStackLocation
@@ -45,14 +47,17 @@ pub fn mark_pending(irp: *mut IRP) {
 
 /// Returns a request's status.
 pub fn status(irp: *mut IRP) -> NTSTATUS {
-    // SAFETY: the caller has the request, whose status is always set.
-    unsafe { (*irp).IoStatus.__bindgen_anon_1.Status }
+    // SAFETY: the caller has the request.
+    let block = unsafe { &(*irp).IoStatus };
+    // SAFETY: the status is always set.
+    unsafe { block.__bindgen_anon_1.Status }
 }
 
 /// Sets a request's status.
 pub fn set_status(irp: *mut IRP, status: NTSTATUS) {
     // SAFETY: the caller has the request.
-    unsafe { (*irp).IoStatus.__bindgen_anon_1.Status = status };
+    let block = unsafe { &mut (*irp).IoStatus };
+    block.__bindgen_anon_1.Status = status;
 }
 
 /// Completes a request.
@@ -92,7 +97,8 @@ pub fn skip(irp: *mut IRP) {
             .CurrentStackLocation
     };
     // SAFETY: the location was just taken from the request.
-    unsafe { *location = (*location).wrapping_add(1) };
+    let location = unsafe { &mut *location };
+    *location = location.wrapping_add(1);
 }
 
 /// `IoCopyCurrentIrpStackLocationToNext` and `IoSetCompletionRoutine`.

@@ -140,7 +140,9 @@ unsafe extern "C" fn state_reached(
 ) {
     let irp: *mut IRP = context.cast();
     // SAFETY: the system passes the status of the device's request.
-    set_status(irp, unsafe { (*block).__bindgen_anon_1.Status });
+    let block = unsafe { &*block };
+    // SAFETY: the status is always set.
+    set_status(irp, unsafe { block.__bindgen_anon_1.Status });
     // SAFETY: the driver has kept the request.
     unsafe { PoStartNextPowerIrp(irp) };
     // SAFETY: as above.

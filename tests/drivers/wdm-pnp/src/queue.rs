@@ -126,7 +126,7 @@ fn links(irp: PIRP) -> *mut LIST_ENTRY {
 }
 
 /// Returns the request of links.
-fn of_links(links: *mut LIST_ENTRY) -> PIRP {
+const fn of_links(links: *mut LIST_ENTRY) -> PIRP {
     const OFFSET: usize = core::mem::offset_of!(IRP, Tail.Overlay.__bindgen_anon_2.ListEntry);
     links.cast::<u8>().wrapping_sub(OFFSET).cast()
 }

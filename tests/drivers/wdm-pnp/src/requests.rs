@@ -5,7 +5,7 @@ use core::{ptr, slice};
 use wdk_sys::{
     _DEVICE_RELATION_TYPE::BusRelations,
     DEVICE_OBJECT, ERESOURCE, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL,
-    IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS, NTSTATUS,
+    IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS, NTSTATUS, PVOID,
     STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_NOT_READY, STATUS_INVALID_DEVICE_REQUEST,
     STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
     ntddk::{
@@ -53,9 +53,9 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP) -> NTST
             // SAFETY: a write has these parameters.
             let length = unsafe { location.Parameters.Write.Length } as usize;
             let length = length.min(its.written.len());
-            // SAFETY: the device has buffered I/O, so the request has a buffer of its length.
-            let buffer = unsafe { (*irp).AssociatedIrp.SystemBuffer };
-            // SAFETY: as above; the device's memory is not in the buffer.
+            let buffer = system_buffer(irp);
+            // SAFETY: the device has buffered I/O, so the request has a buffer of its length, in which
+            // the device's memory is not.
             unsafe { ptr::copy_nonoverlapping(buffer.cast(), its.written.as_mut_ptr(), length) };
             complete_with(irp, STATUS_SUCCESS, length)
         }
@@ -80,8 +80,7 @@ fn control(
     let parameters = unsafe { location.Parameters.DeviceIoControl };
     let room = parameters.OutputBufferLength as usize;
     let count = parameters.InputBufferLength as usize;
-    // SAFETY: the driver has the request.
-    let system = unsafe { (*irp).AssociatedIrp.SystemBuffer }.cast::<u8>();
+    let system = system_buffer(irp).cast::<u8>();
     match parameters.IoControlCode {
         commands::COUNTS => give(irp, &its.counts, room),
         commands::STATES => give(irp, &its.states, room),
@@ -257,13 +256,20 @@ fn transfer_own(
     (status, first + second)
 }
 
+/// Returns the buffer of a request.
+fn system_buffer(irp: *mut IRP) -> PVOID {
+    // SAFETY: the driver has the request.
+    let associated = unsafe { &(*irp).AssociatedIrp };
+    // SAFETY: no request that the driver gets has anything else there.
+    unsafe { associated.SystemBuffer }
+}
+
 /// Completes a request with bytes in its buffer.
 fn give(irp: *mut IRP, bytes: &[u8], room: usize) -> NTSTATUS {
     if room < bytes.len() {
         return complete(irp, STATUS_BUFFER_TOO_SMALL);
     }
-    // SAFETY: the driver has the request.
-    let buffer = unsafe { (*irp).AssociatedIrp.SystemBuffer };
+    let buffer = system_buffer(irp);
     // SAFETY: the buffer has the room, and is not in the driver's memory.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
     complete_with(irp, STATUS_SUCCESS, bytes.len())
