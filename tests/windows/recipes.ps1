@@ -14,7 +14,6 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
     if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
     if (Test-Path -LiteralPath $trace) { Remove-Item -LiteralPath $trace }
     $running = @()
-    $stopped = $false
     try {
         Invoke-Lines $Stage "$name-start" $Recipe.shell $Recipe.start
         # A session in paged memory (0x1000000) gets no events of drivers.
@@ -31,7 +30,6 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
         foreach ($line in $running) { Wait-Line $Stage $line }
         $running = @()
         Invoke-Lines $Stage "$name-stop" $Recipe.shell $Recipe.stop
-        $stopped = $true
     } finally {
         # What is left would be in the way of the recipes after this one, whose sessions have this name.
         foreach ($line in $running) {
@@ -42,7 +40,7 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
             [void] (Invoke-Program $Stage "$name-clean" 'logman.exe' "stop $($Recipes.session) -ets")
         }
         # Fails if nothing is recorded, which is no news.
-        if ($Recipe.needs -eq 'wpr' -and -not $stopped) {
+        if ($Recipe.needs -eq 'wpr') {
             [void] (Invoke-Program $Stage "$name-cancel" 'wpr.exe' '-cancel')
         }
     }

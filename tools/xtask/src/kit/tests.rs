@@ -1,0 +1,245 @@
+//! Tests of the kit, and of the text of the scripts in it.
+
+use super::*;
+
+fn contents(folder: &Path) -> Contents {
+    let package = folder.join("made");
+    for (name, data) in [
+        ("etw_sample_driver.inf", "inf"),
+        ("etw_sample_driver.cer", "cer"),
+        ("etw-sample-client.exe", "client"),
+    ] {
+        write(&package.join(name), data.as_bytes()).unwrap();
+    }
+    let reader = folder.join("etl.exe");
+    write(&reader, b"etl").unwrap();
+    Contents {
+        out: folder.join("kit"),
+        package: Some(package.clone()),
+        catalog_2: Some(package),
+        wdk: None,
+        probe: None,
+        client: None,
+        reader: Some(reader),
+    }
+}
+
+const RECIPES: &str = r#"{ "version": 1, "session": "sample", "recipes": [
+    { "name": "all", "enables": [{ "level": 5, "match_any": "0xff" }] },
+    { "name": "few", "enables": [{ "level": 4, "match_any": "0x1" }] },
+    { "name": "group", "enables": [{ "level": 0, "match_any": "0x0" }] },
+    { "name": "filter", "enables": [{ "level": 5, "match_any": "0xff", "except_ids": [0] }] },
+    { "name": "two", "enables": [{ "level": 4, "match_any": "0x1" },
+        { "level": 4, "match_any": "0x80" }] } ] }"#;
+
+#[test]
+fn a_kit_has_the_plan_the_scripts_the_packages_and_the_expected_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let contents = contents(folder.path());
+    make(&contents, RECIPES.as_bytes()).unwrap();
+    let json = |name: &str| parse(&read(&contents.out.join(name)).unwrap(), name).unwrap();
+    let plan = json(PLAN);
+    assert_eq!(plan["driver"]["certificate"], "etw_sample_driver.cer");
+    assert_eq!(plan["client"], "client/etw-sample-client.exe");
+    assert_eq!(
+        plan["provider"]["guid"],
+        "802b686a-519d-5416-5280-4c0ead585fbb"
+    );
+    for stage in list(&plan, "stages").unwrap() {
+        let script = contents.out.join(stage["script"].as_str().unwrap());
+        assert!(script.is_file(), "{}", script.display());
+    }
+    for file in [
+        "stages/common.ps1",
+        "stages/package-device.ps1",
+        "stages/package-uninstall.ps1",
+        "package/etw_sample_driver.inf",
+        READER,
+    ] {
+        assert!(contents.out.join(file).is_file(), "{file}");
+    }
+    assert!(contents.out.join("package-catalog-2").is_dir());
+    assert!(!contents.out.join("package-wdk").exists());
+    let recipes = json("recipes.json");
+    let counts: Vec<u64> = list(&recipes, "recipes")
+        .unwrap()
+        .iter()
+        .map(|one| one["expected"].as_u64().unwrap())
+        .collect();
+    assert_eq!(counts, [17, 4, 17, 0, 5]);
+    assert_eq!(recipes["traffic"][0], "send write hello");
+    // A second kit does not mix with the first.
+    let error = make(&contents, RECIPES.as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("is not empty"), "{error}");
+}
+
+#[test]
+fn a_kit_with_a_probe_names_its_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut contents = contents(folder.path());
+    let probe = folder.path().join("probe");
+    for name in ["etw_questions_driver.inf", "etw_questions_driver.cer"] {
+        write(&probe.join(name), b"").unwrap();
+    }
+    contents.probe = Some(probe);
+    make(&contents, RECIPES.as_bytes()).unwrap();
+    let plan = parse(&read(&contents.out.join(PLAN)).unwrap(), PLAN).unwrap();
+    assert_eq!(plan["probe"]["service"], "etw_questions_driver");
+    assert_eq!(plan["probe"]["hardware_id"], r"Root\EtwQuestionsDriver");
+    assert_eq!(plan["probe"]["certificate"], "etw_questions_driver.cer");
+    let inf = contents.out.join("probe/etw_questions_driver.inf");
+    assert!(inf.is_file(), "{}", inf.display());
+}
+
+/// Returns the stages of windows.yml in order: the leg, the name and the minutes.
+fn stages_of_workflow() -> Vec<(String, String, u32)> {
+    let text = fs::read_to_string(root().join(".github/workflows/windows.yml")).unwrap();
+    let mut found = Vec::new();
+    let mut minutes = 0;
+    for line in text.lines() {
+        let line = line.trim();
+        if let Some(limit) = line.strip_prefix("timeout-minutes: ") {
+            minutes = limit.parse().unwrap();
+        }
+        if let Some(command) = line.strip_prefix("run: kit/stages/") {
+            let (script, rest) = command.split_once(".ps1 -Kit kit -Out out/").unwrap();
+            found.push((rest.to_owned(), script.to_owned(), minutes));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_workflow_plays_the_stages_of_the_table_in_their_order() {
+    let planned: Vec<_> = stages()
+        .unwrap()
+        .into_iter()
+        .map(|stage| (stage.leg, stage.name, stage.minutes))
+        .collect();
+    assert_eq!(stages_of_workflow(), planned);
+}
+
+#[test]
+fn what_may_crash_windows_is_asked_when_all_else_is_done() {
+    let text = fs::read_to_string(root().join(STAGES)).unwrap();
+    for leg in ["plain", "verifier"] {
+        let names: Vec<&str> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .filter(|words| words.first() == Some(&leg))
+            .map(|words| words[1])
+            .filter(|name| !name.starts_with("probe-"))
+            .collect();
+        assert!(
+            names.ends_with(&["decode", "probe", "uninstall"]),
+            "{names:?}"
+        );
+    }
+}
+
+fn script(name: &str) -> String {
+    fs::read_to_string(root().join(format!("tests/windows/{name}.ps1"))).unwrap()
+}
+
+/// No Windows can run the scripts here, so that their text has to do.
+#[test]
+fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers() {
+    let verifier = script("verifier");
+    assert!(verifier.contains("if ($probe) { $images += $probe.sys }"));
+    for call in [
+        "/standard /driver $names",
+        "/adddriver $Names",
+        "/now /driver $Names",
+    ] {
+        assert!(verifier.contains(call), "{call}");
+    }
+    // A key of a service that is not installed goes with the next uninstallation.
+    assert!(!verifier.contains("VerifierOn"));
+    for (name, driver) in [("install", "$driver"), ("probe", "$probe")] {
+        let text = script(name);
+        let set = text
+            .find(&format!("Enable-FrameworkVerifier $Stage {driver}\n"))
+            .unwrap();
+        let installed = text.rfind("Install-Package $Stage").unwrap();
+        assert!(installed < set, "{name}");
+    }
+    let install = script("install");
+    let (_, after) = install.split_once("Enable-FrameworkVerifier").unwrap();
+    assert!(!after.contains("Uninstall-Package"), "{after}");
+}
+
+#[test]
+fn a_recipe_that_fails_leaves_nothing_to_the_next() {
+    let text = script("recipes");
+    let (_, cleaning) = text.split_once("    } finally {\n").unwrap();
+    let (cleaning, _) = cleaning.split_once("\n    }\n").unwrap();
+    for command in [
+        "'taskkill.exe'",
+        "\"stop $($Recipes.session) -ets\"",
+        "'wpr.exe' '-cancel'",
+    ] {
+        assert!(cleaning.contains(command), "{command}: {cleaning}");
+    }
+    let (_, each) = text
+        .split_once("foreach ($recipe in $recipes.recipes) {")
+        .unwrap();
+    let call = each.find("Invoke-Recipe $Stage").unwrap();
+    assert!(each.find("try {").unwrap() < call && call < each.find("} catch {").unwrap());
+}
+
+/// Only a crash that the agent has recorded, or a Windows that takes no setting, excuses a leg.
+#[test]
+fn a_leg_that_verifies_nothing_is_skipped_only_after_a_recorded_crash() {
+    let text = script("common");
+    let (_, body) = text.split_once("function Get-VerifierOff(").unwrap();
+    let (body, _) = body.split_once("\n}\n").unwrap();
+    let skips: Vec<&str> = body
+        .lines()
+        .filter(|line| line.contains("Skip = $true"))
+        .collect();
+    assert_eq!(skips.len(), 2, "{body}");
+    assert!(skips[0].contains("$result.status -eq 'skipped'"), "{body}");
+    assert!(
+        body.contains("if ($crashed.Count -gt 0) {\n        return @{ Skip = $true"),
+        "{body}"
+    );
+    assert!(
+        body.trim_end()
+            .ends_with("return @{ Skip = $false; Why = \"Driver Verifier for $sys\" }"),
+        "{body}"
+    );
+    // The agent writes what the scripts read.
+    let agent = fs::read_to_string(root().join("tests/windows/agent.cmd")).unwrap();
+    assert!(agent.contains(r#">>"%ETW_OUT%\%2\crashed.txt" echo %3"#));
+    assert!(body.contains("'crashed.txt'"));
+}
+
+#[test]
+fn no_program_of_a_stage_has_a_time_that_slow_machines_exceed() {
+    let mut waits = 0;
+    for stage in stages()
+        .unwrap()
+        .iter()
+        .map(|one| one.name.as_str())
+        .chain(["common"])
+    {
+        for line in script(stage).lines() {
+            if line.contains("WaitForExit(") && !line.contains("WaitForExit()")
+                || line.contains("Start-Sleep")
+            {
+                waits += 1;
+                assert!(line.contains("* $Stage.Slowness"), "{stage}: {line}");
+            }
+        }
+    }
+    assert!(waits >= 3, "{waits}");
+}
+
+#[test]
+fn a_missing_package_is_named_with_the_command_that_makes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut contents = contents(folder.path());
+    contents.package = Some(folder.path().join("no.zip"));
+    let error = format!("{:#}", make(&contents, RECIPES.as_bytes()).unwrap_err());
+    assert!(error.contains("no.zip; `cargo xtask package`"), "{error}");
+}
