@@ -202,3 +202,23 @@ impl<T> Enricher<T> {
         (event, beside)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decoded;
+    use crate::record::EventRecord;
+
+    #[test]
+    fn events_leave_at_once_unless_they_wait_for_stacks() {
+        let mut enricher = Enricher::new(FirstPass::new());
+        enricher.push(decoded(EventRecord::default()), 5, 0);
+        assert_eq!(enricher.pop().map(|(_, beside)| beside), Some(5));
+        let mut first = FirstPass::new();
+        first.definitions.expect_stacks();
+        let mut enricher = Enricher::new(first);
+        enricher.push(decoded(EventRecord::default()), 5, 0);
+        assert!(enricher.pop().is_none());
+        assert_eq!(enricher.drain().map(|(_, beside)| beside), Some(5));
+    }
+}

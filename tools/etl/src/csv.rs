@@ -263,3 +263,6 @@ fn show(value: &Value, cell: &mut Vec<u8>) {
         other => cell.extend_from_slice(other.to_string().as_bytes()),
     }
 }
+
+#[cfg(test)]
+mod tests;

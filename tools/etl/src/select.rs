@@ -45,3 +45,71 @@ impl Selection {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decoded;
+    use crate::record::EventRecord;
+
+    #[test]
+    fn an_event_matches_every_criterion() {
+        let event = |change: fn(&mut Decoded)| {
+            let mut event = decoded(EventRecord::default());
+            event.provider = Guid::from_u128(7);
+            event.provider_name = Some("Contoso".into());
+            event.event_name = Some("Read".into());
+            event.descriptor.id = 12;
+            event.descriptor.level = 3;
+            event.descriptor.keyword = 6;
+            event.activity = Guid::from_u128(8);
+            event.related_activity = Some(Guid::from_u128(9));
+            change(&mut event);
+            event
+        };
+        let all = Selection::default();
+        assert!(all.wants(&event(|_| {})));
+        let level = |level| Selection {
+            level: Some(level),
+            ..Selection::default()
+        };
+        assert!(level(3).wants(&event(|_| {})));
+        assert!(level(4).wants(&event(|_| {})));
+        assert!(!level(2).wants(&event(|_| {})));
+        assert!(level(2).wants(&event(|event| event.descriptor.level = 0)));
+        let keyword = |mask| Selection {
+            keyword: Some(mask),
+            ..Selection::default()
+        };
+        assert!(keyword(2).wants(&event(|_| {})));
+        assert!(keyword(12).wants(&event(|_| {})));
+        assert!(!keyword(1).wants(&event(|_| {})));
+        assert!(keyword(1).wants(&event(|event| event.descriptor.keyword = 0)));
+        let activity = |activity| Selection {
+            activity: Some(Guid::from_u128(activity)),
+            ..Selection::default()
+        };
+        assert!(activity(8).wants(&event(|_| {})));
+        assert!(activity(9).wants(&event(|_| {})));
+        assert!(!activity(7).wants(&event(|_| {})));
+        let provider = |text: &str| Selection {
+            providers: vec!["other".to_owned(), text.to_owned()],
+            ..Selection::default()
+        };
+        assert!(provider("contoso").wants(&event(|_| {})));
+        assert!(provider(&Guid::from_u128(7).to_string()).wants(&event(|_| {})));
+        assert!(!provider("Conto").wants(&event(|_| {})));
+        let named = |text: &str| Selection {
+            events: vec!["other".to_owned(), text.to_owned()],
+            ..Selection::default()
+        };
+        assert!(named("Read").wants(&event(|_| {})));
+        assert!(named("12").wants(&event(|_| {})));
+        assert!(!named("13").wants(&event(|_| {})));
+        let two = Selection {
+            level: Some(3),
+            ..keyword(1)
+        };
+        assert!(!two.wants(&event(|_| {})));
+    }
+}

@@ -1,0 +1,91 @@
+use super::*;
+use crate::decode::{Value, decoded};
+use crate::read::{Event, PointerSize};
+use crate::record::EventRecord;
+use crate::time::FileTime;
+
+fn event() -> Event {
+    Event {
+        record: EventRecord::default(),
+        time: FileTime::default(),
+        processor: 0,
+        buffer: 1,
+        offset: 0,
+        pointer_size: PointerSize::Eight,
+        flags: 0,
+    }
+}
+
+/// Returns an event's cells by the names of their columns.
+fn cells(decoded: &Decoded, columns: Option<FieldColumns>) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut writer = Writer::new(&mut out, columns).unwrap();
+    writer.event(&event().view(), decoded).unwrap();
+    writer.end().unwrap();
+    drop(writer);
+    let text = String::from_utf8(out).unwrap();
+    let [names, values] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{text}");
+    };
+    let texts = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    texts(names).into_iter().zip(texts(values)).collect()
+}
+
+#[test]
+fn a_name_that_repeats_has_a_column_for_each_repetition() {
+    let fields = ["x", "y", "x", "x"];
+    let fields = (1..).zip(fields);
+    let event = Decoded {
+        fields: fields
+            .map(|(number, name)| (name.into(), Value::UInt(number)))
+            .collect(),
+        ..decoded(EventRecord::default())
+    };
+    let mut columns = FieldColumns::default();
+    assert!(columns.is_empty());
+    columns.add(&event).unwrap();
+    columns.add(&event).unwrap();
+    assert!(!columns.is_empty());
+    assert_eq!(columns.len(), 4);
+    let cells = cells(&event, Some(columns));
+    let found: Vec<(&str, &str)> = cells[COLUMNS.len()..][..4]
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(found, [("x", "1"), ("y", "2"), ("x#2", "3"), ("x#3", "4")]);
+}
+
+#[test]
+fn the_null_activity_is_an_empty_cell() {
+    let activity = |activity: u128| {
+        let event = Decoded {
+            activity: etw_wire::Guid::from_u128(activity),
+            ..decoded(EventRecord::default())
+        };
+        let cells = cells(&event, None);
+        let cell = cells.into_iter().find(|(name, _)| name == "activity");
+        cell.unwrap().1
+    };
+    assert_eq!(activity(0), "");
+    assert!(activity(7).contains("000000000007"), "{}", activity(7));
+}
+
+/// An output that cannot be flushed.
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+}
+
+#[test]
+fn the_end_says_that_the_output_failed() {
+    let mut writer = Writer::new(Full, None).unwrap();
+    let error = writer.end().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}
