@@ -114,14 +114,14 @@ fn register(physical: u64, version: u32, states: u32) -> u32 {
         idle_states: table,
     };
     let mut handle = 0_u64;
-    let status = low(call!(
+    let result = low(call!(
         "PoFxRegisterDevice",
         physical,
         at(&mut device),
         at(&mut handle)
     ));
     HANDLE.store(handle, Ordering::Relaxed);
-    status
+    result
 }
 
 fn activate(flags: u64) {
