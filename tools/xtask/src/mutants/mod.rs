@@ -61,9 +61,48 @@ struct Tests {
 /// The file of the library that only programs in user mode compile.
 const USER_MODE: &str = "provider-lib/src/ffi/user.rs";
 
+const ETL_UNIT_TESTS: Tests = Tests {
+    packages: &["etl-file"],
+    arguments: &["--lib"],
+};
+
+const ETL_ALL_TESTS: Tests = Tests {
+    packages: &["etl-file"],
+    arguments: &[
+        "--tests",
+        "--",
+        "--skip",
+        "every_changed_byte",
+        "--skip",
+        "decoders_",
+        "--skip",
+        "third_party_",
+    ],
+};
+
+/// A group of files of the `.etl` crate, with the tests that reach most of what unit tests do not.
+macro_rules! etl {
+    ($name:literal, $files:literal, [$($argument:literal),+]) => {
+        Group {
+            name: $name,
+            package: "etl-file",
+            files: &[$files],
+            without: &[],
+            rounds: &[
+                ETL_UNIT_TESTS,
+                Tests {
+                    packages: &["etl-file"],
+                    arguments: &[$($argument),+],
+                },
+                ETL_ALL_TESTS,
+            ],
+        }
+    };
+}
+
 /// The groups. Left out are tests that start other programs, and those that try thousands of inputs: they
 /// cost minutes for each mutant.
-const GROUPS: [Group; 7] = [
+const GROUPS: [Group; 14] = [
     Group {
         name: "etw-wire",
         package: "etw-wire",
@@ -179,70 +218,146 @@ const GROUPS: [Group; 7] = [
             },
         ],
     },
+    etl!(
+        "etl-file-compare",
+        "tools/etl/src/compare/**",
+        ["--test", "compare", "--"]
+    ),
+    etl!(
+        "etl-file-decode",
+        "tools/etl/src/decode/**",
+        [
+            "--test",
+            "kernel_cli",
+            "--test",
+            "manifest",
+            "--test",
+            "relogged",
+            "--test",
+            "schemas",
+            "--test",
+            "wpp",
+            "--"
+        ]
+    ),
+    etl!(
+        "etl-file-kernel",
+        "tools/etl/src/kernel/**",
+        [
+            "--test",
+            "damage",
+            "--test",
+            "kernel_cli",
+            "--test",
+            "kernel_events",
+            "--test",
+            "relogged",
+            "--test",
+            "wpp",
+            "--",
+            "--skip",
+            "every_changed_byte",
+            "--skip",
+            "every_truncation"
+        ]
+    ),
+    etl!(
+        "etl-file-perfetto",
+        "tools/etl/src/perfetto/**",
+        ["--test", "kernel_cli", "--test", "timeline", "--"]
+    ),
+    etl!(
+        "etl-file-read",
+        "tools/etl/src/read/**",
+        [
+            "--test",
+            "compressed",
+            "--test",
+            "damage",
+            "--test",
+            "merge",
+            "--test",
+            "relogged",
+            "--test",
+            "streaming",
+            "--",
+            "--skip",
+            "every_changed_byte",
+            "--skip",
+            "every_truncation"
+        ]
+    ),
+    etl!(
+        "etl-file-report",
+        "tools/etl/src/report/**",
+        ["--test", "kernel_cli", "--"]
+    ),
+    etl!(
+        "etl-file-write",
+        "tools/etl/src/write/**",
+        [
+            "--test",
+            "compressed",
+            "--test",
+            "damage",
+            "--test",
+            "merge",
+            "--test",
+            "round_trip",
+            "--",
+            "--skip",
+            "every_changed_byte",
+            "--skip",
+            "every_truncation",
+            "--skip",
+            "any_events"
+        ]
+    ),
     Group {
-        name: "etl-file",
+        name: "etl-file-other",
         package: "etl-file",
         files: &[],
-        without: &[],
+        without: &[
+            "tools/etl/src/compare/**",
+            "tools/etl/src/decode/**",
+            "tools/etl/src/kernel/**",
+            "tools/etl/src/perfetto/**",
+            "tools/etl/src/read/**",
+            "tools/etl/src/report/**",
+            "tools/etl/src/write/**",
+        ],
         rounds: &[
-            Tests {
-                packages: &["etl-file"],
-                arguments: &["--lib"],
-            },
-            // Unit tests reach a quarter of the mutants, and these nearly all others. The other tests
-            // take as long again to build.
+            ETL_UNIT_TESTS,
             Tests {
                 packages: &["etl-file"],
                 arguments: &[
                     "--test",
-                    "compare",
-                    "--test",
-                    "damage",
+                    "cli",
                     "--test",
                     "kernel_cli",
-                    "--test",
-                    "kernel_events",
                     "--test",
                     "merge",
                     "--test",
                     "names",
                     "--test",
+                    "output",
+                    "--test",
+                    "relogged",
+                    "--test",
                     "schemas",
-                    "--test",
-                    "timeline",
-                    "--test",
-                    "wpp",
                     "--",
-                    "--skip",
-                    "every_changed_byte",
-                    "--skip",
-                    "every_truncation",
-                    "--skip",
-                    "any_events",
                     "--skip",
                     "more_threads",
                 ],
             },
-            Tests {
-                packages: &["etl-file"],
-                arguments: &[
-                    "--tests",
-                    "--",
-                    "--skip",
-                    "every_changed_byte",
-                    "--skip",
-                    "decoders_",
-                    "--skip",
-                    "third_party_",
-                ],
-            },
+            ETL_ALL_TESTS,
         ],
     },
 ];
 
 /// The number of mutants in a share of `cargo xtask test --deep`. A share takes about five minutes: most of
 /// a mutant's time is the build, and so is most of the time before the first.
-const MUTANTS_IN_SHARE: usize = 20;
+const MUTANTS_IN_SHARE: usize = 8;
 
 /// The seconds that tests of several packages may always take with a mutant.
 const MIN_SECONDS: u64 = 60;
@@ -270,9 +385,15 @@ pub struct Selection {
     pub jobs: usize,
 }
 
-/// Returns the names of all groups.
+/// Returns the names of all groups, and of the packages that have several.
 pub fn names() -> Vec<&'static str> {
-    GROUPS.iter().map(|group| group.name).collect()
+    let groups = GROUPS.iter().map(|group| group.name);
+    let packages = GROUPS.iter().map(|group| group.package);
+    groups
+        .chain(packages)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 /// Returns a cargo-mutants command for a group's mutants, which finds the workspace in a folder.
@@ -491,11 +612,17 @@ fn read_source(file: &str) -> Result<String> {
     fs::read_to_string(root().join(file)).with_context(|| format!("cannot read {file}"))
 }
 
+/// Returns whether a name is that of the package of a group, and of no group.
+fn is_package(name: &str, group: &Group) -> bool {
+    name == group.package && GROUPS.iter().all(|one| one.name != name)
+}
+
 /// Returns the selected groups.
 fn selected(selection: &Selection) -> Vec<&'static Group> {
     let is_selected = |group: &&Group| {
         let mut names = selection.groups.iter();
-        selection.groups.is_empty() || names.any(|name| name == group.name)
+        selection.groups.is_empty()
+            || names.any(|name| name == group.name || is_package(name, group))
     };
     GROUPS.iter().filter(is_selected).collect()
 }
@@ -622,9 +749,39 @@ mod tests {
     }
 
     #[test]
-    fn a_share_has_at_most_twenty_mutants() {
-        let shards = [0, 1, 20, 21, 560].map(|mutants| shards_of(mutants).unwrap());
-        assert_eq!(shards, [0, 1, 1, 2, 28]);
+    fn a_package_stands_for_its_groups() {
+        let of = |name: &str| {
+            let selection = Selection {
+                groups: vec![name.to_owned()],
+                ..Selection::default()
+            };
+            selected(&selection)
+                .iter()
+                .map(|group| group.name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("wdk-etw"), ["wdk-etw"]);
+        assert_eq!(of("etl-file-read"), ["etl-file-read"]);
+        assert!(of("etl-file").len() > 5);
+        assert!(
+            of("etl-file")
+                .iter()
+                .all(|name| name.starts_with("etl-file-"))
+        );
+        assert!(names().contains(&"etl-file") && names().contains(&"etl-file-other"));
+        assert!(GROUPS.iter().all(|group| {
+            group
+                .files
+                .iter()
+                .chain(group.without)
+                .all(|pattern| root().join(pattern.trim_end_matches("/**")).exists())
+        }));
+    }
+
+    #[test]
+    fn a_share_has_at_most_eight_mutants() {
+        let shards = [0, 1, 8, 9, 560].map(|mutants| shards_of(mutants).unwrap());
+        assert_eq!(shards, [0, 1, 1, 2, 70]);
     }
 
     #[test]
