@@ -120,6 +120,10 @@ fn an_open_has_a_security_context() {
     // Reading and writing, FILE_OPEN of a file that is no directory, and shared for both.
     let expected = [0x0012_019F_u32, 0x0100_0040, 0x0080_0003];
     assert_eq!(opened.output, expected.map(u32::to_le_bytes).concat());
+    // A user may read, but not change the list of the device's descriptor.
+    let opened = file.device_control(commands::OPENED, &[], 28).unwrap();
+    let expected = [1, 0, 0, 0xC000_0022_u32];
+    assert_eq!(opened.output[12..], expected.map(u32::to_le_bytes).concat());
     close(&kernel, driver, file);
 }
 

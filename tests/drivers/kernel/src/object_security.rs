@@ -58,8 +58,45 @@ pub fn run() {
     of_object(device, handle);
     same!(low(call!("ZwClose", handle)), 0);
     call!("IoDeleteDevice", device);
+    others();
     captured();
     access();
+}
+
+/// Opens objects of other types: the driver, and an event whose first handle is closed.
+fn others() {
+    let open = |object: u64, handle: &mut u64| {
+        low(call!(
+            "ObOpenObjectByPointer",
+            object,
+            0x200,
+            0,
+            0xF_0000,
+            0,
+            0,
+            at(handle)
+        ))
+    };
+    let (mut handle, mut event, mut again) = (0_u64, 0_u64, 0_u64);
+    same!(open(driver(), &mut handle), 0);
+    same!(low(call!("ZwClose", handle)), 0);
+    let created = call!("ZwCreateEvent", at(&mut handle), 0x1F_0003, 0, 1, 0);
+    same!(low(created), 0);
+    let referenced = call!(
+        "ObReferenceObjectByHandle",
+        handle,
+        0,
+        0,
+        0,
+        at(&mut event),
+        0
+    );
+    same!(low(referenced), 0);
+    same!(low(call!("ZwClose", handle)), 0);
+    same!(open(event, &mut again), 0);
+    call!("ObfDereferenceObject", event);
+    same!(low(call!("ZwSetEvent", again, 0)), 0);
+    same!(low(call!("ZwClose", again)), 0);
 }
 
 /// Makes a descriptor with an owner and a list of one entry, in places that live as long.
@@ -181,6 +218,7 @@ fn access() {
     let mut subject = [0_u64; 4];
     call!("SeCaptureSubjectContext", at(&mut subject));
     same!(subject[2] != 0, true);
+    same!(subject[3], 4);
     let mut check = |descriptor: u64, desired: u64, previous: u64, mode: u64| {
         let (mut granted, mut status) = (0x99_u32, 0x99_u32);
         let result = call!(
@@ -284,6 +322,8 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     );
     same!(check(to, 1, 0, 1) == (true, 1, 0), true);
     same!(check(to, 3, 0, 1) == (false, 0, DENIED), true);
+    // The system may take the ownership.
+    same!(check(to, 0x8_0000, 0, 1) == (true, 0x8_0000, 0), true);
     // The owner may always read and change the list.
     same!(
         low(call!(

@@ -40,7 +40,8 @@ pub const LIST_ROUND: u32 = control(15, 0);
 pub const DESCRIPTORS_ROUND: u32 = control(16, 0);
 /// Completes the request with more bytes than its output has.
 pub const TOO_MUCH: u32 = control(17, 0);
-/// Returns the access, the options and the attributes of the last open.
+/// Returns the access, the options and the attributes of the last open, and twice a right that the device's
+/// descriptor grants the opener, and the status: for reading, and for changing the descriptor.
 pub const OPENED: u32 = control(18, 0);
 /// Returns the number of bytes that the second buffer has in common with the input in reverse order.
 pub const COMPARE_SECOND: u32 = control(19, 1);

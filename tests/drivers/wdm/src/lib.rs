@@ -10,6 +10,7 @@
 
 extern crate wdk_panic;
 
+mod access;
 pub mod commands;
 mod irps;
 mod own;

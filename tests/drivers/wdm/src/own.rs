@@ -17,7 +17,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    commands,
+    access, commands,
     irps::{INVOKE_ALWAYS, completed, current},
 };
 
@@ -95,13 +95,15 @@ pub fn control(
         }
         commands::TOO_MUCH => length + 1,
         commands::OPENED => {
-            for (at, part) in OPENED.iter().enumerate().take(length / 4) {
-                let part = part.load(Ordering::Relaxed).to_le_bytes();
+            let opened = OPENED.iter().map(|part| part.load(Ordering::Relaxed));
+            let all = opened.chain(access::results());
+            for (at, part) in all.enumerate().take(length / 4) {
+                let part = part.to_le_bytes();
                 let to = buffer.wrapping_add(4 * at);
                 // SAFETY: the buffer has the length.
                 unsafe { ptr::copy_nonoverlapping(part.as_ptr(), to, 4) };
             }
-            length.min(12)
+            length.min(28)
         }
         _ => return (STATUS_INVALID_DEVICE_REQUEST, 0),
     };

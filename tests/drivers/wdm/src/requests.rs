@@ -17,7 +17,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    commands,
+    access, commands,
     irps::{INVOKE_ALWAYS, completed, current},
     own, trace,
 };
@@ -89,6 +89,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
         IRP_MJ_CREATE => {
             state.length = 0;
             own::note_open(location);
+            access::check(device, location);
             complete(irp, STATUS_SUCCESS, 0)
         }
         _ => complete(irp, STATUS_SUCCESS, 0),

@@ -69,9 +69,13 @@ pub struct SecurityContext {
 }
 
 impl SecurityContext {
-    /// Creates the structures. The access check is over: the opener has got the access.
-    pub fn new(parameters: CreateParameters) -> Self {
-        let memory = Block::zeroed(size_of::<IoSecurityContext>() + size_of::<AccessState>());
+    /// Creates the structures for an open by a process. The access check is over: the opener has got the
+    /// access.
+    pub fn new(parameters: CreateParameters, process: u32) -> Self {
+        /// The size of what stands for the process's token, of which drivers use the address only.
+        const TOKEN: usize = 16;
+        let size = size_of::<IoSecurityContext>() + size_of::<AccessState>();
+        let memory = Block::zeroed(size + TOKEN);
         let state = memory.address() + size_of::<IoSecurityContext>() as u64;
         let mut security = IoSecurityContext::new_zeroed();
         security.access_state = state;
@@ -80,6 +84,8 @@ impl SecurityContext {
         let mut access = AccessState::new_zeroed();
         access.previously_granted = parameters.access;
         access.original_desired = parameters.access;
+        let token = memory.address() + size as u64;
+        access.subject = [0, 0, token, u64::from(process)];
         let bytes = [security.as_bytes(), access.as_bytes()].concat();
         let written = memory::write_bytes(memory.address(), &bytes);
         debug_assert!(written.is_ok(), "the kernel's own memory is writable");

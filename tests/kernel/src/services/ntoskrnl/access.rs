@@ -30,10 +30,16 @@ pub const ENTRIES: Entries = &[
 const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
 const READ_CONTROL: u32 = 0x0002_0000;
 const WRITE_DAC: u32 = 0x0004_0000;
+/// The right that a holder of `SeTakeOwnershipPrivilege` has, as the system does.
+const WRITE_OWNER: u32 = 0x0008_0000;
 const ACCESS_SYSTEM_SECURITY: u32 = 0x0100_0000;
 
 /// `STATUS_PRIVILEGE_NOT_HELD`.
 const PRIVILEGE_NOT_HELD: NtStatus = NtStatus::from_bits(0xC000_0061);
+
+/// The offsets of a token and of the process's id in a `SECURITY_SUBJECT_CONTEXT`.
+const TOKEN: u64 = 16;
+const PROCESS: u64 = 24;
 
 /// Describes the caller: `SECURITY_SUBJECT_CONTEXT`. Processes stand for their tokens.
 fn capture(context: &Context, at: u64) -> u64 {
@@ -187,13 +193,15 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
     if at == 0 {
         return answer(0, NtStatus::ACCESS_DENIED);
     }
-    let token: u64 = context.read(subject.wrapping_add(16));
-    let Some((process, _)) = thread_objects::process_of(context, token) else {
+    let token: u64 = context.read(subject.wrapping_add(TOKEN));
+    if token == 0 {
         context.stop_for_misuse(
-            "with a security context that SeCaptureSubjectContext did not fill in",
+            "with a security context that neither SeCaptureSubjectContext nor the I/O manager filled in",
         );
-    };
+    }
+    let process = low_half(context.read(subject.wrapping_add(PROCESS)));
     let is_system = process == Identity::SYSTEM.process;
+    let by_privilege = if is_system { WRITE_OWNER } else { 0 };
     if desired & ACCESS_SYSTEM_SECURITY != 0 && !is_system {
         return answer(0, PRIVILEGE_NOT_HELD);
     }
@@ -208,7 +216,8 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
         .get(DACL)
         .filter(|list| found.control & DACL_PRESENT != 0 && !list.is_empty());
     let wanted = desired & !previous & !ACCESS_SYSTEM_SECURITY;
-    let now = granted(list.map(Vec::as_slice), wanted, is_owner, &all, mapping);
+    let now =
+        granted(list.map(Vec::as_slice), wanted, is_owner, &all, mapping) | wanted & by_privilege;
     let is_missing = if wanted & MAXIMUM_ALLOWED == 0 {
         wanted & !now != 0
     } else {

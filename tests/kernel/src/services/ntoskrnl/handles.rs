@@ -102,6 +102,8 @@ struct Handles {
     owned: HashMap<u64, Owned>,
     /// The references that drivers took to objects, without those of handles.
     references: HashMap<u64, u32>,
+    /// The types of the objects that have handles or references, as far as a handle told them.
+    types: HashMap<u64, &'static str>,
 }
 
 /// Creates a handle.
@@ -113,8 +115,19 @@ pub fn open(context: &Context, target: Target) -> u64 {
     if let Some(owned) = handles.owned.get_mut(&target.object) {
         owned.handles += 1;
     }
+    handles.types.insert(target.object, target.type_name);
     handles.open.insert(handle, target);
     handle
+}
+
+impl Handles {
+    /// Forgets the type of an object that has neither handles nor references: another may get its address.
+    fn forget_unused_type(&mut self, object: u64) {
+        let is_open = self.open.values().any(|target| target.object == object);
+        if !is_open && !self.references.contains_key(&object) {
+            self.types.remove(&object);
+        }
+    }
 }
 
 /// Calls `delete` with an object when its last handle is closed and its last reference is released.
@@ -166,12 +179,11 @@ pub fn target(context: &Context, handle: u64) -> Option<Target> {
     context.state().get::<Handles>().open.get(&handle).copied()
 }
 
-/// Returns the type of an object that has an open handle: the name of the exported variable.
+/// Returns the type of an object that has a handle, or had one and has references: the name of the
+/// exported variable.
 pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     let mut state = context.state();
-    let mut open = state.get::<Handles>().open.values();
-    open.find(|target| target.object == object)
-        .map(|target| target.type_name)
+    state.get::<Handles>().types.get(&object).copied()
 }
 
 /// Closes a handle. A handle that is not open is what Driver Verifier stops a driver for.
@@ -186,6 +198,9 @@ fn close(context: &Context, handle: u64) -> u64 {
         let object = closed.map(|closed| closed.object);
         if let Some(owned) = object.and_then(|object| handles.owned.get_mut(&object)) {
             owned.handles = owned.handles.saturating_sub(1);
+        }
+        if let Some(object) = object {
+            handles.forget_unused_type(object);
         }
         closed
     };
@@ -271,14 +286,15 @@ fn reference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
 pub fn dereference(context: &Context, object: u64) -> u64 {
     let left = {
         let mut state = context.state();
-        let references = &mut state.get::<Handles>().references;
-        let count = references.get_mut(&object);
+        let handles = state.get::<Handles>();
+        let count = handles.references.get_mut(&object);
         let left = count.and_then(|count| {
             *count = count.checked_sub(1)?;
             Some(*count)
         });
         if left == Some(0) {
-            references.remove(&object);
+            handles.references.remove(&object);
+            handles.forget_unused_type(object);
         }
         left
     };

@@ -70,14 +70,37 @@ fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     } else if thread_objects::has_ended(context, object).is_some() {
         Some("PsThreadType")
     } else {
-        handles::type_of(context, object)
+        handles::type_of(context, object).or_else(|| io_type(object))
     }
+}
+
+/// Returns the type of an object of the I/O manager, which says it in its first field.
+fn io_type(object: u64) -> Option<&'static str> {
+    /// `IO_TYPE_DRIVER` and `IO_TYPE_FILE`.
+    const DRIVER: u16 = 4;
+    const FILE: u16 = 5;
+    match memory::read::<u16>(object).ok()? {
+        DRIVER => Some("IoDriverObjectType"),
+        FILE => Some("IoFileObjectType"),
+        _ => None,
+    }
+}
+
+/// Stops a driver that names an object of which nothing is known.
+fn stop_for_object(context: &Context, object: u64) -> ! {
+    if memory::read::<u8>(object).is_err() {
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+    }
+    context.stop_for_unprovided(&format!(
+        "for 0x{object:016X}, which is no device, file, driver, process or thread, and no object that has \
+         a handle,"
+    ))
 }
 
 fn open_by_pointer(context: &Context, arguments: [u64; 7]) -> u64 {
     let [object, _attributes, _state, _access, kind, _mode, handle] = arguments;
     let Some(type_name) = type_of(context, object) else {
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+        stop_for_object(context, object);
     };
     if kind != 0 && data::object_type(type_name) != Some(kind) {
         return NtStatus::OBJECT_TYPE_MISMATCH.to_register();
@@ -179,7 +202,7 @@ fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
 
 fn get(context: &Context, object: u64, to: u64, is_allocated: u64) -> u64 {
     if type_of(context, object).is_none() {
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+        stop_for_object(context, object);
     }
     let status = store_copy(context, to, &kept(context, object).selected(u32::MAX));
     context.write(is_allocated, &u8::from(status == NtStatus::SUCCESS));

@@ -187,10 +187,10 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
 
 /// Returns the words of a create request's parameters, with its security context.
 pub fn create_words(data: &mut RequestData) -> [u64; 4] {
-    let given = data.create;
+    let (given, process) = (data.create, data.process);
     let security = &mut data.parts.get::<Blocks>().security;
     security
-        .get_or_insert_with(|| SecurityContext::new(given))
+        .get_or_insert_with(|| SecurityContext::new(given, process))
         .words()
 }
 

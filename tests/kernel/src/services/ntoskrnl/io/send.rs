@@ -143,7 +143,8 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     let mut buffers = Buffers::default();
     let mut parameters = [0; 4];
     if major == CREATE {
-        let security = SecurityContext::new(CreateParameters::OF_PROCESS);
+        let security =
+            SecurityContext::new(CreateParameters::OF_PROCESS, context.identity().process);
         parameters = security.words();
         buffers.security = Some(security);
     }

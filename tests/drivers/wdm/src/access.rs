@@ -1,0 +1,70 @@
+//! Checks of what an opener may do with the device, by the device's own descriptor.
+
+use core::{
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use wdk_sys::{
+    _MODE::UserMode,
+    DEVICE_OBJECT, GENERIC_MAPPING, IO_STACK_LOCATION, NTSTATUS, PSECURITY_DESCRIPTOR,
+    STATUS_SUCCESS,
+    ntddk::{ObGetObjectSecurity, ObReleaseObjectSecurity, SeAccessCheck},
+};
+
+/// The rights that are checked: reading data, and changing the descriptor's list.
+const WANTED: [u32; 2] = [0x1, 0x4_0000];
+
+/// What the last opener got: the granted access and the status, for each of the rights.
+static RESULTS: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
+
+/// Checks the access of the process that opens the device.
+pub fn check(device: *mut DEVICE_OBJECT, location: &IO_STACK_LOCATION) {
+    let mut descriptor: PSECURITY_DESCRIPTOR = ptr::null_mut();
+    let mut is_allocated = 0;
+    // SAFETY: the device is this driver's, and the others are locals.
+    let status =
+        unsafe { ObGetObjectSecurity(device.cast(), &raw mut descriptor, &raw mut is_allocated) };
+    if status != STATUS_SUCCESS {
+        return;
+    }
+    // SAFETY: the location is that of a create request.
+    let create = unsafe { location.Parameters.Create };
+    // SAFETY: a create request has a security context.
+    let state = unsafe { (*create.SecurityContext).AccessState };
+    // SAFETY: the security context has an access state.
+    let subject = unsafe { &raw mut (*state).SubjectSecurityContext };
+    for (slots, wanted) in RESULTS.chunks_exact(2).zip(WANTED) {
+        let mut mapping = GENERIC_MAPPING::default();
+        let (mut granted, mut status): (u32, NTSTATUS) = (0, 0);
+        // SAFETY: the descriptor is valid, the access state is that of the request, and the others are locals.
+        unsafe {
+            SeAccessCheck(
+                descriptor,
+                subject,
+                0,
+                wanted,
+                0,
+                ptr::null_mut(),
+                &raw mut mapping,
+                UserMode as i8,
+                &raw mut granted,
+                &raw mut status,
+            );
+        }
+        for (slot, value) in slots.iter().zip([granted, status.cast_unsigned()]) {
+            slot.store(value, Ordering::Relaxed);
+        }
+    }
+    // SAFETY: the descriptor was returned above.
+    unsafe { ObReleaseObjectSecurity(descriptor, is_allocated) };
+}
+
+/// Returns what [`check`] found.
+pub fn results() -> [u32; 4] {
+    let mut all = [0; 4];
+    for (to, from) in all.iter_mut().zip(&RESULTS) {
+        *to = from.load(Ordering::Relaxed);
+    }
+    all
+}
