@@ -132,7 +132,7 @@ fn start_events_wait_while_they_fit() {
     let start = event(1, 1, 0);
     for (more, waiting) in [(0, 1), (1, 0)] {
         let mut writer = Writer::new(Vec::new()).unwrap();
-        writer.bytes = MAX_BYTES - size(&start) + more;
+        writer.bytes = (16 << 20) - size(&start) + more;
         writer.event(&start).unwrap();
         assert_eq!(writer.open.len(), waiting);
         writer.bytes = if waiting == 0 { 0 } else { size(&start) };
@@ -147,7 +147,7 @@ fn entries_wait_while_they_fit() {
         let mut writer = Writer::new(Vec::new()).unwrap();
         writer.event(&event(1, 1, 0)).unwrap();
         let length = writer.entry(&instant, "i").unwrap().len();
-        writer.queued = MAX_QUEUED - length + more;
+        writer.queued = (8 << 20) - length + more;
         writer.event(&instant).unwrap();
         assert_eq!(writer.queue.len(), waiting);
         writer.queued = if waiting == 0 { 0 } else { length };
