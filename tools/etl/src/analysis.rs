@@ -206,7 +206,7 @@ impl<T> Enricher<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::decoded;
+    use crate::decode::{Kind, Value, decoded};
     use crate::record::EventRecord;
 
     #[test]
@@ -220,5 +220,29 @@ mod tests {
         enricher.push(decoded(EventRecord::default()), 5, 0);
         assert!(enricher.pop().is_none());
         assert_eq!(enricher.drain().map(|(_, beside)| beside), Some(5));
+    }
+
+    #[test]
+    fn definitions_of_stacks_that_do_not_fit_are_counted() {
+        let frames = Value::Array(vec![Value::Pointer(0x1000); 60_000]);
+        let definition = Decoded {
+            kind: Kind::Kernel {
+                hook: kernel::hook::STACK_DEFINITIONS[0],
+            },
+            fields: vec![
+                ("StackKey".into(), Value::Pointer(7)),
+                ("StackFrame".into(), frames),
+            ],
+            ..decoded(EventRecord::default())
+        };
+        let mut first = FirstPass::new();
+        let fitting = Definitions::MAX_BYTES / (60_000 * 8);
+        for _ in 0..fitting {
+            first.observe(&definition);
+            assert_eq!(first.dropped(), 0);
+        }
+        first.observe(&definition);
+        first.observe(&definition);
+        assert_eq!(first.dropped(), 2);
     }
 }

@@ -72,7 +72,7 @@ impl Serialize for Arguments<'_> {
 struct Waiting {
     event: Box<Decoded>,
     size: usize,
-    /// The number of the event's entry.
+    /// The number of the event's entry among those that were in the queue.
     entry: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct Writer<W> {
     /// The entries from the first one that waits. `None` stands for a start event.
     queue: VecDeque<Option<Vec<u8>>>,
     queued: usize,
-    /// The number of entries before the queue.
+    /// The number of entries that have left the queue.
     before: u64,
     /// True if an entry was written.
     any: bool,
@@ -226,7 +226,6 @@ impl<W: Write> Writer<W> {
     fn add(&mut self, event: &Decoded, phase: &'static str) -> io::Result<()> {
         let entry = self.entry(event, phase)?;
         if self.queue.is_empty() {
-            self.before += 1;
             return self.write(&entry);
         }
         self.queued += entry.len();

@@ -110,18 +110,23 @@ impl Stats {
             if !additions.names {
                 continue;
             }
-            let mut process = match (&event.process_name, event.process_id) {
+            let process = match (&event.process_name, event.process_id) {
                 (Some(name), id) => format!("{name} ({id})"),
                 (None, u32::MAX) => "(unknown)".to_owned(),
                 (None, id) => format!("({id})"),
             };
-            if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
-                "(others)".clone_into(&mut process);
-            }
-            *self.processes.entry(process).or_default() += 1;
+            self.count_process(process);
         }
         self.stacks = events.summary().stacks;
         Ok(())
+    }
+
+    /// Counts an event of a process, or of all other processes.
+    fn count_process(&mut self, mut process: String) {
+        if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
+            "(others)".clone_into(&mut process);
+        }
+        *self.processes.entry(process).or_default() += 1;
     }
 
     const fn note_losses(&mut self, header: &TraceHeader) {
@@ -323,7 +328,12 @@ impl Stats {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
+    use crate::header::LogFileHeader;
+    use crate::record::{EncodedRecord, EventDescriptor, EventRecord};
+    use crate::write::{Buffer, Finish, KernelRecord, LogFile};
 
     #[test]
     fn names_beyond_the_limit_are_counted_together() {
@@ -385,5 +395,68 @@ mod tests {
              Out of order: 7 records\n\
              Damaged: 8 parts of the file\n"
         );
+    }
+
+    #[test]
+    fn processes_beyond_the_limit_are_counted_together() {
+        let mut stats = Stats::default();
+        for process in 0..MAX_COUNTS {
+            stats.count_process(process.to_string());
+        }
+        stats.count_process("7".to_owned());
+        for process in ["x", "y"] {
+            stats.count_process(process.to_owned());
+        }
+        assert_eq!(stats.processes.len(), MAX_COUNTS + 1);
+        assert_eq!((stats.processes["6"], stats.processes["7"]), (1, 2));
+        assert_eq!(stats.processes["(others)"], 2);
+    }
+
+    #[test]
+    fn events_of_classes_and_kernel_records_are_counted_with_their_bytes_and_problems() {
+        let header = LogFileHeader {
+            buffer_size: 0x1000,
+            ..LogFileHeader::default()
+        };
+        let of_class = |opcode, version, user_data| EventRecord {
+            provider: "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c".parse().unwrap(),
+            descriptor: EventDescriptor {
+                version,
+                opcode,
+                ..EventDescriptor::default()
+            },
+            user_data,
+            ..EventRecord::default()
+        };
+        let unknown_version = of_class(1, 99, vec![1]);
+        let empty = of_class(200, 0, vec![]);
+        let mut buffer = Buffer::new(0x1000, 0);
+        for event in [&unknown_version, &empty, &empty] {
+            buffer.try_append(event).unwrap();
+        }
+        let mut bytes = 0;
+        for hook in [0, 1, 0] {
+            let record = KernelRecord {
+                hook,
+                ..KernelRecord::default()
+            };
+            let record = EncodedRecord::try_from(&record).unwrap();
+            bytes += record.size() as u64;
+            buffer.try_append_record(&record, 1).unwrap();
+        }
+        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+        log.append(&buffer, 5).unwrap();
+        let file = log.finish(Finish::default()).unwrap().into_inner();
+        let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+        let (stats, _) = Stats::of(&mut file, &Catalog::new()).unwrap();
+        // The version that is unknown, and the two headers of a trace (hook 0) without a payload.
+        assert_eq!((stats.events(), stats.with_problems), (6, 3));
+        let kernel = stats.counts.iter();
+        let kernel = kernel.filter(|([provider, ..], _)| provider != "Process");
+        assert_eq!(
+            kernel.clone().map(|(_, count)| count.events).sum::<u64>(),
+            3
+        );
+        assert_eq!(kernel.map(|(_, count)| count.bytes).sum::<u64>(), bytes);
     }
 }

@@ -302,8 +302,9 @@ impl<'a, R: Read + Seek> Events<'a, R> {
                     };
                     if let Some(decoded) = decode_record(&record, &mut self.decoder) {
                         self.summary.decoded += 1;
-                        let size = size_of::<RecordBuf>() + record.bytes.len();
-                        enricher.push(decoded, RecordBuf::from(&record), size);
+                        let record = RecordBuf::from(&record);
+                        let size = record.size();
+                        enricher.push(decoded, record, size);
                     } else if let Some(other) = record.other() {
                         self.summary.skipped.add(&other);
                     }

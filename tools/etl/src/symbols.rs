@@ -343,7 +343,7 @@ fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
     let ages = [information.age, age];
     let messages = messages(&mut pdb)?;
     let data = ContextPdbData::try_from_pdb(pdb)?;
-    let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
+    let flags = TypeFormatterFlags::default().union(TypeFormatterFlags::NO_ARGUMENTS);
     let context = data.make_context_with_formatter_flags(flags)?;
     let mut functions: Vec<(u32, u32, Box<str>)> = context
         .functions()

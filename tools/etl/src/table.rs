@@ -210,12 +210,10 @@ impl<W: Write> Writer<W> {
     fn columns(&mut self, cells: &[String; COUNT]) -> io::Result<()> {
         let mut line = String::new();
         let widths = self.widths.unwrap_or([0; COUNT]);
-        for (number, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        for (cell, width) in cells.iter().zip(widths) {
             line.push_str(cell);
-            if number + 1 < COUNT {
-                let padding = width.saturating_sub(cell.width()) + GAP;
-                line.extend(std::iter::repeat_n(' ', padding));
-            }
+            let padding = width.saturating_sub(cell.width()) + GAP;
+            line.extend(std::iter::repeat_n(' ', padding));
         }
         self.wrapped(line.trim_end(), INDENT)
     }
@@ -500,5 +498,55 @@ mod tests {
         assert_eq!(shown(1, 0), "Warning, Start");
         assert_eq!(shown(0, 0x40), "Warning, 0x40");
         assert_eq!(shown(2, 0x40), "Warning, Stop, 0x40");
+    }
+
+    #[test]
+    fn lines_are_wrapped_if_they_are_wider_than_the_terminal() {
+        let wrapped = |line: &str| {
+            let mut writer = Writer::new(Vec::new(), Some(20));
+            writer.wrapped(line, 4).unwrap();
+            String::from_utf8(writer.out).unwrap()
+        };
+        assert_eq!(wrapped(""), "\n");
+        // A line that fits is written as it is.
+        assert_eq!(wrapped("aaaa bbbb cccc dddd "), "aaaa bbbb cccc dddd \n");
+        assert_eq!(
+            wrapped("aaaa bbbb cccc dddd eeee ffff gggg hhhh"),
+            "aaaa bbbb cccc dddd\n    eeee ffff gggg\n    hhhh\n"
+        );
+        assert_eq!(
+            wrapped("aaaa bbbb cccc dddd 0123456789abcdefg"),
+            "aaaa bbbb cccc dddd\n    0123456789abcdef\n    g\n"
+        );
+    }
+
+    #[test]
+    fn the_process_and_the_thread_are_shown_if_one_has_a_name() {
+        let below = |process: Option<&str>, thread: Option<&str>| {
+            let event = Decoded {
+                process_id: 5,
+                thread_id: 6,
+                process_name: process.map(Into::into),
+                thread_name: thread.map(Into::into),
+                ..decoded(EventRecord::default())
+            };
+            entry(&event).below
+        };
+        assert!(below(None, None).is_empty());
+        assert_eq!(below(Some("P"), None), ["process 5 P, thread 6"]);
+        assert_eq!(below(None, Some("T")), ["process 5, thread 6 T"]);
+        assert_eq!(below(Some("P"), Some("T")), ["process 5 P, thread 6 T"]);
+    }
+
+    #[test]
+    fn fields_follow_the_message_if_there_are_any() {
+        let mut event = decoded(EventRecord::default());
+        assert_eq!(fields(&event), "");
+        event.message = Some("Message".to_owned());
+        assert_eq!(fields(&event), "Message");
+        event.leftover = vec![0xAB];
+        assert_eq!(fields(&event), "Message\nrest=hex:ab");
+        event.message = None;
+        assert_eq!(fields(&event), "rest=hex:ab");
     }
 }

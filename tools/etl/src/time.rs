@@ -349,4 +349,18 @@ mod tests {
         assert_eq!(time.to_string(), "2020-02-17T12:48:57.751");
         assert_eq!(time.to_bytes(), bytes);
     }
+
+    #[test]
+    fn a_buffers_time_stamp_is_a_time_if_that_is_nearer_to_the_start() {
+        let clock = Clock {
+            kind: ClockType::Qpc,
+            perf_frequency: 10_000_000,
+            cpu_mhz: 0,
+            start_clock: 1_000,
+            start_time: FileTime::from_raw(3_000),
+        };
+        assert_eq!(clock.reading_of_buffer(1_999), 1_999);
+        assert_eq!(clock.reading_of_buffer(2_000), 2_000);
+        assert_eq!(clock.reading_of_buffer(2_001), 1);
+    }
 }

@@ -111,6 +111,30 @@ fn damaged_file_is_printed_before_the_error() {
 }
 
 #[test]
+fn damaged_parts_beyond_the_limit_are_counted() {
+    const BUFFERS: usize = 1100;
+    let sample = sample(|file| {
+        let buffer = file[0x1000..0x2000].to_vec();
+        let damaged = |number: usize| {
+            let mut buffer = buffer.clone();
+            // The buffer's number, and a record that does not start as one.
+            buffer[0x18..0x20].copy_from_slice(&(number as u64 + 1).to_le_bytes());
+            buffer[0x4B] = 0x11;
+            buffer
+        };
+        file.truncate(0x1000);
+        file.extend((0..BUFFERS).flat_map(damaged));
+    });
+    let output = etl(&["dump", &sample.path]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    let last = complaint.lines().last().unwrap();
+    assert_eq!(complaint.lines().count(), 1001, "{last}");
+    let end = "more damaged parts are not listed";
+    assert!(last.ends_with(end), "{last}");
+}
+
+#[test]
 fn a_file_that_is_not_a_trace_causes_one_error_line() {
     let sample = sample(|file| file.truncate(10));
     let output = etl(&["dump", &sample.path]);

@@ -840,3 +840,25 @@ fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
         assert!(data.contains(message), "{message} is not in {data:?}");
     }
 }
+
+#[test]
+fn the_schemas_of_a_file_are_gathered_from_all_of_its_records() {
+    let mut file = TraceFile::new(Cursor::new(file())).unwrap();
+    let counts = etl_file::schemas::collect(&mut file).unwrap().counts();
+    assert_eq!((counts.events, counts.maps, counts.manifests), (1, 2, 1));
+}
+
+#[test]
+fn a_field_is_an_array_by_its_flag_or_by_its_count() {
+    let mut info = sample();
+    // The flag of a fixed count.
+    info.properties[1].flags = 0x20;
+    info.properties[4].flags = 0;
+    let (catalog, ..) = collect(&[self::info(&info)], Catalog::new());
+    let event = decoded(&info, &schema_fixture::sample_data(), &catalog);
+    assert_eq!(event.problems, []);
+    let shown = |at: usize| event.fields[at].1.to_string();
+    assert_eq!(shown(1), "[2]");
+    assert_eq!(shown(4), "[10, 20, 30]");
+    assert_eq!(shown(3), "3");
+}

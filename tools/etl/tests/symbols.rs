@@ -1,8 +1,13 @@
 //! Functions of images from PDBs.
 
+mod pdb_fixture;
+
 use std::fs;
 
-use etl_file::symbols::{SymbolError, Symbols};
+use etl_file::Guid;
+use etl_file::decode::wpp::Formats;
+use etl_file::symbols::{SymbolError, SymbolId, Symbols, formats_of};
+use pdb_fixture::Pdb;
 
 #[test]
 fn a_file_that_is_no_pdb_is_skipped_in_a_folder_and_refused_alone() {
@@ -59,11 +64,91 @@ fn a_process_that_reads_a_pdb_says_why_it_cannot() {
     assert!(error.to_string().contains("the file is damaged"), "{error}");
 }
 
+/// A PDB with functions, a format of WPP messages and other annotations.
+const SAMPLE: Pdb<'_> = Pdb {
+    guid: [7; 16],
+    ages: [2, 5],
+    functions: &[(0x10, 0x20, "first"), (0x30, 8, "ns::second")],
+    annotations: &[
+        &["TMC:", "anything"],
+        &[
+            "TMF:",
+            "4ed73968-00d8-34f3-557f-85fe0ce17799 Component",
+            "#typev a_c1 11 \"text\"",
+            "{",
+            "}",
+        ],
+        &[],
+        &["TMF:", "damaged"],
+        &[
+            "TMF:",
+            "4ed73968-00d8-34f3-557f-85fe0ce17799 Component",
+            "#typev a_c1 12 \"more\"",
+            "{",
+            "}",
+        ],
+    ],
+};
+
+/// Checks that formats are those of [`SAMPLE`].
+fn check_formats(formats: &Formats) {
+    let guid = "4ed73968-00d8-34f3-557f-85fe0ce17799".parse().unwrap();
+    let text = |number| formats.find(guid, number).map(|format| format.text.clone());
+    assert_eq!(formats.len(), 2);
+    assert_eq!(text(11).as_deref(), Some("text"));
+    assert_eq!(text(12).as_deref(), Some("more"));
+}
+
+#[test]
+fn a_pdb_has_functions_without_their_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Driver.pdb");
+    fs::write(&path, SAMPLE.file()).unwrap();
+    for mut symbols in [Symbols::new(), read_by_etl()] {
+        assert!(symbols.is_empty());
+        symbols.load(&path).unwrap();
+        assert!(!symbols.is_empty());
+        let id = |age| SymbolId {
+            guid: Guid::from_bytes([7; 16]),
+            age,
+            pdb: "Driver.pdb".into(),
+        };
+        let (pdb, image, other) = (id(2), id(5), id(3));
+        let at = |id, offset| symbols.function(r"\Driver\driver.sys", id, offset);
+        for id in [None, Some(&pdb), Some(&image)] {
+            assert_eq!(at(id, 0x100F), None);
+            assert_eq!(at(id, 0x1010).as_deref(), Some("first+0x0"));
+            assert_eq!(at(id, 0x102F).as_deref(), Some("first+0x1f"));
+            assert_eq!(at(id, 0x1031).as_deref(), Some("ns::second+0x1"));
+            assert_eq!(at(id, 0x1038), None);
+        }
+        assert_eq!(at(Some(&other), 0x1010), None);
+        check_formats(symbols.formats());
+    }
+}
+
+#[test]
+fn a_pdb_has_the_formats_of_messages_in_its_annotations() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("driver.pdb");
+    fs::write(&path, SAMPLE.file()).unwrap();
+    check_formats(&formats_of(&path).unwrap());
+    let plain = Pdb {
+        annotations: &[&["TMC:", "anything"]],
+        ..SAMPLE
+    };
+    fs::write(&path, plain.file()).unwrap();
+    assert!(formats_of(&path).unwrap().is_empty());
+    fs::write(&path, b"no PDB").unwrap();
+    let error = formats_of(&path).unwrap_err();
+    assert!(matches!(error, SymbolError::Malformed { .. }), "{error}");
+    let error = formats_of(&folder.path().join("missing.pdb")).unwrap_err();
+    assert!(matches!(error, SymbolError::Io { .. }), "{error}");
+}
+
 mod built_drivers {
     use std::panic::catch_unwind;
 
-    use etl_file::Guid;
-    use etl_file::symbols::SymbolId;
     use object::read::pe::PeFile64;
     use object::{LittleEndian, Object};
 

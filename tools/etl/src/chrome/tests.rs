@@ -116,3 +116,44 @@ fn events_are_written_at_once() {
     assert_eq!(writer.finish().unwrap(), out);
     assert!(out.ends_with(b"]}"));
 }
+
+#[test]
+fn no_bytes_are_counted_when_nothing_waits() {
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    for micros in [0, 100] {
+        writer.event(&event(1, 1, micros)).unwrap();
+        writer.event(&event(1, 2, micros + 50)).unwrap();
+        assert_eq!((writer.bytes, writer.queued, writer.queue.len()), (0, 0, 0));
+    }
+}
+
+#[test]
+fn start_events_wait_while_they_fit() {
+    let start = event(1, 1, 0);
+    for (more, waiting) in [(0, 1), (1, 0)] {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        writer.bytes = (16 << 20) - size(&start) + more;
+        writer.event(&start).unwrap();
+        assert_eq!(writer.open.len(), waiting);
+        writer.bytes = if waiting == 0 { 0 } else { size(&start) };
+        writer.finish().unwrap();
+    }
+}
+
+#[test]
+fn entries_wait_while_they_fit() {
+    let instant = event(9, 0, 10);
+    for (more, waiting) in [(0, 2), (1, 0)] {
+        let mut writer = Writer::new(Vec::new()).unwrap();
+        writer.event(&event(1, 1, 0)).unwrap();
+        let length = writer.entry(&instant, "i").unwrap().len();
+        writer.queued = (8 << 20) - length + more;
+        writer.event(&instant).unwrap();
+        assert_eq!(writer.queue.len(), waiting);
+        writer.queued = if waiting == 0 { 0 } else { length };
+        // The entry of the start event is complete, wherever it is.
+        let out = writer.finish().unwrap();
+        let file: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(file["traceEvents"].as_array().unwrap().len(), 2);
+    }
+}

@@ -17,6 +17,8 @@ mod ours;
 mod pair;
 mod property;
 mod render;
+#[cfg(test)]
+mod tests;
 mod time;
 mod value;
 mod xml;

@@ -45,13 +45,7 @@ impl Other {
             content,
         };
         let file = File::open(path).map_err(|source| failed(Content::Io(source)))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE_SIZE + 1)
-            .read_to_end(&mut bytes)
-            .map_err(|source| failed(Content::Io(source)))?;
-        if bytes.len() as u64 > MAX_FILE_SIZE {
-            return Err(failed(Content::TooLarge));
-        }
+        let bytes = read_all(file, MAX_FILE_SIZE).map_err(failed)?;
         Self::parse(&bytes).map_err(failed)
     }
 
@@ -102,5 +96,35 @@ impl Other {
                 }
             }
         });
+    }
+}
+
+/// Reads a source to its end, unless it has more than `limit` bytes.
+fn read_all(source: impl Read, limit: u64) -> Result<Vec<u8>, Content> {
+    let mut bytes = Vec::new();
+    source
+        .take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(Content::Io)?;
+    if bytes.len() as u64 > limit {
+        return Err(Content::TooLarge);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_may_have_as_many_bytes_as_the_limit() {
+        for length in 0..=4 {
+            let bytes = &b"four"[..length];
+            assert_eq!(read_all(bytes, 4).unwrap(), bytes);
+        }
+        for bytes in [&b"fives"[..], b"sixsix"] {
+            let error = read_all(bytes, 4).unwrap_err();
+            assert!(matches!(error, Content::TooLarge), "{error}");
+        }
     }
 }

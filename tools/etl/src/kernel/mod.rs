@@ -438,10 +438,14 @@ fn message(header: RecordHeader, payload: &[u8]) -> Record {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
     use super::*;
-    use crate::read::{Event, PointerSize};
-    use crate::record::{EventDescriptor, EventRecord, ExtendedItem};
+    use crate::header::LogFileHeader;
+    use crate::read::{Event, PointerSize, TraceFile};
+    use crate::record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
     use crate::time::FileTime;
+    use crate::write::{Buffer, Finish, KernelRecord, LogFile};
 
     #[test]
     fn an_event_of_a_class_has_the_id_0_and_no_schema() {
@@ -495,5 +499,69 @@ mod tests {
         assert!(class_of(&header).is_none());
         header.form = Form::Classic;
         assert!(class_of(&header).is_some());
+    }
+
+    #[test]
+    fn a_record_of_an_unknown_version_has_a_clock_reading_if_the_event_starts_with_one() {
+        let values = |hook, version, length| {
+            let record = KernelRecord {
+                hook,
+                version,
+                payload: vec![0; length],
+                ..KernelRecord::default()
+            };
+            let record = EncodedRecord::try_from(&record).unwrap();
+            let header = LogFileHeader {
+                buffer_size: 0x1000,
+                ..LogFileHeader::default()
+            };
+            let mut buffer = Buffer::new(0x1000, 0);
+            buffer.try_append_record(&record, 1).unwrap();
+            let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+            log.append(&buffer, 5).unwrap();
+            let file = log.finish(Finish::default()).unwrap().into_inner();
+            let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+            let mut records = file.records();
+            let record = records.next().unwrap().unwrap();
+            let start = record.bytes.len() - length;
+            let values = clock_values(&record).into_iter();
+            values
+                .map(|(at, kind)| (at - start, kind))
+                .collect::<Vec<_>>()
+        };
+        // A deferred procedure call starts with a reading, and a process with an address.
+        let (call, process) = (0x0F42, 0x0301);
+        assert_eq!(values(call, 2, 16), [(0, Type::Ticks)]);
+        assert_eq!(values(call, 99, 16), [(0, Type::Ticks)]);
+        assert_eq!(values(call, 99, 8), [(0, Type::Ticks)]);
+        assert_eq!(values(call, 99, 7), []);
+        assert_eq!(values(process, 99, 16), []);
+    }
+
+    #[test]
+    fn the_payload_names_the_process_or_the_thread_that_the_header_does_not() {
+        let ids = |process_id, thread_id, hook| {
+            let record = KernelRecord {
+                hook,
+                ..KernelRecord::default()
+            };
+            let header = RecordHeader::parse(&record.encode().unwrap()).unwrap();
+            let mut record = classified(header, &[]);
+            record.process_id = process_id;
+            record.thread_id = thread_id;
+            record.fields = vec![
+                ("Process".into(), Value::ProcessId(1)),
+                ("Thread".into(), Value::ThreadId(2)),
+                ("Other".into(), Value::ThreadId(3)),
+            ];
+            from_payload(&mut record);
+            (record.process_id, record.thread_id)
+        };
+        assert_eq!(ids(None, None, 0x0F42), (Some(1), Some(2)));
+        assert_eq!(ids(Some(8), None, 0x0F42), (Some(8), Some(2)));
+        assert_eq!(ids(None, Some(9), 0x0F42), (Some(1), Some(9)));
+        assert_eq!(ids(Some(8), Some(9), 0x0F42), (Some(8), Some(9)));
+        // Events of threads name the thread that they are about.
+        assert_eq!(ids(Some(8), None, 0x0501), (Some(8), None));
     }
 }

@@ -355,12 +355,8 @@ mod tests {
     const TEXT: &[(&str, Type)] = &[("Name", Type::Utf16)];
     const SID: &[(&str, Type)] = &[("Sid", Type::Sid)];
 
-    /// Decodes a payload by a layout with fields of these names and types.
-    fn decoded(
-        fields: &'static [(&'static str, Type)],
-        payload: &[u8],
-        stated: PointerSize,
-    ) -> Attempt {
+    /// Returns a layout with fields of these names and types.
+    fn known(fields: &'static [(&'static str, Type)]) -> KnownLayout {
         let names = fields.iter().map(|(name, _)| (*name).into()).collect();
         let fields: Vec<Field> = fields
             .iter()
@@ -370,15 +366,23 @@ mod tests {
                 optional: false,
             })
             .collect();
-        let known = KnownLayout {
+        KnownLayout {
             layout: Layout {
                 first: 0,
                 last: 0,
                 fields: fields.leak(),
             },
             names,
-        };
-        decode(&std::iter::once(&known), payload, stated).unwrap()
+        }
+    }
+
+    /// Decodes a payload by a layout with fields of these names and types.
+    fn decoded(
+        fields: &'static [(&'static str, Type)],
+        payload: &[u8],
+        stated: PointerSize,
+    ) -> Attempt {
+        decode(&std::iter::once(&known(fields)), payload, stated).unwrap()
     }
 
     /// Returns the values, the size of the pointers and the number of used bytes.
@@ -473,5 +477,54 @@ mod tests {
             subauthorities: vec![2, 9],
         });
         assert_eq!((values, size, used), (vec![expected], Four, 24));
+    }
+
+    /// Returns true if a payload is clean in one reading.
+    fn is_clean(fields: &'static [(&'static str, Type)], payload: &[u8]) -> bool {
+        let known = known(fields);
+        attempt(&known, payload, Four, NoSid::FourBytes).clean
+    }
+
+    #[test]
+    fn a_text_without_an_end_is_not_clean() {
+        const ANSI: &[(&str, Type)] = &[("Name", Type::Ansi), ("More", Type::Rest)];
+        const TWO: &[(&str, Type)] = &[("First", Type::Utf16), ("Second", Type::Utf16)];
+        assert!(is_clean(ANSI, b"a\0"));
+        assert!(!is_clean(ANSI, b"a"));
+        assert!(is_clean(TEXT, b"a\0\0\0"));
+        assert!(!is_clean(TEXT, b"a\0"));
+        assert!(!is_clean(TEXT, b"\xFF\xFF\0\0"));
+        // Nothing that follows makes it clean.
+        assert!(!is_clean(TWO, b"\xFF\xFF\0\0b\0\0\0"));
+        assert!(is_clean(TWO, b"a\0\0\0b\0\0\0"));
+    }
+
+    #[test]
+    fn a_list_of_narrow_addresses_has_no_parts_of_wide_ones() {
+        let upper = 0xFFFF_FFFF_u32.to_le_bytes();
+        let wide = 0xFFFF_8000_0000_1000_u64.to_le_bytes();
+        let narrow = 0x1234_5678_u32.to_le_bytes();
+        assert!(is_clean(LIST, &narrow));
+        assert!(!is_clean(LIST, &wide));
+        // The upper half of a field before the list.
+        assert!(!is_clean(LIST, &[&upper[..], &wide].concat()));
+        assert!(is_clean(LIST, &[&narrow[..], &wide].concat()));
+        assert!(is_clean(LIST, &[upper, narrow, narrow].concat()));
+    }
+
+    #[test]
+    fn four_zero_bytes_stand_for_no_sid_if_both_readings_fit() {
+        const MORE: &[(&str, Type)] = &[("Sid", Type::Sid), ("More", Type::Rest)];
+        let mut payload = vec![0; 16];
+        payload.extend([1, 0, 0, 0, 0, 0, 0, 5]);
+        let (values, _, used) = whole(decoded(MORE, &payload, Eight));
+        assert_eq!((&values[0], used), (&Value::Null, 24));
+        let sid = |no_sid| {
+            let known = known(SID);
+            let (values, ..) = whole(attempt(&known, &payload, Eight, no_sid));
+            matches!(values[..], [Value::Sid(_)])
+        };
+        assert!(!sid(NoSid::FourBytes));
+        assert!(sid(NoSid::Structure));
     }
 }

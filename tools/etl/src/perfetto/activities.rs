@@ -82,3 +82,24 @@ impl Places {
         self.new.insert(activity, place);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_of_more_sets_than_the_limit_are_forgotten() {
+        let mut lanes = ActivityLanes::default();
+        let set = |n: usize| (u32::try_from(n).unwrap(), Guid::NULL);
+        for n in 0..MAX_SETS {
+            lanes.give_back(set(n), 1);
+            assert_eq!(lanes.free.len(), n + 1);
+        }
+        lanes.give_back(set(7), 2);
+        assert_eq!(lanes.free.len(), MAX_SETS);
+        assert_eq!(lanes.free[&set(7)], [1, 2]);
+        lanes.give_back(set(MAX_SETS), 3);
+        assert_eq!(lanes.free.len(), 1);
+        assert_eq!(lanes.free[&set(MAX_SETS)], [3]);
+    }
+}

@@ -164,3 +164,52 @@ fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
         | Value::Struct(_) => to.text(annotation::STRING_VALUE, &value.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(names: &[&str]) -> Fields {
+        let names = names.iter();
+        names.map(|name| ((*name).into(), Value::Null)).collect()
+    }
+
+    #[test]
+    fn only_names_that_repeat_are_numbered() {
+        let many: Vec<String> = (0..=FEW).map(|n| n.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        for names in [&[][..], &["a"], &["a", "b"], &many] {
+            assert_eq!(numbered(&fields(names)), None, "{names:?}");
+        }
+        let few = numbered(&fields(&["a", "b", "a"])).unwrap();
+        assert_eq!(few, ["a", "b", "a#2"]);
+        let more = numbered(&fields(&[&many[..], &["3"]].concat())).unwrap();
+        assert_eq!(more.last().unwrap(), "3#2");
+        assert_eq!(more[..many.len()], many);
+    }
+
+    #[test]
+    fn values_below_the_limit_of_depth_are_texts() {
+        let array = |value| Value::Array(vec![value]);
+        let structure = |value| Value::Struct(vec![("f".into(), value)]);
+        for wrap in [array as fn(Value) -> Value, structure] {
+            let written = |depth| {
+                let value = (0..depth).fold(Value::UInt(1), |value, _| wrap(value));
+                let mut out = Vec::new();
+                add_value(&mut Message::new(&mut out), &value, 0);
+                out
+            };
+            let text = wrap(Value::UInt(1)).to_string();
+            let has_text = |out: &[u8], text: &str| {
+                out.windows(text.len())
+                    .any(|bytes| bytes == text.as_bytes())
+            };
+            assert!(!has_text(&written(1), &text));
+            assert!(!has_text(&written(MAX_DEPTH), &text));
+            assert!(has_text(&written(MAX_DEPTH + 1), &text));
+            let text = wrap(wrap(Value::UInt(1))).to_string();
+            assert!(!has_text(&written(MAX_DEPTH + 1), &text));
+            assert!(has_text(&written(MAX_DEPTH + 2), &text));
+        }
+    }
+}

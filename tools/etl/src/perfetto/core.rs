@@ -414,4 +414,22 @@ mod tests {
             assert!(!kind.is_of(&other), "change {number}");
         }
     }
+
+    #[test]
+    fn kinds_beyond_the_limit_replace_all_others() {
+        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        let event = |n: usize| {
+            let mut event = decoded(EventRecord::default());
+            event.descriptor.id = u16::try_from(n).unwrap();
+            event
+        };
+        for n in 0..MAX_KINDS {
+            core.kind(&event(n));
+            assert_eq!(core.kinds.len(), n + 1);
+        }
+        core.kind(&event(7));
+        assert_eq!(core.kinds.len(), MAX_KINDS);
+        let hash = core.kind(&event(MAX_KINDS));
+        assert_eq!(core.kinds.keys().collect::<Vec<_>>(), [&hash]);
+    }
 }

@@ -366,4 +366,31 @@ mod tests {
             assert_eq!(mode(address), expected, "{address:#x}");
         }
     }
+
+    #[test]
+    fn threads_start_exist_and_end() {
+        let fact = |hook| {
+            let event = Decoded {
+                kind: Kind::Kernel { hook },
+                fields: vec![
+                    ("ProcessId".into(), Value::ProcessId(5)),
+                    ("TThreadId".into(), Value::ThreadId(6)),
+                ],
+                ..crate::decode::decoded(crate::record::EventRecord::default())
+            };
+            match form(&event) {
+                Some(Form::Fact(fact)) => fact,
+                other => panic!("{other:?}"),
+            }
+        };
+        let thread = |started| Fact::Thread {
+            process: 5,
+            id: 6,
+            name: String::new(),
+            started,
+        };
+        assert_eq!(fact(0x0501), thread(true));
+        assert_eq!(fact(0x0502), Fact::ThreadEnded { process: 5, id: 6 });
+        assert_eq!(fact(0x0503), thread(false));
+    }
 }

@@ -70,3 +70,31 @@ fn about(event: &Decoded) -> String {
     }
     parts.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decoded;
+    use crate::record::EventRecord;
+
+    #[test]
+    fn an_event_without_a_name_has_its_number() {
+        let mut event = decoded(EventRecord::default());
+        event.descriptor.id = 7;
+        let classic = Kind::Classic {
+            class: event.provider,
+            opcode: 3,
+        };
+        for (kind, number) in [
+            (Kind::Event, "event 7"),
+            (Kind::Kernel { hook: 0x0501 }, "hook 0x0501"),
+            (classic, "type 3"),
+        ] {
+            event.kind = kind;
+            for (own, shown) in [(None, number), (Some(""), number), (Some("Name"), "Name")] {
+                event.event_name = own.map(Into::into);
+                assert_eq!(name(&event), shown);
+            }
+        }
+    }
+}

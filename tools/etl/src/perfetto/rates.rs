@@ -139,3 +139,23 @@ impl Provider {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn providers_beyond_the_limit_share_a_counter() {
+        let mut rates = Rates::default();
+        let mut index = |n: usize| rates.provider(Guid::from_u128(n as u128), "Name");
+        for n in 0..MAX_PROVIDERS {
+            assert_eq!(index(n), n);
+        }
+        for n in [0, 1, 2, 1] {
+            assert_eq!(index(MAX_PROVIDERS + n), MAX_PROVIDERS);
+        }
+        assert_eq!(index(7), 7);
+        assert_eq!(rates.providers().len(), MAX_PROVIDERS + 1);
+        assert_eq!(&*rates.providers()[MAX_PROVIDERS].name, OTHERS);
+    }
+}

@@ -163,3 +163,34 @@ impl<W: Write> Core<W> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use etw_wire::Guid;
+
+    use super::*;
+    use crate::decode::decoded;
+    use crate::header::LogFileHeader;
+    use crate::record::EventRecord;
+
+    #[test]
+    fn only_another_activity_can_be_the_start_of_a_flow() {
+        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        let mut flow = |activity, related: Option<u128>| {
+            let event = Decoded {
+                activity: Guid::from_u128(activity),
+                related_activity: related.map(Guid::from_u128),
+                ..decoded(EventRecord::default())
+            };
+            let flow = core.flow(&event, 0, 0).unwrap();
+            assert_eq!(flow, None);
+            core.summary.unknown_related
+        };
+        assert_eq!(flow(7, None), 0);
+        assert_eq!(flow(7, Some(7)), 0);
+        assert_eq!(flow(7, Some(0)), 0);
+        assert_eq!(flow(0, Some(0)), 0);
+        assert_eq!(flow(7, Some(8)), 1);
+        assert_eq!(flow(0, Some(8)), 2);
+    }
+}

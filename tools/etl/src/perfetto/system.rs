@@ -215,3 +215,76 @@ impl<W: Write> Core<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::decoded;
+    use crate::header::LogFileHeader;
+    use crate::record::EventRecord;
+
+    /// Returns what is written by an operation.
+    fn written(add: impl FnOnce(&mut Core<Vec<u8>>)) -> Vec<u8> {
+        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        add(&mut core);
+        core.packets.finish().unwrap()
+    }
+
+    #[test]
+    fn a_context_switch_is_of_no_thread() {
+        let switch = |thread_id| {
+            let event = Decoded {
+                thread_id,
+                ..decoded(EventRecord::default())
+            };
+            written(|core| core.kernel(&event, 0, etw::C_SWITCH, &[]).unwrap())
+        };
+        assert_eq!(switch(5), switch(u32::MAX));
+        let operation = |thread_id| {
+            let event = Decoded {
+                thread_id,
+                ..decoded(EventRecord::default())
+            };
+            written(|core| core.kernel(&event, 0, etw::FILE_IO_CREATE, &[]).unwrap())
+        };
+        assert_ne!(operation(5), operation(u32::MAX));
+    }
+
+    #[test]
+    fn an_interval_may_start_when_it_ends_but_not_later() {
+        let mut core = Core::new(Vec::new(), &LogFileHeader::default());
+        let mut event = decoded(EventRecord::default());
+        event.time = core.session.clock.to_file_time(1_000_000);
+        let mut add = |reading| {
+            let (begin, lanes) = (Begin::Clock(reading), Lanes::Dpc(0));
+            let origin = FileTime::default();
+            core.interval(&event, 0, origin, 100, lanes, begin).unwrap();
+            (core.summary.intervals, core.summary.incomplete)
+        };
+        assert_eq!(add(1_000_000), (1, 0));
+        assert_eq!(add(999_000), (2, 0));
+        assert_eq!(add(1_001_000), (2, 1));
+    }
+
+    #[test]
+    fn a_sample_has_the_place_of_its_own_address() {
+        let code = |address, place: &str| Value::Code {
+            address,
+            place: place.into(),
+        };
+        let event = Decoded {
+            fields: vec![
+                ("Other".into(), code(1, "a.sys+0x1")),
+                ("InstructionPointer".into(), code(2, "b.sys+0x2")),
+            ],
+            ..decoded(EventRecord::default())
+        };
+        let places = |address| {
+            let out = written(|core| core.sample(&event, 0, address).unwrap());
+            ["a.sys", "b.sys"].map(|text| out.windows(5).any(|bytes| bytes == text.as_bytes()))
+        };
+        assert_eq!(places(1), [true, false]);
+        assert_eq!(places(2), [false, true]);
+        assert_eq!(places(3), [false, false]);
+    }
+}

@@ -244,3 +244,89 @@ const fn fixed_name(process: u32) -> Option<&'static str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threads() -> impl Iterator<Item = Track> {
+        (0..).map(|thread| Track::Thread {
+            process: u32::MAX - 1,
+            thread,
+        })
+    }
+
+    #[test]
+    fn tracks_beyond_the_limit_have_computed_numbers() {
+        let mut packets = Packets::new(Vec::new());
+        let mut tracks = Tracks {
+            known: threads().zip(1..).take(MAX_TRACKS - 1).collect(),
+            last: MAX_TRACKS as u64 - 1,
+            ..Tracks::default()
+        };
+        let last = tracks.of(Track::Process(0), &mut packets).unwrap();
+        assert_eq!(last, MAX_TRACKS as u64);
+        let mut numbers = HashSet::new();
+        for process in 1..=64 {
+            let number = tracks.of(Track::Process(process), &mut packets).unwrap();
+            assert!(number > 1 << 63, "{number:#x}");
+            numbers.insert(number);
+        }
+        assert_eq!((numbers.len(), packets.count()), (64, 65));
+        for process in 0..=64 {
+            let number = tracks.of(Track::Process(process), &mut packets).unwrap();
+            assert!(number == last || numbers.contains(&number));
+        }
+        assert_eq!(packets.count(), 65, "they are described once");
+        assert_eq!(tracks.known.len(), MAX_TRACKS);
+    }
+
+    #[test]
+    fn computed_tracks_beyond_the_limit_replace_all_others() {
+        let mut packets = Packets::new(Vec::new());
+        let mut tracks = Tracks {
+            known: threads().zip(1..).take(MAX_TRACKS).collect(),
+            computed: threads().take(MAX_TRACKS).collect(),
+            ..Tracks::default()
+        };
+        tracks.of(Track::Process(1), &mut packets).unwrap();
+        assert_eq!(tracks.computed, [Track::Process(1)].into());
+    }
+
+    #[test]
+    fn names_and_ends_beyond_the_limit_replace_all_others() {
+        let mut packets = Packets::new(Vec::new());
+        let mut tracks = Tracks::default();
+        for process in [1, 2] {
+            let process = Track::Process(process);
+            tracks.name(process, "Name", "", &mut packets).unwrap();
+            tracks.end(process);
+        }
+        assert_eq!((tracks.names.len(), tracks.ended.len()), (2, 2));
+        let names = threads().take(MAX_NAMES - 3);
+        tracks
+            .names
+            .extend(names.map(|thread| (thread, Name::default())));
+        tracks.ended.extend(threads().take(MAX_TRACKS - 3));
+        for (process, names, ended) in [(3, MAX_NAMES, MAX_TRACKS), (4, 1, 1)] {
+            let process = Track::Process(process);
+            tracks.name(process, "Name", "", &mut packets).unwrap();
+            tracks.end(process);
+            assert_eq!((tracks.names.len(), tracks.ended.len()), (names, ended));
+        }
+    }
+
+    #[test]
+    fn processes_with_fixed_ids_have_fixed_names() {
+        let named = |process| {
+            let mut packets = Packets::new(Vec::new());
+            let mut tracks = Tracks::default();
+            tracks.of(Track::Process(process), &mut packets).unwrap();
+            let out = packets.finish().unwrap();
+            ["Idle", "System"].map(|name| out.windows(name.len()).any(|one| one == name.as_bytes()))
+        };
+        assert_eq!(named(0), [true, false]);
+        assert_eq!(named(4), [false, true]);
+        assert_eq!(named(8), [false, false]);
+    }
+}

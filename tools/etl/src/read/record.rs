@@ -116,6 +116,11 @@ impl RecordBuf {
             user_data: self.user_data,
         }
     }
+
+    /// Returns the number of bytes that the record takes in memory.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.bytes.len()
+    }
 }
 
 impl From<&RecordRef<'_>> for RecordBuf {
@@ -131,5 +136,31 @@ impl From<&RecordRef<'_>> for RecordBuf {
             of_trace: record.of_trace,
             user_data: record.user_data,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::LogFileHeader;
+
+    #[test]
+    fn a_record_takes_memory_for_its_bytes_besides_its_own() {
+        let of = |length| {
+            let record = RecordBuf {
+                bytes: vec![0; length].into(),
+                processor: 0,
+                buffer: 1,
+                offset: 0,
+                timestamp: 0,
+                clock: LogFileHeader::default().session_clock(),
+                form: Form::Event64,
+                of_trace: PointerSize::Eight,
+                user_data: 0,
+            };
+            record.size()
+        };
+        assert_eq!(of(0), size_of::<RecordBuf>());
+        assert_eq!(of(1000), size_of::<RecordBuf>() + 1000);
     }
 }

@@ -121,8 +121,9 @@ impl Columns {
         for (column, value) in self.values.iter_mut().zip(values) {
             column.push(value);
         }
-        let full = self.chunk_events == CHUNK_EVENTS
-            || self.chunk.len() + row.line.len() > CHUNK_BYTES && self.chunk_events > 0;
+        // The line ends with a byte of its own.
+        let full =
+            self.chunk_events == CHUNK_EVENTS || self.chunk.len() + row.line.len() >= CHUNK_BYTES;
         if full {
             self.flush_chunk(out)?;
         }
@@ -207,27 +208,100 @@ mod tests {
         bytes
     }
 
-    #[test]
-    fn a_block_has_times_and_planes() {
+    fn row(time: i64, line: &[u8]) -> Row {
+        Row {
+            class: Class::Other,
+            rank: 0,
+            time,
+            kind: 0x0102,
+            thread: 0,
+            processor: 0,
+            activity: Guid::NULL,
+            related: Guid::NULL,
+            problem: 0,
+            line: line.to_vec(),
+        }
+    }
+
+    /// Returns the table of rows, and the page.
+    fn written(rows: impl IntoIterator<Item = Row>) -> (Columns, String) {
         let mut out = Vec::new();
         let mut columns = Columns::new(1_000);
-        for (n, time) in [1_000, 1_127, 1_255].into_iter().enumerate() {
-            let row = Row {
-                class: Class::Other,
-                rank: 0,
-                time,
-                kind: 0x0102,
-                thread: u32::try_from(n).unwrap(),
-                processor: 0,
-                activity: Guid::from_u128(7),
-                related: Guid::NULL,
-                problem: 0,
-                line: b"[0]".to_vec(),
-            };
+        for row in rows {
             columns.push(&row, &mut out).unwrap();
         }
         columns.finish(&mut out).unwrap();
-        let page = String::from_utf8(out).unwrap();
+        (columns, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_page_without_rows_has_no_block_and_no_chunk() {
+        let (columns, page) = written([]);
+        assert_eq!((columns.blocks(), columns.chunks()), (0, &[][..]));
+        assert_eq!(page.matches("data-part").count(), 1, "{page}");
+        assert!(part(&page, "activities").is_empty());
+    }
+
+    #[test]
+    fn blocks_and_chunks_have_limited_numbers_of_events() {
+        let rows = i64::try_from(BLOCK_EVENTS).unwrap() + 1;
+        let (columns, page) = written((0..rows).map(|n| row(1_000 + n, b"x")));
+        assert_eq!((columns.rows(), columns.blocks()), (65_537, 2));
+        let chunks: Vec<u64> = (0..17).map(|n| n * 4096).collect();
+        assert_eq!(columns.chunks(), chunks);
+        for number in 0..16 {
+            let lines = part(&page, &format!("details-{number}"));
+            assert_eq!(lines, b"x\n".repeat(4096));
+        }
+        assert_eq!(part(&page, "details-16"), b"x\n");
+        let whole = part(&page, "block-0");
+        assert_eq!(whole[..6], [0, 0, 1, 0, 0, 1]);
+        // The times of a block count from the start.
+        let last = part(&page, "block-1");
+        assert_eq!(last[..7], [1, 0, 0, 0, 0x80, 0x80, 4]);
+    }
+
+    #[test]
+    fn a_chunk_has_a_limited_number_of_bytes_or_a_single_event() {
+        let chunks = |lengths: &[usize]| {
+            let rows = lengths
+                .iter()
+                .map(|&length| row(1_000, &vec![b'x'; length]));
+            let (columns, page) = written(rows);
+            let sizes: Vec<usize> = (0..columns.chunks().len())
+                .map(|number| part(&page, &format!("details-{number}")).len())
+                .collect();
+            (columns.chunks().to_vec(), sizes)
+        };
+        let half = CHUNK_BYTES / 2;
+        assert_eq!(
+            chunks(&[half - 1, half - 1]),
+            (vec![0], vec![CHUNK_BYTES]),
+            "each line ends with a byte of its own"
+        );
+        assert_eq!(
+            chunks(&[half - 1, half]),
+            (vec![0, 1], vec![half, half + 1])
+        );
+        assert_eq!(
+            chunks(&[half - 1, half + 7]),
+            (vec![0, 1], vec![half, half + 8])
+        );
+        let large = CHUNK_BYTES + 5;
+        assert_eq!(
+            chunks(&[large, 1, large]),
+            (vec![0, 1, 2], vec![large + 1, 2, large + 1])
+        );
+    }
+
+    #[test]
+    fn a_block_has_times_and_planes() {
+        let times = [1_000, 1_127, 1_255].into_iter();
+        let (columns, page) = written((0..).zip(times).map(|(thread, time)| Row {
+            thread,
+            activity: Guid::from_u128(7),
+            ..row(time, b"[0]")
+        }));
         let block = [
             &[3, 0, 0, 0][..],      // events
             &[0, 127, 0x80, 1],     // times

@@ -240,5 +240,8 @@ mod tests {
         for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert!(plain(&Value::Double(number)).starts_with('"'), "{number}");
         }
+        for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(plain(&Value::Float(number)).starts_with('"'), "{number}");
+        }
     }
 }

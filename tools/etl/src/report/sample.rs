@@ -127,12 +127,6 @@ impl Sample {
 
 /// Returns a rank that depends on all bits of a GUID.
 fn spread(guid: Guid) -> u16 {
-    // The finalizer of SplitMix64: neighbours, which activities often are, get unrelated ranks.
-    let mix = |seed: u64| {
-        let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    };
     let mut hash = 0x9E37_79B9_7F4A_7C15;
     for half in guid.to_bytes().chunks(8) {
         let half = half
@@ -144,9 +138,32 @@ fn spread(guid: Guid) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
+/// Mixes the bits of a number by the finalizer of `SplitMix64`: neighbours, which activities often
+/// are, get unrelated numbers.
+const fn mix(seed: u64) -> u64 {
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_mixed_as_by_split_mix_64() {
+        // The first numbers of the generator with the seed 0.
+        let expected = [
+            0xE220_A839_7B1D_CDAF,
+            0x6E78_9E6A_A1B9_65F4,
+            0x06C4_5D18_8009_454F,
+        ];
+        let mut state = 0_u64;
+        for number in expected {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            assert_eq!(mix(state), number);
+        }
+    }
 
     fn shown(sample: &Sample, class: Class, ranks: &[u16]) -> usize {
         ranks

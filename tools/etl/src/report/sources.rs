@@ -8,7 +8,7 @@ use crate::decode::Decoded;
 use crate::decode::catalog::Catalog;
 use crate::read::{Damages, ReadError, TraceFile};
 use crate::select::Selection;
-use crate::stream::{Additions, Events};
+use crate::stream::{Additions, Events, Summary};
 use crate::symbols::Symbols;
 
 /// A file and its name.
@@ -81,23 +81,28 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
     /// Returns what is known at the end.
     fn finish(self) -> (Session, Damages) {
         let summary = self.events.summary();
-        let skipped = summary.skipped.iter().map(|(kind, count)| Skipped {
-            kind: kind.to_owned(),
-            records: count.records,
-            bytes: count.bytes,
-        });
-        let damages = &summary.damages;
-        let session = Session {
-            events: summary.decoded,
-            skipped: skipped.collect(),
-            damages: damages.listed().iter().map(ToString::to_string).collect(),
-            damage_count: damages.count(),
-            unmatched_stacks: summary.stacks.unmatched,
-            late: summary.late,
-            dropped: summary.dropped,
-            ..Session::new(&self.name, self.events.file().header())
-        };
-        (session, summary.damages)
+        let session = Session::new(&self.name, self.events.file().header());
+        (with_counts(session, &summary), summary.damages)
+    }
+}
+
+/// Adds the counts of a stream to the description of its session.
+fn with_counts(session: Session, summary: &Summary) -> Session {
+    let skipped = summary.skipped.iter().map(|(kind, count)| Skipped {
+        kind: kind.to_owned(),
+        records: count.records,
+        bytes: count.bytes,
+    });
+    let damages = &summary.damages;
+    Session {
+        events: summary.decoded,
+        skipped: skipped.collect(),
+        damages: damages.listed().iter().map(ToString::to_string).collect(),
+        damage_count: damages.count(),
+        unmatched_stacks: summary.stacks.unmatched,
+        late: summary.late,
+        dropped: summary.dropped,
+        ..session
     }
 }
 
@@ -145,5 +150,48 @@ impl Writer {
             damages
         });
         Ok(finished.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::{Other, OtherKind};
+
+    #[test]
+    fn a_session_has_the_counts_of_its_stream() {
+        let mut summary = Summary {
+            decoded: 1,
+            late: 2,
+            dropped: 3,
+            ..Summary::default()
+        };
+        summary.stacks.unmatched = 4;
+        summary.skipped.add(&Other {
+            kind: OtherKind::Unknown { header_type: 0x77 },
+            offset: 0,
+            size: 40,
+            buffer: 1,
+            processor: 0,
+            timestamp: None,
+        });
+        let session = Session {
+            name: "Name".to_owned(),
+            events_lost: 5,
+            ..Session::default()
+        };
+        let expected = Session {
+            events: 1,
+            late: 2,
+            dropped: 3,
+            unmatched_stacks: 4,
+            skipped: vec![Skipped {
+                kind: "unknown 0x77".to_owned(),
+                records: 1,
+                bytes: 40,
+            }],
+            ..session.clone()
+        };
+        assert_eq!(with_counts(session, &summary), expected);
     }
 }

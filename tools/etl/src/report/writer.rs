@@ -99,6 +99,8 @@ struct Kind {
     form: Option<String>,
     count: u64,
     #[serde(skip)]
+    guid: Guid,
+    #[serde(skip)]
     descriptor: EventDescriptor,
     #[serde(skip)]
     of: Form,
@@ -156,11 +158,17 @@ impl Kinds {
         let numbers = (descriptor.id, descriptor.version, descriptor.channel);
         let more = (descriptor.level, descriptor.opcode, descriptor.task);
         (parts, numbers, more, descriptor.keyword, event.kind).hash(&mut hasher);
-        let hash = hasher.finish();
+        self.number_of(event, hasher.finish())
+    }
+
+    /// Returns the number of the kind of an event with a hash, which other kinds may have too.
+    fn number_of(&mut self, event: &Decoded, hash: u64) -> Option<u16> {
+        let descriptor = event.descriptor;
         let known = self.numbers.get(&hash).into_iter().flatten().copied();
         for number in known {
             let same = self.list.get(usize::from(number)).is_some_and(|kind| {
-                kind.descriptor == descriptor
+                kind.guid == event.provider
+                    && kind.descriptor == descriptor
                     && kind.of == event.kind
                     && kind.name.as_deref() == event.event_name.as_deref()
                     && self.providers.get(kind.provider).is_some_and(|provider| {
@@ -202,6 +210,7 @@ impl Kinds {
             keywords,
             form: form_text(event.kind),
             count: 0,
+            guid: event.provider,
             descriptor,
             of: event.kind,
         });
@@ -476,51 +485,4 @@ impl Writer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decode::{Problem, decoded};
-    use crate::record::EventRecord;
-
-    #[test]
-    fn problems_beyond_the_limit_are_counted_together() {
-        let mut problems = Problems::default();
-        let mut number = |bytes| {
-            problems.number(&Decoded {
-                problems: vec![Problem::Surplus { bytes }, Problem::NoSchema],
-                ..decoded(EventRecord::default())
-            })
-        };
-        assert_eq!(number(1), 1);
-        assert_eq!(number(2), 2);
-        assert_eq!(number(1), 1);
-        for bytes in 3..MAX_PROBLEMS {
-            assert_eq!(usize::from(number(bytes)), bytes);
-        }
-        assert_eq!(usize::from(number(MAX_PROBLEMS)), MAX_PROBLEMS);
-        assert_eq!(usize::from(number(MAX_PROBLEMS + 1)), MAX_PROBLEMS);
-        assert_eq!(
-            number(2),
-            2,
-            "a problem that is counted already stays separate"
-        );
-        assert_eq!(problems.number(&decoded(EventRecord::default())), 0);
-        let counts: Vec<u64> = problems.list.iter().map(|(_, count)| *count).collect();
-        assert_eq!(counts[..3], [2, 2, 1]);
-        assert_eq!(
-            problems.list.last(),
-            Some(&("other problems".to_owned(), 2))
-        );
-    }
-
-    #[test]
-    fn an_event_with_a_problem_is_an_alarm() {
-        let sound = decoded(EventRecord::default());
-        assert!(matches!(class(&sound, FIRST_OF_KIND - 1), Class::First));
-        assert!(matches!(class(&sound, FIRST_OF_KIND), Class::Other));
-        let damaged = Decoded {
-            problems: vec![Problem::NoSchema],
-            ..sound
-        };
-        assert!(matches!(class(&damaged, FIRST_OF_KIND), Class::Alarm));
-    }
-}
+mod tests;

@@ -198,3 +198,87 @@ fn tags(property: &Property) -> u32 {
         .and_then(|number| u32::try_from(number).ok())
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use etw_manifest::{OutType, Text, Translation};
+
+    use super::*;
+
+    #[test]
+    fn texts_are_english_unless_winmeta_defines_them() {
+        let text = |id: &str, standard| Text {
+            id: id.to_owned(),
+            value: format!("{id} in German"),
+            standard,
+            ..Text::default()
+        };
+        let translated = |id: &str| (id.to_owned(), format!("{id} in English"));
+        let mut manifest = Manifest {
+            texts: vec![text("a", false), text("b", true), text("c", false)],
+            culture: "de-DE".to_owned(),
+            translations: vec![
+                Translation {
+                    culture: "fr-FR".to_owned(),
+                    texts: vec![("c".to_owned(), "c in French".to_owned())],
+                },
+                Translation {
+                    culture: CULTURE.to_owned(),
+                    texts: vec![translated("a"), translated("b")],
+                },
+            ],
+            ..Manifest::default()
+        };
+        let all = |manifest: &Manifest| {
+            let texts = Texts::new(manifest);
+            assert_eq!(texts.get(None), None);
+            assert_eq!(texts.get(Some(3)), None);
+            [0, 1, 2].map(|at| texts.get(Some(at)).unwrap().to_owned())
+        };
+        let german = ["a in German", "b in German", "c in German"];
+        assert_eq!(all(&manifest), ["a in English", german[1], german[2]]);
+        manifest.culture = CULTURE.to_owned();
+        assert_eq!(all(&manifest), german);
+    }
+
+    fn property(in_type: InType, out_type: OutType, others: &[(&str, &str)]) -> Property {
+        let others = others.iter();
+        Property {
+            name: "x".to_owned(),
+            kind: PropertyKind::Data {
+                in_type,
+                out_type,
+                explicit_out_type: true,
+                map: None,
+            },
+            count: Size::None,
+            length: Size::None,
+            others: others
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            at: model::Position::default(),
+        }
+    }
+
+    #[test]
+    fn only_binary_data_that_is_an_ipv6_address_has_its_length() {
+        let length = |in_type, out_type| {
+            let list = fields(&[property(in_type, out_type, &[])], &[], &[]);
+            list[0].length.clone()
+        };
+        assert_eq!(length(InType::Binary, OutType::Ipv6), Length::Fixed(16));
+        assert_eq!(length(InType::Binary, OutType::HexBinary), Length::Natural);
+        assert_eq!(length(InType::UInt32, OutType::Ipv6), Length::Natural);
+    }
+
+    #[test]
+    fn tags_are_decimal_or_hexadecimal_digits_of_32_bits() {
+        let tags = |others| tags(&property(InType::UInt32, OutType::UnsignedInt, others));
+        assert_eq!(tags(&[]), 0);
+        assert_eq!(tags(&[("tags", "5")]), 5);
+        assert_eq!(tags(&[("other", "7"), ("tags", "0xFFFFFFFF")]), u32::MAX);
+        assert_eq!(tags(&[("other", "7")]), 0);
+        assert_eq!(tags(&[("tags", "0x100000000")]), 0);
+        assert_eq!(tags(&[("tags", "x")]), 0);
+    }
+}

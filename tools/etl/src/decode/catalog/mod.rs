@@ -149,3 +149,24 @@ impl Catalog {
         Some(&event.schema)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_with_a_control_guid_is_there_once() {
+        let (control, other) = (Guid::from_u128(1), Guid::from_u128(9));
+        let provider = |guid, control_guid| Provider {
+            guid,
+            control_guid,
+            ..Provider::default()
+        };
+        let mut catalog = Catalog::new();
+        let first = Guid::from_u128(5);
+        catalog.insert(vec![provider(first, Some(control)), provider(other, None)]);
+        assert_eq!(catalog.provider(control).unwrap().guid, first);
+        let guids: Vec<Guid> = catalog.providers().map(|one| one.guid).collect();
+        assert_eq!(guids, [first, other]);
+    }
+}
