@@ -236,7 +236,7 @@ mod tests {
             ..decoded(EventRecord::default())
         };
         let mut first = FirstPass::new();
-        let fitting = Definitions::MAX_BYTES / (60_000 * 8);
+        let fitting = (8 << 20) / (60_000 * 8);
         for _ in 0..fitting {
             first.observe(&definition);
             assert_eq!(first.dropped(), 0);
