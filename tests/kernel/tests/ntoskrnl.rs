@@ -418,6 +418,20 @@ fn devices_have_keys_and_interfaces() {
 }
 
 #[test]
+fn a_device_with_components_reports_that_it_is_powered_on_after_sleep() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "components").unwrap();
+    let device = driver.add_device().unwrap();
+    for _ in 0..2 {
+        device.power_cycle().unwrap();
+    }
+    device.remove().unwrap();
+    passed(&kernel, "components");
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
 fn what_no_key_can_be_is_refused() {
     let kernel = Kernel::new();
     let set = |path: &str, name: &str| kernel.set_registry_value(path, name, 1_u32);
