@@ -418,6 +418,20 @@ fn devices_have_keys_and_interfaces() {
 }
 
 #[test]
+fn a_device_with_components_reports_that_it_is_powered_on_after_sleep() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "components").unwrap();
+    let device = driver.add_device().unwrap();
+    for _ in 0..2 {
+        device.power_cycle().unwrap();
+    }
+    device.remove().unwrap();
+    passed(&kernel, "components");
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
 fn what_no_key_can_be_is_refused() {
     let kernel = Kernel::new();
     let set = |path: &str, name: &str| kernel.set_registry_value(path, name, 1_u32);
@@ -609,6 +623,8 @@ fn faults_with_events_and_components_are_reported() {
             "without an activity id at DISPATCH_LEVEL",
         ),
         ("fault-wmi-object", "which is not a data block object"),
+        ("fault-wmi-no-block", "IoWMIWriteEvent was called from"),
+        ("fault-wmi-no-block", "which is not a block of pool"),
         (
             "fault-component-idle",
             "that was not activated as often as it idles",
@@ -631,6 +647,27 @@ fn faults_with_events_and_components_are_reported() {
 fn an_unchecked_value_of_a_user_is_a_failed_security_check() {
     let bugcheck = stops("fault-registry-unchecked");
     assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 9));
+}
+
+#[test]
+fn what_a_driver_left_cannot_be_released_later() {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::kernel(), "fault-wmi-left").unwrap();
+    let printed = lines(&kernel);
+    let object = printed.iter().find_map(|line| line.strip_prefix("left "));
+    let object = u64::from_str_radix(object.unwrap(), 16).unwrap();
+    driver.unload().expect_err("the object is open");
+    let service = "fault-wmi-release";
+    for (name, half) in [("Low", object & 0xFFFF_FFFF), ("High", object >> 32)] {
+        kernel.set_parameter(service, name, u32::try_from(half).unwrap());
+    }
+    match kernel.load_as(&common::kernel(), service) {
+        Err(KernelError::BugCheck(bugcheck)) => {
+            let part = "to which the driver holds no reference";
+            assert!(bugcheck.message.contains(part), "{bugcheck}");
+        }
+        other => panic!("{:?}", other.err()),
+    }
 }
 
 #[test]

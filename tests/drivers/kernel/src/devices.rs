@@ -71,7 +71,7 @@ fn open_key(physical: u64, kind: u64) -> (u32, u64) {
 }
 
 /// Reads a `REG_DWORD` value.
-fn number(key: u64, name: &[u8]) -> u32 {
+pub fn number(key: u64, name: &[u8]) -> u32 {
     let (mut buffer, mut length) = ([0_u32; 4], 0_u32);
     with_string(name, |name| {
         call!(

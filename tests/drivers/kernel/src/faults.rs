@@ -64,6 +64,8 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-activity-raised", activities::thread_at_dispatch),
     ("fault-wmi-left", wmi::left),
     ("fault-wmi-object", wmi::wrong_object),
+    ("fault-wmi-release", wmi::release_left),
+    ("fault-wmi-no-block", wmi::no_block),
     ("fault-power-setting-left", power_settings::left),
     (
         "fault-component-idle",

@@ -94,6 +94,9 @@ const SERVICES: &[(&str, fn())] = &[
 /// The service that adds devices.
 const DEVICES: &str = "devices";
 
+/// The service that adds devices with components that idle.
+const COMPONENTS: &str = "components";
+
 /// The driver's entry point.
 ///
 /// # Safety
@@ -121,6 +124,10 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
     if is_service(path, DEVICES) {
         config.EvtDriverDeviceAdd = Some(devices::add);
+        config.DriverInitFlags = 0;
+    }
+    if is_service(path, COMPONENTS) {
+        config.EvtDriverDeviceAdd = Some(power_framework::add);
         config.DriverInitFlags = 0;
     }
     // SAFETY: the arguments are those of the entry point, and the configuration is a local.

@@ -5,7 +5,12 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use crate::call::{address, at, call, driver, low, same};
+use wdk_sys::{
+    _WDF_POWER_DEVICE_STATE, NTSTATUS, PWDFDEVICE_INIT, WDF_PNPPOWER_EVENT_CALLBACKS,
+    WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding,
+};
+
+use crate::call::{address, at, call, checks, driver, low, same};
 
 /// The device's handle.
 static HANDLE: AtomicU64 = AtomicU64::new(0);
@@ -19,6 +24,7 @@ static CALLED: AtomicU64 = AtomicU64::new(0);
 const ACTIVE: u64 = 1;
 const IDLE: u64 = 2;
 const STATE: u64 = 3;
+const DIRECTED: u64 = 7;
 const POWER_REQUIRED: u64 = 8;
 const POWER_NOT_REQUIRED: u64 = 9;
 
@@ -76,6 +82,11 @@ unsafe extern "C" fn power_not_required(_context: u64) {
     }
 }
 
+/// Powers the device up or down while a system without the state S3 sleeps, which none does here.
+unsafe extern "C" fn directed(_context: u64, _flags: u32) {
+    note(DIRECTED);
+}
+
 /// `PO_FX_COMPONENT_IDLE_STATE`: latency, residency and power.
 type IdleState = [u64; 3];
 
@@ -90,6 +101,31 @@ struct Device {
     states: u32,
     deepest_wakeable: u32,
     idle_states: u64,
+}
+
+/// `PO_FX_DEVICE_V3` with one component, whose driver also powers it when the system says so.
+#[repr(C)]
+struct DirectedDevice {
+    version: u32,
+    flags: u64,
+    callbacks: [u64; 6],
+    directed: [u64; 2],
+    directed_timeout: u32,
+    context: u64,
+    components: u32,
+    component: DirectedComponent,
+}
+
+/// `PO_FX_COMPONENT_V2`.
+#[repr(C)]
+struct DirectedComponent {
+    id: [u64; 2],
+    flags: u64,
+    deepest_wakeable: u32,
+    states: u32,
+    idle_states: u64,
+    providers: u32,
+    provider_table: u64,
 }
 
 const STATES: [IdleState; 3] = [[0, 0, 0], [10, 20, 0], [1000, 2000, 0]];
@@ -112,6 +148,45 @@ fn register(physical: u64, version: u32, states: u32) -> u32 {
         states,
         deepest_wakeable: 0,
         idle_states: table,
+    };
+    let mut handle = 0_u64;
+    let result = low(call!(
+        "PoFxRegisterDevice",
+        physical,
+        at(&mut device),
+        at(&mut handle)
+    ));
+    HANDLE.store(handle, Ordering::Relaxed);
+    result
+}
+
+/// Registers a device in the third version of the structure.
+fn register_directed(physical: u64) -> u32 {
+    let table = core::ptr::from_ref(&STATES) as u64;
+    let mut device = DirectedDevice {
+        version: 3,
+        flags: 0,
+        callbacks: [
+            address(active as *const c_void),
+            address(idle as *const c_void),
+            address(state as *const c_void),
+            address(power_required as *const c_void),
+            address(power_not_required as *const c_void),
+            0,
+        ],
+        directed: [address(directed as *const c_void); 2],
+        directed_timeout: 0,
+        context: 77,
+        components: 1,
+        component: DirectedComponent {
+            id: [1, 2],
+            flags: 0,
+            deepest_wakeable: 0,
+            states: 3,
+            idle_states: table,
+            providers: 0,
+            provider_table: 0,
+        },
     };
     let mut handle = 0_u64;
     let result = low(call!(
@@ -187,6 +262,28 @@ pub fn run() {
     same!(called(), 2 * 10 + POWER_NOT_REQUIRED);
     later();
     end(device);
+    third_version();
+}
+
+/// A device of the third version has the callbacks of the others.
+fn third_version() {
+    let mut device = 0_u64;
+    call!(
+        "IoCreateDevice",
+        driver(),
+        0,
+        0,
+        0x22,
+        0,
+        0,
+        at(&mut device)
+    );
+    same!(register_directed(device), 0);
+    call!("PoFxStartDevicePowerManagement", handle());
+    same!(called(), 2 * 100 + (STATE + 2) * 10 + POWER_NOT_REQUIRED);
+    activate(0);
+    same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
+    end(device);
 }
 
 /// Answers after the callbacks.
@@ -223,4 +320,72 @@ pub fn left() {
 pub fn registered_twice() {
     let device = prepare();
     let _status = register(device, 1, 3);
+}
+
+/// `EvtDriverDeviceAdd` of a device whose component idles while the system sleeps.
+pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
+    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
+        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
+        EvtDevicePrepareHardware: Some(prepare_hardware),
+        EvtDeviceReleaseHardware: Some(release_hardware),
+        EvtDeviceD0Entry: Some(enter),
+        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
+    };
+    // SAFETY: the description is the framework's, and the callbacks are a local.
+    unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceInitSetPnpPowerEventCallbacks,
+            init,
+            &raw mut callbacks
+        );
+    }
+    let mut device: WDFDEVICE = core::ptr::null_mut();
+    // SAFETY: the description is the framework's, and the device is a local.
+    unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceCreate,
+            &raw mut init,
+            wdk_sys::WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut device
+        )
+    }
+}
+
+/// `EvtDevicePrepareHardware`.
+extern "C" fn prepare_hardware(
+    device: WDFDEVICE,
+    _raw: WDFCMRESLIST,
+    _translated: WDFCMRESLIST,
+) -> NTSTATUS {
+    // SAFETY: the device is one.
+    let physical =
+        unsafe { call_unsafe_wdf_function_binding!(WdfDeviceWdmGetPhysicalDevice, device) } as u64;
+    same!(register(physical, 1, 3), 0);
+    call!("PoFxStartDevicePowerManagement", handle());
+    same!(called(), 2 * 100 + (STATE + 2) * 10 + POWER_NOT_REQUIRED);
+    wdk_sys::STATUS_SUCCESS
+}
+
+/// `EvtDeviceD0Entry`: reports that the system's return to work powered the device on.
+extern "C" fn enter(_device: WDFDEVICE, before: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
+    if before != _WDF_POWER_DEVICE_STATE::WdfPowerDeviceD3Final {
+        call!("PoFxReportDevicePoweredOn", handle());
+        // The device has its power, and still does not need it.
+        same!(called(), POWER_NOT_REQUIRED);
+        // While it is active, there is nothing to tell.
+        activate(0);
+        same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
+        call!("PoFxReportDevicePoweredOn", handle());
+        same!(called(), 0);
+        idle_component(0);
+        same!(called(), 2 * 100 + (STATE + 2) * 10 + POWER_NOT_REQUIRED);
+    }
+    wdk_sys::STATUS_SUCCESS
+}
+
+/// `EvtDeviceReleaseHardware`.
+extern "C" fn release_hardware(_device: WDFDEVICE, _translated: WDFCMRESLIST) -> NTSTATUS {
+    call!("PoFxUnregisterDevice", handle());
+    wdk::println!("done {}", checks());
+    wdk_sys::STATUS_SUCCESS
 }

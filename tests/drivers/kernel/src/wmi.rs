@@ -7,7 +7,9 @@ use core::{
 
 use crate::{
     call::{Routine, address, at, call, driver, low, same},
+    devices::number,
     queues::irql,
+    registry,
 };
 
 const GUID: [u64; 2] = [0x4E1C_79A5_5A0D_31F3, 0x9DE3_7C41_06B8_22A7];
@@ -135,6 +137,25 @@ fn providers() {
 pub fn left() {
     let mut object = 0_u64;
     same!(open(&GUID, NOTIFICATION, &mut object), 0);
+    wdk::println!("left {object:x}");
+}
+
+/// Releases the object that another driver left, whose address the test has set.
+pub fn release_left() {
+    let path = br"\Registry\Machine\System\CurrentControlSet\Services\fault-wmi-release\Parameters";
+    let (status, key) = registry::common::open(0, path, registry::common::READ);
+    same!(status, 0);
+    let half = |name: &[u8]| u64::from(number(key, name));
+    call!("ObfDereferenceObject", half(b"High") << 32 | half(b"Low"));
+}
+
+/// Fires an event whose memory WMI cannot free, and waits.
+pub fn no_block() {
+    let mut event = [0_u32; 13];
+    event[0] = 52;
+    event[11] = EVENT;
+    same!(low(call!("IoWMIWriteEvent", at(&mut event))), 0);
+    same!(called(), 0);
 }
 
 /// Sets a callback for what is not a data block object.

@@ -32,6 +32,11 @@ impl Addresses {
         }
     }
 
+    /// Returns whether a block of pool starts at an address.
+    pub fn is_block(&self, address: u64) -> bool {
+        self.pool.size(address).is_some()
+    }
+
     /// Returns the reason that an address cannot be accessed, if it is known.
     pub fn finding(&self, address: u64) -> Option<Finding> {
         if self.is_pageable(address) {

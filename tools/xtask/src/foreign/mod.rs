@@ -75,8 +75,8 @@ enum Expected {
     Passes,
     /// It builds, and running it has a finding with this text.
     Finds(String),
-    /// It does not build with clang, Linux and the headers that are published.
-    DoesNotBuild,
+    /// It does not build with clang, Linux and the headers that are published: the error has this text.
+    DoesNotBuild(String),
 }
 
 /// A repository of samples.
@@ -100,7 +100,9 @@ enum Seen {
     NotBuilt(String),
     /// It was built, and the program that ran it ended without a summary.
     Broken(String),
-    /// There is no such file in the checkout, or its tools are missing.
+    /// There is no such file in the checkout, although it is that of the expectations.
+    Missing,
+    /// There is no such file in another checkout, or its tools are missing.
     NotTried(String),
 }
 
@@ -145,18 +147,30 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut rows = Vec::new();
     for (repository, folder) in &present {
-        println!("{}{}", repository.name, age_of(repository, folder));
+        let commit = commit_of(folder);
+        println!(
+            "{}{}",
+            repository.name,
+            age_of(repository, commit.as_deref())
+        );
+        let is_same_commit = commit.as_deref() == Some(&repository.commit);
         let chosen = repository.samples.iter().filter(|sample| {
             let only = options.only.as_deref();
             only.is_none_or(|only| sample.project.contains(only))
         });
         for sample in chosen {
-            let seen = try_sample(sample, folder, compiler.as_ref().ok(), &programs)?;
+            let compiler = compiler.as_ref().ok();
+            let seen = try_sample(sample, folder, is_same_commit, compiler, &programs)?;
             let is_right = agrees(&sample.expect, &seen);
             println!("{}", line(sample, &seen, is_right));
             rows.push(is_right);
         }
     }
+    conclude(&rows)
+}
+
+/// Prints the number of projects that are as expected. Fails if one is not, or if none was tried.
+fn conclude(rows: &[Option<bool>]) -> Result<()> {
     ensure!(
         !rows.is_empty(),
         "no project has the text of --only in its name"
@@ -164,6 +178,11 @@ pub fn run(options: &Options) -> Result<()> {
     let wrong = rows.iter().filter(|right| **right == Some(false)).count();
     let tried = rows.iter().flatten().count();
     println!("{tried} of {} tried, {wrong} not as expected", rows.len());
+    ensure!(
+        tried > 0,
+        "no project was tried, for the reasons above: name the folders with the WDK's headers with \
+         --headers, and check out the commits that the expectations were written for"
+    );
     if wrong > 0 {
         bail!(Told(1));
     }
@@ -212,12 +231,17 @@ impl Programs {
 fn try_sample(
     sample: &Sample,
     repository: &Path,
+    is_same_commit: bool,
     compiler: Option<&Compiler>,
     programs: &Programs,
 ) -> Result<Seen> {
     let path = repository.join(&sample.project);
     if !path.exists() {
-        return Ok(Seen::NotTried("the checkout does not have it".to_owned()));
+        return Ok(if is_same_commit {
+            Seen::Missing
+        } else {
+            Seen::NotTried("the checkout does not have it".to_owned())
+        });
     }
     let out = target().join("foreign").join(
         sample
@@ -257,9 +281,7 @@ fn try_sample(
         let image = match compiler.build(&project, repository, &out) {
             Ok(image) => image,
             Err(error) => {
-                let text = format!("{error:#}");
-                let first = text.lines().next().unwrap_or_default();
-                return Ok(Seen::NotBuilt(first.to_owned()));
+                return Ok(Seen::NotBuilt(format!("{error:#}")));
             }
         };
         let mut command = Command::new(&programs.kernel);
@@ -303,10 +325,10 @@ fn try_sample(
 }
 
 /// Says of a checkout for which commit the expectations were written, if it is another.
-fn age_of(repository: &Repository, folder: &Path) -> String {
-    let expected = &repository.commit;
-    match commit_of(folder) {
-        Some(found) if found == *expected => format!(" at {found}"),
+fn age_of(repository: &Repository, commit: Option<&str>) -> String {
+    let expected = repository.commit.as_str();
+    match commit {
+        Some(found) if found == expected => format!(" at {found}"),
         Some(found) => format!(
             " at {found}; the expectations were written for {expected}, and may not hold for it"
         ),
@@ -365,9 +387,13 @@ fn agrees(expected: &Expected, seen: &Seen) -> Option<bool> {
         (_, Seen::NotTried(_)) => return None,
         (Expected::Passes, seen) => *seen == Seen::Passed,
         (Expected::Finds(text), Seen::Found(all)) => all.iter().any(|one| one.contains(text)),
-        (Expected::DoesNotBuild, Seen::NotBuilt(_)) => true,
+        (Expected::DoesNotBuild(text), Seen::NotBuilt(error)) => error.contains(text),
         _ => false,
     })
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 /// Returns a line of the table.
@@ -380,7 +406,8 @@ fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
     let (what, details) = match seen {
         Seen::Passed => ("passed", String::new()),
         Seen::Found(all) => ("found", all.join("; ")),
-        Seen::NotBuilt(why) => ("does not build", why.clone()),
+        Seen::NotBuilt(why) => ("does not build", first_line(why).to_owned()),
+        Seen::Missing => ("missing", "the checkout does not have it".to_owned()),
         Seen::Broken(why) => ("does not end", why.clone()),
         Seen::NotTried(why) => ("not tried", why.clone()),
     };
@@ -445,6 +472,9 @@ mod tests {
             for sample in &repository.samples {
                 let is_reason_due = sample.expect != Expected::Passes;
                 assert_eq!(is_reason_due, !sample.why.is_empty(), "{}", sample.project);
+                if let Expected::Finds(text) | Expected::DoesNotBuild(text) = &sample.expect {
+                    assert!(!text.is_empty(), "{}", sample.project);
+                }
             }
         }
     }
@@ -467,8 +497,13 @@ mod tests {
         );
         let not_built = seen("", "error: no such thing\n", false, true);
         assert_eq!(not_built, Seen::NotBuilt("error: no such thing".to_owned()));
-        assert_eq!(agrees(&Expected::DoesNotBuild, &not_built), Some(true));
-        assert_eq!(agrees(&Expected::DoesNotBuild, &Seen::Passed), Some(false));
+        let does_not_build = |text: &str| Expected::DoesNotBuild(text.to_owned());
+        assert_eq!(
+            agrees(&does_not_build("such thing"), &not_built),
+            Some(true)
+        );
+        assert_eq!(agrees(&does_not_build("cargo"), &not_built), Some(false));
+        assert_eq!(agrees(&does_not_build(""), &Seen::Passed), Some(false));
         // A crash of the program that runs the driver is no failure to build.
         let image = r#"{"reason":"driver-image"}"#;
         for broken in [
@@ -476,12 +511,39 @@ mod tests {
             seen(image, "killed\n", false, true),
         ] {
             assert_eq!(broken, Seen::Broken("killed".to_owned()));
-            for expected in [Expected::DoesNotBuild, Expected::Passes] {
+            for expected in [does_not_build(""), Expected::Passes] {
                 assert_eq!(agrees(&expected, &broken), Some(false));
             }
         }
         let not_tried = Seen::NotTried("no headers".to_owned());
         assert_eq!(agrees(&Expected::Passes, &not_tried), None);
+        for expected in [does_not_build(""), Expected::Passes] {
+            assert_eq!(agrees(&expected, &Seen::Missing), Some(false));
+        }
+    }
+
+    #[test]
+    fn a_run_that_tried_nothing_fails() {
+        let error = conclude(&[None, None]).unwrap_err().to_string();
+        assert!(error.contains("no project was tried"), "{error}");
+        let error = conclude(&[]).unwrap_err().to_string();
+        assert!(error.contains("--only"), "{error}");
+        assert!(conclude(&[Some(true), Some(false)]).is_err());
+        conclude(&[Some(true), None]).unwrap();
+    }
+
+    #[test]
+    fn a_project_that_the_commit_should_have_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let sample: Sample =
+            serde_json::from_str(r#"{"project": "gone.vcxproj", "expect": "passes"}"#).unwrap();
+        let programs = Programs {
+            kernel: PathBuf::new(),
+            cargo_etw: PathBuf::new(),
+        };
+        let seen = |is_same| try_sample(&sample, folder.path(), is_same, None, &programs).unwrap();
+        assert_eq!(seen(true), Seen::Missing);
+        assert!(matches!(seen(false), Seen::NotTried(_)));
     }
 
     #[test]
@@ -531,7 +593,7 @@ mod tests {
             commit: "0".repeat(40),
             samples: Vec::new(),
         };
-        let said = age_of(&repository, &from);
+        let said = age_of(&repository, commit_of(&from).as_deref());
         assert!(said.contains("may not hold"), "{said}");
     }
 

@@ -225,6 +225,17 @@ fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -
     if size > LARGEST_ITEM {
         return NtStatus::BUFFER_OVERFLOW;
     }
+    if !context.addresses().is_block(item) {
+        let from = context.caller();
+        context.stop(
+            Rule::BadFree,
+            format!(
+                "{} was called from {from} with an event at 0x{item:016X}, which is not a block of \
+                 pool; WMI frees the events that it takes",
+                context.call().name
+            ),
+        );
+    }
     let event = WmiEvent {
         node: read(context, item, size),
         block: Some(item),

@@ -150,6 +150,14 @@ pub fn disown(context: &Context, object: u64) {
     context.state().get::<Handles>().owned.remove(&object);
 }
 
+/// Forgets an object that [`own`] was called for, with the references that a driver took to it.
+pub fn forget(context: &Context, object: u64) {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    handles.owned.remove(&object);
+    handles.references.remove(&object);
+}
+
 /// Returns the number of open handles of an object that [`own`] was called for.
 pub fn count(context: &Context, object: u64) -> u32 {
     let mut state = context.state();

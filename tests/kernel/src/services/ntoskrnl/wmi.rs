@@ -172,13 +172,17 @@ pub fn deliver_one(context: &Context) -> bool {
 
 /// Takes the data block objects that a driver opened, and returns how many there were.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let left = {
+    let left: BTreeMap<u64, Opened> = {
         let mut state = context.state();
         let blocks = &mut state.get::<Blocks>().0;
-        let before = blocks.len();
-        blocks.retain(|_, one| !belongs(one.caller));
-        before - blocks.len()
+        blocks
+            .extract_if(.., |_, one| belongs(one.caller))
+            .collect()
     };
+    // Their memory is freed when nothing leads to them any more.
+    for object in left.keys() {
+        handles::forget(context, *object);
+    }
     tell_watched(context);
-    left
+    left.len()
 }

@@ -8,22 +8,15 @@ use super::{
         context::{Context, Entries},
         threads::queue_body,
     },
-    state::{Answer, Component, Device, IdleState, Step},
+    description::{Callbacks, describe},
+    state::{Answer, Component, Device, Step},
 };
 use crate::{
     execution::{
         coroutine::wait_until,
         routine::{Routine, low_half},
     },
-    ground::{
-        arena::Block,
-        executive_abi::{
-            PowerComponentV1, PowerComponentV2, PowerDeviceV1, PowerDeviceV2, PowerIdleState,
-        },
-        irql::Irql,
-        rule::Rule,
-        status::NtStatus,
-    },
+    ground::{arena::Block, irql::Irql, rule::Rule, status::NtStatus},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -101,87 +94,6 @@ struct Registered {
     callbacks: Callbacks,
     device: Device,
     _memory: Block,
-}
-
-/// The driver's routines, of which each can be null, and their context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Callbacks {
-    active: u64,
-    idle: u64,
-    state: u64,
-    power_required: u64,
-    power_not_required: u64,
-    context: u64,
-}
-
-/// Returns the driver's description of its device, or nothing if it is not valid.
-fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>)> {
-    /// `PO_FX_VERSION_V1` and `PO_FX_VERSION_V2`.
-    const FIRST: u32 = 1;
-    const SECOND: u32 = 2;
-    /// More components than a device has, and more states than a component.
-    const LIMIT: u32 = 1000;
-    let (callbacks, states) = match context.read::<u32>(at) {
-        FIRST => {
-            let device: PowerDeviceV1 = context.read(at);
-            let callbacks = Callbacks {
-                active: device.active,
-                idle: device.idle,
-                state: device.state,
-                power_required: device.power_required,
-                power_not_required: device.power_not_required,
-                context: device.context,
-            };
-            let first = at + (size_of::<PowerDeviceV1>() - size_of::<PowerComponentV1>()) as u64;
-            let states = (0..device.component_count.min(LIMIT)).map(|index| {
-                let offset = u64::from(index) * size_of::<PowerComponentV1>() as u64;
-                let one: PowerComponentV1 = context.read(first + offset);
-                (one.state_count, one.states)
-            });
-            (callbacks, states.collect::<Vec<_>>())
-        }
-        SECOND => {
-            let device: PowerDeviceV2 = context.read(at);
-            let callbacks = Callbacks {
-                active: device.active,
-                idle: device.idle,
-                state: device.state,
-                power_required: device.power_required,
-                power_not_required: device.power_not_required,
-                context: device.context,
-            };
-            let first = at + (size_of::<PowerDeviceV2>() - size_of::<PowerComponentV2>()) as u64;
-            let states = (0..device.component_count.min(LIMIT)).map(|index| {
-                let offset = u64::from(index) * size_of::<PowerComponentV2>() as u64;
-                let one: PowerComponentV2 = context.read(first + offset);
-                (one.state_count, one.states)
-            });
-            (callbacks, states.collect())
-        }
-        _ => return None,
-    };
-    let components: Option<Vec<Component>> = states
-        .into_iter()
-        .map(|(count, at)| {
-            let is_valid = (1..=LIMIT).contains(&count) && at != 0;
-            is_valid.then(|| Component::new(read_states(context, count, at)))
-        })
-        .collect();
-    components
-        .filter(|all| !all.is_empty())
-        .map(|all| (callbacks, all))
-}
-
-fn read_states(context: &Context, count: u32, at: u64) -> Vec<IdleState> {
-    (0..u64::from(count))
-        .map(|index| {
-            let one: PowerIdleState = context.read(at + index * size_of::<PowerIdleState>() as u64);
-            IdleState {
-                latency: one.latency,
-                residency: one.residency,
-            }
-        })
-        .collect()
 }
 
 /// Registers a device, whose components are active. Windows bugchecks for one that is registered.
@@ -448,16 +360,6 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let mut state = context.state();
     let devices = &mut state.get::<Devices>().0;
     let before = devices.len();
-    devices.retain(|_, one| {
-        let callbacks = one.callbacks;
-        let all = [
-            callbacks.active,
-            callbacks.idle,
-            callbacks.state,
-            callbacks.power_required,
-            callbacks.power_not_required,
-        ];
-        !all.into_iter().any(&belongs)
-    });
+    devices.retain(|_, one| !one.callbacks.routines().any(&belongs));
     before - devices.len()
 }

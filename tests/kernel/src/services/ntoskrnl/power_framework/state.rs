@@ -87,7 +87,7 @@ impl Component {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Power {
     Required,
-    /// The driver was told that the device does not need its power, and has not answered.
+    /// The driver was told that the device does not need its power.
     Releasing,
     NotRequired,
     /// The driver was told that the device needs its power, and has not answered.
@@ -127,6 +127,8 @@ pub enum Answer {
 pub struct Device {
     components: Vec<Component>,
     power: Power,
+    /// Set if the driver was told that the device does not need its power, and has not answered.
+    owes_release: bool,
     /// Set once the driver has started power management.
     is_managed: bool,
 }
@@ -137,6 +139,7 @@ impl Device {
         Self {
             components,
             power: Power::Required,
+            owes_release: false,
             is_managed: false,
         }
     }
@@ -157,7 +160,7 @@ impl Device {
         component.is_some_and(|one| one.condition == Condition::Active)
     }
 
-    /// Takes a driver's answer. Returns `false` if the driver was not asked.
+    /// Takes a driver's answer. Returns `false` if the driver was not asked and need not say it.
     pub fn answer(&mut self, answer: Answer) -> bool {
         match answer {
             Answer::Idle(index) => self.component(index).is_some_and(|component| {
@@ -170,8 +173,16 @@ impl Device {
             Answer::State(index) => self
                 .component(index)
                 .is_some_and(|component| std::mem::replace(&mut component.changes_state, false)),
-            Answer::PoweredOn => self.move_power(Power::Requesting, Power::Required),
-            Answer::PowerNotRequired => self.move_power(Power::Releasing, Power::NotRequired),
+            // The driver also reports that the system's return to work powered the device on, for
+            // which nothing here asked it.
+            Answer::PoweredOn => {
+                self.power = Power::Required;
+                true
+            }
+            Answer::PowerNotRequired => {
+                self.move_power(Power::Releasing, Power::NotRequired);
+                std::mem::replace(&mut self.owes_release, false)
+            }
         }
     }
 
@@ -192,9 +203,11 @@ impl Device {
                     && !component.changes_state
                     && component.references == 0
             });
-            let is_due = is_idle && self.is_managed;
-            (is_due && self.move_power(Power::Required, Power::Releasing))
-                .then_some(Step::PowerNotRequired)
+            let is_due = is_idle && self.is_managed && !self.owes_release;
+            (is_due && self.move_power(Power::Required, Power::Releasing)).then(|| {
+                self.owes_release = true;
+                Step::PowerNotRequired
+            })
         })
     }
 
@@ -284,6 +297,31 @@ mod tests {
         assert!(device.is_active(0));
         assert!(device.component(0).unwrap().idle());
         assert!(!device.component(0).unwrap().idle());
+    }
+
+    #[test]
+    fn a_driver_reports_a_device_that_the_system_powered_on() {
+        let mut device = device(1);
+        assert!(device.answer(Answer::PoweredOn));
+        assert!(device.start());
+        assert_eq!(steps(&mut device), [Step::Idle(0)]);
+        assert!(device.answer(Answer::Idle(0)));
+        assert_eq!(steps(&mut device), [Step::State(0, 2)]);
+        assert!(device.answer(Answer::State(0)));
+        assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
+        // The system sleeps and works again before the driver answers, which it still has to do.
+        assert!(device.answer(Answer::PoweredOn));
+        assert_eq!(steps(&mut device), []);
+        assert!(device.answer(Answer::PowerNotRequired));
+        assert!(!device.answer(Answer::PowerNotRequired));
+        assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
+        assert!(device.answer(Answer::PowerNotRequired));
+        // The device has its power again, which it does not need.
+        assert!(device.answer(Answer::PoweredOn));
+        assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
+        device.component(0).unwrap().activate();
+        assert!(device.answer(Answer::PoweredOn));
+        assert_eq!(steps(&mut device), [Step::State(0, 0)]);
     }
 
     #[test]
