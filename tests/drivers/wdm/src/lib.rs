@@ -12,6 +12,7 @@ extern crate wdk_panic;
 
 pub mod commands;
 mod irps;
+mod locations;
 mod own;
 mod requests;
 mod trace;

@@ -77,7 +77,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let request = Request {
         ended,
         is_allocated: true,
-        is_under_way: false,
+        home: None,
     };
     requests::add(context, irp, request);
     irp
@@ -150,7 +150,7 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     let request = Request {
         ended: None,
         is_allocated: false,
-        is_under_way: false,
+        home: None,
     };
     requests::add(context, irp, request);
     0
@@ -158,7 +158,7 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
 
 /// Bugchecks if a request is on its way through the drivers of a stack.
 fn must_be_back(context: &Context, irp: u64) {
-    if requests::find(context, irp).is_some_and(|one| one.is_under_way) {
+    if requests::find(context, irp).is_some_and(|one| one.home.is_some()) {
         context.stop_for_misuse("for a request that another driver has and has not completed");
     }
 }
@@ -229,7 +229,8 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
         ));
     }
     let mut value: Irp = context.read(irp);
-    value.current_location = value.current_location.wrapping_sub(1);
+    let from = value.current_location;
+    value.current_location = from.wrapping_sub(1);
     if value.current_location == 0 || value.current_location > value.stack_count {
         context.bugcheck(
             NO_MORE_IRP_STACK_LOCATIONS,
@@ -244,7 +245,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
     context.write(irp, &value);
-    requests::set_under_way(context, irp, true);
+    requests::sent_from(context, irp, from);
     let mut location: IrpStack = context.read(value.tail[STACK]);
     location.device = device;
     context.write(value.tail[STACK], &location);
@@ -331,13 +332,16 @@ fn complete(context: &Context, irp: u64, _boost: u64) -> u64 {
     0
 }
 
+/// Called when a request that this kernel keeps has come back, with the address of the stack location.
+type CameBack = fn(&Context, u64);
+
 /// What this kernel does with requests that it keeps when they have come back, by the address of the
 /// stack location that they come back from.
 #[derive(Default)]
-struct Kept(HashMap<u64, Ended>);
+struct Kept(HashMap<u64, CameBack>);
 
-/// Keeps a request when it comes back from the driver of a stack location, and calls `back` with it.
-pub fn keep(context: &Context, location: u64, back: Ended) {
+/// Keeps a request when it comes back from the driver of a stack location, and calls `back`.
+pub fn keep(context: &Context, location: u64, back: CameBack) {
     context.state().get::<Kept>().0.insert(location, back);
 }
 
@@ -358,10 +362,12 @@ pub fn complete_request(context: &Context, irp: u64) {
         value.current_location = next;
         value.tail[STACK] = at.wrapping_add(LOCATION);
         context.write(irp, &value);
+        // The owner's completion routine can free the request or use it again.
+        requests::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);
         if let Some(back) = kept {
-            back(context, irp);
+            back(context, at);
             return;
         }
         let wanted = (is_success && flags & control::INVOKE_ON_SUCCESS != 0)
@@ -370,10 +376,6 @@ pub fn complete_request(context: &Context, irp: u64) {
         location.control = 0;
         context.write(at, &location);
         let is_above = value.current_location <= value.stack_count;
-        if !is_above {
-            // Its owner's completion routine can free or use it again.
-            requests::set_under_way(context, irp, false);
-        }
         if wanted && routine != 0 {
             let device = if is_above {
                 context.read::<IrpStack>(value.tail[STACK]).device
