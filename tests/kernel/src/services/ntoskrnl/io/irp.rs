@@ -1,6 +1,8 @@
 //! Requests: their stack locations, and their way down and up a stack of devices.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, mem::offset_of};
+
+use zerocopy::{Immutable, IntoBytes};
 
 use super::{
     super::{
@@ -61,6 +63,23 @@ pub mod control {
 
 pub use super::super::requests::Ended;
 
+/// Stores a field of a request, of which other threads can change other fields.
+pub fn store<T: IntoBytes + Immutable>(context: &Context, irp: u64, offset: usize, value: &T) {
+    context.write(irp.wrapping_add(offset as u64), value);
+}
+
+/// Returns the offset of a word in a request's tail.
+pub const fn tail(index: usize) -> usize {
+    offset_of!(Irp, tail) + index * size_of::<u64>()
+}
+
+/// Stores which location of a request is the current one.
+fn store_location(context: &Context, irp: u64, value: &Irp) {
+    let number = offset_of!(Irp, current_location);
+    store(context, irp, number, &value.current_location);
+    store(context, irp, tail(STACK), &value.tail[STACK]);
+}
+
 /// Creates a request with this number of stack locations.
 pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let size = HEADER + LOCATION * u64::from(stack_size);
@@ -96,7 +115,7 @@ fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
     value.current_location = stack_size.wrapping_add(1);
     value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
     let list = |offset: usize| irp.wrapping_add(offset as u64);
-    value.thread_list = [list(std::mem::offset_of!(Irp, thread_list)); 2];
+    value.thread_list = [list(offset_of!(Irp, thread_list)); 2];
     context.write(irp, &value);
 }
 
@@ -244,7 +263,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
         );
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
-    context.write(irp, &value);
+    store_location(context, irp, &value);
     requests::sent_from(context, irp, from);
     let mut location: IrpStack = context.read(value.tail[STACK]);
     location.device = device;
@@ -263,7 +282,8 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
             // The I/O manager's default routine.
             value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
             value.status_block.information = 0;
-            context.write(irp, &value);
+            let block = offset_of!(Irp, status_block);
+            store(context, irp, block, &value.status_block);
             complete_request(context, irp);
             NtStatus::INVALID_DEVICE_REQUEST
         }
@@ -361,7 +381,9 @@ pub fn complete_request(context: &Context, irp: u64) {
         value.pending_returned = flags & control::PENDING_RETURNED;
         value.current_location = next;
         value.tail[STACK] = at.wrapping_add(LOCATION);
-        context.write(irp, &value);
+        let pending = offset_of!(Irp, pending_returned);
+        store(context, irp, pending, &value.pending_returned);
+        store_location(context, irp, &value);
         // The owner's completion routine can free the request or use it again.
         requests::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
