@@ -601,6 +601,10 @@ fn faults_with_resources_and_bitmaps_are_reported() {
             "for a block with a resource (ERESOURCE) that was not deleted",
         ),
         (
+            "fault-resource-device",
+            "for a device with a resource (ERESOURCE) that was not deleted",
+        ),
+        (
             "fault-resource-upgrade",
             "for a resource that its caller shares already",
         ),

@@ -152,6 +152,29 @@ fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
 }
 
 #[test]
+fn the_owner_of_a_request_can_have_a_location_of_it() {
+    let (kernel, driver, file) = open();
+    file.write(b"hello").unwrap();
+    let read = file
+        .device_control(commands::OWN_LOCATION, &[], 16)
+        .unwrap();
+    assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
+    close(&kernel, driver, file);
+}
+
+#[test]
+fn a_request_comes_back_to_each_driver_that_forwards_it() {
+    let (kernel, driver, file) = open();
+    for _ in 0..10 {
+        let step = file
+            .device_control(commands::FORWARD_TWICE, &[], 8)
+            .unwrap();
+        assert_eq!((step.status, step.information), (NtStatus::SUCCESS, 3));
+    }
+    close(&kernel, driver, file);
+}
+
+#[test]
 fn the_command_line_runs_and_traces_it() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.txt");

@@ -163,6 +163,25 @@ fn a_device_is_stopped_and_started_again() {
 }
 
 #[test]
+fn a_device_that_does_not_start_again_waits_for_its_last_file() {
+    let (kernel, driver) = load("fault-restart");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let error = device.rebalance().unwrap_err();
+    assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
+    // The device object is there until the file is closed.
+    let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
+    assert_eq!(
+        refused.status.to_string(),
+        "STATUS_DEVICE_NOT_READY (0xC00000A3)"
+    );
+    file.close().unwrap();
+    assert!(device.open(CLIENT).is_err());
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
 fn a_surprise_removal_waits_for_the_last_file() {
     let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
@@ -483,6 +502,19 @@ fn a_driver_sends_requests_that_it_builds() {
     // D3 while the system sleeps, as the bus says.
     let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
     assert_eq!((asked.status, asked.information), (NtStatus::SUCCESS, 4));
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_request_that_fails_at_once_tells_its_caller_only_by_the_call() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    // Neither the status nor the event; and both for one that was pending.
+    assert_eq!(control(&file, commands::FAIL_OWN, 4), [0, 0, 1, 1]);
     file.close().unwrap();
     device.remove().unwrap();
     driver.unload().unwrap();

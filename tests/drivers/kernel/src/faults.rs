@@ -51,6 +51,7 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-watcher-unknown", watchers::unknown_handles),
     ("fault-resource", resources::not_acquired),
     ("fault-resource-freed", resources::freed),
+    ("fault-resource-device", resources::in_device),
     ("fault-resource-upgrade", resources::upgrade),
     ("fault-bitmap", resources::beyond),
     ("fault-table", tables::node_freed),

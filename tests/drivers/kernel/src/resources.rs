@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use crate::{
-    call::{at, boolean, call, low, same},
+    call::{at, boolean, call, driver, low, same},
     threads,
 };
 
@@ -141,6 +141,27 @@ pub fn freed() {
     let block = call!("ExAllocatePool2", 0x40, 8 * WORDS, 0x7473_6574);
     call!("ExInitializeResourceLite", block);
     call!("ExFreePoolWithTag", block, 0);
+}
+
+/// Deletes a device with a resource that was not deleted.
+pub fn in_device() {
+    const EXTENSION: u64 = 0x40;
+    let mut device = 0_u64;
+    let size = 8 * WORDS;
+    call!(
+        "IoCreateDevice",
+        driver(),
+        size,
+        0,
+        0x22,
+        0,
+        0,
+        at(&mut device)
+    );
+    // SAFETY: the device was created above.
+    let extension = unsafe { ((device + EXTENSION) as *const u64).read() };
+    call!("ExInitializeResourceLite", extension);
+    call!("IoDeleteDevice", device);
 }
 
 /// Acquires a shared resource for itself alone, and would wait for itself.

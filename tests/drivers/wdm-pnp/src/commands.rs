@@ -45,6 +45,10 @@ pub const PROPERTY: u32 = control(16);
 /// Acquires a resource in the caller's thread: outside a critical region if the input's first byte is 0.
 pub const RESOURCE: u32 = control(18);
 
+/// Has the driver send its own stack a control that fails at once, and one that it cancels. Returns for each
+/// whether the status was stored and whether the event was signaled, each in a byte.
+pub const FAIL_OWN: u32 = control(19);
+
 /// The number of counted minor functions of `IRP_MJ_PNP`.
 pub const POWER: usize = 24;
 /// The number of counted minor functions.

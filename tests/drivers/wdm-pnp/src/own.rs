@@ -9,13 +9,16 @@ use wdk_sys::{
     STATUS_PENDING,
     ntddk::{
         ExFreePool, IoBuildAsynchronousFsdRequest, IoBuildDeviceIoControlRequest,
-        IoBuildSynchronousFsdRequest, IoFreeIrp, IoGetAttachedDeviceReference,
-        IoSetCompletionRoutineEx, IofCallDriver, KeInitializeEvent, KeWaitForSingleObject,
-        ObfDereferenceObject,
+        IoBuildSynchronousFsdRequest, IoCancelIrp, IoFreeIrp, IoGetAttachedDeviceReference,
+        IoSetCompletionRoutineEx, IofCallDriver, KeInitializeEvent, KeReadStateEvent,
+        KeWaitForSingleObject, ObfDereferenceObject,
     },
 };
 
-use crate::irps::{next, set_status};
+use crate::{
+    commands,
+    irps::{next, set_status},
+};
 
 /// What a request of the driver's own ended with.
 pub type Outcome = (NTSTATUS, usize);
@@ -80,6 +83,47 @@ pub fn control(
             )
         }
     })
+}
+
+/// Sends the device a control that it does not know, and one that is cancelled. Returns for each whether the
+/// system has stored the status, and whether it has signaled the event.
+pub fn fail(device: *mut DEVICE_OBJECT) -> [u8; 4] {
+    let [first, second] = fail_with(device, commands::REVERSE + 0x1000, false);
+    let [third, fourth] = fail_with(device, commands::KEEP, true);
+    [first, second, third, fourth]
+}
+
+fn fail_with(device: *mut DEVICE_OBJECT, code: u32, cancels: bool) -> [u8; 2] {
+    let mut event = KEVENT::default();
+    let mut block = IO_STATUS_BLOCK::default();
+    block.__bindgen_anon_1.Status = STATUS_PENDING;
+    // SAFETY: the event is a local, which outlives the request.
+    unsafe { KeInitializeEvent(&raw mut event, 0, 0) };
+    // SAFETY: the control has no buffers, and the others outlive the request.
+    let irp = unsafe {
+        IoBuildDeviceIoControlRequest(
+            code,
+            device,
+            ptr::null_mut(),
+            0,
+            ptr::null_mut(),
+            0,
+            0,
+            &raw mut event,
+            &raw mut block,
+        )
+    };
+    // SAFETY: the request was built for the device.
+    let status = unsafe { IofCallDriver(device, irp) };
+    if cancels && status == STATUS_PENDING {
+        // SAFETY: the device has the request in its queue.
+        let _is_cancelled = unsafe { IoCancelIrp(irp) };
+    }
+    // SAFETY: the block was filled in above.
+    let stored = unsafe { block.__bindgen_anon_1.Status };
+    // SAFETY: the event was initialized above.
+    let is_signaled = unsafe { KeReadStateEvent(&raw mut event) } != 0;
+    [u8::from(stored != STATUS_PENDING), u8::from(is_signaled)]
 }
 
 /// Reads from the device, or writes to it.

@@ -121,7 +121,9 @@ fn start(its: &mut Extension, irp: *mut IRP) -> NTSTATUS {
     } else {
         pass_and_wait(its.lower, irp)
     };
-    if NT_SUCCESS(status) && variant() == Variant::Start {
+    let is_first = its.counts[IRP_MN_START_DEVICE as usize] == 1;
+    let fails = variant() == Variant::Start || (variant() == Variant::Restart && !is_first);
+    if NT_SUCCESS(status) && fails {
         status = STATUS_UNSUCCESSFUL;
     }
     if NT_SUCCESS(status) {

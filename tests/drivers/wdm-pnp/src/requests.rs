@@ -130,6 +130,10 @@ fn control(
             // The state is the number of bytes.
             complete_with(irp, status, state)
         }
+        commands::FAIL_OWN => {
+            let results = own::fail(device);
+            give(irp, &results, room)
+        }
         commands::LEAK_LOCK => complete(irp, device::acquire(its, ptr::null_mut())),
         commands::WRONG_TAG => {
             device::release(its, ptr::null_mut());

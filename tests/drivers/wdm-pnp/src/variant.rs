@@ -24,6 +24,8 @@ pub enum Variant {
     Initializing,
     /// The start fails.
     Start,
+    /// Another start of the device fails.
+    Restart,
     /// The device starts, and passes the request down with `IoForwardIrpSynchronously`.
     Forward,
     /// The device has failed as soon as it has started.
@@ -52,6 +54,7 @@ const SERVICES: &[(&str, Variant)] = &[
     ("fault-add-attached", Variant::AddAttached),
     ("fault-initializing", Variant::Initializing),
     ("fault-start", Variant::Start),
+    ("fault-restart", Variant::Restart),
     ("forward", Variant::Forward),
     ("failed", Variant::Failed),
     ("fault-attached", Variant::Attached),

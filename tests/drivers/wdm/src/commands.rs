@@ -43,5 +43,10 @@ pub const TOO_MUCH: u32 = control(17, 0);
 /// Returns the access, the options and the attributes of the last open, and twice a right that the device's
 /// descriptor grants the opener, and the status: for reading, and for changing the descriptor.
 pub const OPENED: u32 = control(18, 0);
+/// Sends reads to its own device with requests in which the driver has a stack location itself, and returns
+/// the bytes of all.
+pub const OWN_LOCATION: u32 = control(20, 0);
+/// Forwards a request whose lower driver forwards it too. Returns 3 bytes if that driver was done before.
+pub const FORWARD_TWICE: u32 = control(21, 0);
 /// Returns the number of bytes that the second buffer has in common with the input in reverse order.
 pub const COMPARE_SECOND: u32 = control(19, 1);

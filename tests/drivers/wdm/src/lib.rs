@@ -13,6 +13,7 @@ extern crate wdk_panic;
 mod access;
 pub mod commands;
 mod irps;
+mod locations;
 mod own;
 mod requests;
 mod trace;

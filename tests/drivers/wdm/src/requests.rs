@@ -19,7 +19,7 @@ use wdk_sys::{
 use crate::{
     access, commands,
     irps::{INVOKE_ALWAYS, completed, current},
-    own, trace,
+    locations, own, trace,
 };
 
 /// What was written last, in the device's extension.
@@ -36,7 +36,7 @@ static KEPT: AtomicPtr<IRP> = AtomicPtr::new(ptr::null_mut());
 const PENDING_RETURNED: u8 = 1;
 
 /// Completes a request.
-fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
+pub fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
     // SAFETY: the driver has the request until it completes it.
     let request = unsafe { &mut *irp };
     request.IoStatus.__bindgen_anon_1.Status = status;
@@ -138,6 +138,19 @@ fn control(
         commands::FORWARD => {
             let count = read_own(device, system, output_length);
             complete(irp, STATUS_SUCCESS, count)
+        }
+        commands::OWN_LOCATION => {
+            let count = locations::read_with_each(device, system, output_length);
+            complete(irp, STATUS_SUCCESS, count)
+        }
+        commands::FORWARD_TWICE => {
+            let step = locations::forward_twice(device);
+            complete(irp, STATUS_SUCCESS, step)
+        }
+        locations::FORWARDED => {
+            location.Control |= PENDING_RETURNED;
+            locations::forwarded(device, irp);
+            STATUS_PENDING
         }
         commands::COMPLETE_TWICE => {
             complete(irp, STATUS_SUCCESS, 0);

@@ -68,7 +68,7 @@ fn get_request(context: &Context, irp: u64, activity: u64) -> u64 {
 
 /// Attaches an activity id to a request: the given one, or that of the current thread.
 fn set_request(context: &Context, irp: u64, activity: u64) -> u64 {
-    let mut value = request(context, irp);
+    let value = request(context, irp);
     let activity = if activity == 0 {
         let irql = context.call().irql;
         if irql > Irql::PASSIVE_LEVEL {
@@ -90,8 +90,9 @@ fn set_request(context: &Context, irp: u64, activity: u64) -> u64 {
     if activity == Guid::NULL {
         return NtStatus::NOT_SUPPORTED.to_register();
     }
-    value.allocation_flags |= HAS_ACTIVITY;
-    context.write(irp, &value);
+    // Another thread can cancel the request meanwhile, which changes other fields.
+    let at = irp.wrapping_add(std::mem::offset_of!(Irp, allocation_flags) as u64);
+    context.write(at, &(value.allocation_flags | HAS_ACTIVITY));
     context.activities().set_of_request(irp, activity);
     NtStatus::SUCCESS.to_register()
 }

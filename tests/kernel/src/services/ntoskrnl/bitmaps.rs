@@ -76,6 +76,14 @@ impl Bits {
         rtl::write(context, self.at, &self.bytes);
     }
 
+    /// Stores the bytes of a range of bits. Other threads can change others.
+    fn write_some(&self, context: &Context, start: u32, end: u32) {
+        let (first, after) = (start / 8, end.div_ceil(8));
+        if let Some(bytes) = self.bytes.get(first as usize..after as usize) {
+            rtl::write(context, self.at.wrapping_add(u64::from(first)), bytes);
+        }
+    }
+
     fn get(&self, bit: u32) -> bool {
         let byte = self.bytes.get(bit as usize / 8);
         byte.is_some_and(|byte| byte >> (bit % 8) & 1 != 0)
@@ -152,7 +160,7 @@ fn change<const SET: bool>(context: &Context, bitmap: u64, start: u64, count: u6
     for bit in start..end {
         bits.set(bit, SET);
     }
-    bits.write(context);
+    bits.write_some(context, start, end);
     0
 }
 

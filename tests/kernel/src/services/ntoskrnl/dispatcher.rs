@@ -18,7 +18,7 @@ use crate::{
     ground::{
         abi::{DispatcherHeader, Mutant},
         irql::Irql,
-        memory,
+        memory::{self, BadAddress},
         rule::Rule,
         status::NtStatus,
     },
@@ -64,6 +64,15 @@ where
         satisfy_in(state);
         Ok(result)
     })
+}
+
+/// Signals an object and ends the waits that this satisfies, with the modules' state locked.
+pub fn signal_in(state: &mut Parts, object: u64) -> Result<(), BadAddress> {
+    let mut header: DispatcherHeader = memory::read(object)?;
+    header.signal_state = 1;
+    memory::write(object, &header)?;
+    satisfy_in(state);
+    Ok(())
 }
 
 /// Ends the waits whose objects are signaled, oldest first.

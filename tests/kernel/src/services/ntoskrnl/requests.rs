@@ -14,8 +14,8 @@ pub struct Request {
     pub ended: Option<Ended>,
     /// Set if this kernel allocated the memory.
     pub is_allocated: bool,
-    /// Set from the call of the first driver until the request has come back to its owner.
-    pub is_under_way: bool,
+    /// The location from which its owner has sent the request, until it has come back there.
+    pub home: Option<u8>,
 }
 
 #[derive(Default)]
@@ -36,10 +36,17 @@ pub fn forget(context: &Context, irp: u64) {
     context.state().get::<Requests>().0.remove(&irp);
 }
 
-/// Notes that a request goes to a driver, or that it has come back to its owner.
-pub fn set_under_way(context: &Context, irp: u64, is_under_way: bool) {
+/// Notes that a driver sends a request from a location. The first one is its owner's.
+pub fn sent_from(context: &Context, irp: u64, location: u8) {
     if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
-        request.is_under_way = is_under_way;
+        request.home.get_or_insert(location);
+    }
+}
+
+/// Notes that a request has come back to a location. At its owner's, nobody else has the request any more.
+pub fn back_at(context: &Context, irp: u64, location: u8) {
+    if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
+        request.home.take_if(|home| location >= *home);
     }
 }
 
@@ -48,5 +55,5 @@ pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> bool
     let mut state = context.state();
     let requests = &mut state.get::<Requests>().0;
     let freed = requests.extract_if(|irp, _| is_inside(*irp));
-    freed.fold(false, |is_used, (_, one)| is_used || one.is_under_way)
+    freed.fold(false, |is_used, (_, one)| is_used || one.home.is_some())
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     execution::{coroutine::wait_until, identity::Identity, routine::Routine},
-    ground::{irql::Irql, pnp_abi::ResourceLock, rule::Rule, status::NtStatus},
+    ground::{irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule, status::NtStatus},
 };
 
 const APC: Irql = Irql::APC_LEVEL;
@@ -181,28 +181,30 @@ impl Resource {
 struct Resources(BTreeMap<u64, Resource>);
 
 fn initialize(context: &Context, resource: u64) -> u64 {
-    let is_used = {
-        let mut state = context.state();
-        state.get::<Resources>().0.contains_key(&resource)
-    };
+    let is_used = context.atomically(|state| {
+        let all = &mut state.get::<Resources>().0;
+        let is_used = all.contains_key(&resource);
+        if !is_used {
+            let new = Resource::default();
+            memory::write(resource, &fields(resource, &new))?;
+            all.insert(resource, new);
+        }
+        Ok(is_used)
+    });
     if is_used {
         context.stop_for_misuse("for a resource that was initialized and not deleted");
     }
-    write(context, resource, &Resource::default());
-    let mut state = context.state();
-    let all = &mut state.get::<Resources>().0;
-    all.insert(resource, Resource::default());
     NtStatus::SUCCESS.to_register()
 }
 
-/// Stores the fields that tell how a resource is owned.
-fn write(context: &Context, resource: u64, value: &Resource) {
+/// Returns the fields that tell how a resource is owned.
+fn fields(resource: u64, value: &Resource) -> ResourceLock {
     let flag = if value.is_exclusive {
         OWNED_EXCLUSIVE
     } else {
         0
     };
-    let fields = ResourceLock {
+    ResourceLock {
         list: [resource; 2],
         owners: 0,
         active: i16::try_from(value.owners.len()).unwrap_or(i16::MAX),
@@ -218,30 +220,25 @@ fn write(context: &Context, resource: u64, value: &Resource) {
         reserved_2: 0,
         address: 0,
         lock: 0,
-    };
-    context.write(resource, &fields);
+    }
 }
 
-/// Runs `body` on a resource, and stores how it is owned then. Bugchecks if it was not initialized.
+/// Runs `body` on a resource, and stores how it is owned then, as one step: no other thread changes it
+/// meanwhile. Bugchecks if it was not initialized.
 fn with<R>(context: &Context, resource: u64, body: impl FnOnce(&mut Resource) -> R) -> R {
-    let result = {
-        let mut state = context.state();
-        state.get::<Resources>().0.get_mut(&resource).map(|one| {
-            let result = body(one);
-            let shown = Resource {
-                owners: one.owners.clone(),
-                ..*one
-            };
-            (result, shown)
-        })
-    };
-    let Some((result, shown)) = result else {
+    let result = context.atomically(|state| {
+        let Some(one) = state.get::<Resources>().0.get_mut(&resource) else {
+            return Ok(None);
+        };
+        let result = body(one);
+        memory::write(resource, &fields(resource, one))?;
+        Ok(Some(result))
+    });
+    result.unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
             "with the resource at 0x{resource:016X}, which was not initialized or was deleted"
-        ));
-    };
-    write(context, resource, &shown);
-    result
+        ))
+    })
 }
 
 fn must_be_free(context: &Context, resource: u64) {

@@ -348,7 +348,7 @@ fn build_asynchronous(
     request
 }
 
-/// Ends a completed request.
+/// Ends a completed request. One that fails at once tells its caller only what the call returned.
 fn ended(context: &Context, request: u64) {
     let built = context.state().get::<Requests>().0.remove(&request);
     let Some(built) = built else {
@@ -381,6 +381,9 @@ fn ended(context: &Context, request: u64) {
     if built.mdl != 0 {
         mdl::discard(context, built.mdl);
     }
+    if is_error && value.pending_returned == 0 {
+        return;
+    }
     if built.status != 0 {
         let block = IoStatusBlock {
             status: block.status,
@@ -396,7 +399,8 @@ fn ended(context: &Context, request: u64) {
     }
 }
 
-/// The requests that came back to a driver that waits for them.
+/// Whether the requests that drivers wait for have come back, by the addresses of the stack locations that
+/// they come back from: several drivers of a stack can wait for the same request.
 #[derive(Default)]
 struct Back(HashMap<u64, bool>);
 
@@ -418,9 +422,9 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> u64 {
     };
     context.write(next, &copied);
     irp::keep(context, next, came_back);
-    context.state().get::<Back>().0.insert(request, false);
+    context.state().get::<Back>().0.insert(next, false);
     call_driver(context, device, request);
-    let is_back = || context.state().get::<Back>().0.get(&request) == Some(&true);
+    let is_back = || context.state().get::<Back>().0.get(&next) == Some(&true);
     if !wait_until(context, None, is_back) {
         context.stop(
             Rule::RequestNotCompleted,
@@ -431,13 +435,13 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> u64 {
             ),
         );
     }
-    context.state().get::<Back>().0.remove(&request);
+    context.state().get::<Back>().0.remove(&next);
     1
 }
 
-/// Notes that a request has come back.
-fn came_back(context: &Context, request: u64) {
-    context.state().get::<Back>().0.insert(request, true);
+/// Notes that a request has come back from a stack location.
+fn came_back(context: &Context, location: u64) {
+    context.state().get::<Back>().0.insert(location, true);
 }
 
 /// Sets the routine that is called when the lower drivers have completed a request.

@@ -31,6 +31,9 @@ pub const ENTRIES: Entries = &[
     ("IoStartNextPacket", DISPATCH, Routine::Two(start_next)),
 ];
 
+/// The offset of the current request in a device object.
+const CURRENT: u64 = offset_of!(DeviceObject, current_irp) as u64;
+
 /// The system's lock for cancellation, with its owner.
 #[derive(Default)]
 struct CancelLock(Option<ThreadId>);
@@ -177,7 +180,7 @@ fn start_packet(context: &Context, device: u64, irp: u64, key: u64, cancel: u64)
         let is_idle = value.current_irp == 0;
         if is_idle {
             value.current_irp = irp;
-            memory::write(device, &value)?;
+            memory::write(device.wrapping_add(CURRENT), &value.current_irp)?;
         } else {
             let packets = &mut state.get::<Packets>().0;
             let after = packets.iter().position(|(_, _, other)| *other > key);
@@ -207,7 +210,7 @@ fn start_next(context: &Context, device: u64, _cancelable: u64) -> u64 {
         let at = packets.iter().position(|(owner, ..)| *owner == device);
         let next = at.and_then(|at| packets.remove(at));
         value.current_irp = next.map_or(0, |(_, irp, _)| irp);
-        memory::write(device, &value)?;
+        memory::write(device.wrapping_add(CURRENT), &value.current_irp)?;
         Ok(value.current_irp)
     });
     if irp != 0 {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     super::{
         context::{Context, Entries},
-        descriptors, handles,
+        descriptors, handles, resources,
     },
     lifetime, remove_locks,
 };
@@ -16,6 +16,7 @@ use crate::{
         arena::Block,
         irql::Irql,
         memory,
+        rule::Rule,
         status::NtStatus,
     },
     services::strings::read_unicode_string,
@@ -233,6 +234,16 @@ fn delete(context: &Context, device: u64) -> u64 {
     if let Some(held) = remove_locks::memory_gone(context, device, device.wrapping_add(size)) {
         context.stop_for_misuse(&format!("for a device with a remove lock, {held}"));
     }
+    if forget_resources(context, device, size) > 0 {
+        context.stop(
+            Rule::LeftQueued,
+            format!(
+                "{} was called from {} for a device with a resource (ERESOURCE) that was not deleted",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
     lifetime::device_deleted(context, device);
     descriptors::forget(context, device);
     unlink(context, driver, device);
@@ -242,6 +253,12 @@ fn delete(context: &Context, device: u64) -> u64 {
     });
     forget_unused(context, device);
     0
+}
+
+/// Forgets the resources in a device's memory. Returns how many there are.
+fn forget_resources(context: &Context, device: u64, size: u64) -> usize {
+    let memory = device..device.wrapping_add(size);
+    resources::forget_inside(context, |resource| memory.contains(&resource))
 }
 
 /// Forgets a deleted device that nothing uses: on which no file is open, to which no device is attached,

@@ -1,6 +1,8 @@
 //! Requests: their stack locations, and their way down and up a stack of devices.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, mem::offset_of};
+
+use zerocopy::{Immutable, IntoBytes};
 
 use super::{
     super::{
@@ -61,6 +63,23 @@ pub mod control {
 
 pub use super::super::requests::Ended;
 
+/// Stores a field of a request, of which other threads can change other fields.
+pub fn store<T: IntoBytes + Immutable>(context: &Context, irp: u64, offset: usize, value: &T) {
+    context.write(irp.wrapping_add(offset as u64), value);
+}
+
+/// Returns the offset of a word in a request's tail.
+pub const fn tail(index: usize) -> usize {
+    offset_of!(Irp, tail) + index * size_of::<u64>()
+}
+
+/// Stores which location of a request is the current one.
+fn store_location(context: &Context, irp: u64, value: &Irp) {
+    let number = offset_of!(Irp, current_location);
+    store(context, irp, number, &value.current_location);
+    store(context, irp, tail(STACK), &value.tail[STACK]);
+}
+
 /// Creates a request with this number of stack locations.
 pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let size = HEADER + LOCATION * u64::from(stack_size);
@@ -77,7 +96,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let request = Request {
         ended,
         is_allocated: true,
-        is_under_way: false,
+        home: None,
     };
     requests::add(context, irp, request);
     irp
@@ -96,7 +115,7 @@ fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
     value.current_location = stack_size.wrapping_add(1);
     value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
     let list = |offset: usize| irp.wrapping_add(offset as u64);
-    value.thread_list = [list(std::mem::offset_of!(Irp, thread_list)); 2];
+    value.thread_list = [list(offset_of!(Irp, thread_list)); 2];
     context.write(irp, &value);
 }
 
@@ -150,7 +169,7 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     let request = Request {
         ended: None,
         is_allocated: false,
-        is_under_way: false,
+        home: None,
     };
     requests::add(context, irp, request);
     0
@@ -158,7 +177,7 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
 
 /// Bugchecks if a request is on its way through the drivers of a stack.
 fn must_be_back(context: &Context, irp: u64) {
-    if requests::find(context, irp).is_some_and(|one| one.is_under_way) {
+    if requests::find(context, irp).is_some_and(|one| one.home.is_some()) {
         context.stop_for_misuse("for a request that another driver has and has not completed");
     }
 }
@@ -229,7 +248,8 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
         ));
     }
     let mut value: Irp = context.read(irp);
-    value.current_location = value.current_location.wrapping_sub(1);
+    let from = value.current_location;
+    value.current_location = from.wrapping_sub(1);
     if value.current_location == 0 || value.current_location > value.stack_count {
         context.bugcheck(
             NO_MORE_IRP_STACK_LOCATIONS,
@@ -243,8 +263,8 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
         );
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
-    context.write(irp, &value);
-    requests::set_under_way(context, irp, true);
+    store_location(context, irp, &value);
+    requests::sent_from(context, irp, from);
     let mut location: IrpStack = context.read(value.tail[STACK]);
     location.device = device;
     context.write(value.tail[STACK], &location);
@@ -262,7 +282,8 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
             // The I/O manager's default routine.
             value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
             value.status_block.information = 0;
-            context.write(irp, &value);
+            let block = offset_of!(Irp, status_block);
+            store(context, irp, block, &value.status_block);
             complete_request(context, irp);
             NtStatus::INVALID_DEVICE_REQUEST
         }
@@ -331,13 +352,16 @@ fn complete(context: &Context, irp: u64, _boost: u64) -> u64 {
     0
 }
 
+/// Called when a request that this kernel keeps has come back, with the address of the stack location.
+type CameBack = fn(&Context, u64);
+
 /// What this kernel does with requests that it keeps when they have come back, by the address of the
 /// stack location that they come back from.
 #[derive(Default)]
-struct Kept(HashMap<u64, Ended>);
+struct Kept(HashMap<u64, CameBack>);
 
-/// Keeps a request when it comes back from the driver of a stack location, and calls `back` with it.
-pub fn keep(context: &Context, location: u64, back: Ended) {
+/// Keeps a request when it comes back from the driver of a stack location, and calls `back`.
+pub fn keep(context: &Context, location: u64, back: CameBack) {
     context.state().get::<Kept>().0.insert(location, back);
 }
 
@@ -357,11 +381,15 @@ pub fn complete_request(context: &Context, irp: u64) {
         value.pending_returned = flags & control::PENDING_RETURNED;
         value.current_location = next;
         value.tail[STACK] = at.wrapping_add(LOCATION);
-        context.write(irp, &value);
+        let pending = offset_of!(Irp, pending_returned);
+        store(context, irp, pending, &value.pending_returned);
+        store_location(context, irp, &value);
+        // The owner's completion routine can free the request or use it again.
+        requests::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);
         if let Some(back) = kept {
-            back(context, irp);
+            back(context, at);
             return;
         }
         let wanted = (is_success && flags & control::INVOKE_ON_SUCCESS != 0)
@@ -370,10 +398,6 @@ pub fn complete_request(context: &Context, irp: u64) {
         location.control = 0;
         context.write(at, &location);
         let is_above = value.current_location <= value.stack_count;
-        if !is_above {
-            // Its owner's completion routine can free or use it again.
-            requests::set_under_way(context, irp, false);
-        }
         if wanted && routine != 0 {
             let device = if is_above {
                 context.read::<IrpStack>(value.tail[STACK]).device

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use super::super::{
     context::{Context, Entries},
-    dispatcher::{check_may_wait, set_state},
+    dispatcher::{check_may_wait, signal_in},
     header::{initialize as initialize_header, kind},
 };
 use crate::{
     execution::{coroutine::wait_until, routine::Routine},
     ground::{
-        abi::DispatcherHeader, backtrace::Backtrace, irql::Irql, pnp_abi::RemoveLock, rule::Rule,
-        status::NtStatus,
+        abi::DispatcherHeader, backtrace::Backtrace, irql::Irql, memory, pnp_abi::RemoveLock,
+        rule::Rule, status::NtStatus,
     },
 };
 
@@ -36,11 +36,16 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_DELETE_PENDING`.
 const DELETE_PENDING: NtStatus = NtStatus::from_bits(0xC000_0056);
 
-/// The locks by their addresses, with who holds them: the tag and the place of each acquisition.
+/// The locks by their addresses, with who holds them.
 #[derive(Default)]
-struct Locks(HashMap<u64, Vec<(u64, Backtrace)>>);
+struct Locks(HashMap<u64, Holders>);
 
-/// The offset of the event in a lock.
+/// The tag and the place of each acquisition of a lock.
+type Holders = Vec<(u64, Backtrace)>;
+
+/// The offsets of a lock's fields.
+const REMOVED: u64 = std::mem::offset_of!(RemoveLock, removed) as u64;
+const COUNT: u64 = std::mem::offset_of!(RemoveLock, count) as u64;
 const EVENT: u64 = std::mem::offset_of!(RemoveLock, event) as u64;
 
 fn initialize(
@@ -74,63 +79,117 @@ fn initialize(
     0
 }
 
+/// Bugchecks because a lock was not initialized.
+fn stop_for_unknown(context: &Context, lock: u64) -> ! {
+    context.stop_for_misuse(&format!(
+        "with the remove lock at 0x{lock:016X}, which was not initialized"
+    ))
+}
+
 /// Runs `body` on a lock's holders. Bugchecks if the lock was not initialized.
-fn with<R>(context: &Context, lock: u64, body: impl FnOnce(&mut Vec<(u64, Backtrace)>) -> R) -> R {
+fn with<R>(context: &Context, lock: u64, body: impl FnOnce(&mut Holders) -> R) -> R {
     let result = context.state().get::<Locks>().0.get_mut(&lock).map(body);
-    result.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with the remove lock at 0x{lock:016X}, which was not initialized"
-        ))
-    })
+    result.unwrap_or_else(|| stop_for_unknown(context, lock))
+}
+
+/// Runs `body` on a lock's holders and fields as one step, and stores the fields: no other thread uses the
+/// lock meanwhile. The lock's memory can go away after the step. Bugchecks if the lock was not initialized.
+fn change<R>(
+    context: &Context,
+    lock: u64,
+    body: impl FnOnce(&mut Holders, &mut RemoveLock) -> Change<R>,
+) -> R {
+    let result = context.atomically(|state| {
+        let Some(holders) = state.get::<Locks>().0.get_mut(&lock) else {
+            return Ok(None);
+        };
+        let mut value: RemoveLock = memory::read(lock)?;
+        let change = body(holders, &mut value);
+        // The event between them is the waiter's.
+        memory::write(lock.wrapping_add(REMOVED), &value.removed)?;
+        memory::write(lock.wrapping_add(COUNT), &value.count)?;
+        if change.signals {
+            signal_in(state, lock.wrapping_add(EVENT))?;
+        }
+        Ok(Some(change.result))
+    });
+    result.unwrap_or_else(|| stop_for_unknown(context, lock))
+}
+
+/// What a step has done with a lock.
+struct Change<R> {
+    result: R,
+    /// Set if the step signals the lock's event.
+    signals: bool,
+}
+
+impl<R> Change<R> {
+    const fn new(result: R) -> Self {
+        Self {
+            result,
+            signals: false,
+        }
+    }
 }
 
 /// Acquires a lock, unless its device is being removed.
 fn acquire(context: &Context, lock: u64, tag: u64, _file: u64, _line: u64, _size: u64) -> u64 {
-    with(context, lock, |_| ());
-    let mut value: RemoveLock = context.read(lock);
-    if value.removed != 0 {
-        return DELETE_PENDING.to_register();
-    }
-    value.count = value.count.saturating_add(1);
-    context.write(lock, &value);
     let backtrace = context.short_backtrace();
-    with(context, lock, |holders| holders.push((tag, backtrace)));
-    NtStatus::SUCCESS.to_register()
+    let status = change(context, lock, |holders, value| {
+        if value.removed != 0 {
+            return Change::new(DELETE_PENDING);
+        }
+        value.count = value.count.saturating_add(1);
+        holders.push((tag, backtrace));
+        Change::new(NtStatus::SUCCESS)
+    });
+    status.to_register()
 }
 
-/// Takes one of a lock's acquisitions with a tag.
-fn take(context: &Context, lock: u64, tag: u64) {
-    let taken = with(context, lock, |holders| {
-        let at = holders.iter().rposition(|(its, _)| *its == tag);
-        at.map(|at| holders.remove(at))
-    });
-    if taken.is_none() {
+/// Takes one of a lock's acquisitions with a tag. Returns false if there is none.
+fn take(holders: &mut Holders, value: &mut RemoveLock, tag: u64) -> bool {
+    let at = holders.iter().rposition(|(its, _)| *its == tag);
+    if let Some(at) = at {
+        holders.remove(at);
+        value.count = value.count.saturating_sub(1);
+    }
+    at.is_some()
+}
+
+/// Bugchecks if a lock was not acquired with a tag.
+fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
+    if !is_taken {
         context.stop_for_misuse(&format!(
             "for the remove lock at 0x{lock:016X}, which is not acquired with the tag 0x{tag:016X}"
         ));
     }
-    let mut value: RemoveLock = context.read(lock);
-    value.count = value.count.saturating_sub(1);
-    context.write(lock, &value);
 }
 
 fn release(context: &Context, lock: u64, tag: u64, _size: u64) -> u64 {
-    take(context, lock, tag);
-    if context.read::<RemoveLock>(lock).count == 0 {
-        set_state(context, lock.wrapping_add(EVENT), 1);
-    }
+    let is_taken = change(context, lock, |holders, value| {
+        let is_taken = take(holders, value, tag);
+        Change {
+            result: is_taken,
+            signals: is_taken && value.count == 0,
+        }
+    });
+    must_be_taken(context, is_taken, lock, tag);
     0
 }
 
 /// Releases a lock of a device that is being removed, and waits until nobody holds it.
 fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u64) -> u64 {
-    take(context, lock, tag);
     check_may_wait(context);
-    let mut value: RemoveLock = context.read(lock);
-    value.removed = 1;
-    // The device itself counts as a holder.
-    value.count = value.count.saturating_sub(1);
-    context.write(lock, &value);
+    let is_taken = change(context, lock, |holders, value| {
+        let is_taken = take(holders, value, tag);
+        if is_taken {
+            value.removed = 1;
+            // The device itself counts as a holder.
+            value.count = value.count.saturating_sub(1);
+        }
+        Change::new(is_taken)
+    });
+    must_be_taken(context, is_taken, lock, tag);
     let is_free = || with(context, lock, |holders| holders.is_empty());
     if !wait_until(context, None, is_free) {
         let caller = context.caller();

@@ -125,9 +125,8 @@ impl<'a> Locked<'a> {
 
     /// Takes the link between a request and its queue away.
     fn forget(&self, irp: u64) {
-        let mut value: Irp = self.context.read(irp);
-        let link = std::mem::take(&mut value.tail[LINK]);
-        self.context.write(irp, &value);
+        let link = self.context.read::<Irp>(irp).tail[LINK];
+        irp::store(self.context, irp, irp::tail(LINK), &0_u64);
         if link != 0 && link != self.queue {
             let mut its: CancelSafeContext = self.context.read(link);
             its.irp = 0;
@@ -170,9 +169,8 @@ fn insert_with(
         context.write(its_context, &value);
         its_context
     };
-    let mut value: Irp = context.read(irp);
-    value.tail[LINK] = link;
-    context.write(irp, &value);
+    irp::store(context, irp, irp::tail(LINK), &link);
+    let value: Irp = context.read(irp);
     let routine = locked.value.insert;
     if locked.value.kind == EXTENDED {
         let arguments = [queue, irp, insert_context];

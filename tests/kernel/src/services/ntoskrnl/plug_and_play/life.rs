@@ -204,10 +204,8 @@ pub fn rebalance(context: &Context, physical: u64) -> Result<(), FilterError> {
     }
     send(context, physical, &Request::pnp(pnp::STOP));
     context.nodes().set_stage(physical, Stage::Stopped);
-    start(context, physical).inspect_err(|_| {
-        fail(context, physical);
-        forget(context, physical);
-    })?;
+    // Files can be open, and their close is the driver's before the removal.
+    start(context, physical).inspect_err(|_| surprise_remove(context, physical))?;
     query_started(context, physical);
     Ok(())
 }

@@ -1,0 +1,196 @@
+//! Requests of the driver's own in which it has a stack location itself.
+
+use core::{
+    ptr,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use wdk_sys::{
+    DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, LARGE_INTEGER,
+    NTSTATUS, PIO_WORKITEM, PVOID, STATUS_MORE_PROCESSING_REQUIRED, STATUS_SUCCESS,
+    ntddk::{
+        ExAllocatePool2, ExFreePool, IoAllocateIrp, IoAllocateWorkItem, IoForwardIrpSynchronously,
+        IoFreeIrp, IoFreeWorkItem, IoInitializeIrp, IoQueueWorkItemEx, IofCallDriver,
+        KeDelayExecutionThread,
+    },
+};
+
+use crate::{
+    irps::{INVOKE_ALWAYS, completed, current},
+    requests::complete,
+};
+
+const POOL_FLAG_NON_PAGED: u64 = 0x40;
+const TAG: u32 = u32::from_ne_bytes(*b"Loc ");
+
+/// The locations of each request: the driver's own, and those of the device that the request is sent to.
+const LOCATIONS: i8 = 3;
+
+/// The control of the request that is forwarded twice, which no process sends.
+pub const FORWARDED: u32 = (0x22 << 16) | (0x900 << 2);
+
+/// Allocates a request.
+fn allocate() -> *mut IRP {
+    // SAFETY: the routine has no other precondition.
+    unsafe { IoAllocateIrp(LOCATIONS, 0) }
+}
+
+/// `IoSetNextIrpStackLocation`: the driver takes the first location itself.
+fn take_location(irp: *mut IRP, device: *mut DEVICE_OBJECT) -> *mut IO_STACK_LOCATION {
+    // SAFETY: the request was allocated with several locations, and is this driver's.
+    let request = unsafe { &mut *irp };
+    // SAFETY: as above, and none of them is used.
+    let own = unsafe { current(request).sub(1) };
+    request.CurrentLocation -= 1;
+    request
+        .Tail
+        .Overlay
+        .__bindgen_anon_2
+        .__bindgen_anon_1
+        .CurrentStackLocation = own;
+    // SAFETY: the location is the request's.
+    unsafe { (*own).DeviceObject = device };
+    own
+}
+
+/// Fills in a location for a read.
+fn fill_read(at: *mut IO_STACK_LOCATION, length: usize) {
+    // SAFETY: the location is one of a request of this driver.
+    let location = unsafe { &mut *at };
+    location.MajorFunction = IRP_MJ_READ as u8;
+    location.Parameters.Read.Length = length as u32;
+}
+
+/// Sets where a request reads to.
+fn set_buffer(irp: *mut IRP, buffer: *mut u8) {
+    // SAFETY: the request is this driver's.
+    let associated = unsafe { &mut (*irp).AssociatedIrp };
+    associated.SystemBuffer = buffer.cast();
+}
+
+/// Returns the number of bytes that a request has read.
+fn count(irp: *mut IRP) -> usize {
+    // SAFETY: the request is this driver's, and has come back.
+    let block = unsafe { &(*irp).IoStatus };
+    block.Information as usize
+}
+
+/// Reads with a request that its completion routine frees, with one that is forwarded, and with one in the
+/// driver's memory. Returns the number of bytes.
+pub fn read_with_each(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
+    let mut total = 0_usize;
+    let irp = allocate();
+    take_location(irp, device);
+    set_buffer(irp, buffer);
+    send_below(device, irp, length, Some(ended), (&raw mut total).cast());
+
+    let irp = allocate();
+    fill_read(take_location(irp, device), length);
+    set_buffer(irp, buffer);
+    // SAFETY: the request has a location for the device, which gets a copy of this driver's.
+    let is_passed = unsafe { IoForwardIrpSynchronously(device, irp) };
+    if is_passed != 0 {
+        total += count(irp);
+    }
+    // SAFETY: the request has come back.
+    unsafe { IoFreeIrp(irp) };
+
+    let size = size_of::<IRP>() + LOCATIONS as usize * size_of::<IO_STACK_LOCATION>();
+    // SAFETY: the routine has no other precondition.
+    let irp = unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, size as u64, TAG) }.cast::<IRP>();
+    // SAFETY: the memory has the size of a request with these locations.
+    unsafe { IoInitializeIrp(irp, size as u16, LOCATIONS) };
+    take_location(irp, device);
+    set_buffer(irp, buffer);
+    send_below(device, irp, length, Some(completed), ptr::null_mut());
+    total += count(irp);
+    // SAFETY: the block was allocated for the request, which has come back.
+    unsafe { ExFreePool(irp.cast()) };
+    total
+}
+
+type Routine = unsafe extern "C" fn(*mut DEVICE_OBJECT, *mut IRP, PVOID) -> NTSTATUS;
+
+/// Sends a read to the device, with a completion routine.
+fn send_below(
+    device: *mut DEVICE_OBJECT,
+    irp: *mut IRP,
+    length: usize,
+    routine: Option<Routine>,
+    context: PVOID,
+) {
+    // SAFETY: the request is this driver's.
+    let request = unsafe { &*irp };
+    // SAFETY: the request has a location below this driver's.
+    let next = unsafe { current(request).sub(1) };
+    fill_read(next, length);
+    // SAFETY: as above.
+    let location = unsafe { &mut *next };
+    location.CompletionRoutine = routine;
+    location.Context = context;
+    location.Control = INVOKE_ALWAYS;
+    // SAFETY: the request is complete.
+    let _status = unsafe { IofCallDriver(device, irp) };
+}
+
+/// Adds what a request has read, and frees it.
+unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: PVOID) -> NTSTATUS {
+    // SAFETY: the context is the sender's number.
+    unsafe { *context.cast::<usize>() += count(irp) };
+    // SAFETY: the request is this driver's and has come back.
+    unsafe { IoFreeIrp(irp) };
+    STATUS_MORE_PROCESSING_REQUIRED
+}
+
+/// How far a forwarded request has come: 1 at the upper driver below its owner, 2 at the lower one, and 3
+/// when it is back at the upper one and that has gone on with it.
+static STEP: AtomicU32 = AtomicU32::new(0);
+
+/// Forwards a request to a driver that forwards it on a thread of the system. Returns how far it had come
+/// when it came back.
+pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
+    let irp = allocate();
+    let own = take_location(irp, device);
+    // SAFETY: the location is this driver's.
+    let location = unsafe { &mut *own };
+    location.MajorFunction = IRP_MJ_DEVICE_CONTROL as u8;
+    location.Parameters.DeviceIoControl.IoControlCode = FORWARDED;
+    STEP.store(0, Ordering::SeqCst);
+    // SAFETY: the request has a location for the device, which gets a copy of this driver's.
+    let _is_passed = unsafe { IoForwardIrpSynchronously(device, irp) };
+    let step = STEP.load(Ordering::SeqCst);
+    // SAFETY: the request has come back.
+    unsafe { IoFreeIrp(irp) };
+    step as usize
+}
+
+/// Has a thread of the system forward the request, or complete it if that was done before.
+pub fn forwarded(device: *mut DEVICE_OBJECT, irp: *mut IRP) {
+    // SAFETY: the device is this driver's.
+    let item = unsafe { IoAllocateWorkItem(device) };
+    // SAFETY: the item was allocated above, and its routine frees it.
+    unsafe { IoQueueWorkItemEx(item, Some(go_on), 1, irp.cast()) };
+}
+
+unsafe extern "C" fn go_on(device: PVOID, context: PVOID, item: PIO_WORKITEM) {
+    // SAFETY: the item's routine runs, so that it is not queued any more.
+    unsafe { IoFreeWorkItem(item) };
+    let irp = context.cast::<IRP>();
+    let before = STEP.fetch_add(1, Ordering::SeqCst);
+    if before == 0 {
+        // SAFETY: the request has a location for the device.
+        let _is_passed = unsafe { IoForwardIrpSynchronously(device.cast(), irp) };
+    }
+    sleep();
+    if before == 0 {
+        STEP.fetch_add(1, Ordering::SeqCst);
+    }
+    complete(irp, STATUS_SUCCESS, 0);
+}
+
+/// Waits for a millisecond.
+fn sleep() {
+    let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
+    // SAFETY: the interval is a local.
+    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+}
