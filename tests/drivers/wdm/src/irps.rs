@@ -2,6 +2,7 @@
 
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, NTSTATUS, PVOID, STATUS_MORE_PROCESSING_REQUIRED,
+    ntddk::IofCompleteRequest,
 };
 
 /// The bits of a stack location's `Control` with which its completion routine is always called.
@@ -27,4 +28,15 @@ pub const unsafe extern "C" fn completed(
     _context: PVOID,
 ) -> NTSTATUS {
     STATUS_MORE_PROCESSING_REQUIRED
+}
+
+/// Completes a request.
+pub fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
+    // SAFETY: the driver has the request until it completes it.
+    let request = unsafe { &mut *irp };
+    request.IoStatus.__bindgen_anon_1.Status = status;
+    request.IoStatus.Information = information as u64;
+    // SAFETY: as above.
+    unsafe { IofCompleteRequest(irp, 0) };
+    status
 }

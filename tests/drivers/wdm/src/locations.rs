@@ -15,10 +15,7 @@ use wdk_sys::{
     },
 };
 
-use crate::{
-    irps::{INVOKE_ALWAYS, completed, current},
-    requests::complete,
-};
+use crate::irps::{INVOKE_ALWAYS, complete, completed, current};
 
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 const TAG: u32 = u32::from_ne_bytes(*b"Loc ");

@@ -11,14 +11,14 @@ use wdk_sys::{
     IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_PENDING,
     STATUS_SUCCESS,
     ntddk::{
-        IoAllocateIrp, IoFreeIrp, IoReleaseCancelSpinLock, IofCallDriver, IofCompleteRequest,
+        IoAllocateIrp, IoFreeIrp, IoReleaseCancelSpinLock, IofCallDriver,
         MmMapLockedPagesSpecifyCache,
     },
 };
 
 use crate::{
     access, commands,
-    irps::{INVOKE_ALWAYS, completed, current},
+    irps::{INVOKE_ALWAYS, complete, completed, current},
     locations, own, trace,
 };
 
@@ -34,17 +34,6 @@ static KEPT: AtomicPtr<IRP> = AtomicPtr::new(ptr::null_mut());
 
 /// A bit of a stack location's `Control`.
 const PENDING_RETURNED: u8 = 1;
-
-/// Completes a request.
-pub fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
-    // SAFETY: the driver has the request until it completes it.
-    let request = unsafe { &mut *irp };
-    request.IoStatus.__bindgen_anon_1.Status = status;
-    request.IoStatus.Information = information as u64;
-    // SAFETY: as above.
-    unsafe { IofCompleteRequest(irp, 0) };
-    status
-}
 
 /// Serves a request of the device.
 pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
