@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeSet,
-    ffi::OsString,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     events,
-    link::{self, Exports, run},
+    link::{self, Exports, join, run, write},
     mof,
     project::Project,
     sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
@@ -468,16 +467,6 @@ fn contents(folder: &Path, depth: u32) -> Vec<Value> {
         }
     }
     all
-}
-
-fn join(option: &str, path: &Path) -> OsString {
-    let mut text = OsString::from(option);
-    text.push(path);
-    text
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

@@ -204,13 +204,19 @@ pub fn run(command: &mut Command) -> Result<()> {
     bail!("{}", errors.collect::<Vec<_>>().join("\n"))
 }
 
-fn join(option: &str, path: &Path) -> OsString {
+/// Returns an option with a path.
+pub fn join(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(path);
     text
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+/// Writes a file.
+///
+/// # Errors
+///
+/// Fails with the path if the file cannot be written.
+pub fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
