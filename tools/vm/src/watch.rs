@@ -155,16 +155,7 @@ pub fn watch(
     observer: &mut impl Observer,
 ) -> Result<Ending> {
     let start = Instant::now();
-    let mut watched = Watched {
-        alive: start,
-        interrupted: None,
-        restarts: 0,
-        restarted: None,
-        hangs: 0,
-        has_spoken: false,
-        is_off: false,
-        is_full: false,
-    };
+    let mut watched = Watched::new(start);
     let mut written = (start, 0);
     let mut pressed = start;
     loop {
@@ -237,6 +228,20 @@ struct Watched {
 }
 
 impl Watched {
+    /// Returns what is known of a machine that starts now.
+    const fn new(now: Instant) -> Self {
+        Self {
+            alive: now,
+            interrupted: None,
+            restarts: 0,
+            restarted: None,
+            hangs: 0,
+            has_spoken: false,
+            is_off: false,
+            is_full: false,
+        }
+    }
+
     /// Notes that the machine has written so many bytes to its disks since its start, `before` at the last
     /// look.
     const fn note_writes(&mut self, before: u64, bytes: u64, now: Instant) {
@@ -334,16 +339,7 @@ mod tests {
     #[test]
     fn a_machine_that_writes_much_counts_as_one_that_has_spoken() {
         let start = Instant::now();
-        let mut watched = Watched {
-            alive: start,
-            interrupted: None,
-            restarts: 0,
-            restarted: None,
-            hangs: 0,
-            has_spoken: false,
-            is_off: false,
-            is_full: false,
-        };
+        let mut watched = Watched::new(start);
         let later = start + Duration::from_secs(10);
         watched.note_writes(0, 0, later);
         assert!(watched.alive == start && !watched.has_spoken);

@@ -14,6 +14,7 @@ mod abi_types;
 mod abi_uses;
 pub mod addresses;
 pub mod borrowed;
+pub mod bus_driver;
 #[cfg(test)]
 mod coverage;
 pub mod create_parameters;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::super::{
     driver::{DriverData, handle_of, object_of},
@@ -16,12 +16,8 @@ use super::super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{
-        abi::{DriverObject, UnicodeString},
-        arena::Block,
-        framework_abi::DeviceObject,
-        memory,
-    },
+    ground::{abi::DriverObject, framework_abi::DeviceObject, memory},
+    services::bus_driver::BusDriver,
 };
 
 pub const ENTRIES: Entries = &[
@@ -80,36 +76,9 @@ pub enum Owner {
 #[derive(Default)]
 struct Owners(HashMap<u64, Owner>);
 
-/// The driver of the physical devices that no driver of a test has made.
-#[derive(Default)]
-struct BusDriver(Option<(Block, Block)>);
-
 /// Returns the `DRIVER_OBJECT` of the root bus.
 fn bus_driver(context: &Context) -> u64 {
-    let mut framework = context.framework();
-    let (object, _) = framework.part::<BusDriver>().0.get_or_insert_with(|| {
-        let name: Vec<u8> = r"\Driver\PnpManager"
-            .encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect();
-        let text = Block::zeroed(name.len());
-        fill(text.address(), &name);
-        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-        let object = Block::zeroed(size_of::<DriverObject>());
-        let mut filled = DriverObject::new_zeroed();
-        // IO_TYPE_DRIVER
-        filled.kind = 4;
-        filled.size = i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX);
-        filled.driver_name = UnicodeString {
-            length,
-            maximum_length: length,
-            reserved: 0,
-            buffer: text.address(),
-        };
-        fill(object.address(), filled.as_bytes());
-        (object, text)
-    });
-    object.address()
+    context.framework().part::<BusDriver>().address()
 }
 
 /// Creates a physical device before a driver is offered a device.

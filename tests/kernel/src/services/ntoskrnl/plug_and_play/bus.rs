@@ -4,7 +4,7 @@
 //! It handles the requests that a bus driver must handle, and completes all others with the status that
 //! the drivers above have left in them.
 
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::IntoBytes;
 
 use super::{
     super::{
@@ -22,14 +22,13 @@ use super::{
 use crate::{
     execution::routine::low_half,
     ground::{
-        abi::{DeviceObject, DriverObject, Irp, IrpStack, UnicodeString},
-        arena::Block,
+        abi::{DeviceObject, Irp, IrpStack},
         framework_abi::BusInformation,
-        memory,
         pnp_abi::{DeviceCapabilities, DeviceRelations},
         status::NtStatus,
     },
     services::{
+        bus_driver::BusDriver,
         device_properties::{Identity, list_bytes},
         nodes::BUS,
         pool::{Tag, Wanted},
@@ -49,48 +48,12 @@ const POWER_PAGEABLE: u32 = 0x2000;
 const D0: u32 = 1;
 const D3: u32 = 4;
 
-/// The driver of the bus: its `DRIVER_OBJECT`, and the text of its name.
-#[derive(Default)]
-struct Driver(Option<(Block, Block)>);
-
-/// Returns the `DRIVER_OBJECT` of the bus.
-fn driver(context: &Context) -> u64 {
-    let mut state = context.state();
-    let (object, _) = state.get::<Driver>().0.get_or_insert_with(|| {
-        let name: Vec<u8> = r"\Driver\PnpManager"
-            .encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect();
-        let text = Block::zeroed(name.len());
-        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
-        let object = Block::zeroed(size_of::<DriverObject>());
-        let mut filled = DriverObject::new_zeroed();
-        // IO_TYPE_DRIVER
-        filled.kind = 4;
-        filled.size = i16::try_from(size_of::<DriverObject>()).unwrap_or(i16::MAX);
-        filled.driver_name = UnicodeString {
-            length,
-            maximum_length: length,
-            reserved: 0,
-            buffer: text.address(),
-        };
-        for (at, bytes) in [
-            (text.address(), &name[..]),
-            (object.address(), filled.as_bytes()),
-        ] {
-            memory::write_bytes(at, bytes).expect("a block of the kernel's own memory is writable");
-        }
-        (object, text)
-    });
-    object.address()
-}
-
 /// Creates a physical device. Returns it and its name.
 pub fn create(context: &Context) -> Result<(u64, String), NtStatus> {
     /// `FILE_DEVICE_CONTROLLER`.
     const CONTROLLER: u32 = 4;
     let new = New {
-        driver: driver(context),
+        driver: context.state().get::<BusDriver>().address(),
         extension: 0,
         name: None,
         kind: CONTROLLER,
