@@ -344,44 +344,39 @@ mod tests {
     use super::*;
     use PointerSize::{Eight, Four};
 
-    const ADDRESS: &[(&str, Type)] = &[("Address", Type::Pointer)];
-    const GUIDS: &[(&str, Type)] = &[("Count", Type::U32), ("Ids", Type::Guids)];
-    const TEXTS: &[(&str, Type)] = &[
-        ("Other", Type::U8),
-        ("Count", Type::U8),
-        ("Texts", Type::Texts("Count")),
-    ];
-    const LIST: &[(&str, Type)] = &[("Stack", Type::Pointers)];
-    const TEXT: &[(&str, Type)] = &[("Name", Type::Utf16)];
-    const SID: &[(&str, Type)] = &[("Sid", Type::Sid)];
-
-    /// Returns a layout with fields of these names and types.
-    fn known(fields: &'static [(&'static str, Type)]) -> KnownLayout {
-        let names = fields.iter().map(|(name, _)| (*name).into()).collect();
-        let fields: Vec<Field> = fields
-            .iter()
-            .map(|&(name, kind)| Field {
-                name,
-                kind,
-                optional: false,
-            })
-            .collect();
-        KnownLayout {
-            layout: Layout {
-                first: 0,
-                last: 0,
-                fields: fields.leak(),
-            },
-            names,
+    /// Returns a field that every record has.
+    const fn field(name: &'static str, kind: Type) -> Field {
+        Field {
+            name,
+            kind,
+            optional: false,
         }
     }
 
-    /// Decodes a payload by a layout with fields of these names and types.
-    fn decoded(
-        fields: &'static [(&'static str, Type)],
-        payload: &[u8],
-        stated: PointerSize,
-    ) -> Attempt {
+    const ADDRESS: &[Field] = &[field("Address", Type::Pointer)];
+    const GUIDS: &[Field] = &[field("Count", Type::U32), field("Ids", Type::Guids)];
+    const TEXTS: &[Field] = &[
+        field("Other", Type::U8),
+        field("Count", Type::U8),
+        field("Texts", Type::Texts("Count")),
+    ];
+    const LIST: &[Field] = &[field("Stack", Type::Pointers)];
+    const TEXT: &[Field] = &[field("Name", Type::Utf16)];
+    const SID: &[Field] = &[field("Sid", Type::Sid)];
+
+    /// Returns a layout with these fields.
+    fn known(fields: &'static [Field]) -> KnownLayout {
+        let names = fields.iter().map(|field| field.name.into()).collect();
+        let layout = Layout {
+            first: 0,
+            last: 0,
+            fields,
+        };
+        KnownLayout { layout, names }
+    }
+
+    /// Decodes a payload by a layout with these fields.
+    fn decoded(fields: &'static [Field], payload: &[u8], stated: PointerSize) -> Attempt {
         decode(&std::iter::once(&known(fields)), payload, stated).unwrap()
     }
 
@@ -408,7 +403,8 @@ mod tests {
 
     #[test]
     fn lists_have_as_many_elements_as_there_is_room_for_or_as_were_counted() {
-        let (values, _, used) = whole(decoded(&[("Times", Type::TicksList)], &[1; 25], Eight));
+        const TIMES: &[Field] = &[field("Times", Type::TicksList)];
+        let (values, _, used) = whole(decoded(TIMES, &[1; 25], Eight));
         let time = Value::Int(0x0101_0101_0101_0101);
         let times = Value::Array(vec![time.clone(), time.clone(), time]);
         assert_eq!((values, used), (vec![times], 24));
@@ -480,15 +476,15 @@ mod tests {
     }
 
     /// Returns true if a payload is clean in one reading.
-    fn is_clean(fields: &'static [(&'static str, Type)], payload: &[u8]) -> bool {
+    fn is_clean(fields: &'static [Field], payload: &[u8]) -> bool {
         let known = known(fields);
         attempt(&known, payload, Four, NoSid::FourBytes).clean
     }
 
     #[test]
     fn a_text_without_an_end_is_not_clean() {
-        const ANSI: &[(&str, Type)] = &[("Name", Type::Ansi), ("More", Type::Rest)];
-        const TWO: &[(&str, Type)] = &[("First", Type::Utf16), ("Second", Type::Utf16)];
+        const ANSI: &[Field] = &[field("Name", Type::Ansi), field("More", Type::Rest)];
+        const TWO: &[Field] = &[field("First", Type::Utf16), field("Second", Type::Utf16)];
         assert!(is_clean(ANSI, b"a\0"));
         assert!(!is_clean(ANSI, b"a"));
         assert!(is_clean(TEXT, b"a\0\0\0"));
@@ -514,7 +510,7 @@ mod tests {
 
     #[test]
     fn four_zero_bytes_stand_for_no_sid_if_both_readings_fit() {
-        const MORE: &[(&str, Type)] = &[("Sid", Type::Sid), ("More", Type::Rest)];
+        const MORE: &[Field] = &[field("Sid", Type::Sid), field("More", Type::Rest)];
         let mut payload = vec![0; 16];
         payload.extend([1, 0, 0, 0, 0, 0, 0, 5]);
         let (values, _, used) = whole(decoded(MORE, &payload, Eight));
