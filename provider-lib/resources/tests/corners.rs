@@ -3,7 +3,7 @@
 use std::fs;
 
 use etw_manifest::{
-    self as manifest, Manifest, Node, compare, res,
+    self as manifest, InType, Manifest, Node, PropertyKind, Size, compare, res,
     resources::{EncodeError, resources},
 };
 use wdk_etw_build::{declaration, declaration::Files, import};
@@ -74,6 +74,11 @@ fn an_imported_declaration_agrees_with_its_manifest() {
          <data name='B' inType='win:UInt8'/></struct>",
         "<data name='A' inType='win:Binary' outType='win:IPv6'/>",
         "<data name='A' inType='win:Binary' outType='win:IPv6' length='16'/>",
+        "<data name='A' inType='win:Binary' length='16'/>",
+        "<data name='L' inType='win:UInt16'/><data name='A' inType='win:AnsiString' \
+         outType='xs:string' length='L'/>",
+        "<data name='L' inType='win:UInt16'/><data name='A' inType='win:AnsiString' \
+         outType='win:Utf8' length='L'/>",
         "<data name='Len' inType='win:UInt16'/><data name='Data' inType='win:Binary' \
          length='Len'/><data name='DataLength' inType='win:UInt32'/>",
         "<struct name='S'><data name='A&amp;B' inType='win:UInt32'/>\
@@ -559,6 +564,35 @@ fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
 }
 
 #[test]
+fn a_name_that_a_map_has_in_rust_only_is_not_another_maps() {
+    let manifest = read(
+        "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap>\
+         <valueMap name='Kind2'><map value='2' message='$(string.Two)'/></valueMap></maps>\
+         <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
+         <data name='B' inType='win:UInt16' map='Kind'/>\
+         <data name='C' inType='win:UInt8' map='Kind2'/></template></templates>\
+         <events><event value='1' template='T' level='win:Error'/></events>",
+        "<string id='One' value='One'/><string id='Two' value='Two'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0, "{source}");
+}
+
+#[test]
+fn an_array_of_structures_has_members_with_a_map() {
+    let manifest = read(
+        "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap></maps>\
+         <templates><template tid='T'><struct name='S' count='2'>\
+         <data name='A' inType='win:UInt8' map='Kind'/><data name='B' inType='win:UInt8'/></struct>\
+         </template></templates><events><event value='1' template='T' level='win:Error'/></events>",
+        "<string id='One' value='One'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0, "{source}");
+    assert!(source.contains("a: Kind"), "{source}");
+}
+
+#[test]
 fn a_channel_of_each_type_is_imported() {
     let channel = |name: &str, value: u8| {
         format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
@@ -596,7 +630,7 @@ fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field(
     // Only resources can have a count of several values.
     let properties = &mut manifest.providers[0].templates[0].properties;
     properties.pop();
-    properties[0].count = etw_manifest::Size::Fixed(2);
+    properties[0].count = Size::Fixed(2);
     let imported = import::declaration(&manifest, None);
     let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
     assert_eq!(
@@ -606,6 +640,58 @@ fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field(
              single integer"
         ]
     );
+}
+
+#[test]
+fn a_count_that_a_declaration_cannot_have_is_named() {
+    let notes = |manifest: &Manifest| {
+        let notes = import::declaration(manifest, None).notes;
+        notes.into_iter().map(|note| note.what).collect::<Vec<_>>()
+    };
+    let mut manifest = with_template(
+        "<data name='N' inType='win:UInt16'/><data name='A' inType='win:UInt32' count='N'/>\
+         <data name='B' inType='win:UInt32' count='N'/>",
+    );
+    let properties = &mut manifest.providers[0].templates[0].properties;
+    let PropertyKind::Data {
+        in_type, out_type, ..
+    } = &mut properties[0].kind
+    else {
+        panic!()
+    };
+    (*in_type, *out_type) = (InType::Int16, InType::Int16.out_types()[0]);
+    assert_eq!(
+        notes(&manifest),
+        [
+            "event 1 version 0 was not imported: `N`, the count or length of `A`, is not a single \
+             unsigned integer"
+        ]
+    );
+
+    // Only resources can have a count outside of the structure.
+    for is_count in [false, true] {
+        let mut manifest = with_template(
+            "<data name='N' inType='win:UInt16'/><struct name='S'>\
+             <data name='A' inType='win:UnicodeString'/></struct>",
+        );
+        let properties = &mut manifest.providers[0].templates[0].properties;
+        let PropertyKind::Struct(members) = &mut properties[1].kind else {
+            panic!()
+        };
+        let size = if is_count {
+            &mut members[0].count
+        } else {
+            &mut members[0].length
+        };
+        *size = Size::Outer(0);
+        assert_eq!(
+            notes(&manifest),
+            [
+                "event 1 version 0 was not imported: the count or length of the member `A` is not a \
+                 member of its structure"
+            ]
+        );
+    }
 }
 
 #[test]

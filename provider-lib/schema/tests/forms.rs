@@ -53,6 +53,23 @@ fn a_length_or_count_has_a_name_of_its_own() {
 }
 
 #[test]
+fn only_bytes_without_a_field_for_their_length_contain_it() {
+    for fields in [
+        "#[counted] a: u32",
+        "#[counted] a: &str",
+        "#[counted] #[length(u8)] a: &[u8]",
+        "n: u16, #[counted] #[length(field = n)] a: &[u8]",
+    ] {
+        let (line, _, text) = error(&event(fields));
+        assert_eq!(line, 4, "{fields}: {text}");
+        assert!(
+            text.contains("they contain their length"),
+            "{fields}: {text}"
+        );
+    }
+}
+
+#[test]
 fn forms_that_only_manifests_have_are_refused_in_tracelogging_events() {
     for field in [
         "#[length(u8)] a: &[u8]",

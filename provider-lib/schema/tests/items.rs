@@ -543,6 +543,28 @@ fn a_declarations_types_have_precedence_and_the_librarys_are_added() {
         "#[structure] struct Luid { x: u8 } #[event(level = Info, keyword = none)] fn x(a: Luid);",
     );
     assert!(matches!(own.events[0].fields[0].kind, FieldType::Named(_)));
+    // A type that is none of the declaration's has no such precedence.
+    for other in ["struct Luid { x: u8 }", "enum Luid { X = 1 }"] {
+        let event = "#[event(level = Info, keyword = none)] fn x(a: Luid);";
+        let provider = provider(&format!("{other} {event}"));
+        assert!(
+            matches!(
+                provider.events[0].fields[0].kind,
+                FieldType::Values(Scalar::Luid, ..)
+            ),
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn a_name_needs_its_prefix_only_where_it_is_a_keyword() {
+    let provider = provider(
+        "#[map] enum r#Read { A = 1 } #[map] enum r#type { A = 1 } #[map] enum r#gen { A = 1 }",
+    );
+    let idents: Vec<_> = provider.maps.iter().map(|map| &map.ident).collect();
+    // `gen` is a keyword in the edition of some declarations, and is left as it is written.
+    assert_eq!(idents, ["Read", "r#type", "r#gen"]);
 }
 
 #[test]

@@ -151,7 +151,7 @@ mod tests {
         }
         assert_eq!(shouting("IoRead"), "IO_READ");
         let mut taken = HashSet::new();
-        let names = ["a", "a", "a_2"].map(|name| unique(name, &mut taken));
-        assert_eq!(names, ["a", "a_2", "a_2_2"]);
+        let names = ["a", "a", "a", "a_2"].map(|name| unique(name, &mut taken));
+        assert_eq!(names, ["a", "a_2", "a_3", "a_2_2"]);
     }
 }

@@ -219,4 +219,19 @@ mod tests {
             "{error}"
         );
     }
+
+    #[test]
+    fn a_files_own_condition_applies_to_its_declarations() {
+        let mut configuration = Configuration::new();
+        configuration.set("feature", Some("etw"), true);
+        configuration.close("feature");
+        let count = |condition: &str| {
+            let text = format!("#![cfg({condition})]\n#[provider(name = \"A\")]\nmod one {{}}");
+            source_in(&text, &configuration).unwrap().len()
+        };
+        assert_eq!(count("feature = \"etw\""), 1);
+        assert_eq!(count("not(feature = \"etw\")"), 0);
+        // A file without a declaration may have any condition.
+        assert_eq!(source("#![cfg(unknown)]").unwrap().len(), 0);
+    }
 }
