@@ -145,8 +145,9 @@ impl<W: Write> Core<W> {
             frames: vec![Frame { address, place }],
             ..Stack::default()
         };
-        let stack = event.stack.as_ref().unwrap_or(&alone);
-        let stack = self.interned.stack(stack);
+        let walked = event.stack.as_ref();
+        let stack = walked.filter(|stack| !stack.frames.is_empty());
+        let stack = self.interned.stack(stack.unwrap_or(&alone));
         let mut body = Vec::new();
         let mut to = Message::new(&mut body);
         to.uint(sample::CPU, u64::from(event.processor));
@@ -272,19 +273,28 @@ mod tests {
             address,
             place: place.into(),
         };
-        let event = Decoded {
+        let mut event = Decoded {
             fields: vec![
                 ("Other".into(), code(1, "a.sys+0x1")),
                 ("InstructionPointer".into(), code(2, "b.sys+0x2")),
             ],
             ..decoded(EventRecord::default())
         };
+        for stack in [None, Some(Stack::default())] {
+            event.stack = stack;
+            assert_eq!(
+                places_of(&event),
+                [[true, false], [false, true], [false; 2]]
+            );
+        }
+    }
+
+    /// Returns which of two images a sample names, for each of three addresses.
+    fn places_of(event: &Decoded) -> [[bool; 2]; 3] {
         let places = |address| {
-            let out = written(|core| core.sample(&event, 0, address).unwrap());
+            let out = written(|core| core.sample(event, 0, address).unwrap());
             ["a.sys", "b.sys"].map(|text| out.windows(5).any(|bytes| bytes == text.as_bytes()))
         };
-        assert_eq!(places(1), [true, false]);
-        assert_eq!(places(2), [false, true]);
-        assert_eq!(places(3), [false, false]);
+        [1, 2, 3].map(places)
     }
 }
