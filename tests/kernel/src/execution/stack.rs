@@ -44,8 +44,9 @@ const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 // The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
 // convention preserves every register that the caller's convention preserves, and the control words of
-// the floating-point units. What a driver did not preserve is put back, and reported in rdx: the flags,
-// and above them a bit for MXCSR and one for the x87 control word.
+// the floating-point units. A routine that ends its thread instead of returning has not put the registers
+// back, so all of them are saved here. What a driver did not preserve besides is put back, and reported in
+// rdx: the flags, and above them a bit for MXCSR and one for the x87 control word.
 global_asm!(
     ".globl etw_testkernel_call",
     ".globl etw_testkernel_exit",
@@ -54,6 +55,8 @@ global_asm!(
     "push rbx",
     "push r12",
     "push r13",
+    "push r14",
+    "push r15",
     "mov rbx, rdx",
     "push qword ptr [rbx - 8]",
     "push qword ptr [rbx - 16]",
@@ -110,6 +113,8 @@ global_asm!(
     "add rsp, 24",
     "pop qword ptr [rbx - 16]",
     "pop qword ptr [rbx - 8]",
+    "pop r15",
+    "pop r14",
     "pop r13",
     "pop r12",
     "pop rbx",
