@@ -99,6 +99,99 @@ unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
 }
 "#;
 
+/// A KMDF driver that is made with older versions of Microsoft's crates: WDK is that of wdk, wdk-alloc
+/// and wdk-panic, and SYS that of wdk-sys and wdk-build.
+const OLDER: &str = r#"
+[package]
+name = "stranger-older"
+version = "0.1.0"
+edition = "2021"
+[package.metadata.wdk.driver-model]
+driver-type = "KMDF"
+kmdf-version-major = 1
+target-kmdf-version-minor = 33
+[lib]
+crate-type = ["cdylib"]
+test = false
+[dependencies]
+wdk = "WDK"
+wdk-alloc = "WDK"
+wdk-panic = "WDK"
+wdk-sys = "SYS"
+[build-dependencies]
+wdk-build = "SYS"
+[profile.dev]
+panic = "abort"
+[profile.release]
+panic = "abort"
+[workspace]
+"#;
+
+const OLDER_LIBRARY: &str = r#"#![no_std]
+extern crate alloc;
+#[cfg(not(test))]
+extern crate wdk_panic;
+use alloc::boxed::Box;
+use wdk::{paged_code, println, wdf::SpinLock};
+use wdk_alloc::WdkAllocator;
+use wdk_sys::{
+    call_unsafe_wdf_function_binding, ntddk::KeGetCurrentIrql, APC_LEVEL, DRIVER_OBJECT, NTSTATUS,
+    PCUNICODE_STRING, ULONG, WDFDEVICE, WDFDEVICE_INIT, WDFDRIVER, WDF_DRIVER_CONFIG,
+    WDF_NO_HANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES,
+};
+#[global_allocator]
+static ALLOCATOR: WdkAllocator = WdkAllocator;
+#[export_name = "DriverEntry"]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: core::mem::size_of::<WDF_DRIVER_CONFIG>() as ULONG,
+        EvtDriverDeviceAdd: Some(add),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &mut config,
+            WDF_NO_HANDLE.cast::<WDFDRIVER>(),
+        )
+    }
+}
+extern "C" fn add(_driver: WDFDRIVER, mut init: *mut WDFDEVICE_INIT) -> NTSTATUS {
+    assert!(unsafe { KeGetCurrentIrql() } <= APC_LEVEL as u8);
+    paged_code!();
+    let mut device = WDF_NO_HANDLE as WDFDEVICE;
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDeviceCreate,
+            &mut init,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &mut device,
+        )
+    };
+    if !wdk::nt_success(status) {
+        return status;
+    }
+    let mut attributes = WDF_OBJECT_ATTRIBUTES {
+        Size: core::mem::size_of::<WDF_OBJECT_ATTRIBUTES>() as ULONG,
+        ExecutionLevel: wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelInheritFromParent,
+        SynchronizationScope: wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
+        ParentObject: device.cast(),
+        ..WDF_OBJECT_ATTRIBUTES::default()
+    };
+    let lock = Box::new(SpinLock::create(&mut attributes).unwrap());
+    lock.acquire();
+    lock.release();
+    println!("added with {}", 1 + 1);
+    status
+}
+"#;
+
 const CONFIG: &str = r#"[build]
 rustflags = ["--cfg", "of_config", "--check-cfg", "cfg(of_config)", "-C", "linker=nowhere"]
 "#;
@@ -277,26 +370,51 @@ mod built_drivers {
         );
     }
 
+    /// Writes a driver of one file, with Microsoft's build script.
+    fn write_driver(driver: &Path, manifest: &str, library: &str) {
+        write(&driver.join("Cargo.toml"), manifest);
+        write(&driver.join("src/lib.rs"), library);
+        let script = "fn main() -> Result<(), wdk_build::ConfigError> {\n    \
+                      wdk_build::configure_wdk_binary_build()\n}\n";
+        write(&driver.join("build.rs"), script);
+    }
+
+    /// Runs `cargo etw` in a driver's folder.
+    fn etw_in(driver: &Path, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+            .current_dir(driver)
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("CARGO_MANIFEST_DIR")
+            .arg("etw")
+            .args(arguments)
+            .output()
+            .unwrap()
+    }
+
+    #[test]
+    #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+    fn a_driver_with_older_crates_is_built_and_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let driver = folder.path();
+        for (wdk, sys) in [("0.3.1", "0.4.0"), ("=0.3.0", "0.3.0")] {
+            let manifest = OLDER.replace("WDK", wdk).replace("SYS", sys);
+            write_driver(driver, &manifest, OLDER_LIBRARY);
+            let output = etw_in(driver, &["run"]);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let shown = errors(&output, true);
+            assert!(!shown.contains("was not used"), "{shown}");
+            assert!(said.contains("driver: added with 2"), "{said}");
+            assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
+        }
+    }
+
     #[test]
     #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
     fn a_driver_without_a_framework_is_built_and_run_but_not_packaged() {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path();
-        write(&driver.join("Cargo.toml"), WDM);
-        write(&driver.join("src/lib.rs"), WDM_LIBRARY);
-        let script = "fn main() -> Result<(), wdk_build::ConfigError> {\n    \
-                      wdk_build::configure_wdk_binary_build()\n}\n";
-        write(&driver.join("build.rs"), script);
-        let run = |arguments: &[&str]| {
-            Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
-                .current_dir(driver)
-                .env_remove("CARGO_TARGET_DIR")
-                .env_remove("CARGO_MANIFEST_DIR")
-                .arg("etw")
-                .args(arguments)
-                .output()
-                .unwrap()
-        };
+        write_driver(driver, WDM, WDM_LIBRARY);
+        let run = |arguments: &[&str]| etw_in(driver, arguments);
         let output = run(&["run"]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         errors(&output, true);

@@ -216,13 +216,13 @@ mod tests {
             });
             found(&[ours.clone(), other]).unwrap().remove(0)
         };
-        let old = other("0.3.0", json!("registry+x"));
+        let old = other("0.2.0", json!("registry+x"));
         assert!(old.stand_in().is_none());
         assert_eq!(
             old.refusal("d"),
-            "d depends on wdk-build 0.3.0, which has no stand-in; drivers build without the WDK with \
-             wdk-build 0.6, wdk-build 0.5, wdk-sys 0.5 and the versions of wdk, wdk-alloc and \
-             wdk-panic that depend on these"
+            "d depends on wdk-build 0.2.0, which has no stand-in; drivers build without the WDK with \
+             wdk-build 0.6, wdk-build 0.5, wdk-build 0.4, wdk-build 0.3, wdk-sys 0.5, wdk-sys 0.4, \
+             wdk-sys 0.3 and the versions of wdk, wdk-alloc and wdk-panic that depend on these"
         );
         // The versions of Microsoft's template, and crates of a repository, are replaced too.
         let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();

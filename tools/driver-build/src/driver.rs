@@ -342,22 +342,26 @@ impl Driver {
         options: &Options,
         standin: &mut Standin,
     ) -> Result<Value> {
-        let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
-        let others = others(&self.package, &self.manifest, &metadata, standin)?;
-        if others.is_empty() {
-            return Ok(metadata);
-        }
-        for other in &others {
-            let Some((source, one)) = other.stand_in() else {
+        let mut metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
+        let found = others(&self.package, &self.manifest, &metadata, standin)?;
+        if !found.is_empty() {
+            for other in &found {
+                let Some((source, one)) = other.stand_in() else {
+                    bail!("{}", other.refusal(&self.package));
+                };
+                standin.add(&source, one)?;
+            }
+            metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
+            let left = others(&self.package, &self.manifest, &metadata, standin)?;
+            if let Some(other) = left.first() {
                 bail!("{}", other.refusal(&self.package));
-            };
-            standin.add(&source, one)?;
+            }
         }
-        let metadata = self.resolve(toolchain, options, |cargo| standin.replace(cargo))?;
-        match self::others(&self.package, &self.manifest, &metadata, standin)?.first() {
-            None => Ok(metadata),
-            Some(other) => bail!("{}", other.refusal(&self.package)),
-        }
+        let manifests: Vec<&Path> = list(&metadata["packages"])
+            .filter_map(|package| package["manifest_path"].as_str().map(Path::new))
+            .collect();
+        standin.keep_used(&manifests);
+        Ok(metadata)
     }
 
     /// Returns cargo's metadata of the driver and its dependencies, with more arguments.

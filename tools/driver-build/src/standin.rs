@@ -1,6 +1,7 @@
 //! The stand-ins for wdk-sys and wdk-build.
 
 use std::{
+    fmt::Write as _,
     fs,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
@@ -18,34 +19,21 @@ const MANIFEST: &str = "Cargo.toml";
 
 /// The published crates that the stand-ins replace.
 ///
-/// Drivers that Microsoft's template makes have wdk-build 0.5, beside the 0.6 of wdk-sys;
-/// what build scripts use of both is the same.
-pub const REPLACED: [Replaced; 3] = [
-    Replaced {
-        name: "wdk-build",
-        version: "0.6",
-        folder: "wdk-build",
-    },
-    Replaced {
-        name: "wdk-build",
-        version: "0.5",
-        folder: OLD_BUILD,
-    },
-    Replaced {
-        name: "wdk-sys",
-        version: "0.5",
-        folder: "wdk-sys",
-    },
+/// What drivers and their build scripts use of older versions is the same, so the stand-ins for these
+/// have the sources of the newest one. Drivers that Microsoft's template makes have wdk-build 0.5,
+/// beside the 0.6 of wdk-sys.
+pub const REPLACED: [Replaced; 7] = [
+    Replaced::newest("wdk-build", "0.6"),
+    Replaced::older("wdk-build", "0.5", "0.5.1", "wdk-build-0.5"),
+    Replaced::older("wdk-build", "0.4", "0.4.0", "wdk-build-0.4"),
+    Replaced::older("wdk-build", "0.3", "0.3.0", "wdk-build-0.3"),
+    Replaced::newest("wdk-sys", "0.5"),
+    Replaced::older("wdk-sys", "0.4", "0.4.0", "wdk-sys-0.4"),
+    Replaced::older("wdk-sys", "0.3", "0.3.0", "wdk-sys-0.3"),
 ];
 
 /// The file with the stand-ins that a driver needs beside the usual ones.
 const ADDED: &str = "added";
-
-/// The folder of the stand-in for wdk-build 0.5, a copy of the other one.
-const OLD_BUILD: &str = "wdk-build-0.5";
-
-/// The newest version of wdk-build 0.5, whose stand-in has its number.
-const OLD_BUILD_VERSION: &str = "0.5.1";
 
 /// A published crate that a stand-in replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +43,62 @@ pub struct Replaced {
     /// Its version, without the patch level.
     pub version: &'static str,
     folder: &'static str,
+    /// The newest patch of an older version, whose stand-in has its number.
+    older: Option<&'static str>,
 }
 
 impl Replaced {
+    const fn newest(name: &'static str, version: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            folder: name,
+            older: None,
+        }
+    }
+
+    const fn older(
+        name: &'static str,
+        version: &'static str,
+        patch: &'static str,
+        folder: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            version,
+            folder,
+            older: Some(patch),
+        }
+    }
+
+    /// Returns the manifest of the stand-in for an older version, made of that of the newest one, whose
+    /// sources it has; `None` for the newest version.
+    fn manifest(self, newest: &str) -> Option<String> {
+        let patch = self.older?;
+        let name = self.name;
+        let library = format!("[lib]\npath = \"../{name}/src/lib.rs\"\n");
+        let mut manifest = String::new();
+        for line in newest.lines() {
+            if line == "[lib]" {
+                manifest.push_str(&library);
+            } else if line.starts_with("version = ") {
+                let _ = writeln!(manifest, "version = \"{patch}\"");
+                let script = format!("{name}/build.rs");
+                if FILES.iter().any(|(path, _)| *path == script) {
+                    let _ = writeln!(manifest, "build = \"../{script}\"");
+                }
+            } else {
+                manifest.push_str(line);
+                manifest.push('\n');
+            }
+        }
+        if !manifest.contains(&library) {
+            manifest.push('\n');
+            manifest.push_str(&library);
+        }
+        Some(manifest)
+    }
+
     /// Returns the stand-in for a version of a crate.
     #[must_use]
     pub fn find(name: &str, version: &str) -> Option<Self> {
@@ -79,6 +120,8 @@ pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
 pub struct Standin {
     folder: PathBuf,
     arguments: Vec<String>,
+    /// The stand-ins that cargo takes, each with the source of the crate that it replaces.
+    patches: Vec<(String, Replaced)>,
     /// The folder of the lock file.
     lock: PathBuf,
 }
@@ -92,6 +135,7 @@ impl Standin {
         Self {
             folder: folder.to_owned(),
             arguments: vec!["--config".to_owned(), config],
+            patches: Vec::new(),
             lock: folder.join("patched-drivers"),
         }
     }
@@ -113,9 +157,14 @@ impl Standin {
             } else {
                 write_if_new(&path, contents)?;
             }
-            if let Some(name) = name.strip_prefix("wdk-build/") {
-                let contents = old_build(name, contents);
-                write_if_new(&folder.join(OLD_BUILD).join(name), &contents)?;
+            let Some(of) = name.strip_suffix("/Cargo.toml") else {
+                continue;
+            };
+            for one in REPLACED.iter().filter(|one| one.name == of) {
+                if let Some(manifest) = one.manifest(&String::from_utf8_lossy(contents)) {
+                    let path = folder.join(one.folder).join(MANIFEST);
+                    write_if_new(&path, manifest.as_bytes())?;
+                }
             }
         }
         let lock = lock_folder(folder, authors_lock);
@@ -136,11 +185,11 @@ impl Standin {
                 "--config".to_owned(),
                 format!("resolver.lockfile-path={path}"),
             ],
+            patches: Vec::new(),
             lock,
         };
         for one in REPLACED {
-            // cargo warns of a patch that nothing uses.
-            if one.folder != OLD_BUILD {
+            if one.older.is_none() {
                 standin.patch(CRATES_IO, one);
             }
         }
@@ -180,19 +229,40 @@ impl Standin {
     }
 
     fn patch(&mut self, source: &str, one: Replaced) {
-        let source = if source == CRATES_IO {
-            source.to_owned()
-        } else {
-            toml_string(source)
-        };
-        // The folder's name tells two versions of a crate apart.
-        let key = format!("patch.{source}.{}", toml_string(one.folder));
-        let path = self.folder.join(one.folder).display().to_string();
-        for (field, value) in [("path", path.as_str()), ("package", one.name)] {
-            self.arguments.push("--config".to_owned());
-            self.arguments
-                .push(format!("{key}.{field}={}", toml_string(value)));
+        let patch = (source.to_owned(), one);
+        if !self.patches.contains(&patch) {
+            self.patches.push(patch);
         }
+    }
+
+    /// Leaves out the stand-ins that are not among the packages of a build with these manifests: cargo
+    /// would warn of each.
+    pub fn keep_used(&mut self, manifests: &[&Path]) {
+        let folder = &self.folder;
+        self.patches.retain(|(_, one)| {
+            let manifest = folder.join(one.folder).join(MANIFEST);
+            manifests.contains(&manifest.as_path())
+        });
+    }
+
+    /// Returns cargo's arguments.
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = self.arguments.clone();
+        for (source, one) in &self.patches {
+            let source = if source == CRATES_IO {
+                source.clone()
+            } else {
+                toml_string(source)
+            };
+            // The folder's name tells two versions of a crate apart.
+            let key = format!("patch.{source}.{}", toml_string(one.folder));
+            let path = self.folder.join(one.folder).display().to_string();
+            for (field, value) in [("path", path.as_str()), ("package", one.name)] {
+                arguments.push("--config".to_owned());
+                arguments.push(format!("{key}.{field}={}", toml_string(value)));
+            }
+        }
+        arguments
     }
 
     /// Returns whether a manifest is that of a stand-in.
@@ -204,7 +274,7 @@ impl Standin {
     /// Adds the arguments with which cargo takes the stand-ins in place of the published crates,
     /// and a lock file of its own, because the packages resolve differently.
     pub fn replace<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
-        cargo.args(&self.arguments).arg("-Zlockfile-path")
+        cargo.args(self.arguments()).arg("-Zlockfile-path")
     }
 
     /// Makes wdk-macros read the framework's functions again after a change to the stand-in. It
@@ -258,10 +328,11 @@ pub fn has_name(name: &str) -> bool {
 
 /// Returns the manifest of the stand-ins' workspace with the members that are written.
 fn workspace(manifest: &str) -> String {
-    let mut members: Vec<&str> = FILES
+    let written = FILES
         .iter()
-        .filter_map(|(name, _)| name.strip_suffix("/Cargo.toml"))
-        .collect();
+        .filter_map(|(name, _)| name.strip_suffix("/Cargo.toml"));
+    let older = REPLACED.iter().filter(|one| one.older.is_some());
+    let mut members: Vec<&str> = written.chain(older.map(|one| one.folder)).collect();
     members.sort_unstable();
     let list = format!("members = {members:?}");
     let Some(start) = manifest.find("members = [") else {
@@ -322,22 +393,6 @@ fn unlocked(lock: &[u8]) -> Vec<u8> {
     kept.into_bytes()
 }
 
-/// Returns a file of the stand-in for wdk-build 0.5.
-fn old_build(name: &str, contents: &[u8]) -> Vec<u8> {
-    if name != MANIFEST {
-        return contents.to_owned();
-    }
-    let lines = String::from_utf8_lossy(contents);
-    let lines = lines.lines().map(|line| {
-        if line.starts_with("version = ") {
-            format!("version = \"{OLD_BUILD_VERSION}\"\n")
-        } else {
-            format!("{line}\n")
-        }
-    });
-    lines.collect::<String>().into_bytes()
-}
-
 /// Returns a text as a TOML string.
 fn toml_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
@@ -361,12 +416,14 @@ mod tests {
         let manifest = "[workspace]\nmembers = [\n    \"abi-tests\",\n]\n[x]\ny = []\n";
         assert_eq!(
             workspace(manifest),
-            "[workspace]\nmembers = [\"wdk-build\", \"wdk-sys\", \"wdk-sys-macros\"]\n[x]\ny = []\n"
+            "[workspace]\nmembers = [\"wdk-build\", \"wdk-build-0.3\", \"wdk-build-0.4\", \
+             \"wdk-build-0.5\", \"wdk-sys\", \"wdk-sys-0.3\", \"wdk-sys-0.4\", \"wdk-sys-macros\"]\n\
+             [x]\ny = []\n"
         );
     }
 
     #[test]
-    fn both_versions_of_wdk_build_have_a_stand_in() {
+    fn each_version_has_a_stand_in_with_the_newest_sources() {
         let folder = tempfile::tempdir().unwrap();
         let standin = folder.path().join("standin");
         Standin::write(&standin, Path::new("none")).unwrap();
@@ -376,23 +433,32 @@ mod tests {
             assert!(manifest.contains(&format!("name = \"{}\"", one.name)));
             let version = format!("\nversion = \"{}.", one.version);
             assert!(manifest.contains(&version), "{manifest}");
+            let library = manifest.contains("\n[lib]\npath = ");
+            assert_eq!(library, one.older.is_some(), "{manifest}");
+            let script = manifest.contains("\nbuild = \"../wdk-sys/build.rs\"\n");
+            assert_eq!(script, library && one.name == "wdk-sys", "{manifest}");
         }
         // Stand-ins that a driver needs are added, until the author changes the lock file.
         let lock = folder.path().join("Cargo.lock");
         fs::write(&lock, "one").unwrap();
-        let usual = Standin::write(&standin, &lock).unwrap().arguments;
+        let usual = Standin::write(&standin, &lock).unwrap().arguments();
         let mut added = Standin::write(&standin, &lock).unwrap();
         added.add("https://example.com/wdk", REPLACED[1]).unwrap();
-        let again = Standin::write(&standin, &lock).unwrap().arguments;
-        assert_eq!(again, added.arguments);
+        let again = Standin::write(&standin, &lock).unwrap().arguments();
+        assert_eq!(again, added.arguments());
         let key = r#"patch."https://example.com/wdk"."wdk-build-0.5".package="wdk-build""#;
         assert!(again.iter().any(|argument| argument == key), "{again:?}");
+        // cargo gets those that the build uses.
+        let manifest = standin.join("wdk-build-0.5").join(MANIFEST);
+        added.keep_used(&[&manifest, Path::new("/w/Cargo.toml")]);
+        assert_eq!(added.patches.len(), 1);
         fs::write(&lock, "two").unwrap();
-        let again = Standin::write(&standin, &lock).unwrap().arguments;
+        let again = Standin::write(&standin, &lock).unwrap().arguments();
         assert_eq!(again, usual);
         assert_eq!(Replaced::find("wdk-build", "0.6.0"), Some(REPLACED[0]));
         assert_eq!(Replaced::find("wdk-build", "0.5.1"), Some(REPLACED[1]));
-        assert_eq!(Replaced::find("wdk-build", "0.4.0"), None);
+        assert_eq!(Replaced::find("wdk-sys", "0.4.0"), Some(REPLACED[5]));
+        assert_eq!(Replaced::find("wdk-build", "0.2.0"), None);
         assert_eq!(Replaced::find("wdk-sys", "0.50.0"), None);
     }
 
