@@ -131,6 +131,7 @@ pub use crate::{
                 request::{Completion, RequestKind},
             },
         },
+        ntoskrnl::io::error_log::ErrorLogEntry,
         registry::value::RegistryValue,
     },
 };

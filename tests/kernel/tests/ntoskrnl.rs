@@ -57,7 +57,11 @@ fn passed(kernel: &Kernel, service: &str) -> Vec<String> {
 
 /// Runs a service that breaks a rule. Returns the bugcheck.
 fn stops(service: &str) -> BugCheck {
-    let kernel = Kernel::new();
+    stops_on(&Kernel::new(), service)
+}
+
+/// Runs a service as [`stops`] does, on a kernel that the test has prepared.
+fn stops_on(kernel: &Kernel, service: &str) -> BugCheck {
     let error = match kernel.load_as(&common::kernel(), service) {
         Err(error) => error,
         Ok(driver) => driver.unload().expect_err(service),
@@ -101,6 +105,58 @@ fn system_threads_block_and_take_turns() {
 #[test]
 fn dpcs_timers_and_work_items_run() {
     passes("queues");
+}
+
+#[test]
+fn initializations_identifiers_and_facts_about_threads_are_those_of_windows() {
+    passes("once");
+}
+
+#[test]
+fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
+    for (service, part) in [
+        ("fault-critical", "without a critical region"),
+        ("fault-guarded", "without a guarded region"),
+        ("fault-once", "an initialization that never completes"),
+        ("fault-rundown", "did not return"),
+        ("fault-small-rundown", "for rundown protection of 8 bytes"),
+    ] {
+        let bugcheck = stops(service);
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
+}
+
+/// Returns a kernel with a process.
+fn with_process(image: &str) -> Kernel {
+    let kernel = Kernel::new();
+    let identity = Identity {
+        process: 40,
+        thread: 44,
+    };
+    kernel.start_process(identity, image, "").unwrap();
+    kernel
+}
+
+#[test]
+fn a_process_has_an_image() {
+    let kernel = with_process(r"\??\c:\Windows\a long name.exe");
+    let printed = passes_on(&kernel, "images");
+    let path = r"\Device\HarddiskVolume1\Windows\a long name.exe";
+    assert_eq!(
+        printed,
+        ["System |".to_owned(), format!("a long name.ex {path}|")]
+    );
+    let kernel = with_process(r"\SystemRoot\System32\smss.exe");
+    let printed = passes_on(&kernel, "images");
+    assert_eq!(printed[1], r"smss.exe \SystemRoot\System32\smss.exe|");
+}
+
+#[test]
+fn a_thread_attaches_to_one_process_at_a_time() {
+    let kernel = with_process(r"\??\C:\Windows\other.exe");
+    let bugcheck = stops_on(&kernel, "fault-attached");
+    let part = "attached to a process already";
+    assert!(bugcheck.message.contains(part), "{bugcheck}");
 }
 
 #[test]
@@ -528,7 +584,7 @@ fn faults_are_reported() {
         ),
         (
             "fault-region",
-            "without a region that its thread has entered",
+            "without a critical region that its thread has entered",
         ),
         ("fault-thread", "with a bad pointer"),
         (

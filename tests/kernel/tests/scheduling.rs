@@ -114,15 +114,21 @@ fn exhausted_pool_is_a_failed_allocation() {
     passes("large-pool");
 }
 
-/// Lets threads use the locks of the KMDF driver together, and checks that none was held twice.
-fn share_locks(schedule: Schedule) {
-    const THREADS: u32 = 4;
+const THREADS: u32 = 4;
+
+/// Returns the KMDF driver, prepared for threads that send it a command together.
+fn prepared() -> Bench {
     let kernel = Kernel::with_config(KernelConfig {
         processors: 4,
         ..KernelConfig::default()
     });
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     bench.command(commands::PREPARE);
+    bench
+}
+
+/// Sends a command from several threads together.
+fn together(bench: &Bench, schedule: Schedule, command: u32) {
     let work = (0..THREADS).map(|number| {
         let identity = Identity {
             process: 40,
@@ -130,17 +136,23 @@ fn share_locks(schedule: Schedule) {
         };
         let file = bench.device.open(identity).unwrap();
         let work: Work = Box::new(move || {
-            let answer = file.device_control(commands::TOGETHER, &[], 0).unwrap();
+            let answer = file.device_control(command, &[], 0).unwrap();
             assert_eq!(answer.status, NtStatus::SUCCESS);
             file.close().unwrap();
         });
         work
     });
     bench.kernel.together(schedule, work.collect()).unwrap();
+}
+
+/// Lets threads use the locks of the KMDF driver together, and checks that none was held twice.
+fn share_locks(schedule: Schedule) {
+    let bench = prepared();
+    together(&bench, schedule, commands::TOGETHER);
     let all = THREADS * 60;
     assert_eq!(
         bench.ask(commands::COUNTS),
-        [all, all, all, all, all, 0, 8],
+        [all, all, all, all, all, all, 0, 0, 8],
         "{schedule:?}"
     );
     bench.leave();
@@ -152,6 +164,21 @@ fn locks_and_lists_are_changed_by_one_thread_at_a_time() {
         share_locks(Schedule::Parallel);
     }
     share_locks(Schedule::Seeded(7));
+}
+
+#[test]
+fn a_removal_waits_for_every_holder_of_the_remove_lock() {
+    let schedules = (0..20).map(Schedule::Seeded);
+    for schedule in schedules.chain([Schedule::Parallel; 5]) {
+        let bench = prepared();
+        together(&bench, schedule, commands::REMOVE_TOGETHER);
+        let [uses, active, left_behind] = bench.ask(commands::REMOVED)[..] else {
+            panic!("an answer of three numbers");
+        };
+        assert!(uses >= 50, "{schedule:?}: {uses}");
+        assert_eq!((active, left_behind), (0, 0), "{schedule:?}");
+        bench.leave();
+    }
 }
 
 #[test]

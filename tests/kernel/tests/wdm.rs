@@ -8,7 +8,7 @@ mod common;
 
 use std::{fs, process::Command};
 
-use etw_testkernel::{Driver, File, Identity, Kernel, KernelError, NtStatus};
+use etw_testkernel::{Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus};
 
 const CLIENT: Identity = Identity {
     process: 10,
@@ -160,6 +160,79 @@ fn the_owner_of_a_request_can_have_a_location_of_it() {
         .unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
     close(&kernel, driver, file);
+}
+
+/// Sends a command that answers with numbers.
+fn numbers(file: &File, command: u32) -> Vec<u32> {
+    let answer = file.device_control(command, &[], 64).unwrap();
+    assert_eq!(answer.status, NtStatus::SUCCESS);
+    let chunks = answer.output.chunks_exact(4);
+    chunks
+        .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
+    const NOT_FOUND: u32 = 0xC000_0034;
+    let (kernel, driver, file) = open();
+    // An open, a cleanup, and, when the reference is released, a close; then all three again.
+    let expected = [
+        0,
+        1,
+        0x0001_0100,
+        0x0001_0101,
+        NOT_FOUND,
+        0,
+        1,
+        1,
+        0x0002_0202,
+    ];
+    assert_eq!(numbers(&file, commands::BY_NAME), expected);
+    // The open was for reading data, by a driver that does not share the file.
+    let opened = numbers(&file, commands::OPENED);
+    assert_eq!(opened[..3], [0x80, 0x0100_0040, 0]);
+    close(&kernel, driver, file);
+}
+
+#[test]
+fn a_device_of_the_framework_that_a_driver_names_is_not_provided() {
+    let (kernel, _driver, file) = open();
+    let framework = kernel.load_as(&common::kmdf(), "control").unwrap();
+    let error = file.device_control(commands::OF_FRAMEWORK, &[], 4);
+    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
+        panic!("a bugcheck");
+    };
+    let part = r"for \Device\KmdfControl, a device of the framework";
+    assert!(bugcheck.message.contains(part), "{bugcheck}");
+    drop(framework);
+}
+
+#[test]
+fn entries_of_the_event_log_are_kept() {
+    let (kernel, driver, file) = open();
+    assert_eq!(numbers(&file, commands::ERROR_LOG), [1; 5]);
+    let expected = ErrorLogEntry {
+        error_code: 0xE004_0001,
+        final_status: NtStatus::from_bits(0xC000_009D),
+        unique_value: 77,
+        category: 0,
+        major_function: 3,
+        retry_count: 2,
+        sequence_number: 5,
+        control_code: 6,
+        device_offset: 0,
+        dump: vec![1, 2, 3, 4],
+        strings: vec!["ok".to_owned()],
+    };
+    assert_eq!(kernel.error_log(), [expected]);
+    let error = file.device_control(commands::BAD_ERROR_LOG, &[], 0);
+    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
+        panic!("a bugcheck");
+    };
+    let part = "strings (1 from byte 200) do not end in it";
+    assert!(bugcheck.message.contains(part), "{bugcheck}");
+    drop(driver);
 }
 
 #[test]

@@ -682,8 +682,183 @@ static void Descriptors(void)
         }
 }
 
+static void Seconds(void)
+{
+    static const LONG64 VALUES[] = { 0, 116444735999999999, 116444736000000000, 119600063999999999,
+                                     119600064000000000, 134117966450000001, 159394408959999999,
+                                     159394408960000000, 162549736949999999, 162549736960000000,
+                                     0x7FFFFFFFFFFFFFFF };
+    static const ULONG SECONDS[] = { 0, 1, 315532800, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF };
+
+    for (SIZE_T at = 0; at < COUNT(VALUES); at++) {
+        ULONG since_1970 = 77, since_1980 = 77;
+
+        Begin("seconds"), Hex("1970", RtlTimeToSecondsSince1970(&VALUES[at], &since_1970));
+        Hex("seconds", since_1970);
+        Hex("1980", RtlTimeToSecondsSince1980(&VALUES[at], &since_1980)), Hex("seconds", since_1980);
+        End();
+    }
+    for (SIZE_T at = 0; at < COUNT(SECONDS); at++) {
+        LONG64 since_1970 = 0, since_1980 = 0;
+
+        RtlSecondsSince1970ToTime(SECONDS[at], &since_1970);
+        RtlSecondsSince1980ToTime(SECONDS[at], &since_1980);
+        Begin("time"), Hex("1970", (ULONG64)since_1970), Hex("1980", (ULONG64)since_1980), End();
+    }
+}
+
+static ULONG Succeed(PVOID *once, PVOID parameter, PVOID *context)
+{
+    *context = parameter;
+    return once != 0;
+}
+
+static ULONG Fail(PVOID *once, PVOID parameter, PVOID *context)
+{
+    return (once == 0) + (parameter == 0) + (context == 0);
+}
+
+/* Every call in each state: not begun, begun, begun by several, and done with a context. */
+static void Once(void)
+{
+    for (ULONG state = 0; state < 4; state++)
+        for (ULONG flags = 0; flags < 4; flags++) {
+            PVOID once, context = (PVOID)99;
+
+            RtlRunOnceInitialize(&once);
+            if (state)
+                RtlRunOnceBeginInitialize(&once, state == 2 ? 2 : 0, 0);
+            if (state == 3)
+                RtlRunOnceComplete(&once, 0, (PVOID)64);
+            /* One that waits for another never returns. */
+            if (state == 1 && flags == 0)
+                continue;
+            Begin("begin"), Hex("state", state), Hex("flags", flags);
+            Hex("status", (ULONG)RtlRunOnceBeginInitialize(&once, flags, &context));
+            Hex("context", (ULONG64)context), End();
+        }
+    for (ULONG state = 0; state < 4; state++)
+        for (ULONG flags = 0; flags < 8; flags++)
+            for (ULONG64 context = 0; context < 9; context += 4) {
+                PVOID once, after = (PVOID)99;
+
+                /* No document says what flags and contexts that make no sense together lead to, nor the
+                 * completion by several of what one has begun. */
+                if ((flags & 1) || ((flags & 4) && (context || (flags & 2))) || (state == 1 && flags == 2))
+                    continue;
+                RtlRunOnceInitialize(&once);
+                if (state)
+                    RtlRunOnceBeginInitialize(&once, state == 2 ? 2 : 0, 0);
+                if (state == 3)
+                    RtlRunOnceComplete(&once, 0, (PVOID)64);
+                Begin("complete"), Hex("state", state), Hex("flags", flags), Hex("context", context);
+                Hex("status", (ULONG)RtlRunOnceComplete(&once, flags, (PVOID)context));
+                Hex("then", (ULONG)RtlRunOnceBeginInitialize(&once, 1, &after));
+                Hex("context", (ULONG64)after), End();
+            }
+    for (int time = 0; time < 4; time++) {
+        static PVOID once;
+        PVOID context = 0;
+
+        Begin("execute");
+        Hex("status", (ULONG)RtlRunOnceExecuteOnce(&once, time ? Succeed : Fail, (PVOID)(ULONG64)(time * 16),
+                                                   &context));
+        Hex("context", (ULONG64)context), End();
+    }
+}
+
+static void Rights(void)
+{
+    static const ULONG MAPPING[] = { 0x120089, 0x120116, 0x1200A0, 0x1F01FF };
+
+    for (ULONG generic = 0; generic < 16; generic++) {
+        ULONG mask = generic << 28 | 0x02100004;
+
+        RtlMapGenericMask(&mask, MAPPING);
+        Begin("RtlMapGenericMask"), Hex("generic", generic), Hex("mask", mask), End();
+    }
+}
+
+static void SidTexts(void)
+{
+    static UCHAR Sids[][16] = {
+        { 1, 1, 0, 0, 0, 0, 0, 5, 18 },
+        { 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2 },
+        { 1, 0, 0, 0, 0, 0, 0, 0 },
+        { 1, 1, 0, 0, 0xFF, 0xFE, 0xFD, 0xFC, 0xFF, 0xFF, 0xFF, 0xFF },
+    };
+
+    for (SIZE_T at = 0; at < COUNT(Sids); at++) {
+        UNICODE_STRING string = { 0, 0, 0 };
+        NTSTATUS status = RtlConvertSidToUnicodeString(&string, Sids[at], 1);
+
+        Begin("sid text"), Hex("status", (ULONG)status);
+        if (status >= 0) {
+            Unicode("string", &string);
+            RtlFreeUnicodeString(&string);
+        }
+        End();
+    }
+    for (USHORT room = 14; room < 20; room++) {
+        UNICODE_STRING string = { 2, room, Broad };
+
+        Fill();
+        Begin("sid text"), Hex("room", room);
+        Hex("status", (ULONG)RtlConvertSidToUnicodeString(&string, Sids[0], 0));
+        Units("text", Broad, 10), End();
+    }
+}
+
+static void PlainTexts(void)
+{
+    static const char *const NUMBERS[] = { "", "0", "12", " \t12x", "-5", "+7", "- 5", "0x1F", "0X1f",
+                                           "0b101", "0o17", "017", "99999999999", "-0x10", "ff", "z" };
+    static const ULONG BASES[] = { 0, 2, 8, 10, 16, 3 };
+
+    for (SIZE_T a = 0; a < COUNT(WIDE); a++)
+        for (SIZE_T b = 0; b < COUNT(WIDE); b++) {
+            SIZE_T a_length = wcslen(WIDE[a]), b_length = wcslen(WIDE[b]);
+
+            Begin("RtlCompareUnicodeStrings");
+            Hex("exact", Sign(RtlCompareUnicodeStrings(WIDE[a], a_length, WIDE[b], b_length, 0)));
+            Hex("folded", Sign(RtlCompareUnicodeStrings(WIDE[a], a_length, WIDE[b], b_length, 1)));
+            End();
+        }
+    for (SIZE_T text = 0; text < COUNT(NUMBERS); text++)
+        for (SIZE_T base = 0; base < COUNT(BASES); base++) {
+            ULONG value = 77;
+
+            Begin("RtlCharToInteger"), Hex("base", BASES[base]);
+            Hex("status", (ULONG)RtlCharToInteger(NUMBERS[text], BASES[base], &value));
+            Hex("value", value), End();
+        }
+    for (SIZE_T at = 0; at < COUNT(ASCII); at++) {
+        ULONG length = 0, size = 0;
+
+        while (ASCII[at][length])
+            length++;
+        Begin("sizes"), Hex("status", (ULONG)RtlMultiByteToUnicodeSize(&size, ASCII[at], length));
+        Hex("unicode", size), End();
+    }
+    for (SIZE_T at = 0; at < COUNT(WIDE); at++) {
+        UNICODE_STRING string = { 0, 0, 0 };
+        ULONG size = 0;
+
+        Begin("sizes");
+        Hex("status", (ULONG)RtlUnicodeToMultiByteSize(&size, WIDE[at], 2 * (ULONG)wcslen(WIDE[at])));
+        Hex("ansi", size), Hex("created", RtlCreateUnicodeString(&string, WIDE[at]));
+        Unicode("string", &string), End();
+        RtlFreeUnicodeString(&string);
+    }
+}
+
 void Routines(void)
 {
+    Seconds();
+    Once();
+    Rights();
+    SidTexts();
+    PlainTexts();
     Versions();
     Descriptors();
     Initialization();

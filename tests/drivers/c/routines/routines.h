@@ -126,6 +126,24 @@ IMPORT char RtlFindLeastSignificantBit(ULONG64 set);
 IMPORT char RtlFindMostSignificantBit(ULONG64 set);
 IMPORT void RtlTimeToTimeFields(const LONG64 *time, TIME_FIELDS *fields);
 IMPORT BOOLEAN RtlTimeFieldsToTime(TIME_FIELDS *fields, LONG64 *time);
+IMPORT BOOLEAN RtlTimeToSecondsSince1970(const LONG64 *time, ULONG *seconds);
+IMPORT BOOLEAN RtlTimeToSecondsSince1980(const LONG64 *time, ULONG *seconds);
+IMPORT void RtlSecondsSince1970ToTime(ULONG seconds, LONG64 *time);
+IMPORT void RtlSecondsSince1980ToTime(ULONG seconds, LONG64 *time);
+IMPORT void RtlRunOnceInitialize(PVOID *once);
+IMPORT NTSTATUS RtlRunOnceBeginInitialize(PVOID *once, ULONG flags, PVOID *context);
+IMPORT NTSTATUS RtlRunOnceComplete(PVOID *once, ULONG flags, PVOID context);
+IMPORT NTSTATUS RtlRunOnceExecuteOnce(PVOID *once, ULONG (*routine)(PVOID *once, PVOID parameter,
+                                                                    PVOID *context),
+                                      PVOID parameter, PVOID *context);
+IMPORT void RtlMapGenericMask(ULONG *mask, const ULONG *mapping);
+IMPORT NTSTATUS RtlConvertSidToUnicodeString(UNICODE_STRING *to, void *sid, BOOLEAN allocate);
+IMPORT LONG RtlCompareUnicodeStrings(const WCHAR *a, SIZE_T a_length, const WCHAR *b,
+                                     SIZE_T b_length, BOOLEAN ignore_case);
+IMPORT NTSTATUS RtlCharToInteger(const char *text, ULONG base, ULONG *value);
+IMPORT NTSTATUS RtlUnicodeToMultiByteSize(ULONG *size, const WCHAR *text, ULONG length);
+IMPORT NTSTATUS RtlMultiByteToUnicodeSize(ULONG *size, const char *text, ULONG length);
+IMPORT BOOLEAN RtlCreateUnicodeString(UNICODE_STRING *to, const WCHAR *text);
 IMPORT ULONG RtlLengthRequiredSid(ULONG count);
 IMPORT ULONG RtlLengthSid(void *sid);
 IMPORT BOOLEAN RtlValidSid(void *sid);

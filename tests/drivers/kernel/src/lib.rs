@@ -30,6 +30,7 @@ mod named_events;
 mod names;
 mod object_security;
 mod objects;
+mod once;
 mod power_framework;
 mod power_settings;
 mod queues;
@@ -89,6 +90,8 @@ const SERVICES: &[(&str, fn())] = &[
     ("wmi", wmi::run),
     ("power-settings", power_settings::run),
     ("power-framework", power_framework::run),
+    ("once", once::run),
+    ("images", once::images),
 ];
 
 /// The service that adds devices.
@@ -144,7 +147,10 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    let faults = faults::SERVICES.iter().chain(schedule::FAULTS);
+    let faults = faults::SERVICES
+        .iter()
+        .chain(schedule::FAULTS)
+        .chain(once::FAULTS);
     let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
     for (name, run) in all {
         if is_service(path, name) {

@@ -170,5 +170,9 @@ pub const PREPARE: u32 = control(200);
 pub const TOGETHER: u32 = control(201);
 /// Returns what the threads that sent [`TOGETHER`] counted.
 pub const COUNTS: u32 = control(202);
+/// Uses what a remove lock keeps, after [`PREPARE`]. The first thread that sends it removes that.
+pub const REMOVE_TOGETHER: u32 = control(204);
+/// Returns the number of uses, of users that are left, and of those that the removal did not wait for.
+pub const REMOVED: u32 = control(205);
 /// Returns the mode in which the request's thread entered the kernel.
 pub const PREVIOUS_MODE: u32 = control(203);

@@ -9,14 +9,17 @@ use core::{
 };
 
 use wdk_sys::{
-    _EVENT_TYPE, _KWAIT_REASON, _MODE, FAST_MUTEX, KIRQL, KMUTEX, KSEMAPHORE, KSPIN_LOCK,
-    STATUS_SUCCESS, ULONG, WDFREQUEST,
+    _EVENT_TYPE, _KWAIT_REASON, _MODE, ERESOURCE, FAST_MUTEX, IO_REMOVE_LOCK, KIRQL, KMUTEX,
+    KSEMAPHORE, KSPIN_LOCK, NTSTATUS, STATUS_SUCCESS, ULONG, WDFREQUEST,
     ntddk::{
-        ExAcquireFastMutex, ExGetPreviousMode, ExReleaseFastMutex, ExpInterlockedPopEntrySList,
+        ExAcquireFastMutex, ExDeleteResourceLite, ExEnterCriticalRegionAndAcquireResourceExclusive,
+        ExEnterCriticalRegionAndAcquireResourceShared, ExGetPreviousMode, ExInitializeResourceLite,
+        ExReleaseFastMutex, ExReleaseResourceAndLeaveCriticalRegion, ExpInterlockedPopEntrySList,
         ExpInterlockedPushEntrySList, InitializeSListHead, IoAcquireCancelSpinLock,
-        IoReleaseCancelSpinLock, KeAcquireSpinLockRaiseToDpc, KeInitializeEvent, KeInitializeMutex,
-        KeInitializeSemaphore, KeReleaseMutex, KeReleaseSemaphore, KeReleaseSpinLock,
-        KeWaitForSingleObject,
+        IoAcquireRemoveLockEx, IoInitializeRemoveLockEx, IoReleaseCancelSpinLock,
+        IoReleaseRemoveLockAndWaitEx, IoReleaseRemoveLockEx, KeAcquireSpinLockRaiseToDpc,
+        KeInitializeEvent, KeInitializeMutex, KeInitializeSemaphore, KeReleaseMutex,
+        KeReleaseSemaphore, KeReleaseSpinLock, KeWaitForSingleObject,
     },
 };
 
@@ -31,7 +34,7 @@ const ROUNDS: usize = 60;
 const ENTRIES: usize = 8;
 
 /// The number of kinds of locks.
-const KINDS: usize = 5;
+const KINDS: usize = 6;
 
 /// What the threads share.
 #[repr(C, align(16))]
@@ -43,6 +46,8 @@ struct Shared {
     fast: FAST_MUTEX,
     mutex: KMUTEX,
     semaphore: KSEMAPHORE,
+    resource: ERESOURCE,
+    remove: IO_REMOVE_LOCK,
 }
 
 struct Place(UnsafeCell<MaybeUninit<Shared>>);
@@ -58,6 +63,14 @@ static COUNTS: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 static IS_OUT: [AtomicU64; ENTRIES] = [const { AtomicU64::new(0) }; ENTRIES];
 /// The number of entries that a thread took although another one had it.
 static TWICE: AtomicU64 = AtomicU64::new(0);
+/// The number of times that a thread which shared the resource saw its count change.
+static TORN: AtomicU64 = AtomicU64::new(0);
+/// The threads that have taken part in the removal, those that use the device, and their uses.
+static PARTS: AtomicU64 = AtomicU64::new(0);
+static USERS: AtomicU64 = AtomicU64::new(0);
+static USES: AtomicU64 = AtomicU64::new(0);
+/// The number of users that the removal has not waited for.
+static LEFT_BEHIND: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the address of a field of what the threads share.
 macro_rules! shared {
@@ -97,13 +110,38 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             complete(request, STATUS_SUCCESS);
         }
         commands::COUNTS => {
-            let [spin, fast, mutex, semaphore, cancel] = COUNTS
-                .each_ref()
-                .map(|count| count.load(Ordering::Relaxed) as u32);
-            let twice = TWICE.load(Ordering::Relaxed) as u32;
+            let _status = call!(ExDeleteResourceLite(shared!(resource)));
+            let [spin, fast, mutex, semaphore, cancel, resource] = COUNTS.each_ref().map(number);
+            let (twice, torn) = (number(&TWICE), number(&TORN));
             answer(
                 request,
-                &[spin, fast, mutex, semaphore, cancel, twice, left()],
+                &[
+                    spin,
+                    fast,
+                    mutex,
+                    semaphore,
+                    cancel,
+                    resource,
+                    twice,
+                    torn,
+                    left(),
+                ],
+            );
+        }
+        commands::REMOVE_TOGETHER => {
+            // The first thread removes what the others use.
+            if PARTS.fetch_add(1, Ordering::Relaxed) == 0 {
+                remove();
+            } else {
+                while use_once() {}
+            }
+            complete(request, STATUS_SUCCESS);
+        }
+        commands::REMOVED => {
+            let _status = call!(ExDeleteResourceLite(shared!(resource)));
+            answer(
+                request,
+                &[number(&USES), number(&USERS), number(&LEFT_BEHIND)],
             );
         }
         commands::PREVIOUS_MODE => {
@@ -114,6 +152,10 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
         _ => return false,
     }
     true
+}
+
+fn number(count: &AtomicU64) -> u32 {
+    count.load(Ordering::Relaxed) as u32
 }
 
 /// Prepares what the threads share.
@@ -130,6 +172,14 @@ fn prepare() {
     ));
     call!(KeInitializeMutex(shared!(mutex), 0));
     call!(KeInitializeSemaphore(shared!(semaphore), 1, 1));
+    let _status = call!(ExInitializeResourceLite(shared!(resource)));
+    call!(IoInitializeRemoveLockEx(
+        shared!(remove),
+        0x6574,
+        0,
+        0,
+        REMOVE_LOCK_SIZE
+    ));
     for list in 0..2 {
         call!(InitializeSListHead(shared!(lists, list, 16)));
     }
@@ -176,6 +226,70 @@ fn take_locks() {
     call!(IoAcquireCancelSpinLock(&raw mut irql));
     count(4);
     call!(IoReleaseCancelSpinLock(irql));
+    call!(ExEnterCriticalRegionAndAcquireResourceExclusive(shared!(
+        resource
+    )));
+    count(5);
+    call!(ExReleaseResourceAndLeaveCriticalRegion(shared!(resource)));
+    call!(ExEnterCriticalRegionAndAcquireResourceShared(shared!(
+        resource
+    )));
+    let before = number(&COUNTS[5]);
+    for _ in 0..20 {
+        hint::spin_loop();
+    }
+    if number(&COUNTS[5]) != before {
+        TORN.fetch_add(1, Ordering::Relaxed);
+    }
+    call!(ExReleaseResourceAndLeaveCriticalRegion(shared!(resource)));
+}
+
+const REMOVE_LOCK_SIZE: u32 = size_of::<IO_REMOVE_LOCK>() as u32;
+
+/// Acquires the remove lock, with a tag that is the number of nobody else's acquisition.
+fn acquire_remove_lock(tag: usize) -> NTSTATUS {
+    call!(IoAcquireRemoveLockEx(
+        shared!(remove),
+        ptr::without_provenance_mut(tag),
+        c"".as_ptr().cast(),
+        1,
+        REMOVE_LOCK_SIZE
+    ))
+}
+
+/// Uses what the remove lock keeps. Returns false if it is being removed.
+fn use_once() -> bool {
+    let tag = PARTS.fetch_add(1, Ordering::Relaxed) as usize;
+    if acquire_remove_lock(tag) != STATUS_SUCCESS {
+        return false;
+    }
+    USERS.fetch_add(1, Ordering::Relaxed);
+    // The kernel may let another thread run.
+    push(0, pop(0));
+    USES.fetch_add(1, Ordering::Relaxed);
+    USERS.fetch_sub(1, Ordering::Relaxed);
+    call!(IoReleaseRemoveLockEx(
+        shared!(remove),
+        ptr::without_provenance_mut(tag),
+        REMOVE_LOCK_SIZE
+    ));
+    true
+}
+
+/// Removes what the others use, after they have used it.
+fn remove() {
+    while number(&USES) < 50 {
+        // The kernel may let another thread run.
+        push(1, pop(0));
+        push(0, pop(1));
+    }
+    let _status = acquire_remove_lock(0);
+    call!(IoReleaseRemoveLockAndWaitEx(
+        shared!(remove),
+        ptr::null_mut(),
+        REMOVE_LOCK_SIZE
+    ));
+    LEFT_BEHIND.store(USERS.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 fn push(list: usize, entry: *mut core::ffi::c_void) {

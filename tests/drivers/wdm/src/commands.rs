@@ -19,6 +19,14 @@ pub const FORWARD: u32 = control(5, 0);
 pub const COMPLETE_TWICE: u32 = control(6, 0);
 /// Returns without completing the request.
 pub const FORGET: u32 = control(7, 0);
+/// Opens its own device by its name and attaches another device to it, and returns what each step led to.
+pub const BY_NAME: u32 = control(60, 0);
+/// Writes an entry to the system's event log, and returns whether bad sizes and objects are refused.
+pub const ERROR_LOG: u32 = control(61, 0);
+/// Writes an entry whose strings do not end in it.
+pub const BAD_ERROR_LOG: u32 = control(62, 0);
+/// Opens a device of the framework by its name.
+pub const OF_FRAMEWORK: u32 = control(63, 0);
 /// A control that the driver does not know.
 pub const UNKNOWN: u32 = control(8, 0);
 /// Sends two reads to its own device with one request that it initializes itself, and returns the bytes

@@ -14,50 +14,29 @@ mod access;
 pub mod commands;
 mod irps;
 mod locations;
+mod names;
 mod own;
 mod requests;
+mod strings;
 mod trace;
 
 use core::{ptr, slice};
 
+use strings::{LINK, NAME, counted, utf16};
 use wdk_alloc::WdkAllocator;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, DO_BUFFERED_IO, DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, IRP_MJ_CLEANUP,
     IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS,
-    NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS, UNICODE_STRING,
+    NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS,
     ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink},
 };
 
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 
-/// Returns the UTF-16 units of a text.
-const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = text[at] as u16;
-        at += 1;
-    }
-    units
-}
-
 /// The end of the path of the service whose driver stays until the system shuts down.
 static RESIDENT: [u16; 9] = utf16(br"\resident");
-
-static NAME: [u16; 15] = utf16(br"\Device\WdmTest");
-static LINK: [u16; 19] = utf16(br"\DosDevices\WdmTest");
-
-/// Returns a counted string.
-const fn counted(text: &'static [u16]) -> UNICODE_STRING {
-    let length = 2 * text.len() as u16;
-    UNICODE_STRING {
-        Length: length,
-        MaximumLength: length,
-        Buffer: text.as_ptr().cast_mut(),
-    }
-}
 
 /// The driver's entry point.
 ///

@@ -111,7 +111,7 @@ pub fn control(
 }
 
 /// Creates a device of the same driver.
-fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
+pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
     const DO_DEVICE_INITIALIZING: u32 = 0x80;
     let mut created: *mut DEVICE_OBJECT = ptr::null_mut();
     // SAFETY: the device is this driver's.

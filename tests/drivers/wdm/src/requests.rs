@@ -19,7 +19,7 @@ use wdk_sys::{
 use crate::{
     access, commands,
     irps::{INVOKE_ALWAYS, complete, completed, current},
-    locations, own, trace,
+    locations, names, own, trace,
 };
 
 /// What was written last, in the device's extension.
@@ -48,6 +48,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     // SAFETY: the buffer is null or has the length that the request's parameters say.
     let buffer = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     let major = u32::from(location.MajorFunction);
+    names::note(major);
     match major {
         IRP_MJ_READ => {
             // SAFETY: a read has these parameters.
@@ -160,6 +161,9 @@ fn control(
             complete(irp, STATUS_SUCCESS, same.filter(|(a, b)| a == b).count())
         }
         code => {
+            if let Some(count) = names::control(device, code, system, output_length) {
+                return complete(irp, STATUS_SUCCESS, count);
+            }
             let (status, information) = own::control(device, code, system, output_length);
             complete(irp, status, information)
         }

@@ -13,6 +13,24 @@ abi! {
         maximum as "MaximumCount": u32,
         threads as "ThreadListHead": [u64; 2],
     }
+    /// An entry of the system's event log, which is larger by its dump data and strings.
+    ErrorLogPacket as "_IO_ERROR_LOG_PACKET" {
+        major as "MajorFunctionCode": u8,
+        retry_count as "RetryCount": u8,
+        dump_size as "DumpDataSize": u16,
+        strings as "NumberOfStrings": u16,
+        string_offset as "StringOffset": u16,
+        category as "EventCategory": u16,
+        reserved: u16,
+        error_code as "ErrorCode": u32,
+        unique_value as "UniqueErrorValue": u32,
+        final_status as "FinalStatus": u32,
+        sequence as "SequenceNumber": u32,
+        control_code as "IoControlCode": u32,
+        device_offset as "DeviceOffset": i64,
+        dump as "DumpData": u32,
+        reserved_1: u32,
+    }
     /// A queue of what waits for a device.
     DeviceQueue as "_KDEVICE_QUEUE" {
         /// `DeviceQueueObject`.

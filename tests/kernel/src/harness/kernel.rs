@@ -30,7 +30,10 @@ use crate::{
                 played::{Answer, PlayedRequest},
             },
         },
-        ntoskrnl::{files, io},
+        ntoskrnl::{
+            files,
+            io::{self, error_log::ErrorLogEntry},
+        },
         registry::{paths::parameters_path, value::RegistryValue},
         system::{Checks, System},
     },
@@ -306,6 +309,13 @@ impl Kernel {
             io::shutdown::shut_down(&System::ntoskrnl_context(context.clone()));
         })?;
         Ok(())
+    }
+
+    /// Returns the entries that drivers wrote to the system's event log with `IoWriteErrorLogEntry`, oldest
+    /// first.
+    #[must_use]
+    pub fn error_log(&self) -> Vec<ErrorLogEntry> {
+        io::error_log::entries(&self.runner.system().ntoskrnl)
     }
 
     /// Returns the messages in the logs of `WppRecorder.sys`, which keep the newest ones of each driver.

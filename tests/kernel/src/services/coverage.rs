@@ -22,6 +22,7 @@ const LIST: &str = "docs/reference/coverage.md";
 const WITHOUT_EFFECT: &[&str] = &[
     "CmRegisterCallback",
     "CmRegisterCallbackEx",
+    "ExSetTimerResolution",
     "IoRegisterBootDriverCallback",
     "IoRegisterPlugPlayNotification",
     "IoReportTargetDeviceChange",

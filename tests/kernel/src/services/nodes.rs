@@ -213,6 +213,10 @@ impl PlugAndPlay for Nodes {
             }
         }
     }
+
+    fn has_name(&self, _path: &str) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

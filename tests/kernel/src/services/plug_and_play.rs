@@ -79,6 +79,9 @@ pub trait PlugAndPlay: Send + Sync {
 
     /// Enables or disables the interface of a symbolic link.
     fn set_interface(&self, link: &str, is_enabled: bool);
+
+    /// Returns whether a path names a device of a driver of the framework.
+    fn has_name(&self, path: &str) -> bool;
 }
 
 /// The devices of several services.
@@ -108,5 +111,9 @@ impl PlugAndPlay for Every {
         for one in &self.0 {
             one.set_interface(link, is_enabled);
         }
+    }
+
+    fn has_name(&self, path: &str) -> bool {
+        self.0.iter().any(|one| one.has_name(path))
     }
 }

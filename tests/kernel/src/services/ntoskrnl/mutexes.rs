@@ -1,18 +1,24 @@
 //! Fast and guarded mutexes, push locks, and rundown protection.
 
+use std::collections::BTreeSet;
+
 use super::{
     context::{Context, Entries},
     header::{initialize as initialize_header, kind},
     thread_objects,
 };
 use crate::{
-    execution::{coroutine::wait_until, routine::Routine},
+    execution::{
+        coroutine::wait_until,
+        routine::{Routine, low_half},
+    },
     ground::{
         abi::{DispatcherHeader, FastMutex},
         irql::Irql,
         memory,
         rule::Rule,
     },
+    services::pool::{Tag, Wanted},
 };
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -26,9 +32,19 @@ pub const ENTRIES: Entries = &[
     ("ExAcquireFastMutexUnsafe", APC, Routine::One(acquire_plain)),
     ("ExReleaseFastMutexUnsafe", APC, Routine::One(release_plain)),
     ("KeInitializeGuardedMutex", APC, Routine::One(initialize)),
-    ("KeAcquireGuardedMutex", APC, Routine::One(acquire_plain)),
-    ("KeTryToAcquireGuardedMutex", APC, Routine::One(try_plain)),
-    ("KeReleaseGuardedMutex", APC, Routine::One(release_plain)),
+    ("KeAcquireGuardedMutex", APC, Routine::One(acquire_guarded)),
+    ("KeTryToAcquireGuardedMutex", APC, Routine::One(try_guarded)),
+    ("KeReleaseGuardedMutex", APC, Routine::One(release_guarded)),
+    (
+        "KeAcquireGuardedMutexUnsafe",
+        APC,
+        Routine::One(acquire_plain),
+    ),
+    (
+        "KeReleaseGuardedMutexUnsafe",
+        APC,
+        Routine::One(release_plain),
+    ),
     ("ExInitializePushLock", HIGH, Routine::One(initialize_word)),
     (
         "ExAcquirePushLockExclusiveEx",
@@ -82,6 +98,61 @@ pub const ENTRIES: Entries = &[
         Routine::One(wait_for_release),
     ),
     ("ExRundownCompleted", HIGH, Routine::One(complete_rundown)),
+    (
+        "ExAllocateCacheAwareRundownProtection",
+        APC,
+        Routine::Two(allocate_aware),
+    ),
+    (
+        "ExFreeCacheAwareRundownProtection",
+        APC,
+        Routine::One(free_aware),
+    ),
+    (
+        "ExSizeOfRundownProtectionCacheAware",
+        APC,
+        Routine::Zero(size_of_aware),
+    ),
+    (
+        "ExInitializeRundownProtectionCacheAware",
+        APC,
+        Routine::Two(initialize_aware),
+    ),
+    (
+        "ExReInitializeRundownProtectionCacheAware",
+        HIGH,
+        Routine::One(initialize_again),
+    ),
+    (
+        "ExAcquireRundownProtectionCacheAware",
+        HIGH,
+        Routine::One(protect),
+    ),
+    (
+        "ExAcquireRundownProtectionCacheAwareEx",
+        HIGH,
+        Routine::Two(protect_times),
+    ),
+    (
+        "ExReleaseRundownProtectionCacheAware",
+        DISPATCH,
+        Routine::One(unprotect),
+    ),
+    (
+        "ExReleaseRundownProtectionCacheAwareEx",
+        DISPATCH,
+        Routine::Two(unprotect_times),
+    ),
+    (
+        "ExWaitForRundownProtectionReleaseCacheAware",
+        APC,
+        Routine::One(wait_for_release),
+    ),
+    (
+        "ExRundownCompletedCacheAware",
+        HIGH,
+        Routine::One(complete_rundown),
+    ),
 ];
 
 fn initialize(context: &Context, mutex: u64) -> u64 {
@@ -231,8 +302,24 @@ fn acquire_plain(context: &Context, mutex: u64) -> u64 {
     0
 }
 
-fn try_plain(context: &Context, mutex: u64) -> u64 {
-    u64::from(try_take(context, mutex))
+/// Acquires a guarded mutex, which its thread has in a guarded region.
+fn acquire_guarded(context: &Context, mutex: u64) -> u64 {
+    thread_objects::enter_guarded(context);
+    take(context, mutex);
+    0
+}
+
+fn try_guarded(context: &Context, mutex: u64) -> u64 {
+    let is_taken = try_take(context, mutex);
+    if is_taken {
+        thread_objects::enter_guarded(context);
+    }
+    u64::from(is_taken)
+}
+
+fn release_guarded(context: &Context, mutex: u64) -> u64 {
+    give_back(context, mutex);
+    thread_objects::leave_guarded(context)
 }
 
 fn release_plain(context: &Context, mutex: u64) -> u64 {
@@ -279,6 +366,57 @@ fn release_shared(context: &Context, lock: u64, _flags: u64) -> u64 {
         context.stop_for_misuse("for a push lock that is not shared");
     }
     0
+}
+
+/// The size of a rundown reference that is aware of caches, which no header declares. Here it is one word
+/// in a cache line.
+const AWARE_SIZE: usize = 64;
+
+/// The rundown references that are aware of caches and that this kernel allocated.
+#[derive(Default)]
+struct Aware(BTreeSet<u64>);
+
+/// Allocates a rundown reference with a pool type and a tag. Returns null if there is no memory.
+fn allocate_aware(context: &Context, pool_type: u64, tag: u64) -> u64 {
+    /// The bit of pool types that are paged.
+    const PAGED: u32 = 1;
+    let wanted = Wanted {
+        size: AWARE_SIZE,
+        tag: Tag(low_half(tag)),
+        paged: low_half(pool_type) & PAGED != 0,
+        uninitialized: false,
+    };
+    let allocated = context.pool().allocate(wanted, context, context.call());
+    let Some(reference) = allocated else {
+        return 0;
+    };
+    context.state().get::<Aware>().0.insert(reference);
+    reference
+}
+
+fn free_aware(context: &Context, reference: u64) -> u64 {
+    let is_allocated = context.state().get::<Aware>().0.remove(&reference);
+    if !is_allocated {
+        context.stop_for_misuse(
+            "for rundown protection that ExAllocateCacheAwareRundownProtection did not return",
+        );
+    }
+    // The block is this module's, and only this routine frees it.
+    drop(context.pool().free(reference, context, context.call()));
+    0
+}
+
+const fn size_of_aware(_context: &Context) -> u64 {
+    AWARE_SIZE as u64
+}
+
+fn initialize_aware(context: &Context, reference: u64, size: u64) -> u64 {
+    if size < AWARE_SIZE as u64 {
+        context.stop_for_misuse(&format!(
+            "for rundown protection of {size} bytes; ExSizeOfRundownProtectionCacheAware says {AWARE_SIZE}"
+        ));
+    }
+    initialize_word(context, reference)
 }
 
 /// A rundown reference's value: bit 0 is set once the rundown has started, and each holder counts as

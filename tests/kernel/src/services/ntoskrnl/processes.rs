@@ -5,20 +5,28 @@
 //! processes share the address space of this program: a thread that attaches to one sees the same memory.
 
 use super::{
+    code_page,
     context::{Context, Entries},
-    handles,
+    handles, rtl, strings,
     thread_objects::{
-        attach, current_process, identity_of, is_running, process_end, process_object, process_of,
-        thread_by_id,
+        FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of, is_running,
+        process_end, process_object, process_of, thread_by_id,
     },
 };
 use crate::{
     execution::{identity::Identity, routine::Routine},
-    ground::{abi::Irp, executive_abi::ApcState, irql::Irql, status::NtStatus},
+    ground::{
+        abi::{Irp, UnicodeString},
+        executive_abi::ApcState,
+        irql::Irql,
+        status::NtStatus,
+    },
 };
 
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     (
@@ -49,6 +57,24 @@ pub const ENTRIES: Entries = &[
         APC,
         Routine::Two(requestor_session),
     ),
+    (
+        "PsGetThreadProcess",
+        DISPATCH,
+        Routine::One(thread_to_process),
+    ),
+    ("PsGetProcessExitTime", APC, Routine::Zero(exit_time)),
+    (
+        "SeLocateProcessImageName",
+        PASSIVE,
+        Routine::Two(locate_image),
+    ),
+    (
+        "PsGetProcessImageFileName",
+        HIGH,
+        Routine::One(image_file_name),
+    ),
+    ("KeAttachProcess", APC, Routine::One(attach_once)),
+    ("KeDetachProcess", APC, Routine::Zero(detach_once)),
     ("IoIs32bitProcess", DISPATCH, Routine::One(is_32_bit)),
     ("KeStackAttachProcess", APC, Routine::Two(stack_attach)),
     ("KeUnstackDetachProcess", APC, Routine::One(unstack_detach)),
@@ -95,6 +121,11 @@ fn exit_status(context: &Context, process: u64) -> u64 {
     let (id, _) = known(context, process);
     let status = process_end(context, id, None);
     status.unwrap_or(NtStatus::PENDING).to_register()
+}
+
+/// Returns when the current process has ended: 0, since a thread of it runs.
+const fn exit_time(_context: &Context) -> u64 {
+    0
 }
 
 fn thread_to_process(context: &Context, thread: u64) -> u64 {
@@ -167,6 +198,83 @@ fn unstack_detach(context: &Context, state: u64) -> u64 {
     if !attach(context, None) {
         context.stop_for_misuse("by a thread that is not attached to a process");
     }
+    0
+}
+
+/// Returns the path of a process's image as file systems name it. The system's processes have none, and a
+/// process that a test started without one is `client.exe`.
+fn image_path(context: &Context, process: u32) -> String {
+    const VOLUME: &str = r"\Device\HarddiskVolume1";
+    if [Identity::IDLE.process, Identity::SYSTEM.process].contains(&process) {
+        return String::new();
+    }
+    let path = image_of(context, process).unwrap_or_else(|| r"\??\C:\client.exe".to_owned());
+    let letter = path.get(..6).unwrap_or_default();
+    if letter.eq_ignore_ascii_case(r"\??\c:") {
+        return VOLUME.to_owned() + path.get(6..).unwrap_or_default();
+    }
+    path
+}
+
+/// Allocates a string with the path of a process's image, which its caller frees.
+fn locate_image(context: &Context, process: u64, to: u64) -> u64 {
+    const HEADER: usize = size_of::<UnicodeString>();
+    let (id, _) = known(context, process);
+    let units: Vec<u16> = image_path(context, id).encode_utf16().collect();
+    let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    let Ok(length) = u16::try_from(bytes.len()) else {
+        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+    };
+    // The end is that of memory that is zero.
+    let string = strings::new_buffer(context, HEADER + bytes.len() + 2);
+    if string == 0 {
+        return NtStatus::NO_MEMORY.to_register();
+    }
+    let value = UnicodeString {
+        length,
+        maximum_length: length.saturating_add(2),
+        reserved: 0,
+        buffer: string.wrapping_add(HEADER as u64),
+    };
+    rtl::write(context, value.buffer, &bytes);
+    context.write(string, &value);
+    context.write(to, &string);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns the address of the name of a process's image file, of which the first 14 characters are kept.
+fn image_file_name(context: &Context, process: u64) -> u64 {
+    let (id, _) = known(context, process);
+    let path = image_path(context, id);
+    let name = match path.rsplit('\\').next() {
+        Some("") | None if id == Identity::IDLE.process => "Idle",
+        Some("") | None => "System",
+        Some(name) => name,
+    };
+    let mut bytes: Vec<u8> = name.encode_utf16().map(code_page::to_byte).collect();
+    bytes.truncate(FILE_NAME_SIZE - 1);
+    bytes.resize(FILE_NAME_SIZE, 0);
+    let at = process.wrapping_add(FILE_NAME);
+    rtl::write(context, at, &bytes);
+    at
+}
+
+/// Attaches the thread to a process. It must not be attached to another one.
+fn attach_once(context: &Context, process: u64) -> u64 {
+    known(context, process);
+    let own = process_object(context.ntoskrnl(), context.identity().process);
+    if current_process(context) != own {
+        context.stop_for_misuse(
+            "by a thread that is attached to a process already; KeStackAttachProcess can be nested",
+        );
+    }
+    attach(context, Some(process));
+    0
+}
+
+/// Detaches the thread from the process that it is attached to, if it is.
+fn detach_once(context: &Context) -> u64 {
+    attach(context, None);
     0
 }
 

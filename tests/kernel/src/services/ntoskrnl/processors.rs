@@ -91,6 +91,16 @@ pub const ENTRIES: Entries = &[
         Irql::APC_LEVEL,
         Routine::Two(stack_limits),
     ),
+    (
+        "IoGetInitialStack",
+        Irql::APC_LEVEL,
+        Routine::Zero(stack_top),
+    ),
+    (
+        "IoWithinStackLimits",
+        Irql::APC_LEVEL,
+        Routine::Two(is_in_stack),
+    ),
 ];
 
 /// Returns the time of the last tick since the kernel's start. As each routine that reads a time, it lets
@@ -235,6 +245,17 @@ fn previous_mode(context: &Context) -> u64 {
     let system = [Identity::IDLE.process, Identity::SYSTEM.process];
     let is_user = !system.contains(&context.identity().process);
     MODES[usize::from(is_user)]
+}
+
+fn stack_top(context: &Context) -> u64 {
+    context.stack().top()
+}
+
+/// Returns whether a region is in the stack of the current thread.
+fn is_in_stack(context: &Context, start: u64, size: u64) -> u64 {
+    let stack = context.stack().addresses();
+    let end = start.checked_add(size);
+    u64::from(stack.contains(&start) && end.is_some_and(|end| end <= stack.end))
 }
 
 fn stack_limits(context: &Context, low: u64, high: u64) -> u64 {

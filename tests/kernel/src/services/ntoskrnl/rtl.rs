@@ -12,6 +12,7 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("RtlCompareMemory", HIGH, Routine::Three(compare_memory)),
+    ("RtlCompareMemoryUlong", HIGH, Routine::Three(compare_words)),
     ("RtlCopyMemory", HIGH, Routine::Three(move_memory)),
     ("RtlMoveMemory", HIGH, Routine::Three(move_memory)),
     ("RtlFillMemory", HIGH, Routine::Three(fill_memory)),
@@ -70,6 +71,14 @@ fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
         .zip(&other)
         .take_while(|(one, other)| one == other);
     equal.count() as u64
+}
+
+/// Returns the size of the words that are equal to a pattern, from the start on.
+fn compare_words(context: &Context, at: u64, length: u64, pattern: u64) -> u64 {
+    let bytes = bytes(context, at, length & !3);
+    let pattern = low_half(pattern).to_le_bytes();
+    let words = bytes.chunks_exact(4);
+    4 * words.take_while(|word| *word == pattern).count() as u64
 }
 
 fn move_memory(context: &Context, to: u64, from: u64, length: u64) -> u64 {
@@ -260,14 +269,20 @@ const fn sid_size(count: u8) -> u64 {
 }
 
 fn is_valid_sid(context: &Context, sid: u64) -> u64 {
-    if sid == 0 {
-        return 0;
-    }
-    let [revision, count]: [u8; 2] = context.read(sid);
-    u64::from(revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES)
+    u64::from(is_sid(context, sid))
 }
 
-fn length_of_sid(context: &Context, sid: u64) -> u64 {
+/// Returns whether an address is that of a security identifier.
+pub fn is_sid(context: &Context, sid: u64) -> bool {
+    if sid == 0 {
+        return false;
+    }
+    let [revision, count]: [u8; 2] = context.read(sid);
+    revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES
+}
+
+/// Returns the size of a security identifier.
+pub fn length_of_sid(context: &Context, sid: u64) -> u64 {
     let [_, count]: [u8; 2] = context.read(sid);
     sid_size(count)
 }

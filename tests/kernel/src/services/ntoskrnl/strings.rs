@@ -308,18 +308,21 @@ fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: u64) ->
     units
 }
 
-/// Compares strings. The result is the difference of the first characters that differ, or of the
-/// lengths.
+/// Compares strings.
 fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: u64) -> u64 {
     let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
-    let different = one.iter().zip(&other).find(|(one, other)| one != other);
-    let difference = if let Some((one, other)) = different {
+    u64::from(difference(&one, &other).cast_unsigned())
+}
+
+/// Returns the difference of the first characters that differ, or of the lengths.
+pub fn difference(one: &[u16], other: &[u16]) -> i32 {
+    let different = one.iter().zip(other).find(|(one, other)| one != other);
+    if let Some((one, other)) = different {
         i32::from(*one) - i32::from(*other)
     } else {
         let lengths = [one, other].map(|units| i32::try_from(units.len()).unwrap_or(i32::MAX));
         lengths[0] - lengths[1]
-    };
-    u64::from(difference.cast_unsigned())
+    }
 }
 
 fn equal<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: u64) -> u64 {
@@ -595,10 +598,18 @@ fn from_int64(context: &Context, value: u64, base: u64, to: u64) -> u64 {
     store::<true>(context, to, &units, 0, true).to_register()
 }
 
-/// Reads a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x`. What follows
-/// the digits does not matter.
 fn to_integer(context: &Context, string: u64, base: u64, value: u64) -> u64 {
     let text = String::from_utf16_lossy(&units_of::<true>(context, string));
+    let Some(number) = number_in(&text, low_half(base)) else {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    };
+    context.write(value, &number);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Reads a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x`. What follows
+/// the digits does not matter. Returns `None` if there is no such base.
+pub fn number_in(text: &str, base: u32) -> Option<u32> {
     let text = text.trim_start_matches(|character| character <= ' ');
     let (is_negative, rest) = match text.as_bytes().first() {
         Some(b'-') => (true, text.get(1..).unwrap_or_default()),
@@ -606,7 +617,7 @@ fn to_integer(context: &Context, string: u64, base: u64, value: u64) -> u64 {
         _ => (false, text),
     };
     let prefixes = [("0b", 2), ("0o", 8), ("0x", 16)];
-    let (base, digits) = match low_half(base) {
+    let (base, digits) = match base {
         0 => {
             let found = prefixes
                 .iter()
@@ -614,7 +625,7 @@ fn to_integer(context: &Context, string: u64, base: u64, value: u64) -> u64 {
             found.unwrap_or((10, rest))
         }
         base @ (2 | 8 | 10 | 16) => (base, rest),
-        _ => return NtStatus::INVALID_PARAMETER.to_register(),
+        _ => return None,
     };
     let number = digits
         .chars()
@@ -622,11 +633,9 @@ fn to_integer(context: &Context, string: u64, base: u64, value: u64) -> u64 {
         .fold(0_u32, |number, digit| {
             number.wrapping_mul(base).wrapping_add(digit)
         });
-    let number = if is_negative {
+    Some(if is_negative {
         number.wrapping_neg()
     } else {
         number
-    };
-    context.write(value, &number);
-    NtStatus::SUCCESS.to_register()
+    })
 }

@@ -15,6 +15,9 @@ use crate::{
 
 /// The size of a process object. No header declares its fields.
 const SIZE: usize = 0x100;
+/// The place of the image's file name in a process object, and its size with the end.
+pub const FILE_NAME: u64 = 0xF0;
+pub const FILE_NAME_SIZE: usize = 15;
 
 /// The priority of a system thread: `LOW_REALTIME_PRIORITY` is 16, and this is the normal one.
 const NORMAL_PRIORITY: i32 = 8;
@@ -57,8 +60,27 @@ pub const ENTRIES: Entries = &[
     ),
     ("KeEnterCriticalRegion", APC, Routine::Zero(enter_region)),
     ("KeLeaveCriticalRegion", APC, Routine::Zero(leave_region)),
-    ("KeEnterGuardedRegion", APC, Routine::Zero(enter_region)),
-    ("KeLeaveGuardedRegion", APC, Routine::Zero(leave_region)),
+    ("KeEnterGuardedRegion", APC, Routine::Zero(enter_guarded)),
+    ("KeLeaveGuardedRegion", APC, Routine::Zero(leave_guarded)),
+    (
+        "KeAreAllApcsDisabled",
+        DISPATCH,
+        Routine::Zero(are_all_apcs_disabled),
+    ),
+    ("IoIsSystemThread", DISPATCH, Routine::One(is_system_thread)),
+    (
+        "PsIsThreadTerminating",
+        DISPATCH,
+        Routine::One(is_terminating),
+    ),
+    ("PsGetThreadCreateTime", HIGH, Routine::One(create_time)),
+    ("PsGetThreadExitStatus", APC, Routine::One(exit_status)),
+    ("IoGetTopLevelIrp", DISPATCH, Routine::Zero(top_level_irp)),
+    (
+        "IoSetTopLevelIrp",
+        DISPATCH,
+        Routine::One(set_top_level_irp),
+    ),
     (
         "KeAreApcsDisabled",
         DISPATCH,
@@ -95,6 +117,8 @@ struct Objects {
 
 struct ProcessObject {
     memory: Block,
+    /// The path of the image, if a test started the process with one.
+    image: Option<String>,
     /// The counter's reading when the kernel first knew the process.
     created: i64,
     /// The status with which the process has ended.
@@ -108,6 +132,14 @@ struct ThreadObject {
     affinity: u64,
     /// The critical and guarded regions that the thread is in.
     regions: u32,
+    /// The guarded ones among them.
+    guarded: u32,
+    /// The counter's reading when the kernel first knew the thread.
+    created: i64,
+    /// The status with which the thread ends, or has ended.
+    exit_status: NtStatus,
+    /// What `IoSetTopLevelIrp` stored.
+    top_level_irp: u64,
     /// Set once the thread has ended, which ends the waits for it.
     has_ended: bool,
     /// The processes that the thread is attached to, the current one last.
@@ -122,6 +154,7 @@ pub fn current(context: &Context) -> u64 {
 /// Returns the address of a thread's object.
 pub fn of_thread(context: &Context, identity: Identity) -> u64 {
     let address = context.thread_objects().of(identity);
+    let created = context.clock().last();
     let mut state = context.state();
     let threads = &mut state.get::<Objects>().threads;
     threads.entry(address).or_insert(ThreadObject {
@@ -129,6 +162,10 @@ pub fn of_thread(context: &Context, identity: Identity) -> u64 {
         priority: NORMAL_PRIORITY,
         affinity: 0,
         regions: 0,
+        guarded: 0,
+        created,
+        exit_status: NtStatus::SUCCESS,
+        top_level_irp: 0,
         has_ended: false,
         attached: Vec::new(),
     });
@@ -190,6 +227,7 @@ pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
     let processes = &mut state.get::<Objects>().processes;
     let object = processes.entry(process).or_insert_with(|| ProcessObject {
         memory: Block::zeroed(SIZE),
+        image: None,
         created,
         ended: None,
     });
@@ -202,6 +240,22 @@ pub fn process_of(context: &Context, object: u64) -> Option<(u32, i64)> {
     let mut all = state.get::<Objects>().processes.iter();
     all.find(|(_, process)| process.memory.address() == object)
         .map(|(id, process)| (*id, process.created))
+}
+
+/// Notes the path of a process's image.
+pub fn note_image(context: &Context, process: u32, path: &str) {
+    process_object(context.ntoskrnl(), process);
+    let mut state = context.state();
+    if let Some(object) = state.get::<Objects>().processes.get_mut(&process) {
+        object.image = Some(path.to_owned());
+    }
+}
+
+/// Returns the path of a process's image, if a test started the process with one.
+pub fn image_of(context: &Context, process: u32) -> Option<String> {
+    let mut state = context.state();
+    let object = state.get::<Objects>().processes.get(&process)?;
+    object.image.clone()
 }
 
 /// Returns whether a process with this id runs: one that drivers have seen.
@@ -326,15 +380,40 @@ pub fn enter_region(context: &Context) -> u64 {
     0
 }
 
-/// Leaves a critical or guarded region.
+/// Enters a guarded region.
+pub fn enter_guarded(context: &Context) -> u64 {
+    let thread = current(context);
+    with(context, thread, |object| {
+        object.regions += 1;
+        object.guarded += 1;
+    });
+    0
+}
+
+/// Leaves a critical region.
 pub fn leave_region(context: &Context) -> u64 {
     let thread = current(context);
     let left = with(context, thread, |object| {
+        let critical = object.regions.checked_sub(object.guarded)?;
+        object.regions -= u32::from(critical > 0);
+        (critical > 0).then_some(())
+    });
+    if left.is_none() {
+        context.stop_for_misuse("without a critical region that its thread has entered");
+    }
+    0
+}
+
+/// Leaves a guarded region.
+pub fn leave_guarded(context: &Context) -> u64 {
+    let thread = current(context);
+    let left = with(context, thread, |object| {
+        object.guarded = object.guarded.checked_sub(1)?;
         object.regions = object.regions.checked_sub(1)?;
         Some(())
     });
     if left.is_none() {
-        context.stop_for_misuse("without a region that its thread has entered");
+        context.stop_for_misuse("without a guarded region that its thread has entered");
     }
     0
 }
@@ -342,6 +421,49 @@ pub fn leave_region(context: &Context) -> u64 {
 fn are_apcs_disabled(context: &Context) -> u64 {
     let disabled = regions(context) > 0 || context.call().irql >= APC;
     u64::from(disabled)
+}
+
+/// Returns whether the thread gets no asynchronous procedure calls at all, those of the kernel included.
+fn are_all_apcs_disabled(context: &Context) -> u64 {
+    let thread = current(context);
+    let is_guarded = with(context, thread, |object| object.guarded > 0);
+    u64::from(is_guarded || context.call().irql >= APC)
+}
+
+fn is_terminating(context: &Context, thread: u64) -> u64 {
+    u64::from(with(context, thread, |object| object.has_ended))
+}
+
+/// Returns when a thread began, in units of 100 ns since 1601.
+fn create_time(context: &Context, thread: u64) -> u64 {
+    let created = with(context, thread, |object| object.created);
+    context.clock().file_time(created).cast_unsigned()
+}
+
+/// Notes the status with which the current thread ends.
+pub fn note_exit_status(context: &Context, status: NtStatus) {
+    let thread = current(context);
+    with(context, thread, |object| object.exit_status = status);
+}
+
+/// Returns the status with which a thread has ended, or `STATUS_PENDING`.
+fn exit_status(context: &Context, thread: u64) -> u64 {
+    let ended = with(context, thread, |object| {
+        object.has_ended.then_some(object.exit_status)
+    });
+    ended.unwrap_or(NtStatus::PENDING).to_register()
+}
+
+fn top_level_irp(context: &Context) -> u64 {
+    let thread = current(context);
+    with(context, thread, |object| object.top_level_irp)
+}
+
+/// Stores what file systems tell the top of their recursion by, for the current thread.
+fn set_top_level_irp(context: &Context, irp: u64) -> u64 {
+    let thread = current(context);
+    with(context, thread, |object| object.top_level_irp = irp);
+    0
 }
 
 /// Returns the processors of this kernel, a bit for each.

@@ -394,6 +394,7 @@ fn terminate(context: &Context, status: u64) -> u64 {
     if context.depth() != 1 {
         context.stop_for_misuse("inside a callback, which must return to its caller");
     }
+    thread_objects::note_exit_status(context, NtStatus::from_bits(low_half(status)));
     context.stack().exit_after(context.call().stack);
     u64::from(low_half(status))
 }

@@ -159,6 +159,7 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     let parent = context.identity();
     let id = process.identity.process;
     let object = thread_objects::process_object(context.ntoskrnl(), id);
+    thread_objects::note_image(context, id, &process.image);
     let [image, command_line] = [&process.image, &process.command_line].map(|text| Text::new(text));
     let file = Block::zeroed(size_of::<FileObject>());
     let mut value: FileObject = context.read(file.address());

@@ -213,4 +213,13 @@ impl PlugAndPlay for Kmdf {
             }
         }
     }
+
+    fn has_name(&self, path: &str) -> bool {
+        let mut framework = self.framework();
+        let devices = framework.all::<DeviceData>();
+        devices.into_iter().any(|device| {
+            let device = framework.get::<DeviceData>(device);
+            device.is_ok_and(|device| device.rest_of(path).is_some())
+        })
+    }
 }

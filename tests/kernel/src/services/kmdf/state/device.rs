@@ -177,7 +177,7 @@ impl DeviceData {
     }
 
     /// Returns the rest of a path after the device's name or one of its links.
-    fn rest_of<'a>(&self, path: &'a str) -> Option<&'a str> {
+    pub fn rest_of<'a>(&self, path: &'a str) -> Option<&'a str> {
         let names = self.links.iter().chain(&self.init.name);
         names
             .filter_map(|name| rest_of_name(path, name))

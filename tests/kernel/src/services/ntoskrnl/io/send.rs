@@ -1,4 +1,5 @@
-//! What a process does with a device of a WDM driver: it opens, reads, writes, controls and closes.
+//! What a process does with a device of a WDM driver: it opens, reads, writes, controls and closes. Drivers
+//! open and close devices, too.
 
 use std::collections::HashMap;
 
@@ -62,8 +63,26 @@ struct Files {
     ended: HashMap<u64, Outcome>,
 }
 
+/// Who opens a file, and how.
+#[derive(Clone, Copy)]
+pub struct Opener {
+    /// The parameters of the create request.
+    pub create: CreateParameters,
+    /// The mode of the file's requests: `KernelMode` (0) for a driver, `UserMode` (1) for a process.
+    pub mode: u8,
+}
+
+impl Opener {
+    /// A process.
+    const PROCESS: Self = Self {
+        create: CreateParameters::OF_PROCESS,
+        mode: 1,
+    };
+}
+
 struct File {
     device: u64,
+    opener: Opener,
     /// Set if the process has ended without closing the file.
     is_abandoned: bool,
     _memory: Block,
@@ -81,8 +100,18 @@ struct Pending {
     _security: Option<SecurityContext>,
 }
 
-/// Opens a file on a device.
+/// Opens a file on a device for a process.
 pub fn open(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+    open_as(context, device, name, Opener::PROCESS)
+}
+
+/// Opens a file on a device.
+pub fn open_as(
+    context: &Context,
+    device: u64,
+    name: &str,
+    opener: Opener,
+) -> Result<u64, NtStatus> {
     /// `IO_TYPE_FILE`.
     const TYPE: i16 = 5;
     let value: DeviceObject = context.read(device);
@@ -109,13 +138,14 @@ pub fn open(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus>
         buffer: text.address(),
     };
     context.write(file, &object);
-    let opened = File {
+    let new = File {
         device,
+        opener,
         is_abandoned: false,
         _memory: memory,
         _name: text,
     };
-    context.state().get::<Files>().open.insert(file, opened);
+    context.state().get::<Files>().open.insert(file, new);
     devices::count_files(context, device, 1);
     let outcome = run(context, file, CREATE);
     if outcome.status.is_success() {
@@ -143,8 +173,8 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     let mut buffers = Buffers::default();
     let mut parameters = [0; 4];
     if major == CREATE {
-        let security =
-            SecurityContext::new(CreateParameters::OF_PROCESS, context.identity().process);
+        let create = opener_of(context, file).create;
+        let security = SecurityContext::new(create, context.identity().process);
         parameters = security.words();
         buffers.security = Some(security);
     }
@@ -168,9 +198,26 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     })
 }
 
+/// Returns who has opened a file.
+fn opener_of(context: &Context, file: u64) -> Opener {
+    let mut state = context.state();
+    let file = state.get::<Files>().open.get(&file);
+    file.map_or(Opener::PROCESS, |file| file.opener)
+}
+
 /// Closes a file: cleans up, ends its requests, and closes it.
 pub fn close(context: &Context, file: u64) {
+    clean_up(context, file);
+    close_after_cleanup(context, file);
+}
+
+/// Tells a file's device that the file's last handle is closed.
+pub fn clean_up(context: &Context, file: u64) {
     run(context, file, CLEANUP);
+}
+
+/// Closes a file that has no references left.
+pub fn close_after_cleanup(context: &Context, file: u64) {
     run(context, file, CLOSE);
     forget(context, file);
 }
@@ -324,7 +371,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
     value.mdl = buffers.mdl;
     value.system_buffer = buffers.system;
     value.user_buffer = buffers.user;
-    value.requestor_mode = 1;
+    value.requestor_mode = opener_of(context, file).mode;
     value.tail[THREAD] = super::super::thread_objects::current(context);
     value.tail[FILE] = file;
     context.write(request, &value);

@@ -63,7 +63,9 @@ fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> u64 {
     NtStatus::SUCCESS.to_register()
 }
 
-fn attach_to_top(context: &Context, source: u64, target: u64) -> Option<u64> {
+/// Attaches a device to the top of another's stack. Returns the device that was the top, unless that one is
+/// not ready or was deleted.
+pub fn attach_to_top(context: &Context, source: u64, target: u64) -> Option<u64> {
     with(context, target, |_| ());
     let top = top_of(context, target);
     let is_attached = with(context, source, |one| one.below.is_some());

@@ -1,0 +1,168 @@
+//! What drivers write to the system's event log: error log entries (`IO_ERROR_LOG_PACKET`).
+
+use std::{collections::BTreeMap, mem::offset_of};
+
+use super::super::{
+    context::{Context, Entries, Ntoskrnl},
+    rtl,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::{arena::Block, executive_abi::ErrorLogPacket, irql::Irql, status::NtStatus},
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoAllocateErrorLogEntry", DISPATCH, Routine::Two(allocate)),
+    ("IoWriteErrorLogEntry", DISPATCH, Routine::One(write)),
+    ("IoFreeErrorLogEntry", DISPATCH, Routine::One(free)),
+];
+
+/// The size of the largest entry: `ERROR_LOG_LIMIT_SIZE`.
+const LARGEST: usize = 240;
+
+/// An entry that a driver wrote to the system's event log with `IoWriteErrorLogEntry`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorLogEntry {
+    /// The number of the message in the driver's message file (`ErrorCode`).
+    pub error_code: u32,
+    /// The status of the request that failed (`FinalStatus`).
+    pub final_status: NtStatus,
+    /// What tells the places in the driver apart (`UniqueErrorValue`).
+    pub unique_value: u32,
+    /// The category of the message (`EventCategory`).
+    pub category: u16,
+    /// The major function of the request.
+    pub major_function: u8,
+    /// The number of times that the driver has tried again.
+    pub retry_count: u8,
+    /// The number of the request that the driver gave it.
+    pub sequence_number: u32,
+    /// The control code of a device control.
+    pub control_code: u32,
+    /// The offset in the device, in bytes.
+    pub device_offset: i64,
+    /// The driver's own data.
+    pub dump: Vec<u8>,
+    /// The texts that the message refers to, from the second one on.
+    pub strings: Vec<String>,
+}
+
+/// The entries that drivers have allocated, by their addresses, and those that they have written.
+#[derive(Default)]
+struct Log {
+    allocated: BTreeMap<u64, (Block, usize)>,
+    written: Vec<ErrorLogEntry>,
+}
+
+/// Returns the entries that drivers have written, oldest first.
+pub fn entries(nt: &Ntoskrnl) -> Vec<ErrorLogEntry> {
+    nt.state().get::<Log>().written.clone()
+}
+
+/// Allocates an entry about a device or a driver. Returns null for an object that is neither, and for a
+/// size that no entry has.
+fn allocate(context: &Context, object: u64, size: u64) -> u64 {
+    /// `IO_TYPE_DEVICE` and `IO_TYPE_DRIVER`.
+    const KINDS: [i16; 2] = [3, 4];
+    let size = usize::from((size & 0xFF) as u8);
+    let is_known = object != 0 && KINDS.contains(&context.read(object));
+    if !is_known || !(size_of::<ErrorLogPacket>()..=LARGEST).contains(&size) {
+        return 0;
+    }
+    if context.faults().take("ExAllocatePool2").is_some() {
+        return 0;
+    }
+    let Some(block) = Block::try_zeroed(size) else {
+        return 0;
+    };
+    let address = block.address();
+    let mut state = context.state();
+    state.get::<Log>().allocated.insert(address, (block, size));
+    address
+}
+
+/// Takes an entry that a driver has allocated. Bugchecks if the address is not that of one.
+fn take(context: &Context, entry: u64) -> (Block, usize) {
+    let taken = context.state().get::<Log>().allocated.remove(&entry);
+    taken.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "with 0x{entry:016X}, which is not an error log entry that was allocated and not written"
+        ))
+    })
+}
+
+fn free(context: &Context, entry: u64) -> u64 {
+    drop(take(context, entry));
+    0
+}
+
+/// Writes an entry to the log, and frees it.
+fn write(context: &Context, entry: u64) -> u64 {
+    let (block, size) = take(context, entry);
+    let packet: ErrorLogPacket = context.read(entry);
+    let bytes = rtl::bytes(context, entry, size as u64);
+    let dump = offset_of!(ErrorLogPacket, dump)
+        ..offset_of!(ErrorLogPacket, dump) + usize::from(packet.dump_size);
+    let dump = bytes.get(dump).map(<[u8]>::to_vec);
+    let strings = strings(&bytes, packet.string_offset, packet.strings);
+    let (Some(dump), Some(strings)) = (dump, strings) else {
+        context.stop_for_misuse(&format!(
+            "with an entry of {size} bytes whose dump data ({} bytes) or strings ({} from byte {}) do not \
+             end in it",
+            packet.dump_size, packet.strings, packet.string_offset
+        ));
+    };
+    drop(block);
+    let written = ErrorLogEntry {
+        error_code: packet.error_code,
+        final_status: NtStatus::from_bits(packet.final_status),
+        unique_value: packet.unique_value,
+        category: packet.category,
+        major_function: packet.major,
+        retry_count: packet.retry_count,
+        sequence_number: packet.sequence,
+        control_code: packet.control_code,
+        device_offset: packet.device_offset,
+        dump,
+        strings,
+    };
+    context.state().get::<Log>().written.push(written);
+    0
+}
+
+/// Returns an entry's strings, which end with a zero each.
+fn strings(bytes: &[u8], offset: u16, count: u16) -> Option<Vec<String>> {
+    if count == 0 {
+        return Some(Vec::new());
+    }
+    let mut rest = bytes.get(usize::from(offset)..)?;
+    let mut strings = Vec::new();
+    for _ in 0..count {
+        let units: Vec<u16> = rest
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .take_while(|unit| *unit != 0)
+            .collect();
+        rest = rest.get(2 * (units.len() + 1)..)?;
+        strings.push(String::from_utf16_lossy(&units));
+    }
+    Some(strings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::strings;
+
+    #[test]
+    fn strings_end_in_the_entry() {
+        let bytes = [9, 9, b'a', 0, b'b', 0, 0, 0, 0, 0];
+        assert_eq!(strings(&bytes, 0, 0), Some(Vec::new()));
+        let both = Some(vec!["ab".to_owned(), String::new()]);
+        assert_eq!(strings(&bytes, 2, 2), both);
+        assert_eq!(strings(&bytes, 2, 3), None);
+        assert_eq!(strings(&bytes, 11, 1), None);
+        assert_eq!(strings(&bytes[..7], 2, 1), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! How drivers get the devices of others: by their names, and by the device above.
+
+use super::{
+    super::{
+        context::{Context, Entries},
+        handles,
+    },
+    devices, send, stacks,
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{abi::Irp, irql::Irql, status::NtStatus},
+    services::{create_parameters::CreateParameters, strings::read_unicode_string},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoGetDeviceObjectPointer", PASSIVE, Routine::Four(get)),
+    ("IoAttachDevice", APC, Routine::Three(attach)),
+    ("IoGetLowerDeviceObject", DISPATCH, Routine::One(lower)),
+    (
+        "IoValidateDeviceIoControlAccess",
+        HIGH,
+        Routine::Two(validate_access),
+    ),
+];
+
+/// `FILE_READ_ATTRIBUTES`.
+const READ_ATTRIBUTES: u32 = 0x80;
+
+/// Opens the device that a name leads to for a driver, and closes the handle: the device is told of the
+/// cleanup, and of the close when the driver releases its reference. Returns the file, and the device at
+/// the top of the stack.
+fn open(context: &Context, name: u64, access: u32) -> Result<(u64, u64), NtStatus> {
+    let name = read_unicode_string(context, name);
+    let found = devices::find(context, &name).or_else(|| context.nodes().find(&name));
+    let Some((device, rest)) = found else {
+        if context.devices().has_name(&name) {
+            context.stop_for_unprovided(&format!("for {name}, a device of the framework"));
+        }
+        return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
+    };
+    let opener = send::Opener {
+        // `FILE_OPEN` and `FILE_NON_DIRECTORY_FILE`.
+        create: CreateParameters::new(access, [1, 0x40], 0, 0),
+        mode: 0,
+    };
+    let file = send::open_as(context, device, &rest, opener)?;
+    handles::own(context, file, send::close_after_cleanup);
+    handles::reference(context, file);
+    send::clean_up(context, file);
+    Ok((file, stacks::top_of(context, device)))
+}
+
+fn get(context: &Context, name: u64, access: u64, file: u64, device: u64) -> u64 {
+    match open(context, name, low_half(access)) {
+        Ok((its_file, its_device)) => {
+            context.write(file, &its_file);
+            context.write(device, &its_device);
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+/// Attaches a device to the stack of one that a name leads to.
+fn attach(context: &Context, source: u64, name: u64, attached: u64) -> u64 {
+    let (file, target) = match open(context, name, READ_ATTRIBUTES) {
+        Ok(opened) => opened,
+        Err(status) => return status.to_register(),
+    };
+    let top = stacks::attach_to_top(context, source, target);
+    let status = top.map_or(NtStatus::NO_SUCH_DEVICE, |top| {
+        context.write(attached, &top);
+        NtStatus::SUCCESS
+    });
+    handles::dereference(context, file);
+    status.to_register()
+}
+
+/// Returns the device below another one with a reference, or null.
+fn lower(context: &Context, device: u64) -> u64 {
+    let below = devices::with(context, device, |one| one.below);
+    if let Some(below) = below {
+        handles::reference(context, below);
+    }
+    below.unwrap_or(0)
+}
+
+/// Returns whether the sender of a device control has opened the device with an access. Processes have all
+/// opened it for reading and writing here, and drivers need no access.
+fn validate_access(context: &Context, irp: u64, access: u64) -> u64 {
+    /// `FILE_READ_ACCESS | FILE_WRITE_ACCESS`.
+    const ALL: u32 = 3;
+    context.read::<Irp>(irp);
+    let access = low_half(access);
+    if access == 0 || access & !ALL != 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    NtStatus::SUCCESS.to_register()
+}

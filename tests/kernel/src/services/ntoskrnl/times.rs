@@ -1,0 +1,92 @@
+//! Conversions of times, and the clock's resolution. The system's time zone is UTC.
+
+use super::context::{Context, Entries};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{clock::Clock, irql::Irql},
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ExSystemTimeToLocalTime", HIGH, Routine::Two(copy)),
+    ("ExLocalTimeToSystemTime", HIGH, Routine::Two(copy)),
+    (
+        "RtlTimeToSecondsSince1970",
+        APC,
+        Routine::Two(to_seconds::<YEAR_1970>),
+    ),
+    (
+        "RtlTimeToSecondsSince1980",
+        APC,
+        Routine::Two(to_seconds::<YEAR_1980>),
+    ),
+    (
+        "RtlSecondsSince1970ToTime",
+        APC,
+        Routine::Two(from_seconds::<YEAR_1970>),
+    ),
+    (
+        "RtlSecondsSince1980ToTime",
+        APC,
+        Routine::Two(from_seconds::<YEAR_1980>),
+    ),
+    (
+        "ExQueryTimerResolution",
+        HIGH,
+        Routine::Three(query_resolution),
+    ),
+    ("ExSetTimerResolution", APC, Routine::Two(set_resolution)),
+];
+
+/// The starts of these years in seconds since 1601.
+const YEAR_1970: i64 = 11_644_473_600;
+const YEAR_1980: i64 = 11_960_006_400;
+
+/// A second in units of 100 ns.
+const SECOND: i64 = 10_000_000;
+
+/// Converts between the system's time and the local one, which are the same.
+fn copy(context: &Context, from: u64, to: u64) -> u64 {
+    let time: i64 = context.read(from);
+    context.write(to, &time);
+    0
+}
+
+/// Stores the whole seconds of a time since a year's start. Returns whether there are as many that 32 bits
+/// can hold.
+fn to_seconds<const START: i64>(context: &Context, time: u64, seconds: u64) -> u64 {
+    let time: i64 = context.read(time);
+    let Ok(elapsed) = u32::try_from(time.div_euclid(SECOND) - START) else {
+        return 0;
+    };
+    context.write(seconds, &elapsed);
+    1
+}
+
+fn from_seconds<const START: i64>(context: &Context, seconds: u64, time: u64) -> u64 {
+    let seconds = i64::from(low_half(seconds)) + START;
+    context.write(time, &(seconds * SECOND));
+    0
+}
+
+/// The shortest interval between ticks that a driver may ask for, in units of 100 ns.
+const SHORTEST: u32 = 5000;
+
+/// Returns the interval between two ticks in units of 100 ns.
+fn tick() -> u32 {
+    u32::try_from(Clock::TICK).unwrap_or(u32::MAX)
+}
+
+fn query_resolution(context: &Context, longest: u64, shortest: u64, current: u64) -> u64 {
+    for (to, value) in [(longest, tick()), (shortest, SHORTEST), (current, tick())] {
+        context.write(to, &value);
+    }
+    0
+}
+
+/// Returns the interval between two ticks, which no driver shortens here.
+fn set_resolution(_context: &Context, _desired: u64, _set: u64) -> u64 {
+    u64::from(tick())
+}
