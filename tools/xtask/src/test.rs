@@ -209,7 +209,6 @@ fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || {
         client::test(tools.client)
     })?;
-    bench::run(bench::Mode::Quick)?;
     step("Linting and testing the library for user mode", || {
         // A build of its own: the feature would apply to the tests for kernel mode too.
         let package = ["--locked", "--package", "etw-user-mode"];
@@ -234,6 +233,8 @@ fn test_beside(tools: &Tools) -> Result<()> {
         "Testing that the fuzzer's seeds reach their targets",
         || process::run_for_results(&mut fuzz::seeds_cargo(&["test"])),
     )?;
+    // These build in the host crates' folder, and wait until the host crates are built.
+    bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
         let arguments = [
             "--package",
