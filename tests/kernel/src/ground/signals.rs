@@ -45,8 +45,9 @@ pub const CLEAR_FLAGS: u32 = 1 << 8 | DIRECTION | 1 << 14 | ALIGNMENT_CHECK;
 pub const DIRECTION: u32 = 1 << 10;
 const ALIGNMENT_CHECK: u32 = 1 << 18;
 
-/// The selector of code that runs in 32-bit mode.
+/// The selectors of code that runs in 32-bit mode and in 64-bit mode.
 const CODE_32: u64 = 0x23;
+const CODE_64: u64 = 0x33;
 
 /// The handlers that were installed before, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
@@ -332,6 +333,11 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         return;
     }
     TRAP.set(Some(trap));
+    if trap.is_32_bit {
+        // Otherwise the thread would continue in the low half of both addresses.
+        let selectors = register(registers, libc::REG_CSGSFS);
+        *selectors = *selectors & !0xFFFF | CODE_64;
+    }
     // The stack pointer is unaligned as after a call, which pushes a return address.
     *register(registers, libc::REG_RSP) = top - 8;
     *register(registers, libc::REG_RIP) = resume as usize as u64;
