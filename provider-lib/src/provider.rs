@@ -31,6 +31,8 @@ const USE_DESCRIPTOR_TYPE: i32 = 3;
 const UNREGISTERED: u8 = 0;
 const CHANGING: u8 = 1;
 const REGISTERED: u8 = 2;
+/// `EtwUnregister` failed: the handle is kept for another try, and the rundown is closed.
+const CLOSED: u8 = 3;
 
 /// A handler of notifications. It runs at `PASSIVE_LEVEL` and must return soon; see
 /// [`Notification`].
@@ -412,13 +414,14 @@ impl Provider {
         );
         match changed {
             Ok(_) => Ok(()),
-            Err(REGISTERED) => Err(RegisterError::AlreadyRegistered),
+            Err(REGISTERED | CLOSED) => Err(RegisterError::AlreadyRegistered),
             Err(_) => Err(RegisterError::Busy),
         }
     }
 
     /// Registers the provider, with `copy` as its traits if there is one.
     fn complete(&'static self, copy: Option<PoolCopy>) -> Result<Registered, RegisterError> {
+        self.state.open();
         let mut handle = 0;
         let context = ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: the GUID and the context belong to a static, the callback accesses the context
@@ -518,21 +521,27 @@ impl Provider {
     /// unregistering the provider or, in debug builds, if the IRQL is too high.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
-        let changed =
-            self.phase
-                .compare_exchange(REGISTERED, CHANGING, Ordering::Acquire, Ordering::Relaxed);
-        match changed {
-            Ok(_) => {}
+        let before = self
+            .phase
+            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |phase| {
+                matches!(phase, REGISTERED | CLOSED).then_some(CHANGING)
+            });
+        match before {
+            Ok(CLOSED) => {}
+            Ok(_) => {
+                // The masks stay clear from now on, so that a notification brings no more writes to
+                // the rundown while it waits for those in progress.
+                self.state.close();
+                self.rundown.close(ffi::pause);
+            }
             Err(UNREGISTERED) => return Ok(()),
             Err(_) => return Err(UnregisterError::Busy),
         }
-        self.state.close();
-        self.rundown.close(ffi::pause);
         let handle = self.handle.load(Ordering::Relaxed);
         // SAFETY: the handle is registered, and no write uses it.
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });
         if !status.is_success() {
-            self.phase.store(REGISTERED, Ordering::Release);
+            self.phase.store(CLOSED, Ordering::Release);
             return Err(UnregisterError::Refused(status));
         }
         self.handle.store(0, Ordering::Relaxed);

@@ -287,8 +287,9 @@ const fn units(word: u32) -> i32 {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use core::{
-        cell::{Cell, RefCell},
+        cell::{Cell, RefCell, UnsafeCell},
         ptr,
+        sync::atomic::AtomicBool,
     };
     extern crate std;
     use std::{collections::HashSet, thread, vec::Vec};
@@ -366,5 +367,61 @@ mod tests {
         check::<16>();
         check::<32>();
         check::<64>();
+    }
+
+    /// What only the closing thread writes, and only while the rundown is closed.
+    struct Protected(UnsafeCell<u64>);
+
+    // SAFETY: the rundown keeps the writes of the closing thread apart from the reads of others.
+    unsafe impl Sync for Protected {}
+
+    // Nothing else orders the accesses, so ThreadSanitizer reports every order that is too weak.
+    #[test]
+    fn threads_read_what_the_closing_thread_writes_only_while_it_is_open() {
+        const ROUNDS: u64 = 300;
+        let rundown = Rundown::<[Stripe; 4]>::new();
+        let rundown: &Rundown = &rundown;
+        let protected = Protected(UnsafeCell::new(0));
+        let (protected, done) = (&protected, AtomicBool::new(false));
+        let seen: u64 = thread::scope(|scope| {
+            let readers: Vec<_> = (0..4)
+                .map(|number| {
+                    let done = &done;
+                    scope.spawn(move || {
+                        let mut seen = 0;
+                        while !done.load(Ordering::Relaxed) {
+                            let pass = if number % 2 == 0 {
+                                rundown.enter()
+                            } else {
+                                rundown.enter_fast()
+                            };
+                            if let Some(_pass) = pass {
+                                // SAFETY: the pass keeps the rundown from being closed.
+                                let value = unsafe { *protected.0.get() };
+                                assert_ne!(value, 0, "the rundown was closed during a pass");
+                                seen += 1;
+                            }
+                            thread::yield_now();
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            for round in 1..=ROUNDS {
+                // SAFETY: the rundown is closed.
+                unsafe { *protected.0.get() = round };
+                rundown.open();
+                thread::yield_now();
+                rundown.close(thread::yield_now);
+                // SAFETY: the rundown is closed.
+                unsafe { *protected.0.get() = 0 };
+            }
+            done.store(true, Ordering::Relaxed);
+            readers
+                .into_iter()
+                .map(|reader| reader.join().unwrap())
+                .sum()
+        });
+        assert_ne!(seen, 0, "no thread found the rundown open");
     }
 }

@@ -54,6 +54,8 @@ impl Slot {
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
     current: AtomicU32,
+    /// 1 while the masks stay clear.
+    closed: AtomicU32,
     slots: [Slot; 2],
 }
 
@@ -71,6 +73,7 @@ impl EnableState {
                     AtomicU64::new(0),
                 ],
                 current: AtomicU32::new(0),
+                closed: AtomicU32::new(0),
                 slots: [Slot::new(), Slot::new()],
             }
         }
@@ -139,6 +142,12 @@ impl EnableState {
     pub fn enable(&self, composite: Composite) {
         self.publish(Some(composite));
         self.set_masks(Some(composite));
+        // Either this thread sees that the masks are to stay clear, or `close` clears them after the
+        // stores above.
+        fence(Ordering::SeqCst);
+        if self.closed.load(Ordering::Relaxed) != 0 {
+            self.set_masks(None);
+        }
     }
 
     /// Disables the provider. Calls must not overlap, as for [`Self::enable`].
@@ -147,10 +156,19 @@ impl EnableState {
         self.publish(None);
     }
 
-    /// Clears the masks, so that every check at a write site fails, but keeps the composite. Can
-    /// be called concurrently.
+    /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write site
+    /// fails. The composite stays current. Can be called while another thread calls [`Self::enable`],
+    /// whose masks are then clear when both have returned.
     pub fn close(&self) {
+        self.closed.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         self.set_masks(None);
+    }
+
+    /// Lets [`Self::enable`] set the masks again. No other thread may call a function that changes the
+    /// state at the same time.
+    pub fn open(&self) {
+        self.closed.store(0, Ordering::Relaxed);
     }
 
     fn set_masks(&self, composite: Option<Composite>) {

@@ -163,6 +163,38 @@ fn after_a_failed_unregistration_writes_do_nothing_and_it_can_be_retried() {
 }
 
 #[test]
+fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
+    let etw = turn();
+    let provider = provider!();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    for failures in 1..=4 {
+        // Match-all keywords send writes to the slow path.
+        etw.notify(ENABLE, 4, 1, 1);
+        etw.set(|etw| etw.unregister_status = NO_MEMORY);
+        for _ in 0..failures {
+            let refused = Err(UnregisterError::Refused(NtStatus::NO_MEMORY));
+            assert_eq!(provider.unregister(), refused);
+            write(provider);
+            assert!(!provider.event_enabled(&EVENT));
+            // A notification brings no writes back.
+            etw.notify(ENABLE, 4, 1, 1);
+            assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+            write(provider);
+        }
+        assert_eq!(etw.writes(), [], "after {failures} failures");
+        etw.set(|etw| etw.unregister_status = 0);
+        provider.unregister().unwrap();
+        assert_eq!(provider.register(), Ok(Registered::Complete));
+        etw.notify(ENABLE, 4, 1, 0);
+        assert!(provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+        etw.calls();
+        write(provider);
+        assert_eq!(etw.writes().len(), 1, "after {failures} failures");
+    }
+    provider.unregister().unwrap();
+}
+
+#[test]
 fn unregister_waits_for_writes_in_progress() {
     let etw = turn();
     let provider = provider!();

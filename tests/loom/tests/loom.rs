@@ -50,6 +50,24 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
     });
 }
 
+// R-C5: one update leaves the current composite alone, in the other slot.
+#[test]
+fn during_one_update_a_composite_is_the_old_or_the_new() {
+    const FIRST: Composite = composite(2, 0x11, 0x1);
+    const SECOND: Composite = composite(5, 0x22, 0x2);
+    model(|| {
+        let state = Arc::new(EnableState::new());
+        state.enable(FIRST);
+        let writer = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || state.enable(SECOND))
+        };
+        let read = state.composite();
+        assert!([Some(FIRST), Some(SECOND)].contains(&read), "{read:?}");
+        writer.join().unwrap();
+    });
+}
+
 // R-C5: a reader at a higher IRQL can interrupt the writer anywhere and must not wait.
 #[test]
 fn the_hot_check_never_mixes_level_and_keyword() {
@@ -64,6 +82,24 @@ fn the_hot_check_never_mixes_level_and_keyword() {
         assert!(!state.is_enabled_fast(Level(3), Keyword::from_bits(0x11)));
         writer.join().unwrap();
         assert!(state.is_enabled_fast(Level(3), Keyword::from_bits(0x22)));
+    });
+}
+
+// A closing thread waits for the writes in progress; a notification must not bring others.
+#[test]
+fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
+    model(|| {
+        let state = Arc::new(EnableState::new());
+        let notification = {
+            let state = Arc::clone(&state);
+            thread::spawn(move || state.enable(composite(4, 0x11, 0)))
+        };
+        state.close();
+        notification.join().unwrap();
+        assert!(!state.is_enabled_fast(Level(4), Keyword::from_bits(0x11)));
+        state.open();
+        state.enable(composite(4, 0x11, 0));
+        assert!(state.is_enabled_fast(Level(4), Keyword::from_bits(0x11)));
     });
 }
 
