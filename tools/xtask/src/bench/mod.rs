@@ -61,6 +61,13 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
     if let Some(feature) = feature {
         command.args(["--features", feature]);
     }
+    if feature == Some(TIMING) {
+        // Otherwise one of two equal loops can take twice the other's time, by its place in cache lines.
+        let target = toolchain.target();
+        command.arg(format!(
+            "--config=target.{target}.rustflags=[\"-Cllvm-args=-align-loops=64\"]"
+        ));
+    }
     run_quietly(&mut command)?;
     let from = built_in
         .join(toolchain.target())
@@ -288,7 +295,9 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
         missed += usize::from(is_missed);
     }
     text.push_str(&cited::table(measured));
-    text.push_str(&helpers_table(measured)?);
+    let (helpers, missed_by_helpers) = helpers_table(measured)?;
+    text.push_str(&helpers);
+    missed += missed_by_helpers;
     let (facades, missed_by_facades) = facades_table(measured);
     text.push_str(&facades);
     missed += missed_by_facades;
@@ -299,40 +308,52 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
          last row is about its record; the record with\ntraits is that of a provider that needs \
          them, for example because it is in a group.\n\nThe peer passes a handle that another \
          processor may be releasing at that moment. Keeping the handle\ncosts the three \
-         instructions above; choosing the cache line, one of 16, costs six more, which a provider\n\
-         with one stripe does not have. The peer's code is inlined, at the cost of bytes for each \
+         instructions above; choosing the cache line, one of 16, costs more, which a provider with one\n\
+         stripe does not have. The peer's code is inlined, at the cost of bytes for each \
          event and of the\ncaller's stack.\n",
     );
     Ok((text, missed))
 }
 
-/// The helpers of an event: the name in `count.py`, and the name in the table.
-const HELPERS: [(&str, &str); 7] = [
-    ("every", "`emit!(…, every = 100)`"),
-    ("once", "`emit!(…, once)`"),
-    ("limit", "`emit!(…, limit = LIMIT)`"),
-    ("single", "a provider with `stripes = 1`"),
-    ("counted", "a provider with `statistics`"),
-    ("dump", "a `Dump` of 8 bytes instead of the string"),
+/// The helpers of an event: the name in `count.py`, the name in the table, and the most that this project
+/// allows for an event that is written.
+const HELPERS: [(&str, &str, f64); 7] = [
+    ("every", "`emit!(…, every = 100)`", 59.0),
+    ("once", "`emit!(…, once)`", 53.0),
+    ("limit", "`emit!(…, limit = LIMIT)`", 59.0),
+    ("single", "a provider with `stripes = 1`", 43.0),
+    ("counted", "a provider with `statistics`", 56.0),
+    ("dump", "a `Dump` of 8 bytes instead of the string", 65.0),
     (
         "traced",
         "`status.traced(trace::failed)`, an event with the status only",
+        42.0,
     ),
 ];
 
-/// Returns the table of what helpers cost. None has a goal: the rows above are the native ones.
-fn helpers_table(measured: &Value) -> Result<String> {
+/// Returns the table of what helpers cost, and the number of goals that are not met.
+fn helpers_table(measured: &Value) -> Result<(String, usize)> {
     let mut text = String::from(
         "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
          instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
-         is a success.\n\n| | disabled | left out | written |\n|---|--:|--:|--:|\n",
+         is a success. The goal applies to an event that is written.\n\n\
+         | | disabled | left out | written | goal | |\n|---|--:|--:|--:|--:|---|\n",
     );
-    for (name, title) in HELPERS {
+    let mut missed = 0;
+    for (name, title, most) in HELPERS {
         let figures = ["disabled", "left out", "written"]
-            .map(|situation| number(measured["helpers"][name][situation].as_f64()));
-        writeln!(text, "| {title} | {} |", figures.join(" | "))?;
+            .map(|situation| measured["helpers"][name][situation].as_f64());
+        let is_met = is_met([figures[2]], Some(most));
+        missed += usize::from(is_met == Some(false));
+        writeln!(
+            text,
+            "| {title} | {} | {} | {} |",
+            figures.map(number).join(" | "),
+            goal(Some(most)),
+            verdict(is_met, &[], &[])
+        )?;
     }
-    Ok(text)
+    Ok((text, missed))
 }
 
 /// The ways of writing in the image with the facades: the name in `count.py`, and the name in the
@@ -435,9 +456,9 @@ fn throughput() -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("the throughput example's output is not JSON")
 }
 
-/// Returns the text of the throughput's result. The figures depend on the machine, so they are
-/// shown and never fail the benchmark.
-fn throughput_table(measured: &Value) -> String {
+/// Returns the text of the throughput's result, and the number of goals that are not met. Only the ratios
+/// have goals, because the rates depend on the machine.
+fn throughput_table(measured: &Value) -> (String, usize) {
     /// What two threads write in the time in which one writes 1, at least.
     const TWO_THREADS: f64 = 1.7;
     /// What an event for eight sessions costs if one for one session costs 1, at most.
@@ -446,8 +467,10 @@ fn throughput_table(measured: &Value) -> String {
     let ratio = |name: &str| measured[name].as_f64().unwrap_or(f64::NAN);
     let (two_threads, eight_sessions) = (ratio("two_threads"), ratio("eight_sessions"));
     let rate = |name: &str| measured[name].as_f64().unwrap_or(0.0) / 1e6;
+    let met = [two_threads >= TWO_THREADS, eight_sessions <= EIGHT_SESSIONS];
+    let missed = met.iter().filter(|met| !**met).count();
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    format!(
+    let text = format!(
         "\n# Throughput of the stand-in kernel\n\nFrom the sample driver's burst into a session's \
          file, with a thread that writes the file, on a machine\nwith {processors} processors; the \
          best of three runs each. The goal is a million events a second from\neach thread, if \
@@ -471,9 +494,10 @@ fn throughput_table(measured: &Value) -> String {
         rate("two"),
         measured["lost"],
         ratio("growth"),
-        verdict(two_threads >= TWO_THREADS),
-        verdict(eight_sessions <= EIGHT_SESSIONS)
-    )
+        verdict(met[0]),
+        verdict(met[1])
+    );
+    (text, missed)
 }
 
 /// A mode of `cargo xtask bench`.
@@ -525,7 +549,8 @@ pub fn run(mode: Mode) -> Result<()> {
         "Measuring the throughput of the stand-in kernel",
         throughput,
     )?;
-    text.push_str(&throughput_table(&fast));
+    let (fast, missed_by_throughput) = throughput_table(&fast);
+    text.push_str(&fast);
     println!("\n{text}");
     if mode == Mode::Write {
         let path = root().join(RESULT);
@@ -538,7 +563,7 @@ pub fn run(mode: Mode) -> Result<()> {
     match timing::ensure_quiet(&noise) {
         // The times of a noisy run do not decide whether their goals are met.
         Err(error) => eprintln!("warning: the times above do not count: {error:#}"),
-        Ok(()) => missed += missed_by_times,
+        Ok(()) => missed += missed_by_times + missed_by_throughput,
     }
     ensure_met(missed)
 }
