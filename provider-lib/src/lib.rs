@@ -207,7 +207,7 @@ pub use wdk_etw_macros::event;
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
 /// | `statistics` | [`Provider::with_statistics`] |
-/// | `stripes = 1` | the number of stripes of the [`StripedProvider`], a power of two up to 64, instead of 16; 1 is enough for a driver that writes few events |
+/// | `stripes = 1` | the number of stripes of the [`StripedProvider`], a power of two up to 64, instead of 16; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its

@@ -34,7 +34,8 @@ mod trace {
 
 /// The minimum number of rounds of registering and notifying.
 const ROUNDS: u32 = 300;
-/// The minimum number of recorded events, which proves that the threads ran concurrently.
+/// The minimum number of events that were enabled at their call site, which proves that the threads ran
+/// concurrently.
 const EVENTS: u32 = 200;
 
 /// The two composites that the sessions alternate between. They differ in all three parts.

@@ -224,6 +224,11 @@ fn test_beside(tools: &Tools) -> Result<()> {
                 .args(["--package", "wdk-etw", "--features", "wdk-etw/user-mode"])
                 .args(["--", "-D", "warnings"]),
         )?;
+        let mut stacks = cargo(&["test", "--locked", "--package", "wdk-etw", "--lib"]);
+        stacks
+            .args(["--features", "user-mode", "--target-dir"])
+            .arg(&folder);
+        process::run_for_results(&mut stacks)?;
         process::run_for_results(&mut command("test"))
     })?;
     step("Model-checking the provider's concurrency", || {

@@ -237,7 +237,7 @@ mod tests {
             summary.to_string(),
             "1 mutants caught, 1 equivalent, 1 missed; 1 did not compile"
         );
-        assert_eq!(summary.viable(), 3);
+        assert_eq!(summary.all(), 4);
         // One of two changes in the line can be caught.
         let caught = outcome("n < 3", End::Caught);
         let both = [caught.clone(), outcome("n < 3", End::Missed)];

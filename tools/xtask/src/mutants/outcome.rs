@@ -77,9 +77,9 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the number of mutants that compile.
-    pub const fn viable(self) -> usize {
-        self.caught + self.explained + self.missed
+    /// Returns the number of mutants.
+    pub const fn all(self) -> usize {
+        self.caught + self.explained + self.missed + self.unviable
     }
 }
 
