@@ -189,22 +189,43 @@ fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
         0x0002_0202,
     ];
     assert_eq!(numbers(&file, commands::BY_NAME), expected);
-    // The open was for reading data, by a driver that does not share the file.
+    // The last open, that of IoAttachDevice, was for reading attributes, by a driver that does not share the
+    // file.
     let opened = numbers(&file, commands::OPENED);
     assert_eq!(opened[..3], [0x80, 0x0100_0040, 0]);
+    // IoGetDeviceObjectPointer opens for what its caller asks for.
+    numbers(&file, commands::RELEASE_RAISED);
+    let opened = numbers(&file, commands::OPENED);
+    assert_eq!(opened[..3], [0x1, 0x0100_0040, 0]);
     close(&kernel, driver, file);
+}
+
+#[test]
+fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
+    let (kernel, driver, file) = open();
+    // Not closed at once, closed once, at PASSIVE_LEVEL, in the system's process.
+    let expected = [0, 1, 0, 4, 0, 1, 0, 4];
+    assert_eq!(numbers(&file, commands::RELEASE_RAISED), expected);
+    close(&kernel, driver, file);
+}
+
+/// Lets the driver open a device by its name. Returns the message of the bugcheck.
+fn stops_for(file: &File, name: &str) -> String {
+    let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let error = file.device_control(commands::OPEN, &name, 4);
+    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
+        panic!("a bugcheck");
+    };
+    bugcheck.message
 }
 
 #[test]
 fn a_device_of_the_framework_that_a_driver_names_is_not_provided() {
     let (kernel, _driver, file) = open();
     let framework = kernel.load_as(&common::kmdf(), "control").unwrap();
-    let error = file.device_control(commands::OF_FRAMEWORK, &[], 4);
-    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
-        panic!("a bugcheck");
-    };
+    let message = stops_for(&file, r"\Device\KmdfControl");
     let part = r"for \Device\KmdfControl, a device of the framework";
-    assert!(bugcheck.message.contains(part), "{bugcheck}");
+    assert!(message.contains(part), "{message}");
     drop(framework);
 }
 

@@ -25,8 +25,23 @@ pub const BY_NAME: u32 = control(60, 0);
 pub const ERROR_LOG: u32 = control(61, 0);
 /// Writes an entry whose strings do not end in it.
 pub const BAD_ERROR_LOG: u32 = control(62, 0);
-/// Opens a device of the framework by its name.
-pub const OF_FRAMEWORK: u32 = control(63, 0);
+/// Opens the device whose name is the input, and returns the status. Keeps no reference.
+pub const OPEN: u32 = control(63, 0);
+/// Opens its own device for reading and releases the file where no APC is delivered: at `DISPATCH_LEVEL`, and
+/// in a guarded region.
+///
+/// Returns four numbers for each: the closes before the driver is back, the closes a while
+/// later, whether all APCs were disabled in the close, and the process.
+pub const RELEASE_RAISED: u32 = control(64, 0);
+/// Returns what `IoValidateDeviceIoControlAccess` says of the last open, and of this request: for reading, and
+/// for an access that does not exist.
+pub const ACCESS: u32 = control(65, 0);
+/// Returns the name of the file that was opened last, in small and capital letters as it was.
+pub const FILE_NAME: u32 = control(66, 0);
+/// Allocates an entry of the system's event log, and forgets it.
+pub const LEAVE_ERROR_LOG: u32 = control(67, 0);
+/// Writes an entry with three bytes of dump data.
+pub const ODD_ERROR_LOG: u32 = control(68, 0);
 /// A control that the driver does not know.
 pub const UNKNOWN: u32 = control(8, 0);
 /// Sends two reads to its own device with one request that it initializes itself, and returns the bytes

@@ -1,17 +1,20 @@
 //! Devices that the driver gets by their names, and its entries in the system's event log.
 
 use core::{
-    ptr,
-    sync::atomic::{AtomicU32, Ordering},
+    ptr, slice,
+    sync::atomic::{AtomicU16, AtomicU32, Ordering},
 };
 
 use wdk_sys::{
-    _IO_ERROR_LOG_PACKET, DEVICE_OBJECT, FILE_OBJECT, FILE_READ_DATA, IRP_MJ_CLEANUP, IRP_MJ_CLOSE,
-    IRP_MJ_CREATE, UNICODE_STRING,
+    _IO_ERROR_LOG_PACKET, DEVICE_OBJECT, FILE_OBJECT, FILE_READ_ACCESS, FILE_READ_DATA,
+    IO_STACK_LOCATION, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL,
+    LARGE_INTEGER, UNICODE_STRING,
     ntddk::{
         IoAllocateErrorLogEntry, IoAttachDevice, IoDeleteDevice, IoDetachDevice,
         IoFreeErrorLogEntry, IoGetAttachedDevice, IoGetDeviceObjectPointer, IoGetLowerDeviceObject,
-        IoWriteErrorLogEntry, ObfDereferenceObject,
+        IoValidateDeviceIoControlAccess, IoWriteErrorLogEntry, KeAreAllApcsDisabled,
+        KeDelayExecutionThread, KeEnterGuardedRegion, KeLeaveGuardedRegion, KeLowerIrql,
+        KfRaiseIrql, ObfDereferenceObject, PsGetCurrentProcessId,
     },
 };
 
@@ -25,15 +28,76 @@ static OPENS: AtomicU32 = AtomicU32::new(0);
 static CLEANUPS: AtomicU32 = AtomicU32::new(0);
 static CLOSES: AtomicU32 = AtomicU32::new(0);
 
-/// Counts a request.
-pub fn note(major: u32) {
-    let count = match major {
-        IRP_MJ_CREATE => &OPENS,
-        IRP_MJ_CLEANUP => &CLEANUPS,
-        IRP_MJ_CLOSE => &CLOSES,
-        _ => return,
-    };
-    count.fetch_add(1, Ordering::Relaxed);
+/// Whether all APCs were disabled in the last close, and the process that it ran in.
+static CLOSED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+/// What `IoValidateDeviceIoControlAccess` said of the last open, and of the last device control: for reading,
+/// and for an access that does not exist.
+static VALIDATED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
+
+/// The length of the name of the last file in bytes, and its first characters.
+static NAME_LENGTH: AtomicU32 = AtomicU32::new(0);
+static FILE_NAME: [AtomicU16; 16] = [const { AtomicU16::new(0) }; 16];
+
+/// Returns what the kernel says of a request's access.
+fn validated(irp: *mut IRP, access: u32) -> u32 {
+    // SAFETY: the request is this driver's.
+    unsafe { IoValidateDeviceIoControlAccess(irp, access) }.cast_unsigned()
+}
+
+/// Counts a request, and notes what it shows.
+pub fn note(irp: *mut IRP, location: &IO_STACK_LOCATION) {
+    let [of_open, of_control, of_unknown] = &VALIDATED;
+    match u32::from(location.MajorFunction) {
+        IRP_MJ_CREATE => {
+            OPENS.fetch_add(1, Ordering::Relaxed);
+            of_open.store(validated(irp, FILE_READ_ACCESS), Ordering::Relaxed);
+            note_name(location);
+        }
+        IRP_MJ_CLEANUP => {
+            CLEANUPS.fetch_add(1, Ordering::Relaxed);
+        }
+        IRP_MJ_CLOSE => {
+            // SAFETY: the routine has no preconditions.
+            let disabled = u32::from(unsafe { KeAreAllApcsDisabled() });
+            // SAFETY: as above.
+            let process = unsafe { PsGetCurrentProcessId() } as usize as u32;
+            for (to, value) in CLOSED.iter().zip([disabled, process]) {
+                to.store(value, Ordering::Relaxed);
+            }
+            CLOSES.fetch_add(1, Ordering::Relaxed);
+        }
+        IRP_MJ_DEVICE_CONTROL => {
+            of_control.store(validated(irp, FILE_READ_ACCESS), Ordering::Relaxed);
+            of_unknown.store(validated(irp, 4), Ordering::Relaxed);
+        }
+        _ => (),
+    }
+}
+
+/// Keeps the name of the file that a request opens.
+fn note_name(location: &IO_STACK_LOCATION) {
+    // SAFETY: an open has a file object.
+    let name = unsafe { (*location.FileObject).FileName };
+    NAME_LENGTH.store(u32::from(name.Length), Ordering::Relaxed);
+    if name.Length == 0 {
+        return;
+    }
+    // SAFETY: the string counts its own bytes.
+    let units = unsafe { slice::from_raw_parts(name.Buffer, usize::from(name.Length) / 2) };
+    for (to, unit) in FILE_NAME.iter().zip(units) {
+        to.store(*unit, Ordering::Relaxed);
+    }
+}
+
+/// Returns the name of the last file: its length in characters, and the first of them.
+fn last_name() -> [u32; 17] {
+    let mut all = [0; 17];
+    all[0] = NAME_LENGTH.load(Ordering::Relaxed) / 2;
+    for (to, unit) in all.iter_mut().skip(1).zip(&FILE_NAME) {
+        *to = u32::from(unit.load(Ordering::Relaxed));
+    }
+    all
 }
 
 fn counts() -> u32 {
@@ -46,19 +110,42 @@ pub fn control(
     device: *mut DEVICE_OBJECT,
     code: u32,
     buffer: *mut u8,
-    length: usize,
+    [input, length]: [usize; 2],
 ) -> Option<usize> {
     match code {
         commands::BY_NAME => Some(answer(&by_name(device), buffer, length)),
         commands::ERROR_LOG => Some(answer(&log_errors(device), buffer, length)),
         commands::BAD_ERROR_LOG => {
-            write(device, 200);
+            write(device, 4, 200);
             Some(0)
         }
-        commands::OF_FRAMEWORK => {
-            static CONTROL: [u16; 19] = utf16(br"\Device\KmdfControl");
-            Some(answer(&[open(counted(&CONTROL)).0], buffer, length))
+        commands::ODD_ERROR_LOG => {
+            write(device, 3, (DUMP + 4) as u16);
+            Some(0)
         }
+        commands::LEAVE_ERROR_LOG => {
+            let entry = allocate(device, FIXED);
+            Some(answer(&[u32::from(!entry.is_null())], buffer, length))
+        }
+        commands::OPEN => {
+            let name = UNICODE_STRING {
+                Length: input as u16,
+                MaximumLength: input as u16,
+                Buffer: buffer.cast(),
+            };
+            let (status, file, _device) = open(name);
+            if !file.is_null() {
+                release(file);
+            }
+            Some(answer(&[status], buffer, length))
+        }
+        commands::RELEASE_RAISED => Some(answer(&release_raised(), buffer, length)),
+        commands::ACCESS => {
+            let of = VALIDATED.each_ref();
+            let validated = of.map(|status| status.load(Ordering::Relaxed));
+            Some(answer(&validated, buffer, length))
+        }
+        commands::FILE_NAME => Some(answer(&last_name(), buffer, length)),
         _ => None,
     }
 }
@@ -90,6 +177,46 @@ fn open(mut name: UNICODE_STRING) -> (u32, *mut FILE_OBJECT, *mut DEVICE_OBJECT)
 fn release<T>(object: *mut T) {
     // SAFETY: the caller has a reference to the object.
     let _left = unsafe { ObfDereferenceObject(object.cast()) };
+}
+
+/// Opens this driver's device and releases the file in `body`. Returns the closes in `body`, those a while
+/// later, whether all APCs were disabled in the close, and its process.
+fn release_in(body: impl FnOnce(*mut FILE_OBJECT)) -> [u32; 4] {
+    let (_status, file, _device) = open(counted(&NAME));
+    let closes = || CLOSES.load(Ordering::Relaxed);
+    let before = closes();
+    body(file);
+    let at_once = closes() - before;
+    // 10 ms.
+    let mut interval = LARGE_INTEGER { QuadPart: -100_000 };
+    // SAFETY: the interval is a local.
+    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+    let [disabled, process] = CLOSED.each_ref().map(|one| one.load(Ordering::Relaxed));
+    [at_once, closes() - before, disabled, process]
+}
+
+fn release_raised() -> [u32; 8] {
+    /// `DISPATCH_LEVEL`.
+    const DISPATCH: u8 = 2;
+    let raised = release_in(|file| {
+        // SAFETY: the IRQL is lowered below.
+        let irql = unsafe { KfRaiseIrql(DISPATCH) };
+        release(file);
+        // SAFETY: the IRQL was raised above.
+        unsafe { KeLowerIrql(irql) };
+    });
+    let guarded = release_in(|file| {
+        // SAFETY: the region is left below.
+        unsafe { KeEnterGuardedRegion() };
+        release(file);
+        // SAFETY: the region was entered above.
+        unsafe { KeLeaveGuardedRegion() };
+    });
+    let mut all = [0; 8];
+    for (to, from) in all.iter_mut().zip(raised.into_iter().chain(guarded)) {
+        *to = from;
+    }
+    all
 }
 
 fn by_name(device: *mut DEVICE_OBJECT) -> [u32; 9] {
@@ -137,8 +264,8 @@ fn allocate(object: *mut DEVICE_OBJECT, size: u8) -> *mut _IO_ERROR_LOG_PACKET {
     unsafe { IoAllocateErrorLogEntry(object.cast(), size) }.cast()
 }
 
-/// Writes an entry with four bytes of dump data, and a string at an offset.
-fn write(device: *mut DEVICE_OBJECT, offset: u16) -> bool {
+/// Writes an entry with up to four bytes of dump data, and a string at an offset.
+fn write(device: *mut DEVICE_OBJECT, dump: u16, offset: u16) -> bool {
     let entry = allocate(device, FIXED + 6);
     if entry.is_null() {
         return false;
@@ -146,7 +273,7 @@ fn write(device: *mut DEVICE_OBJECT, offset: u16) -> bool {
     let value = _IO_ERROR_LOG_PACKET {
         MajorFunctionCode: 3,
         RetryCount: 2,
-        DumpDataSize: 4,
+        DumpDataSize: dump,
         NumberOfStrings: 1,
         StringOffset: offset,
         ErrorCode: 0xE004_0001_u32.cast_signed(),
@@ -176,6 +303,6 @@ fn log_errors(device: *mut DEVICE_OBJECT) -> [u32; 5] {
         u32::from(allocate(device, FIXED - 1).is_null()),
         u32::from(allocate(device, 241).is_null()),
         u32::from(allocate(ptr::null_mut(), FIXED).is_null()),
-        u32::from(write(device, (DUMP + 4) as u16)),
+        u32::from(write(device, 4, (DUMP + 4) as u16)),
     ]
 }

@@ -48,7 +48,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     // SAFETY: the buffer is null or has the length that the request's parameters say.
     let buffer = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     let major = u32::from(location.MajorFunction);
-    names::note(major);
+    names::note(irp, location);
     match major {
         IRP_MJ_READ => {
             // SAFETY: a read has these parameters.
@@ -161,7 +161,8 @@ fn control(
             complete(irp, STATUS_SUCCESS, same.filter(|(a, b)| a == b).count())
         }
         code => {
-            if let Some(count) = names::control(device, code, system, output_length) {
+            if let Some(count) = names::control(device, code, system, [input_length, output_length])
+            {
                 return complete(irp, STATUS_SUCCESS, count);
             }
             let (status, information) = own::control(device, code, system, output_length);

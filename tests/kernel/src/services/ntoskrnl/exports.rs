@@ -14,8 +14,8 @@ use super::{
     plug_and_play, pool, power_framework, power_settings, print, processes, processors, registry,
     resources, rtl, run_once, security, shared_locks, spin_locks, strings, system,
     tables::{avl, splay},
-    texts, thread_objects, threads, timer, times, utf8, versions, watcher_routines, wmi,
-    work_items,
+    texts, thread_creation, thread_objects, threads, timer, times, utf8, versions,
+    watcher_routines, wmi, work_items,
 };
 use crate::execution::routine::Export;
 
@@ -84,6 +84,7 @@ const ALL: &[Entries] = &[
     system::ENTRIES,
     texts::ENTRIES,
     thread_objects::ENTRIES,
+    thread_creation::ENTRIES,
     threads::ENTRIES,
     timer::ENTRIES,
     times::ENTRIES,

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use super::{
     context::{Context, Entries},
-    data, thread_objects,
+    data, thread_objects, threads,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::{coroutine::wait_until, routine::Routine},
     ground::{irql::Irql, memory, status::NtStatus},
 };
 
@@ -104,6 +104,8 @@ struct Handles {
     references: HashMap<u64, u32>,
     /// The types of the objects that have handles or references, as far as a handle told them.
     types: HashMap<u64, &'static str>,
+    /// The number of objects whose deletion is queued.
+    deferred: u32,
 }
 
 /// Creates a handle.
@@ -165,7 +167,8 @@ pub fn count(context: &Context, object: u64) -> u32 {
     owned.map_or(0, |owned| owned.handles)
 }
 
-/// Deletes an object that has neither handles nor references.
+/// Deletes an object that has neither handles nor references: at once, or on a thread of the kernel if the
+/// current thread gets no asynchronous procedure calls.
 fn delete_unused(context: &Context, object: u64) {
     let unused = {
         let mut state = context.state();
@@ -177,9 +180,25 @@ fn delete_unused(context: &Context, object: u64) {
                 .is_some_and(|owned| owned.handles == 0);
         is_unused.then(|| handles.owned.remove(&object)).flatten()
     };
-    if let Some(unused) = unused {
-        (unused.delete)(context, object);
+    let Some(Owned { delete, .. }) = unused else {
+        return;
+    };
+    if !thread_objects::gets_no_calls(context) {
+        delete(context, object);
+        return;
     }
+    context.state().get::<Handles>().deferred += 1;
+    threads::queue_body(context, 0, move |context| {
+        delete(context, object);
+        context.state().get::<Handles>().deferred -= 1;
+    });
+}
+
+/// Waits until the deletions that were queued are done.
+pub fn finish_deletions(context: &Context) {
+    wait_until(context, None, || {
+        context.state().get::<Handles>().deferred == 0
+    });
 }
 
 /// Returns what a handle is for.

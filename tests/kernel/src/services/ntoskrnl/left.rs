@@ -3,7 +3,7 @@
 use super::{
     bugcheck_callbacks, callbacks,
     context::Context,
-    dpc,
+    dpc, handles,
     io::{devices, lifetime},
     notifications, pages, power_framework, power_settings, resources, threads, timer, watchers,
     wmi,
@@ -18,6 +18,7 @@ pub fn take_left(
     driver_object: u64,
     belongs: impl Fn(u64) -> bool,
 ) -> Vec<Violation> {
+    handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
     let timers = timer::take_set(context, &belongs);
     let dpcs = dpc::take_queued(context, |dpc, routine| belongs(dpc) || belongs(routine));

@@ -54,6 +54,7 @@ mod strings;
 mod system;
 mod tables;
 mod texts;
+mod thread_creation;
 pub mod thread_objects;
 pub mod threads;
 pub mod timer;

@@ -423,11 +423,15 @@ fn are_apcs_disabled(context: &Context) -> u64 {
     u64::from(disabled)
 }
 
-/// Returns whether the thread gets no asynchronous procedure calls at all, those of the kernel included.
-fn are_all_apcs_disabled(context: &Context) -> u64 {
+/// Returns whether the current thread gets no asynchronous procedure calls at all, those of the kernel
+/// included.
+pub fn gets_no_calls(context: &Context) -> bool {
     let thread = current(context);
-    let is_guarded = with(context, thread, |object| object.guarded > 0);
-    u64::from(is_guarded || context.call().irql >= APC)
+    context.irql() >= APC || with(context, thread, |object| object.guarded > 0)
+}
+
+fn are_all_apcs_disabled(context: &Context) -> u64 {
+    u64::from(gets_no_calls(context))
 }
 
 fn is_terminating(context: &Context, thread: u64) -> u64 {

@@ -5,7 +5,6 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     context::{Context, Entries, Ntoskrnl},
     dispatcher::satisfy,
-    handles::{self, Target},
     thread_objects,
 };
 use crate::{
@@ -16,7 +15,6 @@ use crate::{
         routine::{Routine, low_half},
     },
     ground::{
-        abi::ClientId,
         backtrace::{Backtrace, Explained},
         bugcheck::Violation,
         irql::Irql,
@@ -27,15 +25,7 @@ use crate::{
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
-pub const ENTRIES: Entries = &[
-    ("PsCreateSystemThread", PASSIVE, Routine::Seven(create)),
-    (
-        "IoCreateSystemThread",
-        PASSIVE,
-        Routine::Eight(create_for_object),
-    ),
-    ("PsTerminateSystemThread", PASSIVE, Routine::One(terminate)),
-];
+pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::One(terminate))];
 
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
@@ -72,7 +62,7 @@ struct SystemThread {
 
 /// Whose thread it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     /// A driver created it.
     Drivers,
     /// A driver created it, and its image stays loaded until the thread ends.
@@ -298,60 +288,16 @@ pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool)
         .collect()
 }
 
-fn create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        handle,
-        _access,
-        _attributes,
-        process,
-        client,
-        routine,
-        its_context,
-    ] = arguments;
-    create_thread(
-        context,
-        Kind::Drivers,
-        handle,
-        process,
-        client,
-        [routine, its_context],
-    )
-}
-
-fn create_for_object(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        _object,
-        handle,
-        _access,
-        _attributes,
-        process,
-        client,
-        routine,
-        its_context,
-    ] = arguments;
-    let kind = Kind::KeepsDriver;
-    create_thread(
-        context,
-        kind,
-        handle,
-        process,
-        client,
-        [routine, its_context],
-    )
-}
-
-fn create_thread(
+/// Creates a thread that calls a driver's routine.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot create a thread.
+pub fn create(
     context: &Context,
     kind: Kind,
-    handle: u64,
-    process: u64,
-    client: u64,
     [routine, its_context]: [u64; 2],
-) -> u64 {
-    // A process other than the system's needs its handle, which no driver here has.
-    if process != 0 && process != handles::CURRENT_PROCESS {
-        return NtStatus::INVALID_HANDLE.to_register();
-    }
+) -> std::io::Result<Identity> {
     let thread = {
         let mut state = context.state();
         let threads = state.get::<Threads>();
@@ -365,20 +311,7 @@ fn create_thread(
         before: |_, _| {},
         about: 0,
     };
-    let Ok(identity) = start(context, thread, kind, routine, call_job(&job)) else {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
-    };
-    let object = thread_objects::of_thread(context, identity);
-    let value = handles::open(context, Target::thread(object));
-    context.write(handle, &value);
-    if client != 0 {
-        let id = ClientId {
-            process: u64::from(identity.process),
-            thread: u64::from(identity.thread),
-        };
-        context.write(client, &id);
-    }
-    NtStatus::SUCCESS.to_register()
+    start(context, thread, kind, routine, call_job(&job))
 }
 
 /// Ends the current thread. Returns only on a thread that no driver created.
