@@ -118,6 +118,10 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
         ("fault-critical", "without a critical region"),
         ("fault-guarded", "without a guarded region"),
         ("fault-once", "an initialization that never completes"),
+        (
+            "fault-once-context",
+            "for etw_kernel_driver::once::low_bits",
+        ),
         ("fault-rundown", "did not return"),
         ("fault-small-rundown", "for rundown protection of 8 bytes"),
     ] {

@@ -16,6 +16,7 @@ pub const FAULTS: &[(&str, fn())] = &[
     ("fault-critical", critical_in_guarded),
     ("fault-guarded", guarded_in_critical),
     ("fault-once", never_complete),
+    ("fault-once-context", bad_context),
     ("fault-attached", attached_twice),
     ("fault-rundown", free_unknown),
     ("fault-small-rundown", small_rundown),
@@ -116,6 +117,13 @@ static EXECUTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// Fails at first, and then succeeds with a context.
 unsafe extern "C" fn initialize(_once: u64, parameter: u64, context: u64) -> u32 {
+    same!(disabled() == (true, false), true);
+    let mut resource = [0_u64; 13];
+    call!("ExInitializeResourceLite", at(&mut resource));
+    let acquired = call!("ExAcquireResourceExclusiveLite", at(&mut resource), 1);
+    same!(boolean(acquired), true);
+    call!("ExReleaseResourceLite", at(&mut resource));
+    call!("ExDeleteResourceLite", at(&mut resource));
     if EXECUTIONS.fetch_add(parameter, Ordering::Relaxed) == 0 {
         return 0;
     }
@@ -142,6 +150,7 @@ fn executions() {
     same!(execute(once, place), 0);
     same!(context, 64);
     same!(EXECUTIONS.load(Ordering::Relaxed), 20);
+    same!(disabled() == (false, false), true);
     let mut other = 0_u64;
     same!(execute(at(&mut other), 0), 0);
     same!(other, 2);
@@ -453,6 +462,27 @@ fn never_complete() {
     let mut once = 0_u64;
     begin(at(&mut once), 0);
     begin(at(&mut once), 0);
+}
+
+/// Returns a context whose lowest bits are those of the state.
+const unsafe extern "C" fn low_bits(_once: u64, _parameter: u64, context: u64) -> u32 {
+    // SAFETY: the routine's caller passes the address of a place for the context.
+    unsafe { (context as *mut u64).write(66) };
+    1
+}
+
+fn bad_context() {
+    let (mut once, mut context) = (0_u64, 0_u64);
+    let routine = address(low_bits as *const c_void);
+    for _ in 0..2 {
+        call!(
+            "RtlRunOnceExecuteOnce",
+            at(&mut once),
+            routine,
+            0,
+            at(&mut context)
+        );
+    }
 }
 
 unsafe extern "C" fn attach_twice(_context: *mut c_void) {

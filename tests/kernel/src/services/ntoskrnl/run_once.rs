@@ -1,7 +1,10 @@
 //! Initializations that happen once (`RTL_RUN_ONCE`), by one thread while others wait, or by several of
 //! which one wins.
 
-use super::context::{Context, Entries};
+use super::{
+    context::{Context, Entries},
+    thread_objects,
+};
 use crate::{
     execution::{
         coroutine::wait_until,
@@ -130,18 +133,38 @@ fn end(context: &Context, once: u64, flags: u32, value: u64) -> NtStatus {
     })
 }
 
-/// Calls the driver's routine, unless that was done before, and stores the context.
+/// Calls the driver's routine, unless that was done before, and stores the context. All of it is in a critical
+/// region.
 fn execute(context: &Context, once: u64, routine: u64, parameter: u64, result: u64) -> u64 {
+    thread_objects::enter_region(context);
+    let status = execute_in_region(context, once, routine, [parameter, result]);
+    thread_objects::leave_region(context);
+    status.to_register()
+}
+
+fn execute_in_region(
+    context: &Context,
+    once: u64,
+    routine: u64,
+    [parameter, result]: [u64; 2],
+) -> NtStatus {
     let status = start(context, once, 0, result);
     if status != NtStatus::PENDING {
-        return status.to_register();
+        return status;
     }
     let arguments = [once, parameter, result];
     let returned = context.call_driver("the initialization routine", routine, arguments);
     if low_half(returned) == 0 {
         end(context, once, FAILED, 0);
-        return NtStatus::UNSUCCESSFUL.to_register();
+        return NtStatus::UNSUCCESSFUL;
     }
     let value = if result == 0 { 0 } else { context.read(result) };
-    end(context, once, 0, value).to_register()
+    if value & STATE != 0 {
+        // The initialization would never end: each later caller would wait for it.
+        context.stop_for_misuse(&format!(
+            "for {}, which returned the context 0x{value:016X}; the lowest 2 bits of a context are 0",
+            context.environment().images.function(routine)
+        ));
+    }
+    end(context, once, 0, value)
 }
