@@ -8,7 +8,9 @@ mod common;
 
 use std::{fs, process::Command};
 
-use etw_testkernel::{Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus};
+use etw_testkernel::{
+    Answer, Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus,
+};
 
 const CLIENT: Identity = Identity {
     process: 10,
@@ -227,6 +229,27 @@ fn a_device_of_the_framework_that_a_driver_names_is_not_provided() {
     let part = r"for \Device\KmdfControl, a device of the framework";
     assert!(message.contains(part), "{message}");
     drop(framework);
+}
+
+#[test]
+fn an_interface_of_the_framework_that_a_driver_names_is_not_provided() {
+    let (kernel, _driver, file) = open();
+    let framework = kernel.load(&common::kmdf()).unwrap();
+    let device = framework.add_device().unwrap();
+    let instance = device.instance_path().unwrap().replace('\\', "#");
+    let link = format!(r"\??\{instance}#{{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}}");
+    let message = stops_for(&file, &link);
+    assert!(message.contains("a device of the framework"), "{message}");
+    kernel.leave_behind();
+}
+
+#[test]
+fn a_device_of_the_test_that_a_driver_names_is_not_provided() {
+    let (kernel, _driver, file) = open();
+    let _lower = kernel.play_device(Some(r"\Device\Lower"), |_| Answer::Keep);
+    let message = stops_for(&file, r"\Device\Lower\file");
+    let part = r"for \Device\Lower\file, a device of the framework or of the test";
+    assert!(message.contains(part), "{message}");
 }
 
 #[test]

@@ -126,28 +126,9 @@ impl Nodes {
     /// `DEVICE_OBJECT`, and the name of the file to open: the interface's reference string, and the rest
     /// of the path.
     pub fn find(&self, path: &str) -> Option<(u64, String)> {
-        let path = path
-            .strip_prefix(r"\\?\")
-            .or_else(|| path.strip_prefix(r"\??\"))
-            .or_else(|| path.strip_prefix(r"\\.\"))?;
         let interfaces = self.interfaces();
-        let mut enabled = interfaces
-            .iter()
-            .filter(|one| one.is_enabled && one.is_started);
-        enabled.find_map(|one| {
-            let link = one.link();
-            let link = link.get(4..)?;
-            let start = path.get(..link.len())?;
-            let rest = path.get(link.len()..)?;
-            let is_its =
-                start.eq_ignore_ascii_case(link) && (rest.is_empty() || rest.starts_with('\\'));
-            let file = if one.reference.is_empty() {
-                rest.to_owned()
-            } else {
-                format!(r"\{}{rest}", one.reference)
-            };
-            is_its.then_some((one.physical, file))
-        })
+        let mut all = interfaces.iter();
+        all.find_map(|one| Some((one.physical, one.file_of(path)?)))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Node>> {

@@ -39,6 +39,28 @@ impl InterfaceInstance {
         link(&self.instance, self.class, &self.reference)
     }
 
+    /// Returns the name of the file that a path opens by the interface: its reference string, and the rest of
+    /// the path after its link. Returns `None` if the path does not lead to it, or if it is not enabled or its
+    /// device not started.
+    pub fn file_of(&self, path: &str) -> Option<String> {
+        let path = [r"\\?\", r"\??\", r"\\.\"]
+            .iter()
+            .find_map(|prefix| path.strip_prefix(prefix))?;
+        let link = self.link();
+        let link = link.get(4..)?;
+        let (start, rest) = path.split_at_checked(link.len())?;
+        let leads_here = start.eq_ignore_ascii_case(link)
+            && (rest.is_empty() || rest.starts_with('\\'))
+            && self.is_enabled
+            && self.is_started;
+        let file = if self.reference.is_empty() {
+            rest.to_owned()
+        } else {
+            format!(r"\{}{rest}", self.reference)
+        };
+        leads_here.then_some(file)
+    }
+
     /// Returns the path of the key for what drivers keep of the interface.
     pub fn key(&self) -> String {
         let class = Guid::from_bytes(self.class);
@@ -80,7 +102,8 @@ pub trait PlugAndPlay: Send + Sync {
     /// Enables or disables the interface of a symbolic link.
     fn set_interface(&self, link: &str, is_enabled: bool);
 
-    /// Returns whether a path names a device of a driver of the framework.
+    /// Returns whether a path leads to a device of a driver of the framework or of the test, by a name or by
+    /// an interface.
     fn has_name(&self, path: &str) -> bool;
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     super::state::{
-        device::{Below, DeviceData, DeviceInit, DeviceInterface, Presence},
+        device::{Below, DeviceData, DeviceInit, DeviceInterface, Presence, rest_of_name},
         device_object::{Object, Objects},
         framework::{Framework, Kmdf},
         played::PlayedDevices,
@@ -215,7 +215,21 @@ impl PlugAndPlay for Kmdf {
     }
 
     fn has_name(&self, path: &str) -> bool {
+        if self
+            .interfaces()
+            .iter()
+            .any(|one| one.file_of(path).is_some())
+        {
+            return true;
+        }
         let mut framework = self.framework();
+        let played = framework.part::<PlayedDevices>();
+        if played
+            .names()
+            .any(|(_, name)| rest_of_name(path, name).is_some())
+        {
+            return true;
+        }
         let devices = framework.all::<DeviceData>();
         devices.into_iter().any(|device| {
             let device = framework.get::<DeviceData>(device);

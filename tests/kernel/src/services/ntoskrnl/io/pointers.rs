@@ -40,7 +40,9 @@ fn open(context: &Context, name: u64, access: u32) -> Result<(u64, u64), NtStatu
     let found = devices::find(context, &name).or_else(|| context.nodes().find(&name));
     let Some((device, rest)) = found else {
         if context.devices().has_name(&name) {
-            context.stop_for_unprovided(&format!("for {name}, a device of the framework"));
+            context.stop_for_unprovided(&format!(
+                "for {name}, a device of the framework or of the test"
+            ));
         }
         return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
     };
