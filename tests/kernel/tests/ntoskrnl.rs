@@ -157,10 +157,18 @@ fn a_process_has_an_image() {
 
 #[test]
 fn a_thread_attaches_to_one_process_at_a_time() {
-    let kernel = with_process(r"\??\C:\Windows\other.exe");
-    let bugcheck = stops_on(&kernel, "fault-attached");
-    let part = "attached to a process already";
-    assert!(bugcheck.message.contains(part), "{bugcheck}");
+    let other = || with_process(r"\??\C:\Windows\other.exe");
+    passes_on(&other(), "attach");
+    for (service, part) in [
+        ("fault-attached", "attached to another process"),
+        (
+            "fault-ended-attached",
+            "ended while the thread was attached to a process",
+        ),
+    ] {
+        let bugcheck = stops_on(&other(), service);
+        assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
+    }
 }
 
 #[test]

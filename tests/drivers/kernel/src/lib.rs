@@ -92,6 +92,8 @@ const SERVICES: &[(&str, fn())] = &[
     ("power-framework", power_framework::run),
     ("once", once::run),
     ("images", once::images),
+    ("attach", once::attach),
+    ("no-memory", once::no_memory),
 ];
 
 /// The service that adds devices.

@@ -18,7 +18,11 @@ pub const FAULTS: &[(&str, fn())] = &[
     ("fault-once", never_complete),
     ("fault-once-context", bad_context),
     ("fault-attached", attached_twice),
+    ("fault-ended-attached", ended_attached),
+    ("fault-guarded-unsafe", unsafe_outside),
     ("fault-rundown", free_unknown),
+    ("fault-rundown-freed", free_freed),
+    ("fault-file-left", leave_file),
     ("fault-small-rundown", small_rundown),
 ];
 
@@ -394,6 +398,51 @@ fn processes() {
     call!("IoSetTopLevelIrp", 0);
 }
 
+/// Attaches the thread to the process that the test has started, and to its own.
+pub fn attach() {
+    let own = call!("PsGetCurrentProcess");
+    let other = other_process();
+    let current = || call!("PsGetCurrentProcess");
+    call!("KeAttachProcess", other);
+    same!(current(), other);
+    // The thread is in the process already.
+    call!("KeAttachProcess", other);
+    same!(current(), other);
+    call!("KeDetachProcess");
+    same!(current(), own);
+    call!("KeDetachProcess");
+    same!(current(), own);
+    call!("KeAttachProcess", own);
+    call!("KeAttachProcess", other);
+    same!(current(), other);
+    call!("KeDetachProcess");
+    same!(current(), own);
+    call!("ObfDereferenceObject", other);
+}
+
+/// Returns a reference to the process that the test has started.
+fn other_process() -> u64 {
+    let mut process = 0_u64;
+    let status = call!("PsLookupProcessByProcessId", 40, at(&mut process));
+    same!(low(status), 0);
+    process
+}
+
+/// Allocates where the test lets every allocation fail.
+pub fn no_memory() {
+    const NO_MEMORY: u32 = 0xC000_0017;
+    let reference = call!("ExAllocateCacheAwareRundownProtection", NON_PAGED, 0x7473);
+    same!(reference, 0);
+    let (mut text, mut copy) = ([0_u64; 2], [0_u64; 2]);
+    let mut units = crate::lifetime::units(b"a\0");
+    call!("RtlInitUnicodeString", at(&mut text), at(&mut units));
+    let status = call!("RtlDuplicateUnicodeString", 1, at(&mut text), at(&mut copy));
+    same!(low(status), NO_MEMORY);
+    let (process, mut path) = (call!("PsGetCurrentProcess"), 0_u64);
+    let status = call!("SeLocateProcessImageName", process, at(&mut path));
+    same!(low(status), NO_MEMORY);
+}
+
 static ENDED: AtomicU32 = AtomicU32::new(0);
 
 unsafe extern "C" fn end_with_status(_context: *mut c_void) {
@@ -486,15 +535,53 @@ fn bad_context() {
 }
 
 unsafe extern "C" fn attach_twice(_context: *mut c_void) {
-    let mut process = 0_u64;
-    let status = call!("PsLookupProcessByProcessId", 40, at(&mut process));
-    same!(low(status), 0);
-    call!("KeAttachProcess", process);
-    call!("KeAttachProcess", process);
+    let own = call!("PsGetCurrentProcess");
+    call!("KeAttachProcess", other_process());
+    call!("KeAttachProcess", own);
 }
 
 fn attached_twice() {
     threads::join(threads::start(attach_twice, 0));
+}
+
+unsafe extern "C" fn stay_attached(_context: *mut c_void) {
+    call!("KeAttachProcess", other_process());
+}
+
+fn ended_attached() {
+    threads::join(threads::start(stay_attached, 0));
+}
+
+fn unsafe_outside() {
+    let mut mutex = [0_u64; 8];
+    call!("KeInitializeGuardedMutex", at(&mut mutex));
+    // A critical region is no guarded one.
+    call!("KeEnterCriticalRegion");
+    call!("KeAcquireGuardedMutexUnsafe", at(&mut mutex));
+}
+
+fn free_freed() {
+    let reference = call!("ExAllocateCacheAwareRundownProtection", NON_PAGED, 0x7473);
+    call!("ExFreePool", reference);
+    call!("ExFreeCacheAwareRundownProtection", reference);
+}
+
+/// Opens a device of another driver, and does not release the file.
+fn leave_file() {
+    let text = crate::lifetime::units(br"\Device\WdmTest");
+    let mut name = [
+        (size_of_val(&text) as u64) * 0x1_0001,
+        text.as_ptr().addr() as u64,
+    ];
+    let (mut file, mut device) = (0_u64, 0_u64);
+    let status = call!(
+        "IoGetDeviceObjectPointer",
+        at(&mut name),
+        1,
+        at(&mut file),
+        at(&mut device)
+    );
+    same!(low(status), 0);
 }
 
 fn free_unknown() {

@@ -9,8 +9,8 @@ use super::{
     context::{Context, Entries},
     handles, rtl, strings,
     thread_objects::{
-        FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of, is_running,
-        process_end, process_object, process_of, thread_by_id,
+        FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of, is_attached,
+        is_running, process_end, process_object, process_of, thread_by_id,
     },
 };
 use crate::{
@@ -259,13 +259,15 @@ fn image_file_name(context: &Context, process: u64) -> u64 {
     at
 }
 
-/// Attaches the thread to a process. It must not be attached to another one.
+/// Attaches the thread to a process, unless it is in that process. It must not be attached to another one.
 fn attach_once(context: &Context, process: u64) -> u64 {
     known(context, process);
-    let own = process_object(context.ntoskrnl(), context.identity().process);
-    if current_process(context) != own {
+    if current_process(context) == process {
+        return 0;
+    }
+    if is_attached(context) {
         context.stop_for_misuse(
-            "by a thread that is attached to a process already; KeStackAttachProcess can be nested",
+            "by a thread that is attached to another process; KeStackAttachProcess can be nested",
         );
     }
     attach(context, Some(process));
@@ -274,7 +276,9 @@ fn attach_once(context: &Context, process: u64) -> u64 {
 
 /// Detaches the thread from the process that it is attached to, if it is.
 fn detach_once(context: &Context) -> u64 {
-    attach(context, None);
+    if is_attached(context) {
+        attach(context, None);
+    }
     0
 }
 

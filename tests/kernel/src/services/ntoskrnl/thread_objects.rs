@@ -311,6 +311,15 @@ pub fn attach(context: &Context, process: Option<u64>) -> bool {
     })
 }
 
+/// Returns whether the current thread is attached to another process than its own.
+pub fn is_attached(context: &Context) -> bool {
+    let own = process_object(context.ntoskrnl(), context.identity().process);
+    let thread = current(context);
+    with(context, thread, |thread| {
+        thread.attached.iter().any(|process| *process != own)
+    })
+}
+
 /// Returns the process that the current thread is in.
 pub fn current_process(context: &Context) -> u64 {
     let thread = current(context);

@@ -170,6 +170,15 @@ fn end(context: &Context, routine: u64) {
             ),
         );
     }
+    if thread_objects::is_attached(context) {
+        context.stop(
+            Rule::ObjectMisused,
+            format!(
+                "the routine {} of a system thread ended while the thread was attached to a process",
+                context.environment().images.function(routine)
+            ),
+        );
+    }
     thread_objects::note_end(context);
     satisfy(context);
 }
