@@ -211,6 +211,30 @@ fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
     close(&kernel, driver, file);
 }
 
+#[test]
+fn a_file_that_is_not_released_is_the_fault_of_the_driver_that_opened_it() {
+    let kernel = Kernel::new();
+    let target = kernel.load(&common::wdm()).unwrap();
+    let opener = kernel
+        .load_as(&common::kernel(), "fault-file-left")
+        .unwrap();
+    let error = opener.unload().unwrap_err().to_string();
+    let part = r"etw_kernel_driver.sys was unloaded without releasing its files: \device\wdmtest";
+    assert!(error.contains(part), "{error}");
+    target.unload().unwrap();
+    // The driver of the deleted device is not to blame, either.
+    let target = kernel.load(&common::wdm()).unwrap();
+    let opener = kernel
+        .load_as(&common::kernel(), "fault-file-left")
+        .unwrap();
+    target.unload().unwrap();
+    let error = opener.unload().unwrap_err().to_string();
+    assert!(
+        error.contains("without releasing its files: (a device without a name)"),
+        "{error}"
+    );
+}
+
 /// Lets the driver open a device by its name. Returns the message of the bugcheck.
 fn stops_for(file: &File, name: &str) -> String {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -4,7 +4,7 @@ use super::{
     bugcheck_callbacks, callbacks,
     context::Context,
     dpc, handles,
-    io::{devices, lifetime},
+    io::{devices, lifetime, send},
     notifications, pages, power_framework, power_settings, resources, threads, timer, watchers,
     wmi,
 };
@@ -70,6 +70,14 @@ pub fn take_left(
             "{driver} was unloaded without freeing pages or contiguous memory ({pages} in all)"
         );
         violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
+    }
+    let files = send::take_left(context, &belongs);
+    if !files.is_empty() {
+        let message = format!(
+            "{driver} was unloaded without releasing its files: {}",
+            files.join(", ")
+        );
+        violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
     }
     lifetime::driver_gone(context, driver_object);
     let left = devices::take_left(context, driver_object);

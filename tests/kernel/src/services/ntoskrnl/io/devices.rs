@@ -72,6 +72,8 @@ pub struct Device {
     pub is_deleted: bool,
     /// Serves the requests of a device of this kernel.
     dispatch: Option<Dispatch>,
+    /// Set once the driver is unloaded. A deleted device stays while a file is open on it.
+    driver_is_gone: bool,
     _memory: Block,
 }
 
@@ -163,6 +165,7 @@ pub fn make(context: &Context, new: New) -> Result<u64, NtStatus> {
             files: 0,
             is_deleted: false,
             dispatch: new.dispatch,
+            driver_is_gone: false,
             _memory: memory,
         };
         devices.all.insert(address, device);
@@ -414,6 +417,13 @@ pub fn name_of(context: &Context, device: u64) -> Option<String> {
     one.and_then(|one| one.name.clone())
 }
 
+/// Returns whether a device's driver is loaded.
+pub fn has_driver(context: &Context, device: u64) -> bool {
+    let mut state = context.state();
+    let one = state.get::<Devices>().all.get(&device);
+    one.is_some_and(|one| !one.driver_is_gone)
+}
+
 /// Returns whether a device is open exclusively.
 pub fn is_taken(context: &Context, device: u64) -> bool {
     let flags = memory::read::<DeviceObject>(device).map_or(0, |value| value.flags);
@@ -435,17 +445,21 @@ pub fn finish_initialization(context: &Context, driver: u64) {
     }
 }
 
-/// Takes the devices and links that a driver left. Returns the devices' names.
+/// Takes the devices and links that a driver left. Returns the names of the devices that it has not deleted.
+/// A deleted one on which a file is open is the fault of the file's owner, and stays until the file is closed.
 pub fn take_left(context: &Context, driver: u64) -> Vec<String> {
     let mut state = context.state();
     let devices = state.get::<Devices>();
     let mut names = Vec::new();
     devices.all.retain(|_, one| {
-        let is_left = one.driver == driver;
-        if is_left && (!one.is_deleted || one.files > 0) {
+        if one.driver != driver {
+            return true;
+        }
+        if !one.is_deleted {
             names.push(one.name.clone().unwrap_or_else(|| "(unnamed)".to_owned()));
         }
-        !is_left
+        one.driver_is_gone = true;
+        one.is_deleted && one.files > 0
     });
     devices.links.retain(|_, target| !names.contains(target));
     names

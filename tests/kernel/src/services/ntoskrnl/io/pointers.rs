@@ -50,6 +50,7 @@ fn open(context: &Context, name: u64, access: u32) -> Result<(u64, u64), NtStatu
         // `FILE_OPEN` and `FILE_NON_DIRECTORY_FILE`.
         create: CreateParameters::new(access, [1, 0x40], 0, 0),
         mode: 0,
+        by: context.call().return_address,
     };
     let file = send::open_as(context, device, &rest, opener)?;
     handles::own(context, file, send::close_after_cleanup);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::{
     super::{
         context::{Context, Ntoskrnl},
-        mdl,
+        handles, mdl,
     },
     cancel::cancel_request,
     devices::{self, flag},
@@ -70,6 +70,8 @@ pub struct Opener {
     pub create: CreateParameters,
     /// The mode of the file's requests: `KernelMode` (0) for a driver, `UserMode` (1) for a process.
     pub mode: u8,
+    /// The return address of the driver's call that opens the file, or 0.
+    pub by: u64,
 }
 
 impl Opener {
@@ -77,6 +79,7 @@ impl Opener {
     const PROCESS: Self = Self {
         create: CreateParameters::OF_PROCESS,
         mode: 1,
+        by: 0,
     };
 }
 
@@ -213,13 +216,46 @@ pub fn close(context: &Context, file: u64) {
 
 /// Tells a file's device that the file's last handle is closed.
 pub fn clean_up(context: &Context, file: u64) {
-    run(context, file, CLEANUP);
+    if has_driver(context, file) {
+        run(context, file, CLEANUP);
+    }
 }
 
 /// Closes a file that has no references left.
 pub fn close_after_cleanup(context: &Context, file: u64) {
-    run(context, file, CLOSE);
+    if has_driver(context, file) {
+        run(context, file, CLOSE);
+    }
     forget(context, file);
+}
+
+/// Returns whether the driver of a file's device is loaded.
+fn has_driver(context: &Context, file: u64) -> bool {
+    let device = {
+        let mut state = context.state();
+        let file = state.get::<Files>().open.get(&file);
+        file.map(|file| file.device)
+    };
+    device.is_some_and(|device| devices::has_driver(context, device))
+}
+
+/// Forgets the files that a driver has opened and not released. Returns the names of their devices.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<String> {
+    let mut left: Vec<(u64, u64)> = {
+        let mut state = context.state();
+        let open = state.get::<Files>().open.iter();
+        let open = open.filter(|(_, file)| belongs(file.opener.by));
+        open.map(|(address, file)| (*address, file.device))
+            .collect()
+    };
+    left.sort_unstable();
+    let of_file = |(file, device): (u64, u64)| {
+        let name = devices::name_of(context, device);
+        handles::forget(context, file);
+        forget(context, file);
+        name.unwrap_or_else(|| "(a device without a name)".to_owned())
+    };
+    left.into_iter().map(of_file).collect()
 }
 
 /// Notes that a process has ended without closing a file.
