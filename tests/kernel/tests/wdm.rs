@@ -212,6 +212,26 @@ fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
 }
 
 #[test]
+fn the_name_of_a_file_keeps_its_capital_letters() {
+    let (kernel, driver, first) = open();
+    first.close().unwrap();
+    for path in [r"\\.\WDMTest\Some\File", r"\device\wdmTEST\Some\File"] {
+        let file = kernel.open(path, CLIENT).unwrap();
+        let answer = file.device_control(commands::FILE_NAME, &[], 68).unwrap();
+        let units = answer
+            .output
+            .chunks_exact(4)
+            .map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+        let units: Vec<u16> = units.collect();
+        let name = String::from_utf16(&units[1..=usize::from(units[0])]).unwrap();
+        assert_eq!(name, r"\Some\File", "{path}");
+        file.close().unwrap();
+    }
+    driver.unload().unwrap();
+    drop(kernel);
+}
+
+#[test]
 fn a_file_that_is_not_released_is_the_fault_of_the_driver_that_opened_it() {
     let kernel = Kernel::new();
     let target = kernel.load(&common::wdm()).unwrap();
