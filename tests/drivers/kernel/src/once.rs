@@ -377,10 +377,22 @@ fn regions() {
     let find = Routine::find;
     let (raise, lower) = (find("KfRaiseIrql"), find("KeLowerIrql"));
     let ask = find("KeAreAllApcsDisabled");
+    let find_normal = find("KeAreApcsDisabled");
+    let unsafe_mutex = (
+        find("KeAcquireGuardedMutexUnsafe"),
+        find("KeReleaseGuardedMutexUnsafe"),
+    );
     let before = raise.call(&[1]);
     let all = ask.call(&[]);
+    // The IRQL is not a region, and the routine says nothing of it.
+    let normal = find_normal.call(&[]);
+    // A region is superfluous at this IRQL.
+    let (acquire, release) = unsafe_mutex;
+    acquire.call(&[mutex]);
+    release.call(&[mutex]);
     lower.call(&[before & 0xFF]);
     same!(boolean(all), true);
+    same!(boolean(normal), false);
 }
 
 fn processes() {

@@ -427,9 +427,9 @@ pub fn leave_guarded(context: &Context) -> u64 {
     0
 }
 
+/// Returns whether the thread is in a critical or guarded region, whatever the IRQL.
 fn are_apcs_disabled(context: &Context) -> u64 {
-    let disabled = regions(context) > 0 || context.call().irql >= APC;
-    u64::from(disabled)
+    u64::from(regions(context) > 0)
 }
 
 /// Returns whether the current thread gets no asynchronous procedure calls at all, those of the kernel
