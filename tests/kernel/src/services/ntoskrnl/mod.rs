@@ -47,6 +47,7 @@ mod requests;
 mod resources;
 mod rtl;
 mod run_once;
+mod rundowns;
 mod security;
 mod shared_locks;
 mod spin_locks;

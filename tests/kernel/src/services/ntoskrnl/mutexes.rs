@@ -1,10 +1,10 @@
 //! Fast and guarded mutexes, push locks, and rundown protection.
 
-use std::collections::BTreeSet;
-
 use super::{
     context::{Context, Entries},
     header::{initialize as initialize_header, kind},
+    pool,
+    rundowns::{self, Allocated},
     thread_objects,
 };
 use crate::{
@@ -372,10 +372,6 @@ fn release_shared(context: &Context, lock: u64, _flags: u64) -> u64 {
 /// in a cache line.
 const AWARE_SIZE: usize = 64;
 
-/// The rundown references that are aware of caches and that this kernel allocated.
-#[derive(Default)]
-struct Aware(BTreeSet<u64>);
-
 /// Allocates a rundown reference with a pool type and a tag. Returns null if there is no memory.
 fn allocate_aware(context: &Context, pool_type: u64, tag: u64) -> u64 {
     /// The bit of pool types that are paged.
@@ -390,19 +386,19 @@ fn allocate_aware(context: &Context, pool_type: u64, tag: u64) -> u64 {
     let Some(reference) = allocated else {
         return 0;
     };
-    context.state().get::<Aware>().0.insert(reference);
+    context.state().get::<Allocated>().0.insert(reference);
     reference
 }
 
 fn free_aware(context: &Context, reference: u64) -> u64 {
-    let is_allocated = context.state().get::<Aware>().0.remove(&reference);
-    if !is_allocated {
+    let is_allocated = rundowns::forget(context, reference);
+    // A block that the driver has freed by another routine is no longer one of these.
+    if !is_allocated && context.pool().freed_at(reference).is_none() {
         context.stop_for_misuse(
             "for rundown protection that ExAllocateCacheAwareRundownProtection did not return",
         );
     }
-    // The block is this module's, and only this routine frees it.
-    drop(context.pool().free(reference, context, context.call()));
+    pool::free_block(context, reference);
     0
 }
 

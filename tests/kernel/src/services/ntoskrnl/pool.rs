@@ -2,7 +2,7 @@
 
 use super::{
     context::{Context, Entries},
-    dpc, exceptions, requests, resources, timer,
+    dpc, exceptions, requests, resources, rundowns, timer,
 };
 use crate::{
     execution::routine::{Routine, low_half},
@@ -273,6 +273,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
     let result = context.pool().free(address, context, call);
     match result {
         Ok(found) => {
+            rundowns::forget(context, address);
             if let Some(tag) = tag.filter(|tag| tag.0 != 0 && *tag != found) {
                 context.stop(
                     Rule::BadFree,
