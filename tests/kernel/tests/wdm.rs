@@ -324,6 +324,27 @@ fn entries_of_the_event_log_are_kept() {
 }
 
 #[test]
+fn dump_data_of_an_entry_are_whole_words() {
+    let (_kernel, _driver, file) = open();
+    let error = file.device_control(commands::ODD_ERROR_LOG, &[], 0);
+    let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
+        panic!("a bugcheck");
+    };
+    let part = "dump data of 3 bytes; the size is a multiple of 4";
+    assert!(bugcheck.message.contains(part), "{bugcheck}");
+}
+
+#[test]
+fn an_entry_that_is_neither_written_nor_freed_is_a_leak() {
+    let (_kernel, driver, file) = open();
+    assert_eq!(numbers(&file, commands::LEAVE_ERROR_LOG), [1]);
+    file.close().unwrap();
+    let error = driver.unload().unwrap_err().to_string();
+    let part = "without writing or freeing entries of the event log (1 in all)";
+    assert!(error.contains(part), "{error}");
+}
+
+#[test]
 fn a_request_comes_back_to_each_driver_that_forwards_it() {
     let (kernel, driver, file) = open();
     for _ in 0..10 {

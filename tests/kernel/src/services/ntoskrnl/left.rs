@@ -4,7 +4,7 @@ use super::{
     bugcheck_callbacks, callbacks,
     context::Context,
     dpc, handles,
-    io::{devices, lifetime, send},
+    io::{devices, error_log, lifetime, send},
     notifications, pages, power_framework, power_settings, resources, threads, timer, watchers,
     wmi,
 };
@@ -68,6 +68,13 @@ pub fn take_left(
     if pages > 0 {
         let message = format!(
             "{driver} was unloaded without freeing pages or contiguous memory ({pages} in all)"
+        );
+        violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
+    }
+    let entries = error_log::take_left(context, &belongs);
+    if entries > 0 {
+        let message = format!(
+            "{driver} was unloaded without writing or freeing entries of the event log ({entries} in all)"
         );
         violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
     }

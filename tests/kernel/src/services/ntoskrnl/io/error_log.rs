@@ -49,10 +49,18 @@ pub struct ErrorLogEntry {
     pub strings: Vec<String>,
 }
 
+/// An entry that a driver has allocated, and neither written nor freed.
+struct Allocated {
+    block: Block,
+    size: usize,
+    /// The return address of the call that allocated it.
+    by: u64,
+}
+
 /// The entries that drivers have allocated, by their addresses, and those that they have written.
 #[derive(Default)]
 struct Log {
-    allocated: BTreeMap<u64, (Block, usize)>,
+    allocated: BTreeMap<u64, Allocated>,
     written: Vec<ErrorLogEntry>,
 }
 
@@ -79,18 +87,29 @@ fn allocate(context: &Context, object: u64, size: u64) -> u64 {
     };
     let address = block.address();
     let mut state = context.state();
-    state.get::<Log>().allocated.insert(address, (block, size));
+    let by = context.call().return_address;
+    let allocated = Allocated { block, size, by };
+    state.get::<Log>().allocated.insert(address, allocated);
     address
 }
 
 /// Takes an entry that a driver has allocated. Bugchecks if the address is not that of one.
-fn take(context: &Context, entry: u64) -> (Block, usize) {
+fn take(context: &Context, entry: u64) -> Allocated {
     let taken = context.state().get::<Log>().allocated.remove(&entry);
     taken.unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
             "with 0x{entry:016X}, which is not an error log entry that was allocated and not written"
         ))
     })
+}
+
+/// Forgets the entries that a driver has allocated, and neither written nor freed. Returns their number.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let mut state = context.state();
+    let allocated = &mut state.get::<Log>().allocated;
+    let before = allocated.len();
+    allocated.retain(|_, entry| !belongs(entry.by));
+    before - allocated.len()
 }
 
 fn free(context: &Context, entry: u64) -> u64 {
@@ -100,8 +119,14 @@ fn free(context: &Context, entry: u64) -> u64 {
 
 /// Writes an entry to the log, and frees it.
 fn write(context: &Context, entry: u64) -> u64 {
-    let (block, size) = take(context, entry);
+    let Allocated { block, size, .. } = take(context, entry);
     let packet: ErrorLogPacket = context.read(entry);
+    if !packet.dump_size.is_multiple_of(4) {
+        context.stop_for_misuse(&format!(
+            "with an entry that has dump data of {} bytes; the size is a multiple of 4",
+            packet.dump_size
+        ));
+    }
     let bytes = rtl::bytes(context, entry, size as u64);
     let dump = offset_of!(ErrorLogPacket, dump)
         ..offset_of!(ErrorLogPacket, dump) + usize::from(packet.dump_size);
