@@ -122,6 +122,10 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
             "fault-once-context",
             "for etw_kernel_driver::once::low_bits",
         ),
+        (
+            "fault-guarded-unsafe",
+            "outside a guarded region and below APC_LEVEL",
+        ),
         ("fault-rundown-freed", "that ExFreePool had freed from"),
         ("fault-rundown", "did not return"),
         ("fault-small-rundown", "for rundown protection of 8 bytes"),

@@ -38,7 +38,7 @@ pub const ENTRIES: Entries = &[
     (
         "KeAcquireGuardedMutexUnsafe",
         APC,
-        Routine::One(acquire_plain),
+        Routine::One(acquire_guarded_plain),
     ),
     (
         "KeReleaseGuardedMutexUnsafe",
@@ -305,6 +305,15 @@ fn acquire_plain(context: &Context, mutex: u64) -> u64 {
 /// Acquires a guarded mutex, which its thread has in a guarded region.
 fn acquire_guarded(context: &Context, mutex: u64) -> u64 {
     thread_objects::enter_guarded(context);
+    take(context, mutex);
+    0
+}
+
+/// Acquires a guarded mutex for a thread that gets no asynchronous procedure calls already.
+fn acquire_guarded_plain(context: &Context, mutex: u64) -> u64 {
+    if !thread_objects::gets_no_calls(context) {
+        context.stop_for_misuse("outside a guarded region and below APC_LEVEL");
+    }
     take(context, mutex);
     0
 }
