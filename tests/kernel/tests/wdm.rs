@@ -212,6 +212,15 @@ fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
 }
 
 #[test]
+fn only_a_device_control_has_an_access_to_validate() {
+    const INVALID_PARAMETER: u32 = 0xC000_000D;
+    let (kernel, driver, file) = open();
+    let expected = [INVALID_PARAMETER, 0, INVALID_PARAMETER];
+    assert_eq!(numbers(&file, commands::ACCESS), expected);
+    close(&kernel, driver, file);
+}
+
+#[test]
 fn the_name_of_a_file_keeps_its_capital_letters() {
     let (kernel, driver, first) = open();
     first.close().unwrap();

@@ -5,11 +5,15 @@ use super::{
         context::{Context, Entries},
         handles,
     },
-    devices, send, stacks,
+    devices, irp, send, stacks,
 };
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{abi::Irp, irql::Irql, status::NtStatus},
+    ground::{
+        abi::{Irp, IrpStack},
+        irql::Irql,
+        status::NtStatus,
+    },
     services::{create_parameters::CreateParameters, strings::read_unicode_string},
 };
 
@@ -94,14 +98,16 @@ fn lower(context: &Context, device: u64) -> u64 {
     below.unwrap_or(0)
 }
 
-/// Returns whether the sender of a device control has opened the device with an access. Processes have all
-/// opened it for reading and writing here, and drivers need no access.
+/// Returns whether the sender of a device control or of a control of a file system has opened the device with
+/// an access. Processes have all opened it for reading and writing here, and drivers need no access.
 fn validate_access(context: &Context, irp: u64, access: u64) -> u64 {
     /// `FILE_READ_ACCESS | FILE_WRITE_ACCESS`.
     const ALL: u32 = 3;
-    context.read::<Irp>(irp);
+    /// `IRP_MJ_FILE_SYSTEM_CONTROL` and `IRP_MJ_DEVICE_CONTROL`.
+    const CONTROLS: [u8; 2] = [13, 14];
+    let location: IrpStack = context.read(context.read::<Irp>(irp).tail[irp::STACK]);
     let access = low_half(access);
-    if access == 0 || access & !ALL != 0 {
+    if access == 0 || access & !ALL != 0 || !CONTROLS.contains(&location.major) {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     NtStatus::SUCCESS.to_register()
