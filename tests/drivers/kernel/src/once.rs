@@ -337,6 +337,17 @@ fn frames() {
     same!(call!("RtlWalkFrameChain", at(&mut walked), 3, 1), 0);
     same!(call!("RtlWalkFrameChain", at(&mut walked), 3, 0), 3);
     same!(walked.contains(&all[3]), true);
+    // The frames to skip count, but have no place in the array.
+    let mut rest = [0_u64; 3];
+    same!(call!("RtlWalkFrameChain", at(&mut rest), 3, 1 << 8), 3);
+    same!(rest[..2] == walked[1..], true);
+    same!(rest[2], 0);
+    same!(call!("RtlWalkFrameChain", at(&mut rest), 3, 5 << 8), 3);
+    let depth = call!("RtlWalkFrameChain", at(&mut [0_u64; 64]), 64, 0);
+    same!(
+        call!("RtlWalkFrameChain", at(&mut rest), 64, 63 << 8),
+        depth
+    );
 }
 
 /// Returns whether normal and whether all asynchronous procedure calls are disabled.

@@ -46,12 +46,21 @@ fn capture(context: &Context, skip: u64, count: u64, to: u64, hash: u64) -> u64 
     stored.len() as u64
 }
 
-/// Stores return addresses as [`capture`] does. There are none of user mode.
+/// Stores return addresses as [`capture`] does, and returns the number of all that the walk met: those at the
+/// start that it skips have no place in the array, but count. There are none of user mode.
 fn walk(context: &Context, to: u64, count: u64, flags: u64) -> u64 {
     /// `RTL_WALK_USER_MODE_STACK`.
     const USER_MODE: u32 = 1;
+    /// `RTL_STACK_WALKING_MODE_FRAMES_TO_SKIP_SHIFT`: the place of the number of addresses to skip.
+    const SKIP_SHIFT: u32 = 8;
     if low_half(flags) & USER_MODE != 0 {
         return 0;
     }
-    store(context, to, addresses(context), count).len() as u64
+    let skip = u64::from(low_half(flags) >> SKIP_SHIFT);
+    let met = addresses(context).count() as u64;
+    let met = met.min(u64::from(low_half(count)));
+    let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
+    let rest = addresses(context).skip(skipped);
+    store(context, to, rest, met.saturating_sub(skip));
+    met
 }
