@@ -80,13 +80,9 @@ fn attach(context: &Context, source: u64, name: u64, attached: u64) -> u64 {
         Ok(opened) => opened,
         Err(status) => return status.to_register(),
     };
-    let top = stacks::attach_to_top(context, source, target);
-    let status = top.map_or(NtStatus::NO_SUCH_DEVICE, |top| {
-        context.write(attached, &top);
-        NtStatus::SUCCESS
-    });
+    let status = stacks::attach_safe(context, source, target, attached);
     handles::dereference(context, file);
-    status.to_register()
+    status
 }
 
 /// Returns the device below another one with a reference, or null.

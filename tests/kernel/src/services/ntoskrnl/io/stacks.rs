@@ -49,23 +49,27 @@ pub const ENTRIES: Entries = &[
 /// Attaches a device to the top of another's stack. Returns the device that was the top, or null if that
 /// one is not ready or was deleted.
 fn attach(context: &Context, source: u64, target: u64) -> u64 {
-    attach_to_top(context, source, target).unwrap_or(0)
+    attach_to_top(context, source, target, None).unwrap_or(0)
 }
 
 /// Attaches a device to the top of another's stack, and stores the device that was the top.
-fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> u64 {
+pub fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> u64 {
     // What drivers do with the field before the call decides nothing here, but it must be memory.
     context.read::<u64>(lower);
-    let Some(top) = attach_to_top(context, source, target) else {
-        return NtStatus::NO_SUCH_DEVICE.to_register();
-    };
-    context.write(lower, &top);
-    NtStatus::SUCCESS.to_register()
+    match attach_to_top(context, source, target, Some(lower)) {
+        Some(_) => NtStatus::SUCCESS.to_register(),
+        None => NtStatus::NO_SUCH_DEVICE.to_register(),
+    }
 }
 
 /// Attaches a device to the top of another's stack. Returns the device that was the top, unless that one is
-/// not ready or was deleted.
-pub fn attach_to_top(context: &Context, source: u64, target: u64) -> Option<u64> {
+/// not ready or was deleted. Stores it in `lower` before a request can reach the new top.
+pub fn attach_to_top(
+    context: &Context,
+    source: u64,
+    target: u64,
+    lower: Option<u64>,
+) -> Option<u64> {
     with(context, target, |_| ());
     let top = top_of(context, target);
     let is_attached = with(context, source, |one| one.below.is_some());
@@ -85,6 +89,9 @@ pub fn attach_to_top(context: &Context, source: u64, target: u64) -> Option<u64>
         return None;
     }
     with(context, source, |one| one.below = Some(top));
+    if let Some(lower) = lower {
+        context.write(lower, &top);
+    }
     below.attached = source;
     context.write(top, &below);
     let mut above: DeviceObject = context.read(source);
