@@ -299,7 +299,20 @@ fn times() {
     same!(longest, 156_250);
     same!(current, 156_250);
     same!(shortest <= 10_000, true);
-    same!(low(call!("ExSetTimerResolution", 10_000, 1)), 156_250);
+    let set = |time: u64, sets: u64| low(call!("ExSetTimerResolution", time, sets));
+    same!(set(10_000, 1), 10_000);
+    // A longer interval changes nothing, and none is shorter than the shortest.
+    same!(set(20_000, 1), 10_000);
+    same!(set(1, 1), shortest);
+    let asked = [&mut longest, &mut shortest, &mut current].map(at);
+    call!("ExQueryTimerResolution", asked[0], asked[1], asked[2]);
+    same!(longest, 156_250);
+    same!(current, shortest);
+    // The last of those that set it restores the default.
+    same!(set(0, 0), shortest);
+    same!(set(0, 0), shortest);
+    same!(set(0, 0), 156_250);
+    same!(set(0, 0), 156_250);
 }
 
 fn stacks() {
