@@ -7,7 +7,7 @@ mod common;
 use std::{fs, path::Path, time::Duration};
 
 use etw_testkernel::{
-    BugCheck, DeviceConfig, Guid, Identity, Kernel, KernelError, NtStatus, RegistryFile,
+    BugCheck, DeviceConfig, Fault, Guid, Identity, Kernel, KernelError, NtStatus, RegistryFile,
     RegistryValue,
 };
 
@@ -174,6 +174,19 @@ fn a_thread_attaches_to_one_process_at_a_time() {
         let bugcheck = stops_on(&other(), service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
     }
+}
+
+#[test]
+fn every_allocation_of_pool_can_be_made_to_fail() {
+    let kernel = Kernel::new();
+    let fault = Fault {
+        routine: "ExAllocatePool2",
+        status: NtStatus::NO_MEMORY,
+        after: 0,
+        times: 3,
+    };
+    kernel.inject(fault).unwrap();
+    passes_on(&kernel, "no-memory");
 }
 
 #[test]

@@ -385,6 +385,9 @@ const AWARE_SIZE: usize = 64;
 fn allocate_aware(context: &Context, pool_type: u64, tag: u64) -> u64 {
     /// The bit of pool types that are paged.
     const PAGED: u32 = 1;
+    if context.faults().take("ExAllocatePool2").is_some() {
+        return 0;
+    }
     let wanted = Wanted {
         size: AWARE_SIZE,
         tag: Tag(low_half(tag)),

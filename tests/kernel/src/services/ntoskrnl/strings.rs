@@ -376,6 +376,9 @@ pub fn store<const WIDE: bool>(
 
 /// Allocates paged pool for a string, which `RtlFreeUnicodeString` frees.
 pub fn new_buffer(context: &Context, size: usize) -> u64 {
+    if context.faults().take("ExAllocatePool2").is_some() {
+        return 0;
+    }
     let wanted = Wanted {
         size,
         tag: TAG,
