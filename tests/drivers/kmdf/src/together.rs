@@ -69,6 +69,8 @@ static TORN: AtomicU64 = AtomicU64::new(0);
 static PARTS: AtomicU64 = AtomicU64::new(0);
 static USERS: AtomicU64 = AtomicU64::new(0);
 static USES: AtomicU64 = AtomicU64::new(0);
+/// The number of uses when the removal was over.
+static USES_AT_REMOVAL: AtomicU64 = AtomicU64::new(0);
 /// The number of users that the removal has not waited for.
 static LEFT_BEHIND: AtomicU64 = AtomicU64::new(0);
 
@@ -139,10 +141,8 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
         }
         commands::REMOVED => {
             let _status = call!(ExDeleteResourceLite(shared!(resource)));
-            answer(
-                request,
-                &[number(&USES), number(&USERS), number(&LEFT_BEHIND)],
-            );
+            let late = number(&USES) - number(&USES_AT_REMOVAL);
+            answer(request, &[late, number(&USERS), number(&LEFT_BEHIND)]);
         }
         commands::PREVIOUS_MODE => {
             // SAFETY: the routine has no preconditions.
@@ -289,6 +289,7 @@ fn remove() {
         ptr::null_mut(),
         REMOVE_LOCK_SIZE
     ));
+    USES_AT_REMOVAL.store(USES.load(Ordering::Relaxed), Ordering::Relaxed);
     LEFT_BEHIND.store(USERS.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
