@@ -529,8 +529,8 @@ impl Provider {
         match before {
             Ok(CLOSED) => {}
             Ok(_) => {
-                // The masks stay clear from now on, so that a notification brings no more writes to
-                // the rundown while it waits for those in progress.
+                // The masks stay clear from now on, so that a notification does not keep bringing
+                // writes to the rundown while it waits for those in progress.
                 self.state.close();
                 self.rundown.close(ffi::pause);
             }
@@ -538,7 +538,7 @@ impl Provider {
             Err(_) => return Err(UnregisterError::Busy),
         }
         let handle = self.handle.load(Ordering::Relaxed);
-        // SAFETY: the handle is registered, and no write uses it.
+        // SAFETY: the handle was registered, no call has released it with success, and no write uses it.
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });
         if !status.is_success() {
             self.phase.store(CLOSED, Ordering::Release);

@@ -382,32 +382,34 @@ mod tests {
         let rundown = Rundown::<[Stripe; 4]>::new();
         let rundown: &Rundown = &rundown;
         let protected = Protected(UnsafeCell::new(0));
-        let (protected, done) = (&protected, AtomicBool::new(false));
-        let seen: u64 = thread::scope(|scope| {
-            let readers: Vec<_> = (0..4)
-                .map(|number| {
-                    let done = &done;
-                    scope.spawn(move || {
-                        let mut seen = 0;
-                        while !done.load(Ordering::Relaxed) {
-                            let pass = if number % 2 == 0 {
-                                rundown.enter()
-                            } else {
-                                rundown.enter_fast()
-                            };
-                            if let Some(_pass) = pass {
-                                // SAFETY: the pass keeps the rundown from being closed.
-                                let value = unsafe { *protected.0.get() };
-                                assert_ne!(value, 0, "the rundown was closed during a pass");
-                                seen += 1;
+        let (protected, done) = (&protected, &AtomicBool::new(false));
+        let closed_early = &AtomicBool::new(false);
+        // The number of passes of each reader.
+        let passes = &[const { AtomicU32::new(0) }; 4];
+        thread::scope(|scope| {
+            for (number, passes) in passes.iter().enumerate() {
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        let pass = if number % 2 == 0 {
+                            rundown.enter()
+                        } else {
+                            rundown.enter_fast()
+                        };
+                        if let Some(_pass) = pass {
+                            // SAFETY: the pass keeps the rundown from being closed.
+                            let value = unsafe { *protected.0.get() };
+                            passes.fetch_add(1, Ordering::Relaxed);
+                            if value == 0 {
+                                closed_early.store(true, Ordering::Relaxed);
                             }
-                            thread::yield_now();
                         }
-                        seen
-                    })
-                })
-                .collect();
-            for round in 1..=ROUNDS {
+                        thread::yield_now();
+                    }
+                });
+            }
+            let mut round = 0;
+            while round < ROUNDS || passes.iter().any(|one| one.load(Ordering::Relaxed) == 0) {
+                round += 1;
                 // SAFETY: the rundown is closed.
                 unsafe { *protected.0.get() = round };
                 rundown.open();
@@ -417,11 +419,7 @@ mod tests {
                 unsafe { *protected.0.get() = 0 };
             }
             done.store(true, Ordering::Relaxed);
-            readers
-                .into_iter()
-                .map(|reader| reader.join().unwrap())
-                .sum()
         });
-        assert_ne!(seen, 0, "no thread found the rundown open");
+        assert!(!closed_early.load(Ordering::Relaxed));
     }
 }

@@ -89,7 +89,7 @@ impl EnableState {
     pub fn is_enabled_fast(&self, level: Level, keyword: Keyword) -> bool {
         // The load needs no ordering: which events around a change are recorded is unspecified.
         self.masks.get(usize::from(level.0)).map_or_else(
-            || self.is_enabled_slow(level, keyword),
+            || self.is_enabled_without_mask(level, keyword),
             |mask| {
                 let mask = mask.load(Ordering::Relaxed);
                 if keyword.bits() == 0 {
@@ -99,6 +99,16 @@ impl EnableState {
                 }
             },
         )
+    }
+
+    /// Returns the same as [`Self::is_enabled_fast`], for a level that has no mask.
+    #[cold]
+    fn is_enabled_without_mask(&self, level: Level, keyword: Keyword) -> bool {
+        !self.is_closed() && self.is_enabled_slow(level, keyword)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) != 0
     }
 
     /// Returns whether a session enables events of this level and keyword, by the composite: its
@@ -141,11 +151,14 @@ impl EnableState {
     /// calls this function or [`Self::disable`] while the provider is registered.
     pub fn enable(&self, composite: Composite) {
         self.publish(Some(composite));
+        if self.is_closed() {
+            return;
+        }
         self.set_masks(Some(composite));
         // Either this thread sees that the masks are to stay clear, or `close` clears them after the
         // stores above.
         fence(Ordering::SeqCst);
-        if self.closed.load(Ordering::Relaxed) != 0 {
+        if self.is_closed() {
             self.set_masks(None);
         }
     }
@@ -157,7 +170,7 @@ impl EnableState {
     }
 
     /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write site
-    /// fails. The composite stays current. Can be called while another thread calls [`Self::enable`],
+    /// fails, also for levels without a mask. The composite stays current. Can be called while another thread calls [`Self::enable`],
     /// whose masks are then clear when both have returned.
     pub fn close(&self) {
         self.closed.store(1, Ordering::Relaxed);

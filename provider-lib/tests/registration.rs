@@ -179,14 +179,17 @@ fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
             // A notification brings no writes back.
             etw.notify(ENABLE, 4, 1, 1);
             assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+            etw.notify(ENABLE, 200, 1, 0);
+            assert!(!provider.is_enabled_fast(Level(200), Keyword::bit::<0>()));
             write(provider);
         }
         assert_eq!(etw.writes(), [], "after {failures} failures");
         etw.set(|etw| etw.unregister_status = 0);
         provider.unregister().unwrap();
         assert_eq!(provider.register(), Ok(Registered::Complete));
-        etw.notify(ENABLE, 4, 1, 0);
+        etw.notify(ENABLE, 200, 1, 0);
         assert!(provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+        assert!(provider.is_enabled_fast(Level(200), Keyword::bit::<0>()));
         etw.calls();
         write(provider);
         assert_eq!(etw.writes().len(), 1, "after {failures} failures");
