@@ -264,6 +264,14 @@ fn a_file_that_is_not_released_is_the_fault_of_the_driver_that_opened_it() {
     );
 }
 
+#[test]
+fn a_driver_that_is_unloaded_while_a_process_has_a_file_is_reported() {
+    let (kernel, driver, file) = open();
+    let error = driver.unload().unwrap_err().to_string();
+    assert!(error.contains("without deleting its devices"), "{error}");
+    drop((kernel, file));
+}
+
 /// Lets the driver open a device by its name. Returns the message of the bugcheck.
 fn stops_for(file: &File, name: &str) -> String {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();

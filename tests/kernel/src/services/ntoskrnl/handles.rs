@@ -160,6 +160,12 @@ pub fn forget(context: &Context, object: u64) {
     handles.references.remove(&object);
 }
 
+/// Returns whether an object that [`own`] was called for has handles or references, so that its deletion
+/// is not due.
+pub fn is_in_use(context: &Context, object: u64) -> bool {
+    context.state().get::<Handles>().owned.contains_key(&object)
+}
+
 /// Returns the number of open handles of an object that [`own`] was called for.
 pub fn count(context: &Context, object: u64) -> u32 {
     let mut state = context.state();

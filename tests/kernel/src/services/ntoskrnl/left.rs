@@ -20,6 +20,8 @@ pub fn take_left(
 ) -> Vec<Violation> {
     handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
+    // The threads that the driver waits for can have released objects.
+    handles::finish_deletions(context);
     let timers = timer::take_set(context, &belongs);
     let dpcs = dpc::take_queued(context, |dpc, routine| belongs(dpc) || belongs(routine));
     let counts = [
@@ -78,7 +80,7 @@ pub fn take_left(
         );
         violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
     }
-    let files = send::take_left(context, &belongs);
+    let files = send::take_left(context, driver_object, &belongs);
     if !files.is_empty() {
         let message = format!(
             "{driver} was unloaded without releasing its files: {}",
@@ -87,7 +89,7 @@ pub fn take_left(
         violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
     }
     lifetime::driver_gone(context, driver_object);
-    let left = devices::take_left(context, driver_object);
+    let left = devices::take_left(context, driver_object, &send::of_processes(context));
     if !left.is_empty() {
         let message = format!(
             "{driver} was unloaded without deleting its devices: {}",

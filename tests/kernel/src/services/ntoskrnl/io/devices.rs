@@ -1,6 +1,6 @@
 //! Device objects, their names and links.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::{
     super::{
@@ -432,6 +432,20 @@ pub fn name_of(context: &Context, device: u64) -> Option<String> {
     one.and_then(|one| one.name.clone())
 }
 
+/// Returns the driver object of a device.
+pub fn driver_of(context: &Context, device: u64) -> Option<u64> {
+    let mut state = context.state();
+    let one = state.get::<Devices>().all.get(&device);
+    one.map(|one| one.driver)
+}
+
+/// Returns whether a device has outlived its driver, because a file is open on it.
+pub fn has_lost_driver(context: &Context, device: u64) -> bool {
+    let mut state = context.state();
+    let one = state.get::<Devices>().all.get(&device);
+    one.is_some_and(|one| one.driver_is_gone)
+}
+
 /// Returns whether a device's driver is loaded.
 pub fn has_driver(context: &Context, device: u64) -> bool {
     let mut state = context.state();
@@ -460,21 +474,23 @@ pub fn finish_initialization(context: &Context, driver: u64) {
     }
 }
 
-/// Takes the devices and links that a driver left. Returns the names of the devices that it has not deleted.
-/// A deleted one on which a file is open is the fault of the file's owner, and stays until the file is closed.
-pub fn take_left(context: &Context, driver: u64) -> Vec<String> {
+/// Takes the devices and links that a driver left. Returns the names of those that it has not deleted, or on
+/// which processes have files. A deleted one on which another driver has a file is that driver's fault, and
+/// stays until the file is closed.
+pub fn take_left(context: &Context, driver: u64, of_processes: &HashSet<u64>) -> Vec<String> {
     let mut state = context.state();
     let devices = state.get::<Devices>();
     let mut names = Vec::new();
-    devices.all.retain(|_, one| {
+    devices.all.retain(|address, one| {
         if one.driver != driver {
             return true;
         }
-        if !one.is_deleted {
+        let is_left = !one.is_deleted || of_processes.contains(address);
+        if is_left {
             names.push(one.name.clone().unwrap_or_else(|| "(unnamed)".to_owned()));
         }
         one.driver_is_gone = true;
-        one.is_deleted && one.files > 0
+        !is_left && one.files > 0
     });
     devices.links.retain(|_, target| !names.contains(target));
     names

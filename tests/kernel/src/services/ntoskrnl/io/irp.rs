@@ -271,6 +271,11 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     if let Some(dispatch) = devices::dispatch_of(context, device) {
         return dispatch(context, device, irp);
     }
+    if devices::has_lost_driver(context, device) {
+        context.stop_for_misuse(&format!(
+            "for the device object 0x{device:016X}, whose driver was unloaded"
+        ));
+    }
     let driver = context.read::<DeviceObject>(device).driver;
     let object: DriverObject = context.read(driver);
     let routine = object

@@ -1,7 +1,7 @@
 //! What a process does with a device of a WDM driver: it opens, reads, writes, controls and closes. Drivers
 //! open and close devices, too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     super::{
@@ -239,8 +239,21 @@ fn has_driver(context: &Context, file: u64) -> bool {
     device.is_some_and(|device| devices::has_driver(context, device))
 }
 
-/// Forgets the files that a driver has opened and not released. Returns the names of their devices.
-pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<String> {
+/// Returns the devices on which processes have files.
+pub fn of_processes(context: &Context) -> HashSet<u64> {
+    let mut state = context.state();
+    let open = state.get::<Files>().open.values();
+    let open = open.filter(|file| file.opener.by == 0);
+    open.map(|file| file.device).collect()
+}
+
+/// Closes the files that a driver has opened and not released, those on its own devices without telling it.
+/// Returns the names of their devices.
+pub fn take_left(
+    context: &Context,
+    driver_object: u64,
+    belongs: impl Fn(u64) -> bool,
+) -> Vec<String> {
     let mut left: Vec<(u64, u64)> = {
         let mut state = context.state();
         let open = state.get::<Files>().open.iter();
@@ -248,11 +261,20 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<String
         open.map(|(address, file)| (*address, file.device))
             .collect()
     };
+    left.retain(|(file, _)| handles::is_in_use(context, *file));
     left.sort_unstable();
     let of_file = |(file, device): (u64, u64)| {
         let name = devices::name_of(context, device);
+        let has_handles = handles::count(context, file) > 0;
         handles::forget(context, file);
-        forget(context, file);
+        if devices::driver_of(context, device) == Some(driver_object) {
+            forget(context, file);
+        } else {
+            if has_handles {
+                clean_up(context, file);
+            }
+            close_after_cleanup(context, file);
+        }
         name.unwrap_or_else(|| "(a device without a name)".to_owned())
     };
     left.into_iter().map(of_file).collect()
