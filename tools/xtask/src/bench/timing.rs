@@ -333,7 +333,8 @@ impl Timing {
     pub fn table(&self) -> Result<(String, usize)> {
         let mut text = format!(
             "\n# Time of a write and of a check\n\n\
-             The same compiled Windows code, executed by a machine with {processors} processors ({model}), with\n\
+             The same code, compiled for Windows with loops that begin in a cache line of their own\n\
+             (`-align-loops=64`), executed by a machine with {processors} processors ({model}), with\n\
              routines of ETW that do nothing: the kernel's work is not included. Each thread has a processor\n\
              and a stack of its own, and the stacks have the size of the kernel's. Everything is measured once\n\
              in each of {rounds} rounds. A figure is the median, with the smallest and the largest round in\n\
