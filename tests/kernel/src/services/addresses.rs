@@ -144,17 +144,6 @@ impl Addresses {
             }
             return;
         }
-        // The other stack of this thread, or one of a thread that waits. A thread that runs driver code
-        // now has not said how far its stack reaches.
-        if let Some(pointer) = self.environment.live_stacks.pointer_at(address) {
-            if address < pointer && !self.environment.is_parallel() {
-                complain(
-                    Rule::FreedData,
-                    "is below the stack pointer of its thread: the variable there has gone out of scope",
-                );
-            }
-            return;
-        }
         if Arena::non_paged().contains(address) {
             if let Some(freed) = self.pool.freed_at_again(address, sound) {
                 let why = self.describe_freed(&freed);
@@ -168,7 +157,22 @@ impl Addresses {
             }
             return;
         }
-        match self.environment.images.pageable_at(address) {
+        let is_pageable = self.environment.images.pageable_at(address);
+        // The other stack of this thread, or one of a thread that waits. A thread that runs driver code
+        // now has not said how far its stack reaches. Of all these checks only this one uses a lock that all
+        // threads share, so it comes last.
+        if is_pageable.is_none()
+            && let Some(pointer) = self.environment.live_stacks.pointer_at(address)
+        {
+            if address < pointer && !self.environment.is_parallel() {
+                complain(
+                    Rule::FreedData,
+                    "is below the stack pointer of its thread: the variable there has gone out of scope",
+                );
+            }
+            return;
+        }
+        match is_pageable {
             Some(true) if context.irql() > Irql::APC_LEVEL => {
                 complain(Rule::PageableData, "is in a pageable section");
             }
