@@ -340,7 +340,8 @@ impl Timing {
              in each of {rounds} rounds. A figure is the median, with the smallest and the largest round in\n\
              parentheses; a ratio compares figures of the same round. The *bare call* calls EtwWriteEx with\n\
              data descriptors that are ready before the loop. Time in which a thread waits for its processor is\n\
-             not included. The goals apply to the first two columns.\n",
+             not included. The goals apply to the first two columns. In about one round of 16, the stacks of two\n\
+             threads lead to the same of 16 lines; such a round is the largest figure.\n",
             processors = self.0["processors"],
             rounds = self.0["rounds"],
             model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
