@@ -170,8 +170,8 @@ impl EnableState {
     }
 
     /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write site
-    /// fails, also for levels without a mask. The composite stays current. Can be called while another thread calls [`Self::enable`],
-    /// whose masks are then clear when both have returned.
+    /// fails, also for levels without a mask. The composite stays current. Can be called while another
+    /// thread calls [`Self::enable`], whose masks are then clear when both have returned.
     pub fn close(&self) {
         self.closed.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
