@@ -168,8 +168,8 @@ fn locks_and_lists_are_changed_by_one_thread_at_a_time() {
 
 #[test]
 fn a_removal_waits_for_every_holder_of_the_remove_lock() {
-    let schedules = (0..8).map(Schedule::Seeded);
-    for schedule in schedules.chain([Schedule::Parallel; 3]) {
+    let schedules = (0..20).map(Schedule::Seeded);
+    for schedule in schedules.chain([Schedule::Parallel; 5]) {
         let bench = prepared();
         together(&bench, schedule, commands::REMOVE_TOGETHER);
         // No use after the removal, none that goes on, and none that the removal has not waited for.
