@@ -39,10 +39,7 @@ impl<T> ContextType<T> {
 
     /// Returns the attributes for objects with this context.
     pub fn attributes(&self) -> WDF_OBJECT_ATTRIBUTES {
-        WDF_OBJECT_ATTRIBUTES {
-            ContextTypeInfo: self.info(),
-            ..attributes()
-        }
+        WDF_OBJECT_ATTRIBUTES { ContextTypeInfo: self.info(), ..attributes() }
     }
 
     /// Returns the address of an object's context.

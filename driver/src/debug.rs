@@ -32,10 +32,7 @@ impl Write for Message {
 ///
 /// `wdk::println!` is not used because its buffer can panic.
 pub fn print(error: &dyn fmt::Display) {
-    let mut message = Message {
-        bytes: [0; MAX_MESSAGE],
-        length: 0,
-    };
+    let mut message = Message { bytes: [0; MAX_MESSAGE], length: 0 };
     // A truncated message is better than a panic.
     let _cut = write!(message, "etw_sample_driver: {error}\n\0");
     if let Some(last) = message.bytes.last_mut() {

@@ -50,8 +50,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, init: PWDFDEVICE_INIT) -> NTSTATUS {
 fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     // Allocate first: a failure is simplest to handle before the device exists.
     let mut kept = Vec::new();
-    kept.try_reserve_exact(CAPACITY)
-        .map_err(|_| STATUS_INSUFFICIENT_RESOURCES)?;
+    kept.try_reserve_exact(CAPACITY).map_err(|_| STATUS_INSUFFICIENT_RESOURCES)?;
     configure(init)?;
     let mut attributes = CONTEXT.attributes();
     attributes.EvtDestroyCallback = Some(destroy);
@@ -148,11 +147,8 @@ fn configure(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
         );
     }
     let length = size_of_val(SDDL) as u16;
-    let mut sddl = UNICODE_STRING {
-        Length: length,
-        MaximumLength: length,
-        Buffer: SDDL.as_ptr().cast_mut(),
-    };
+    let mut sddl =
+        UNICODE_STRING { Length: length, MaximumLength: length, Buffer: SDDL.as_ptr().cast_mut() };
     let sddl: PUNICODE_STRING = &raw mut sddl;
     // SAFETY: the framework passed the init, and the text is a constant that it reads.
     check(unsafe { call_unsafe_wdf_function_binding!(WdfDeviceInitAssignSDDLString, init, sddl) })

@@ -20,10 +20,7 @@ pub struct Tag {
 }
 
 impl Tag {
-    const EMPTY: Self = Self {
-        units: [0; TAG_CAPACITY],
-        length: 0,
-    };
+    const EMPTY: Self = Self { units: [0; TAG_CAPACITY], length: 0 };
 
     /// Reads the tag. A value that is missing, too long or not a string counts as empty. IRQL:
     /// `PASSIVE_LEVEL`.

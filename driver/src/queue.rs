@@ -273,9 +273,7 @@ extern "C" fn write(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
         }
         trace::write_data(input);
         device.keep(input);
-        device
-            .bytes_written
-            .fetch_add(input.len() as u64, Ordering::Relaxed);
+        device.bytes_written.fetch_add(input.len() as u64, Ordering::Relaxed);
         Ok(input.len())
     });
     trace::write(length, result);
@@ -291,9 +289,8 @@ extern "C" fn device_control(
     code: ULONG,
 ) {
     let device = device_of(queue);
-    let (code, sender) = untraced(code).map_or((code, Ok(None)), |code| {
-        (code, sender_of(request).map(Some))
-    });
+    let (code, sender) =
+        untraced(code).map_or((code, Ok(None)), |code| (code, sender_of(request).map(Some)));
     let activity = trace::device_control_started(code, sender.unwrap_or(None));
     // SAFETY: the request is live until `stop` below, or the DPC, completes it.
     unsafe { context_of(request) }.activity = activity;
@@ -357,12 +354,7 @@ fn echo(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
 fn defer(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
     device
         .deferred
-        .compare_exchange(
-            ptr::null_mut(),
-            request,
-            Ordering::Release,
-            Ordering::Relaxed,
-        )
+        .compare_exchange(ptr::null_mut(), request, Ordering::Release, Ordering::Relaxed)
         .map_err(|_| STATUS_DEVICE_BUSY)?;
     // A DPC that is already queued also finds this request.
     // SAFETY: the DPC lives as long as its device.
@@ -459,9 +451,7 @@ fn wake(device: &Device) -> Result<usize, NTSTATUS> {
     let result = Buffer::output(request, size_of::<u64>()).and_then(|output| {
         // SAFETY: the request is completed below, and its buffer is used here only.
         let output = unsafe { output.bytes_mut() };
-        number
-            .write_to_prefix(output)
-            .map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
+        number.write_to_prefix(output).map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
         Ok(size_of::<u64>())
     });
     stop(request, IOCTL_WAIT, result);
@@ -485,9 +475,6 @@ fn get_statistics(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATU
     let output = Buffer::output(request, size_of::<Statistics>())?;
     // SAFETY: the request is completed after this, and its buffer is used here only.
     let output = unsafe { output.bytes_mut() };
-    device
-        .statistics()
-        .write_to_prefix(output)
-        .map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
+    device.statistics().write_to_prefix(output).map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
     Ok(size_of::<Statistics>())
 }

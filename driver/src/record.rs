@@ -101,10 +101,7 @@ static TRAITS_LEFT_OUT: AtomicU32 = AtomicU32::new(0);
 pub fn notification(notification: &Notification<'_>) {
     let number = NOTIFICATIONS.fetch_add(1, Ordering::Relaxed);
     if let Some(slot) = SLOTS.get(number) {
-        slot.store(
-            notification,
-            OUTCOME.load(Ordering::Relaxed) == outcome::NONE,
-        );
+        slot.store(notification, OUTCOME.load(Ordering::Relaxed) == outcome::NONE);
     }
 }
 
@@ -142,11 +139,7 @@ pub fn notifications() -> u64 {
 /// Returns the first notifications. IRQL: any.
 pub fn first_notifications() -> [NotificationRecord; MAX_RECORDED] {
     let mut slots = SLOTS.iter();
-    array::from_fn(|_| {
-        slots
-            .next()
-            .map_or_else(NotificationRecord::default, Slot::load)
-    })
+    array::from_fn(|_| slots.next().map_or_else(NotificationRecord::default, Slot::load))
 }
 
 /// Returns the outcome of the registration. IRQL: any.

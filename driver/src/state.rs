@@ -122,9 +122,5 @@ impl Device {
 
 /// Converts a failure status to an error.
 pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
-    if NT_SUCCESS(status) {
-        Ok(())
-    } else {
-        Err(status)
-    }
+    if NT_SUCCESS(status) { Ok(()) } else { Err(status) }
 }

@@ -66,9 +66,6 @@ extern "C" fn tick(timer: WDFTIMER) {
     let device = unsafe { call_unsafe_wdf_function_binding!(WdfTimerGetParentObject, timer) };
     // SAFETY: the timer's parent is the device that it was created for.
     let device = unsafe { Device::of(device.cast()) };
-    let ticks = device
-        .timer_ticks
-        .fetch_add(1, Ordering::Relaxed)
-        .wrapping_add(1);
+    let ticks = device.timer_ticks.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     trace::timer_ticked(ticks);
 }

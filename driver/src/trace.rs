@@ -203,10 +203,7 @@ const SERVICE_TRAIT: u8 = 129;
 /// traits, both in UTF-16. IRQL: `PASSIVE_LEVEL`.
 pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), RegisterError> {
     const SEPARATOR: u16 = b'\\' as u16;
-    let service = registry_path
-        .units()
-        .rsplit(|unit| *unit == SEPARATOR)
-        .next();
+    let service = registry_path.units().rsplit(|unit| *unit == SEPARATOR).next();
     let mut traits = *provider::PROVIDER.traits();
     let mut added = 0_u32;
     let mut push = |kind, bytes| match traits.push(kind, bytes) {
@@ -220,17 +217,15 @@ pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), Reg
     if !tag.is_empty() {
         push(TAG_TRAIT, tag.as_bytes());
     }
-    let registered = provider::PROVIDER
-        .register_with(&traits)
-        .or_else(|error| match error {
-            // The declared traits are constants and need no pool.
-            RegisterError::NoPool(_) => {
-                debug::print(&error);
-                record::traits_left_out(added);
-                provider::register()
-            }
-            other => Err(other),
-        });
+    let registered = provider::PROVIDER.register_with(&traits).or_else(|error| match error {
+        // The declared traits are constants and need no pool.
+        RegisterError::NoPool(_) => {
+            debug::print(&error);
+            record::traits_left_out(added);
+            provider::register()
+        }
+        other => Err(other),
+    });
     record::registration(registered);
     match registered? {
         Registered::Complete => {}
@@ -302,9 +297,7 @@ pub fn write(length: usize, result: Result<usize, NTSTATUS>) {
 
 /// Writes an event with the first bytes of a write.
 pub fn write_data(data: &[u8]) {
-    emit!(provider::write_data(
-        data.get(..MAX_LOGGED_BYTES).unwrap_or(data)
-    ));
+    emit!(provider::write_data(data.get(..MAX_LOGGED_BYTES).unwrap_or(data)));
 }
 
 /// Starts a device control request's part of the activity that its sender passed. Without one,
@@ -327,15 +320,9 @@ pub fn device_control_started(code: ULONG, sender: Option<ActivityId>) -> Activi
 pub fn device_control_stopped(activity: Activity, code: ULONG, result: Result<usize, NTSTATUS>) {
     let (returned, status) = split(result);
     if result.is_err() {
-        emit!(
-            provider::bad_request(code, status),
-            activity = activity.id()
-        );
+        emit!(provider::bad_request(code, status), activity = activity.id());
     }
-    emit!(
-        provider::device_control_stop(code, returned, status),
-        activity = activity.id()
-    );
+    emit!(provider::device_control_stop(code, returned, status), activity = activity.id());
 }
 
 /// Writes the event of the DPC that processes a device control request. IRQL: `DISPATCH_LEVEL`.

@@ -43,10 +43,7 @@ pub fn check(data: &[u8]) -> Result<Compared, String> {
     let in_file = comparison.compared + comparison.only_theirs;
     assert_eq!(in_file, count(other.events.len()));
     assert!(comparison.differences >= comparison.only_ours + comparison.only_theirs);
-    assert_eq!(
-        count(comparison.listed.len()),
-        comparison.differences.min(count(LISTED))
-    );
+    assert_eq!(count(comparison.listed.len()), comparison.differences.min(count(LISTED)));
     let unlisted = Comparison::new(&OURS, &other, 0);
     assert!(unlisted.listed.is_empty());
     assert_eq!(unlisted.differences, comparison.differences);

@@ -67,11 +67,8 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     let events = trace.events_by_time();
     assert!(events.is_sorted_by_key(|event| event.record.timestamp));
     assert_eq!(events.len(), trace.events().count());
-    let decoded: Vec<Decoded> = events
-        .iter()
-        .take(PRINTED)
-        .map(|event| decode(event, &CATALOG))
-        .collect();
+    let decoded: Vec<Decoded> =
+        events.iter().take(PRINTED).map(|event| decode(event, &CATALOG)).collect();
     for (event, decoded) in events.iter().zip(&decoded) {
         check_decoded(event, decoded);
     }
@@ -135,10 +132,7 @@ fn check_places(trace: &Trace, length: usize) {
             Record::Other(other) => (other.offset, other.size.into(), other.buffer),
         };
         assert!(place(offset) + size <= length, "a record at {offset:#x}");
-        assert_eq!(
-            offset / u64::from(trace.buffers()[0].size),
-            u64::from(buffer)
-        );
+        assert_eq!(offset / u64::from(trace.buffers()[0].size), u64::from(buffer));
         places.push(offset);
     }
     in_order(&places);
@@ -162,11 +156,7 @@ fn check_compressed_places(trace: &Trace, length: usize) {
         Record::Other(other) => (other.buffer, other.offset),
     });
     assert!(places.is_sorted());
-    assert!(
-        trace
-            .damages()
-            .is_sorted_by_key(|damage| (damage.buffer, damage.offset))
-    );
+    assert!(trace.damages().is_sorted_by_key(|damage| (damage.buffer, damage.offset)));
     trace.damages().iter().for_each(assert_sentence);
 }
 
@@ -175,14 +165,9 @@ fn check_rewriting(trace: &Trace) {
     let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
     // A size that holds all events, unless they are very large: small files are faster to write.
     let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
-    let size = (sizes.sum::<usize>() + 72)
-        .next_multiple_of(1024)
-        .clamp(0x1000, LARGEST_BUFFER);
+    let size = (sizes.sum::<usize>() + 72).next_multiple_of(1024).clamp(0x1000, LARGEST_BUFFER);
     let buffer_size = u32::try_from(size).expect("it is clamped");
-    let header = LogFileHeader {
-        buffer_size,
-        ..LogFileHeader::default()
-    };
+    let header = LogFileHeader { buffer_size, ..LogFileHeader::default() };
     let mut log = LogFile::create(io::Cursor::new(Vec::new()), header).expect("a valid header");
     let mut buffer = Buffer::new(buffer_size, 0);
     let mut written = Vec::new();
@@ -198,10 +183,7 @@ fn check_rewriting(trace: &Trace) {
     if !buffer.is_empty() {
         log.append(&buffer, 0).expect("memory takes everything");
     }
-    let file = log
-        .finish(Finish::default())
-        .expect("memory takes everything")
-        .into_inner();
+    let file = log.finish(Finish::default()).expect("memory takes everything").into_inner();
     let again = Trace::parse(&file).expect("it was just written");
     assert_eq!(again.damages(), []);
     assert!(again.events().map(|event| &event.record).eq(written));
@@ -269,10 +251,8 @@ fn check_json(data: &[u8], trace: &Trace) {
     let summary = json::write_lines(&mut file, &CATALOG, &selection, &mut out);
     let summary = summary.expect("memory is readable and takes everything");
     let text = std::str::from_utf8(&out).expect("JSON is UTF-8");
-    let lines: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
     let [header, lines @ .., end] = lines.as_slice() else {
         panic!("the first and the last line are missing");
     };
@@ -281,9 +261,7 @@ fn check_json(data: &[u8], trace: &Trace) {
     assert_eq!(end["events"].as_u64(), Some(lines.len() as u64));
     assert_eq!(end["damaged"].as_u64(), Some(summary.damages.count()));
     let mut table = table::Writer::new(Vec::new(), Some(80));
-    table
-        .header(trace.header(), file.buffers())
-        .expect("memory");
+    table.header(trace.header(), file.buffers()).expect("memory");
     let mut columns = csv::FieldColumns::default();
     let mut events = Events::new(&mut file, &CATALOG, &selection);
     let mut lines = lines.iter();
@@ -294,10 +272,7 @@ fn check_json(data: &[u8], trace: &Trace) {
         assert_eq!(line["timestamp"].as_i64(), Some(record.timestamp));
         let payload = line["payload"].as_str().expect("the payload's digits");
         assert_eq!(payload.len(), 2 * event.user_data.len());
-        assert_eq!(
-            line["pointer_size"] == 4,
-            event.pointer_size == PointerSize::Four
-        );
+        assert_eq!(line["pointer_size"] == 4, event.pointer_size == PointerSize::Four);
         let serialized = json::EventLine::of(&event, &decoded);
         // Read from text as the line was, which rounds some floating-point numbers.
         let serialized = serde_json::to_string(&serialized).expect("a line");
@@ -319,18 +294,14 @@ fn check_json(data: &[u8], trace: &Trace) {
         }
     }
     assert_eq!(lines.next(), None);
-    table
-        .end(trace.header(), &events.summary())
-        .expect("memory takes everything");
+    table.end(trace.header(), &events.summary()).expect("memory takes everything");
 }
 
 fn check_csv(events: &[&Event], decoded: &[Decoded]) {
     let mut out = Vec::new();
     let mut writer = csv::Writer::new(&mut out, None).expect("memory takes everything");
     for (event, decoded) in events.iter().zip(decoded) {
-        writer
-            .event(&event.view(), decoded)
-            .expect("memory takes everything");
+        writer.event(&event.view(), decoded).expect("memory takes everything");
     }
     writer.end().expect("memory takes everything");
     drop(writer);
@@ -363,9 +334,7 @@ fn check_chrome(decoded: &[Decoded]) -> usize {
         let arguments = entry["args"].as_object().expect("fields by name");
         found.push((entry["pid"].as_u64(), arguments.len()));
     }
-    let wanted = decoded
-        .iter()
-        .map(|event| (Some(event.process_id.into()), event.fields.len()));
+    let wanted = decoded.iter().map(|event| (Some(event.process_id.into()), event.fields.len()));
     let mut wanted: Vec<_> = wanted.collect();
     found.sort_unstable();
     wanted.sort_unstable();
@@ -389,10 +358,7 @@ fn check_perfetto(trace: &Trace, decoded: &[Decoded]) {
         let (length, after) = varint(after);
         let (packet, after) = after.split_at(place(length));
         let (kind, _) = varint(packet);
-        assert!(
-            matches!(kind >> 3, 8 | 10),
-            "a packet starts with its time or its sequence"
-        );
+        assert!(matches!(kind >> 3, 8 | 10), "a packet starts with its time or its sequence");
         rest = after;
         packets += 1;
     }
@@ -425,10 +391,7 @@ fn check_report(trace: &Trace) {
         return;
     }
     let mut page = Vec::new();
-    let input = report::Input {
-        name: "fuzz",
-        trace,
-    };
+    let input = report::Input { name: "fuzz", trace };
     let limit = 16;
     let written = report::write(&[input], &CATALOG, limit, &mut page).expect("memory takes all");
     let events = trace.events().count() as u64;
@@ -443,9 +406,7 @@ fn check_report(trace: &Trace) {
     let parts = page.matches("data-part=\"").count();
     assert_eq!(page.matches("<script").count(), parts + 2);
     assert_eq!(page.matches("</script").count(), parts + 2);
-    let (_, data) = page
-        .split_once("id=\"description\">")
-        .expect("the description");
+    let (_, data) = page.split_once("id=\"description\">").expect("the description");
     let (data, _) = data.split_once("</script>").expect("its end");
     let data: serde_json::Value = serde_json::from_str(data).expect("the description is JSON");
     assert_eq!(data["shown"].as_u64(), Some(written.shown));

@@ -82,15 +82,7 @@ impl Event {
             process_id: self.ids.1,
             timestamp: self.timestamp,
             provider: Guid::from_bytes(self.provider),
-            descriptor: EventDescriptor {
-                id,
-                version,
-                channel,
-                level,
-                opcode,
-                task,
-                keyword,
-            },
+            descriptor: EventDescriptor { id, version, channel, level, opcode, task, keyword },
             activity_id: Guid::from_bytes(self.activity),
             kernel_time: self.times.0,
             user_time: self.times.1,
@@ -98,10 +90,7 @@ impl Event {
             extended: self
                 .extended
                 .iter()
-                .map(|(ext_type, data)| ExtendedItem {
-                    ext_type: *ext_type,
-                    data: data.clone(),
-                })
+                .map(|(ext_type, data)| ExtendedItem { ext_type: *ext_type, data: data.clone() })
                 .collect(),
             user_data: self.user_data.clone(),
         }
@@ -111,9 +100,7 @@ impl Event {
 impl Header {
     fn header(&self) -> LogFileHeader {
         LogFileHeader {
-            buffer_size: self
-                .odd_size
-                .unwrap_or_else(|| 1024 * kib(self.size.into())),
+            buffer_size: self.odd_size.unwrap_or_else(|| 1024 * kib(self.size.into())),
             processors: u32::from(self.processors),
             clock: ClockType::from_raw(u32::from(self.clock)),
             perf_frequency: self.perf_frequency,
@@ -156,11 +143,7 @@ const fn kib(number: u32) -> u32 {
 fn as_read(mut header: LogFileHeader) -> LogFileHeader {
     let zone = &mut header.time_zone;
     for name in [&mut zone.standard_name, &mut zone.daylight_name] {
-        let units: Vec<u16> = name
-            .encode_utf16()
-            .take(31)
-            .take_while(|unit| *unit != 0)
-            .collect();
+        let units: Vec<u16> = name.encode_utf16().take(31).take_while(|unit| *unit != 0).collect();
         *name = String::from_utf16_lossy(&units);
     }
     header.log_file_mode &= !log_file_mode::REAL_TIME;
@@ -257,9 +240,7 @@ pub fn check(session: &Session) -> Written {
         Err(error) => panic!("{error}"),
     };
     let log = LogFile::create(io::Cursor::new(Vec::new()), header.clone()).expect("a valid header");
-    let processors = usize::try_from(header.processors)
-        .expect("few")
-        .min(PROCESSORS);
+    let processors = usize::try_from(header.processors).expect("few").min(PROCESSORS);
     let mut writer = Writer {
         log,
         buffers: (0..processors)
@@ -415,10 +396,7 @@ impl Writer {
         Written {
             events: records().count(),
             items: records().map(|record| record.extended.len()).sum(),
-            largest: records()
-                .map(|record| record.user_data.len())
-                .max()
-                .unwrap_or(0),
+            largest: records().map(|record| record.user_data.len()).max().unwrap_or(0),
             buffers: self.slots.len(),
             processors: of_processors.len(),
             lost: (self.losses.events_lost, self.losses.buffers_lost),

@@ -41,14 +41,9 @@ thread_local! {
     static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
-static PROVIDER: StripedProvider = StripedProvider::new(
-    guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"),
-    &traits!("Fuzzed.Filters"),
-)
-.with_hooks(Hooks {
-    on_enable: Some(look),
-    ..Hooks::NONE
-});
+static PROVIDER: StripedProvider =
+    StripedProvider::new(guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"), &traits!("Fuzzed.Filters"))
+        .with_hooks(Hooks { on_enable: Some(look), ..Hooks::NONE });
 
 /// Reads all filters as the provider's hook, and checks the copy.
 fn look(_: &Provider, notification: &Notification<'_>) {
@@ -61,11 +56,7 @@ fn look(_: &Provider, notification: &Notification<'_>) {
         if copy.missing() == 0 {
             assert_eq!(walked(&copy.data()), walked(filter));
         }
-        Seen {
-            kind: filter.kind(),
-            bytes: filter.bytes().to_vec(),
-            filters: walked(filter),
-        }
+        Seen { kind: filter.kind(), bytes: filter.bytes().to_vec(), filters: walked(filter) }
     });
     SEEN.set(seen);
 }

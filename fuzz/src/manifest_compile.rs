@@ -84,9 +84,8 @@ fn check_notes(read: &manifest::Manifest, declared: &[Provider], notes: &[import
             let mut events = other.events.iter();
             let of_event = format!("event {id} version {version} was not imported");
             let is_there = events.any(|one| (one.id, one.version) == (id, version));
-            let is_noted = notes
-                .iter()
-                .any(|note| note.at == event.at && note.what.starts_with(&of_event));
+            let is_noted =
+                notes.iter().any(|note| note.at == event.at && note.what.starts_with(&of_event));
             assert!(is_there || is_noted, "{of_event}: {notes:?}");
         }
     }

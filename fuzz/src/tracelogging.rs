@@ -45,10 +45,7 @@ pub fn check(data: &[u8]) -> Result<Described, String> {
     payload::check(&schema, user_data);
     let event = event(metadata, user_data);
     let decoded = decode(&event, &Catalog::new());
-    assert_eq!(
-        decoded.event_name.as_deref(),
-        Some(schema.event_name.as_str())
-    );
+    assert_eq!(decoded.event_name.as_deref(), Some(schema.event_name.as_str()));
     let alone = schema.decode(user_data, event.pointer_size);
     assert_eq!(decoded.leftover, alone.leftover);
     assert_eq!(decoded.fields.len(), alone.fields.len());
@@ -138,9 +135,7 @@ fn encode_field(field: &Field, blob: &mut Vec<u8>) {
 
 /// Returns the code of an encoding.
 fn in_code(in_type: Encoding) -> u8 {
-    (0..32)
-        .find(|code| Encoding::from_code(*code) == in_type)
-        .expect("it was read from a code")
+    (0..32).find(|code| Encoding::from_code(*code) == in_type).expect("it was read from a code")
 }
 
 /// Returns a code of a presentation.

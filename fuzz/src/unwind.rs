@@ -81,10 +81,6 @@ fn walked(
             assert!(!is_inside(address));
             Ok(frames.len())
         }
-        other => Err(format!(
-            "{}, after {} frames",
-            sentence(&other),
-            frames.len()
-        )),
+        other => Err(format!("{}, after {} frames", sentence(&other), frames.len())),
     }
 }

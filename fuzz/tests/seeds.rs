@@ -47,10 +47,7 @@ fn targets() -> BTreeSet<String> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
     let programs = manifest["bin"].as_array().unwrap();
-    programs
-        .iter()
-        .map(|program| program["name"].as_str().unwrap().to_owned())
-        .collect()
+    programs.iter().map(|program| program["name"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -80,11 +77,7 @@ fn the_seeds_replace_older_ones() {
         let made = seeds_of(&target);
         let names = made.iter().map(|seed| seed.name.to_owned());
         assert_eq!(written, names.collect(), "{target}");
-        assert_eq!(
-            written.len(),
-            made.len(),
-            "{target}: two seeds have one name"
-        );
+        assert_eq!(written.len(), made.len(), "{target}: two seeds have one name");
     }
 }
 
@@ -138,12 +131,7 @@ fn kernel_seeds() {
 #[test]
 fn compare_seeds() {
     let compared = |form, both, only_theirs, differences| {
-        Ok(Compared {
-            form,
-            both,
-            only_theirs,
-            differences,
-        })
+        Ok(Compared { form, both, only_theirs, differences })
     };
     assert_reached(
         "compare",
@@ -155,10 +143,7 @@ fn compare_seeds() {
             ("tdh", compared(Form::Lines, 2, 0, 2)),
             ("changed", compared(Form::Lines, 1, 0, 4)),
             ("empty", compared(Form::Empty, 0, 0, 4)),
-            (
-                "not_events",
-                Err("the XML's root element is \"Other\"; expected Events or Event"),
-            ),
+            ("not_events", Err("the XML's root element is \"Other\"; expected Events or Event")),
         ],
     );
 }
@@ -183,25 +168,11 @@ fn compression_seeds() {
 
 #[test]
 fn etl_read_seeds() {
-    let sound = |events, decoded, spans| Contents {
-        events,
-        decoded,
-        spans,
-        ..Contents::default()
-    };
-    let damaged = |events, spans, damages| Contents {
-        damages,
-        ..sound(events, events, spans)
-    };
+    let sound = |events, decoded, spans| Contents { events, decoded, spans, ..Contents::default() };
+    let damaged = |events, spans, damages| Contents { damages, ..sound(events, events, spans) };
     // The bytes of a damaged item count as user data, after the last field.
-    let with_item = Contents {
-        decoded: 1,
-        ..damaged(2, 1, 3)
-    };
-    let others = Contents {
-        others: 11,
-        ..Contents::default()
-    };
+    let with_item = Contents { decoded: 1, ..damaged(2, 1, 3) };
+    let others = Contents { others: 11, ..Contents::default() };
     assert_reached(
         "etl_read",
         etl_read::check,
@@ -234,16 +205,10 @@ fn etl_read_seeds() {
             ("compressed_buffers.etl", Ok(sound(20, 20, 5))),
             ("compressed_damaged.etl", Ok(damaged(8, 2, 1))),
             ("compressed_cut.etl", Ok(damaged(8, 2, 1))),
-            (
-                "too_short.etl",
-                Err("the file ends within the trace's header event"),
-            ),
+            ("too_short.etl", Err("the file ends within the trace's header event")),
             ("no_buffer_size.etl", Err("a buffer cannot have 1031 bytes")),
             ("compressed.etl", Err("the first buffer is compressed")),
-            (
-                "no_header_event.etl",
-                Err("the first record is not a header event"),
-            ),
+            ("no_header_event.etl", Err("the first record is not a header event")),
         ],
     );
 }
@@ -255,12 +220,8 @@ fn etl_round_trip_seeds() {
         ("empty", |it| it.events == 0 && it.buffers == 0),
         ("corrected", |it| it.corrected && it.events > 0),
         ("qpc", |it| it.clock == ClockType::Qpc && it.events > 1),
-        ("system_time", |it| {
-            it.clock == ClockType::SystemTime && it.events > 1
-        }),
-        ("cycles", |it| {
-            it.clock == ClockType::CpuCycles && it.events > 1
-        }),
+        ("system_time", |it| it.clock == ClockType::SystemTime && it.events > 1),
+        ("cycles", |it| it.clock == ClockType::CpuCycles && it.events > 1),
         ("processors", |it| it.processors > 1 && it.events > 2),
         ("replaced", |it| it.replaced > 0 && it.buffers > 1),
         ("losses", |it| it.lost.0 > 0 && it.lost.1 > 0),
@@ -296,11 +257,7 @@ fn filter_data_seeds() {
 
 #[test]
 fn manifest_seeds() {
-    let known = |providers, events, decoded| Known {
-        providers,
-        events,
-        decoded,
-    };
+    let known = |providers, events, decoded| Known { providers, events, decoded };
     assert_reached(
         "manifest",
         manifest::check,
@@ -316,12 +273,7 @@ fn manifest_seeds() {
 
 #[test]
 fn manifest_compile_seeds() {
-    let compiled = |events, imported| Compiled {
-        providers: 1,
-        events,
-        imported,
-        messages: true,
-    };
+    let compiled = |events, imported| Compiled { providers: 1, events, imported, messages: true };
     assert_reached(
         "manifest_compile",
         manifest_compile::check,
@@ -338,28 +290,16 @@ fn pe_load_seeds() {
     assert_reached(
         "pe_load",
         pe_load::check,
-        &[
-            ("driver.sys", Ok(())),
-            ("alone.sys", Ok(())),
-            ("unknown_imports.sys", Ok(())),
-        ],
+        &[("driver.sys", Ok(())), ("alone.sys", Ok(())), ("unknown_imports.sys", Ok(()))],
     );
 }
 
 #[test]
 fn resources_seeds() {
-    let known = |events, fields, maps, messages| Resources {
-        named: true,
-        events,
-        fields,
-        maps,
-        messages,
-    };
+    let known =
+        |events, fields, maps, messages| Resources { named: true, events, fields, maps, messages };
     // Resources of version 3 have no place for the name.
-    let version_3 = Resources {
-        named: false,
-        ..known(4, 14, 2, 2)
-    };
+    let version_3 = Resources { named: false, ..known(4, 14, 2, 2) };
     assert_reached(
         "resources",
         resources::check,
@@ -383,13 +323,7 @@ fn resources_seeds() {
 #[test]
 fn schemas_seeds() {
     let counts = |events, maps, manifests, defective| {
-        Ok(Counts {
-            events,
-            maps,
-            manifests,
-            defective,
-            ..Counts::default()
-        })
+        Ok(Counts { events, maps, manifests, defective, ..Counts::default() })
     };
     assert_reached(
         "schemas",
@@ -400,13 +334,7 @@ fn schemas_seeds() {
             ("manifest_in_chunks", counts(0, 0, 1, 0)),
             ("no_manifest", counts(0, 0, 0, 1)),
             ("cut", counts(0, 0, 0, 1)),
-            (
-                "another_source",
-                Ok(Counts {
-                    other_sources: 1,
-                    ..Counts::default()
-                }),
-            ),
+            ("another_source", Ok(Counts { other_sources: 1, ..Counts::default() })),
             ("nested_without_end", counts(0, 0, 0, 1)),
         ],
     );
@@ -441,13 +369,7 @@ fn tmf_seeds() {
 
 #[test]
 fn tracelogging_seeds() {
-    let described = |fields, decoded, leftover| {
-        Ok(Described {
-            fields,
-            decoded,
-            leftover,
-        })
-    };
+    let described = |fields, decoded, leftover| Ok(Described { fields, decoded, leftover });
     assert_reached(
         "tracelogging",
         tracelogging::check,
@@ -475,14 +397,8 @@ fn tracelogging_seeds() {
 fn traits_seeds() {
     let group = "4aa09f40-b4fd-5f91-9ca5-dfddf6a31cea".parse().unwrap();
     let decode_guid = "dededede-dede-dede-dede-dededededede".parse().unwrap();
-    let named = ProviderTraits {
-        name: "Contoso.Sample".to_owned(),
-        ..ProviderTraits::default()
-    };
-    let grouped = ProviderTraits {
-        group: Some(group),
-        ..named.clone()
-    };
+    let named = ProviderTraits { name: "Contoso.Sample".to_owned(), ..ProviderTraits::default() };
+    let grouped = ProviderTraits { group: Some(group), ..named.clone() };
     let more = ProviderTraits {
         decode_guid: Some(decode_guid),
         others: vec![(0x80, b"lab".to_vec())],
@@ -491,11 +407,7 @@ fn traits_seeds() {
     assert_reached(
         "traits",
         traits::check,
-        &[
-            ("name", Ok(named)),
-            ("group", Ok(grouped)),
-            ("decode_guid_and_custom", Ok(more)),
-        ],
+        &[("name", Ok(named)), ("group", Ok(grouped)), ("decode_guid_and_custom", Ok(more))],
     );
 }
 
@@ -509,10 +421,7 @@ fn unwind_seeds() {
             ("pushes", Ok(2)),
             ("frame", Ok(1)),
             ("chained", Ok(2)),
-            (
-                "endless",
-                Err("continues in too many others, after 1 frames"),
-            ),
+            ("endless", Err("continues in too many others, after 1 frames")),
             ("version_3", Err("unknown version 3")),
             ("outside", Err("is not in the image, after 1 frames")),
             ("short_stack", Err("the stack cannot be read at 0x")),

@@ -56,11 +56,7 @@ fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
     let mut id = id;
     // SAFETY: the routine reads and writes only the local variable.
     let status = NtStatus(unsafe { ffi::EtwActivityIdControl(code, &raw mut id) });
-    if status.is_success() {
-        Ok(ActivityId(id))
-    } else {
-        Err(ActivityError::Refused(status))
-    }
+    if status.is_success() { Ok(ActivityId(id)) } else { Err(ActivityError::Refused(status)) }
 }
 
 /// An operation that can end on a different thread, and at a different IRQL, than it started. For
@@ -104,10 +100,7 @@ pub struct Activity {
 
 impl Activity {
     /// No activity. All bytes are zero.
-    pub const NONE: Self = Self {
-        id: ActivityId::NONE,
-        related: ActivityId::NONE,
-    };
+    pub const NONE: Self = Self { id: ActivityId::NONE, related: ActivityId::NONE };
 
     /// Creates an activity without a related activity.
     ///
@@ -124,10 +117,7 @@ impl Activity {
     ///
     /// Returns an [`ActivityError`] if ETW cannot create an id.
     pub fn from_activity(related: ActivityId) -> Result<Self, ActivityError> {
-        Ok(Self {
-            id: ActivityId::create()?,
-            related,
-        })
+        Ok(Self { id: ActivityId::create()?, related })
     }
 
     /// Creates an activity that originates from the thread's activity. If a driver handles a
@@ -158,10 +148,7 @@ impl Activity {
     /// one activity. The result has no related activity.
     #[must_use]
     pub const fn continuing(id: ActivityId) -> Self {
-        Self {
-            id,
-            related: ActivityId::NONE,
-        }
+        Self { id, related: ActivityId::NONE }
     }
 
     /// Returns the activity's id, which its events contain.
@@ -173,11 +160,7 @@ impl Activity {
     /// Returns the related activity, from which this one originates.
     #[must_use]
     pub const fn related(&self) -> Option<ActivityId> {
-        if self.related.0.is_null() {
-            None
-        } else {
-            Some(self.related)
-        }
+        if self.related.0.is_null() { None } else { Some(self.related) }
     }
 }
 
@@ -268,10 +251,7 @@ impl ActivityId {
     /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
     /// system process, or, in debug builds, if the IRQL is too high.
     pub fn enter(self) -> Result<ActivityScope, ActivityError> {
-        Ok(ActivityScope {
-            previous: self.swap_for_thread()?,
-            thread: PhantomData,
-        })
+        Ok(ActivityScope { previous: self.swap_for_thread()?, thread: PhantomData })
     }
 }
 

@@ -74,18 +74,14 @@ impl WrittenCounts {
     #[must_use]
     #[cfg(not(loom))]
     pub const fn new() -> Self {
-        Self {
-            lines: [const { Line(AtomicU64::new(0)) }; LINES],
-        }
+        Self { lines: [const { Line(AtomicU64::new(0)) }; LINES] }
     }
 
     /// Creates counts of 0.
     #[must_use]
     #[cfg(loom)]
     pub fn new() -> Self {
-        Self {
-            lines: core::array::from_fn(|_| Line(AtomicU64::new(0))),
-        }
+        Self { lines: core::array::from_fn(|_| Line(AtomicU64::new(0))) }
     }
 
     /// Counts an event in the line of the current stack.
@@ -97,9 +93,7 @@ impl WrittenCounts {
     }
 
     pub(crate) fn sum(&self) -> u64 {
-        self.lines.iter().fold(0, |sum, line| {
-            sum.wrapping_add(line.0.load(Ordering::Relaxed))
-        })
+        self.lines.iter().fold(0, |sum, line| sum.wrapping_add(line.0.load(Ordering::Relaxed)))
     }
 }
 

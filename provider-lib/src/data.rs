@@ -100,12 +100,8 @@ impl<'a> EventDataDescriptor<'a> {
     }
 
     /// An empty data descriptor.
-    pub(crate) const EMPTY: Self = Self {
-        address: 0,
-        size: 0,
-        kind: PAYLOAD,
-        borrowed: PhantomData,
-    };
+    pub(crate) const EMPTY: Self =
+        Self { address: 0, size: 0, kind: PAYLOAD, borrowed: PhantomData };
 
     /// Refers to a provider's metadata, which is its traits.
     #[must_use]
@@ -130,10 +126,7 @@ mod tests {
         let value = 0x1122_3344_u32;
         let descriptor = EventDataDescriptor::of(&value);
         let address = &raw const value as u64;
-        assert_eq!(
-            (descriptor.address, descriptor.size, descriptor.kind),
-            (address, 4, 0)
-        );
+        assert_eq!((descriptor.address, descriptor.size, descriptor.kind), (address, 4, 0));
         assert_eq!(EventDataDescriptor::slice(&[1_u16, 2, 3]).size(), 6);
         for length in [1, 255, 256, 0xFFFF] {
             let part = &BYTES[..length];
@@ -148,10 +141,9 @@ mod tests {
                 (BYTES.as_ptr() as u64, length, 0)
             );
         }
-        for empty in [
-            EventDataDescriptor::bytes(&BYTES[..0]),
-            EventDataDescriptor::slice::<u64>(&[]),
-        ] {
+        for empty in
+            [EventDataDescriptor::bytes(&BYTES[..0]), EventDataDescriptor::slice::<u64>(&[])]
+        {
             assert_eq!((empty.address, empty.size, empty.kind), (0, 0, 0));
         }
         assert_eq!(EventDataDescriptor::fitting(&BYTES[..0]).size(), 0);

@@ -40,11 +40,7 @@ impl<'a> Dump<'a> {
     /// Returns the dump of a whole buffer.
     #[must_use]
     pub const fn of(buffer: &'a [u8]) -> Self {
-        Self {
-            offset: 0,
-            size: buffer.len() as u64,
-            bytes: buffer,
-        }
+        Self { offset: 0, size: buffer.len() as u64, bytes: buffer }
     }
 
     /// Returns the dump of the bytes of a buffer from an offset, at most `length` of them. If the
@@ -53,11 +49,7 @@ impl<'a> Dump<'a> {
     pub fn window(buffer: &'a [u8], offset: usize, length: usize) -> Self {
         let (_, rest) = buffer.split_at(offset.min(buffer.len()));
         let (bytes, _) = rest.split_at(length.min(rest.len()));
-        Self {
-            offset: offset as u64,
-            size: buffer.len() as u64,
-            bytes,
-        }
+        Self { offset: offset as u64, size: buffer.len() as u64, bytes }
     }
 
     /// Changes the offset to one that counts from elsewhere, for example from a register's base

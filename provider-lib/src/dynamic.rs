@@ -217,10 +217,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
                 // The size, which `write` sets, no tag, and an empty name.
                 length: 4,
             },
-            data: Buffer {
-                bytes: [0; DATA],
-                length: 0,
-            },
+            data: Buffer { bytes: [0; DATA], length: 0 },
             fields: 0,
             lost: 0,
             cut: None,
@@ -233,8 +230,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         let name = FieldName::new(name).0;
         let kept = name.floor_char_boundary(METADATA.saturating_sub(4));
         self.metadata.length = 3;
-        self.metadata
-            .append([name.get(..kept).unwrap_or_default().as_bytes(), &[0]]);
+        self.metadata.append([name.get(..kept).unwrap_or_default().as_bytes(), &[0]]);
         self.data.length = 0;
         self.fields = 0;
         self.lost = u16::from(kept < name.len());
@@ -374,11 +370,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     fn note_cut(&mut self, field: u16, kept: usize, length: usize) {
         if kept < length {
             self.lost = self.lost.saturating_add(1);
-            self.cut.get_or_insert(CutField {
-                field,
-                length: length as u64,
-                kept: kept as u64,
-            });
+            self.cut.get_or_insert(CutField { field, length: length as u64, kept: kept as u64 });
         }
     }
 }
@@ -432,9 +424,7 @@ impl<const N: usize> Buffer<N> {
 
     /// Appends all parts, or nothing and returns false if they do not fit.
     fn append<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) -> bool {
-        let size = parts
-            .iter()
-            .fold(0_usize, |size, part| size.saturating_add(part.len()));
+        let size = parts.iter().fold(0_usize, |size, part| size.saturating_add(part.len()));
         if self.room().len() < size {
             return false;
         }

@@ -35,10 +35,7 @@ impl<const N: usize> EventBlob<N> {
             _ => 0,
         };
         assert!(size == N, "event metadata begins with its size");
-        Self {
-            descriptor,
-            metadata,
-        }
+        Self { descriptor, metadata }
     }
 
     /// Returns a reference to a manifest event.
@@ -74,11 +71,7 @@ impl<const HAS_METADATA: bool> EventRef<HAS_METADATA> {
 
     /// Returns the name of a `TraceLogging` event, or an empty string for a manifest event.
     fn name(self) -> &'static CStr {
-        if HAS_METADATA {
-            name_in(EventRef::<true>(self.0).metadata())
-        } else {
-            c""
-        }
+        if HAS_METADATA { name_in(EventRef::<true>(self.0).metadata()) } else { c"" }
     }
 }
 
@@ -119,9 +112,7 @@ impl Cut {
         match self {
             Self::Characters => text::end_of_utf8(bytes, room),
             Self::Utf16 => text::end_of_utf16(bytes, room),
-            Self::Units(size) => room
-                .checked_rem(size)
-                .map_or(0, |rest| room.wrapping_sub(rest)),
+            Self::Units(size) => room.checked_rem(size).map_or(0, |rest| room.wrapping_sub(rest)),
         }
     }
 }
@@ -148,11 +139,7 @@ impl Provider {
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
         let pass = self.rundown().enter_fast()?;
-        Some(Write {
-            provider: self,
-            event,
-            pass,
-        })
+        Some(Write { provider: self, event, pass })
     }
 
     /// Starts a write on the slow path, if a session enables the event and the provider is
@@ -172,11 +159,7 @@ impl Provider {
         if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
             return None;
         }
-        Some(Write {
-            provider: self,
-            event,
-            pass,
-        })
+        Some(Write { provider: self, event, pass })
     }
 }
 
@@ -184,10 +167,7 @@ impl Write<'_, true> {
     /// Returns the data descriptor of the event metadata.
     #[must_use]
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the function compiles to a single load"
-    )]
+    #[expect(clippy::inline_always, reason = "the function compiles to a single load")]
     pub fn event_metadata(&self) -> EventDataDescriptor<'static> {
         EventDataDescriptor::event_metadata(self.event.metadata())
     }
@@ -206,10 +186,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     /// among the event's fields.
     #[must_use]
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the common case is a single comparison"
-    )]
+    #[expect(clippy::inline_always, reason = "the common case is a single comparison")]
     pub fn fit<'b, O: Options>(
         &self,
         options: &O,
@@ -218,11 +195,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         field: u16,
         cut: Cut,
     ) -> &'b [u8] {
-        if bytes.len() <= room {
-            bytes
-        } else {
-            self.cut(options, bytes, room, field, cut)
-        }
+        if bytes.len() <= room { bytes } else { self.cut(options, bytes, room, field, cut) }
     }
 
     /// Cuts a string or an array, counts the cut, and writes an event `FieldCut` with the event's
@@ -254,14 +227,9 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
 
     fn report_cut<O: Options>(&self, options: &O, field: u16, length: u64, kept: u64) {
         self.provider.failures().count_cut();
-        let cut = CutField {
-            field,
-            length,
-            kept,
-        };
+        let cut = CutField { field, length, kept };
         let name = self.event.name();
-        self.provider
-            .write_field_cut(&self.pass, self.event.descriptor(), options, name, cut);
+        self.provider.write_field_cut(&self.pass, self.event.descriptor(), options, name, cut);
     }
 
     /// Writes the event on the slow path. If ETW refused the provider's traits, clears channel 12,
@@ -276,8 +244,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         if descriptor.channel() == Channel::PROVIDER_METADATA && self.provider.traits_refused() {
             descriptor = descriptor.with_channel(Channel::NONE);
         }
-        self.provider
-            .write_counted(&self.pass, &descriptor, options, data)
+        self.provider.write_counted(&self.pass, &descriptor, options, data)
     }
 
     /// Writes the event, and counts it if the provider counts its events.
@@ -291,8 +258,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         options: &O,
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
-        self.provider
-            .write_counted(&self.pass, self.event.descriptor(), options, data)
+        self.provider.write_counted(&self.pass, self.event.descriptor(), options, data)
     }
 
     /// Writes an event of a provider that does not count its events.
@@ -306,8 +272,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         options: &O,
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
-        self.provider
-            .write_ex(&self.pass, self.event.descriptor(), options, data)
+        self.provider.write_ex(&self.pass, self.event.descriptor(), options, data)
     }
 }
 
@@ -336,10 +301,7 @@ impl Provider {
         let notice = EventDescriptor::new(0, 0, event.level(), event.keyword())
             .with_channel(Channel::TRACELOGGING);
         let sizes = Packed(cut.length, cut.kept);
-        let place = Packed(
-            event.id(),
-            Packed(event.version(), Packed(cut.field, sizes)),
-        );
+        let place = Packed(event.id(), Packed(event.version(), Packed(cut.field, sizes)));
         let _counted = self.write_counted(
             pass,
             &notice,
@@ -521,10 +483,7 @@ impl SocketBytes {
                 Self::SIZE_V4
             }
             SocketAddr::V6(v6) => {
-                let head = Packed(
-                    Packed(Self::INET6.to_le_bytes(), port),
-                    v6.flowinfo().to_be(),
-                );
+                let head = Packed(Packed(Self::INET6.to_le_bytes(), port), v6.flowinfo().to_be());
                 let all = Packed(head, Packed(v6.ip().octets(), v6.scope_id()));
                 put(&mut bytes, bytes_of(slice::from_ref(&all)));
                 Self::SIZE_V6

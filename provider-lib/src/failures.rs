@@ -84,8 +84,6 @@ impl Failures {
         self.counts
             .iter()
             .chain([&self.other])
-            .fold(0, |sum: u64, count| {
-                sum.saturating_add(count.load(Ordering::Relaxed))
-            })
+            .fold(0, |sum: u64, count| sum.saturating_add(count.load(Ordering::Relaxed)))
     }
 }

@@ -34,10 +34,7 @@ impl<'a> FilterData<'a> {
         let start = descriptor.address as *const u8;
         // SAFETY: the caller guarantees that the described memory is valid.
         let bytes = unsafe { slice::from_raw_parts(start, descriptor.size as usize) };
-        Some(Self {
-            kind: descriptor.kind,
-            bytes,
-        })
+        Some(Self { kind: descriptor.kind, bytes })
     }
 
     /// Returns the type, one of `EVENT_FILTER_TYPE_*`.
@@ -57,9 +54,7 @@ impl<'a> FilterData<'a> {
     #[must_use]
     pub const fn schematized(&self) -> Option<SchematizedFilters<'a>> {
         if self.kind == SCHEMATIZED {
-            Some(SchematizedFilters {
-                rest: Some(self.bytes),
-            })
+            Some(SchematizedFilters { rest: Some(self.bytes) })
         } else {
             None
         }
@@ -91,19 +86,12 @@ pub struct FilterCopy<const N: usize> {
 
 impl<const N: usize> FilterCopy<N> {
     /// No data.
-    pub const EMPTY: Self = Self {
-        kind: 0,
-        length: 0,
-        bytes: [0; N],
-    };
+    pub const EMPTY: Self = Self { kind: 0, length: 0, bytes: [0; N] };
 
     /// Returns the copied data.
     #[must_use]
     pub fn data(&self) -> FilterData<'_> {
-        FilterData {
-            kind: self.kind,
-            bytes: self.bytes.get(..self.length).unwrap_or(&self.bytes),
-        }
+        FilterData { kind: self.kind, bytes: self.bytes.get(..self.length).unwrap_or(&self.bytes) }
     }
 
     /// Returns the number of bytes that did not fit in the copy.
@@ -164,11 +152,7 @@ impl<'a> Iterator for SchematizedFilters<'a> {
         let next = u32::from_le_bytes([*next0, *next1, *next2, *next3]) as usize;
         let data = here.get(HEADER..size)?;
         // The next header must be after this one, so that the iteration ends.
-        self.rest = if next >= HEADER {
-            here.get(next..)
-        } else {
-            None
-        };
+        self.rest = if next >= HEADER { here.get(next..) } else { None };
         let header = FilterHeader {
             id: u16::from_le_bytes([*id0, *id1]),
             version: *version,
@@ -213,11 +197,7 @@ mod tests {
     fn data_of_more_than_64_kib_is_refused() {
         static BYTES: [u8; 65_537] = [7; 65_537];
         let length = |address, size| {
-            let descriptor = FilterDescriptor {
-                address,
-                size,
-                kind: 1,
-            };
+            let descriptor = FilterDescriptor { address, size, kind: 1 };
             // SAFETY: the descriptor is of no data or of a static.
             let data = unsafe { FilterData::from_raw(&raw const descriptor) };
             data.map(|data| data.bytes.len())
@@ -234,10 +214,7 @@ mod tests {
     // R-E6
     #[test]
     fn a_copy_reports_the_number_of_missing_bytes() {
-        let data = FilterData {
-            kind: 7,
-            bytes: b"abcdef",
-        };
+        let data = FilterData { kind: 7, bytes: b"abcdef" };
         let (whole, part) = (data.copied::<8>(), data.copied::<4>());
         assert_eq!((whole.data().bytes(), whole.missing()), (&b"abcdef"[..], 0));
         assert_eq!((part.data().bytes(), part.missing()), (&b"abcd"[..], 2));
@@ -251,10 +228,7 @@ mod tests {
         let mut bytes = filter(1, 2, b"ab", 32);
         bytes.resize(32, 0);
         bytes.extend(filter(3, 4, b"", 0));
-        let data = FilterData {
-            kind: SCHEMATIZED,
-            bytes: &bytes,
-        };
+        let data = FilterData { kind: SCHEMATIZED, bytes: &bytes };
         let found: Vec<_> = data
             .schematized()
             .unwrap()
@@ -265,10 +239,7 @@ mod tests {
 
     #[test]
     fn other_types_are_bytes_only() {
-        let data = FilterData {
-            kind: 0x8000_0200,
-            bytes: b"ids",
-        };
+        let data = FilterData { kind: 0x8000_0200, bytes: b"ids" };
         assert!(data.schematized().is_none());
         assert_eq!(data.bytes(), b"ids");
     }
@@ -277,10 +248,7 @@ mod tests {
     fn a_header_that_points_at_itself_ends_the_walk() {
         for next in [1, 8, 23] {
             let bytes = filter(1, 2, b"abcdefgh", next);
-            let data = FilterData {
-                kind: SCHEMATIZED,
-                bytes: &bytes,
-            };
+            let data = FilterData { kind: SCHEMATIZED, bytes: &bytes };
             assert_eq!(data.schematized().unwrap().count(), 1);
         }
     }
@@ -300,10 +268,7 @@ mod tests {
     fn iteration_of_a_hostile_chain_ends() {
         let mut runner = proptest::test_runner::TestRunner::deterministic();
         let result = runner.run(&hostile_chain(), |bytes| {
-            let data = FilterData {
-                kind: SCHEMATIZED,
-                bytes: &bytes,
-            };
+            let data = FilterData { kind: SCHEMATIZED, bytes: &bytes };
             let found = data.schematized().unwrap().count();
             prop_assert!(found <= bytes.len() / HEADER);
             LONGEST.fetch_max(found, std::sync::atomic::Ordering::Relaxed);

@@ -60,11 +60,7 @@ struct Multiples {
 
 impl Multiples {
     /// The set of 0 alone.
-    const ZERO: Self = Self {
-        inverse: 1,
-        shift: 0,
-        largest: 0,
-    };
+    const ZERO: Self = Self { inverse: 1, shift: 0, largest: 0 };
 
     /// Returns the multiples of a number, or [`Self::ZERO`] if it is 0.
     const fn of(divisor: u64) -> Self {
@@ -81,11 +77,7 @@ impl Multiples {
             inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
             bits = bits.saturating_mul(2);
         }
-        Self {
-            inverse,
-            shift,
-            largest,
-        }
+        Self { inverse, shift, largest }
     }
 
     #[inline]
@@ -200,18 +192,7 @@ mod tests {
 
     #[test]
     fn multiples_are_those_that_a_division_finds() {
-        let edges = [
-            1,
-            2,
-            3,
-            7,
-            100,
-            1 << 20,
-            3 << 40,
-            1 << 63,
-            u64::MAX - 1,
-            u64::MAX,
-        ];
+        let edges = [1, 2, 3, 7, 100, 1 << 20, 3 << 40, 1 << 63, u64::MAX - 1, u64::MAX];
         for divisor in (1..200).chain(edges) {
             let multiples = Multiples::of(divisor);
             let near = edges.into_iter().flat_map(|edge| {

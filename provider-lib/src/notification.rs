@@ -28,11 +28,7 @@ impl Composite {
     #[must_use]
     pub const fn delivered(level: u8, match_any: u64, match_all: u64) -> Self {
         Self {
-            level: if level == 0 {
-                Self::EVERYTHING.level
-            } else {
-                Level(level)
-            },
+            level: if level == 0 { Self::EVERYTHING.level } else { Level(level) },
             match_any: if match_any == 0 {
                 Self::EVERYTHING.match_any
             } else {

@@ -20,10 +20,7 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 /// powers of two, and `groups` at most 64.
 #[cfg(not(any(loom, feature = "user-mode")))]
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "the stack must be that of the caller's frame"
-)]
+#[expect(clippy::inline_always, reason = "the stack must be that of the caller's frame")]
 pub fn among<const SIZE: usize>(groups: usize) -> usize {
     let shift = const { PAGE - SIZE.trailing_zeros() };
     if groups << PAGE == 1 << 16 {
@@ -39,10 +36,7 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
 /// 64.
 #[cfg(all(not(loom), feature = "user-mode"))]
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "the stack must be that of the caller's frame"
-)]
+#[expect(clippy::inline_always, reason = "the stack must be that of the caller's frame")]
 pub fn among<const SIZE: usize>(groups: usize) -> usize {
     group_of(stack_pointer() as u64 >> PAGE, groups).wrapping_mul(SIZE)
 }
@@ -50,10 +44,7 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
 /// Returns the group of a page of a stack in user mode. `groups` must be a power of two, and at most 64.
 #[cfg(all(not(loom), any(test, feature = "user-mode")))]
 #[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "the function is a few instructions of each write"
-)]
+#[expect(clippy::inline_always, reason = "the function is a few instructions of each write")]
 const fn group_of(page: u64, groups: usize) -> usize {
     let high = (page.wrapping_mul(SPREAD) >> 56) as usize;
     high & groups.wrapping_sub(1)
@@ -77,10 +68,7 @@ fn low_bits() -> usize {
 }
 
 /// Returns the low 16 bits of an address in the current frame.
-#[cfg(all(
-    not(any(loom, feature = "user-mode")),
-    any(miri, not(target_arch = "x86_64"))
-))]
+#[cfg(all(not(any(loom, feature = "user-mode")), any(miri, not(target_arch = "x86_64"))))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the frame must be that of the caller")]
 fn low_bits() -> usize {
@@ -118,10 +106,7 @@ fn stack_pointer() -> usize {
 }
 
 /// Returns an address in the current frame.
-#[cfg(all(
-    not(loom),
-    any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),
-))]
+#[cfg(all(not(loom), any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))),))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the frame must be that of the caller")]
 fn stack_pointer() -> usize {

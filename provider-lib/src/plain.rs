@@ -20,9 +20,7 @@ macro_rules! plain {
 
 pub(crate) use plain;
 
-plain!(
-    bool, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64
-);
+plain!(bool, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
 plain!(Guid, NtStatus);
 
 // SAFETY: an array has no padding between its elements, and they have none inside.

@@ -27,10 +27,7 @@ impl PoolCopy {
         }
         // SAFETY: the block is new and has room for all the bytes.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.cast(), bytes.len()) };
-        Some(Self {
-            start,
-            length: bytes.len(),
-        })
+        Some(Self { start, length: bytes.len() })
     }
 
     /// Returns the bytes.

@@ -53,11 +53,7 @@ pub struct Hooks {
 
 impl Hooks {
     /// No handlers.
-    pub const NONE: Self = Self {
-        on_enable: None,
-        on_disable: None,
-        on_capture_state: None,
-    };
+    pub const NONE: Self = Self { on_enable: None, on_disable: None, on_capture_state: None };
 }
 
 /// The result of a successful registration.
@@ -86,21 +82,9 @@ pub struct Refusals {
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let refusals = [
-            (
-                "SetTraits",
-                self.traits,
-                "the provider works, but it is not in its group",
-            ),
-            (
-                "UseDescriptorType",
-                self.descriptor_types,
-                "TraceLogging events cannot be decoded",
-            ),
-            (
-                "BinaryTrackInfo",
-                self.binary_tracking,
-                "traces do not record the driver's image",
-            ),
+            ("SetTraits", self.traits, "the provider works, but it is not in its group"),
+            ("UseDescriptorType", self.descriptor_types, "TraceLogging events cannot be decoded"),
+            ("BinaryTrackInfo", self.binary_tracking, "traces do not record the driver's image"),
         ];
         let mut separator = "";
         for (class, status, consequence) in refusals {
@@ -144,11 +128,7 @@ impl fmt::Display for RegisterError {
                 "cannot register the provider: another thread is registering or unregistering it",
             ),
             Self::Refused(status) => {
-                write!(
-                    f,
-                    "cannot register the provider: {} returned {status}",
-                    ffi::NAMES.register
-                )
+                write!(f, "cannot register the provider: {} returned {status}", ffi::NAMES.register)
             }
             Self::NoPool(bytes) => write!(
                 f,
@@ -280,10 +260,7 @@ impl<const N: usize> Deref for Provider<[Stripe; N]> {
     type Target = Provider;
 
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the function only adds the number of stripes"
-    )]
+    #[expect(clippy::inline_always, reason = "the function only adds the number of stripes")]
     fn deref(&self) -> &Provider {
         self
     }
@@ -427,12 +404,7 @@ impl Provider {
         // SAFETY: the GUID and the context belong to a static, the callback accesses the context
         // by shared reference only, and the handle is a local variable.
         let status = NtStatus(unsafe {
-            ffi::EtwRegister(
-                &raw const self.id,
-                Some(enable_callback),
-                context,
-                &raw mut handle,
-            )
+            ffi::EtwRegister(&raw const self.id, Some(enable_callback), context, &raw mut handle)
         });
         if !status.is_success() {
             // The callback may have run although the registration failed.
@@ -444,10 +416,8 @@ impl Provider {
         // SAFETY: the rundown is closed, and this is the only thread that changes it.
         let registration = unsafe { &mut *self.registration.0.get() };
         registration.copy = copy;
-        let blob = registration
-            .copy
-            .as_ref()
-            .map_or_else(|| self.traits.as_bytes(), PoolCopy::as_bytes);
+        let blob =
+            registration.copy.as_ref().map_or_else(|| self.traits.as_bytes(), PoolCopy::as_bytes);
         // SAFETY: the blob is the provider's constant or the pool block, which is freed only
         // after the rundown has been closed.
         let blob: &'static [u8] = unsafe { &*ptr::from_ref(blob) };
@@ -476,11 +446,7 @@ impl Provider {
                 ffi::EtwSetInformation(
                     handle,
                     class,
-                    if information.is_empty() {
-                        ptr::null()
-                    } else {
-                        information.as_ptr().cast()
-                    },
+                    if information.is_empty() { ptr::null() } else { information.as_ptr().cast() },
                     u32::try_from(information.len()).unwrap_or(u32::MAX),
                 )
             });
@@ -497,11 +463,7 @@ impl Provider {
             } else {
                 None
             },
-            binary_tracking: if self.binary_tracking {
-                set(BINARY_TRACK_INFO, &[])
-            } else {
-                None
-            },
+            binary_tracking: if self.binary_tracking { set(BINARY_TRACK_INFO, &[]) } else { None },
         }
     }
 
@@ -521,11 +483,9 @@ impl Provider {
     /// unregistering the provider or, in debug builds, if the IRQL is too high.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
-        let before = self
-            .phase
-            .fetch_update(Ordering::Acquire, Ordering::Relaxed, |phase| {
-                matches!(phase, REGISTERED | CLOSED).then_some(CHANGING)
-            });
+        let before = self.phase.fetch_update(Ordering::Acquire, Ordering::Relaxed, |phase| {
+            matches!(phase, REGISTERED | CLOSED).then_some(CHANGING)
+        });
         match before {
             Ok(CLOSED) => {}
             Ok(_) => {
@@ -562,10 +522,7 @@ impl Provider {
     /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
     /// that only the match-all keywords exclude.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "a call would cost more than the check"
-    )]
+    #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     #[must_use]
     pub fn is_enabled_fast(&self, level: Level, keyword: Keyword) -> bool {
         self.state.is_enabled_fast(level, keyword)
@@ -625,10 +582,7 @@ impl Provider {
 
     /// Returns the data descriptor of the traits.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "the function only loads the descriptor"
-    )]
+    #[expect(clippy::inline_always, reason = "the function only loads the descriptor")]
     pub(crate) fn traits_descriptor(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
         // SAFETY: the registration does not change while a pass exists.
         let registration = unsafe { &*self.registration.0.get() };
@@ -712,25 +666,14 @@ impl Provider {
                 if let Some(counting) = self.counting {
                     (counting.write_statistics)(self);
                 }
-                (
-                    Control::CaptureState(delivered),
-                    self.hooks.on_capture_state,
-                )
+                (Control::CaptureState(delivered), self.hooks.on_capture_state)
             }
             // Later versions of Windows may send other codes, which do not change the enable
             // state.
             _ => return,
         };
         if let Some(hook) = hook {
-            hook(
-                self,
-                &Notification {
-                    control,
-                    source,
-                    filter,
-                    raw,
-                },
-            );
+            hook(self, &Notification { control, source, filter, raw });
         }
     }
 }
@@ -792,10 +735,7 @@ mod tests {
             assert!(end <= counters);
         }
         let rundown = offset_of!(One, rundown);
-        assert_eq!(
-            (counters % LINE, rundown % LINE, align_of::<One>()),
-            (0, 0, LINE)
-        );
+        assert_eq!((counters % LINE, rundown % LINE, align_of::<One>()), (0, 0, LINE));
         assert!(counters + size_of::<Counters>() <= rundown);
         assert_eq!(size_of::<Stripe>(), LINE);
         assert_eq!(size_of::<StripedProvider<16>>(), rundown + 16 * LINE);

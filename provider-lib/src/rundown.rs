@@ -42,15 +42,8 @@ pub enum Reason {
 }
 
 /// The size of a cache line in bytes: `SYSTEM_CACHE_ALIGNMENT_SIZE` of ntddk.h.
-#[cfg_attr(
-    loom,
-    expect(dead_code, reason = "the model has a slot in each stripe")
-)]
-pub const LINE: usize = if cfg!(target_arch = "aarch64") {
-    128
-} else {
-    64
-};
+#[cfg_attr(loom, expect(dead_code, reason = "the model has a slot in each stripe"))]
+pub const LINE: usize = if cfg!(target_arch = "aarch64") { 128 } else { 64 };
 
 /// A count of writes in progress.
 #[derive(Debug)]
@@ -87,18 +80,14 @@ const _: () = {
 impl Stripe {
     /// Creates a closed stripe.
     const fn new() -> Self {
-        Self {
-            slots: [const { Slot::new() }; SLOTS],
-        }
+        Self { slots: [const { Slot::new() }; SLOTS] }
     }
 }
 
 #[cfg(loom)]
 impl Stripe {
     fn new() -> Self {
-        Self {
-            slots: core::array::from_fn(|_| Slot::new()),
-        }
+        Self { slots: core::array::from_fn(|_| Slot::new()) }
     }
 }
 
@@ -162,9 +151,7 @@ impl<const N: usize> Rundown<[Stripe; N]> {
                 "a provider has 1, 2, 4, 8, 16, 32 or 64 stripes"
             );
         }
-        Self {
-            stripes: [const { Stripe::new() }; N],
-        }
+        Self { stripes: [const { Stripe::new() }; N] }
     }
 }
 
@@ -175,9 +162,7 @@ impl<const N: usize> Rundown<[Stripe; N]> {
         const {
             assert!(N.is_power_of_two() && N <= MAX_STRIPES);
         }
-        Self {
-            stripes: core::array::from_fn(|_| Stripe::new()),
-        }
+        Self { stripes: core::array::from_fn(|_| Stripe::new()) }
     }
 }
 
@@ -316,20 +301,14 @@ mod tests {
                     })
                 })
                 .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .collect()
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         })
     }
 
     #[test]
     fn the_stacks_of_threads_use_most_stripes() {
         let (one, two) = (Rundown::<[Stripe; 1]>::new(), Rundown::<[Stripe; 2]>::new());
-        let (all, most) = (
-            Rundown::<[Stripe; 16]>::new(),
-            Rundown::<[Stripe; 64]>::new(),
-        );
+        let (all, most) = (Rundown::<[Stripe; 16]>::new(), Rundown::<[Stripe; 64]>::new());
         let sizes = [&one as &Rundown, &two, &all, &most].map(|rundown| {
             let stripes = stripes_of_threads(rundown);
             assert!(stripes.iter().all(|stripe| *stripe < rundown.stripes.len()));
@@ -390,11 +369,8 @@ mod tests {
             for (number, passes) in passes.iter().enumerate() {
                 scope.spawn(move || {
                     while !done.load(Ordering::Relaxed) {
-                        let pass = if number % 2 == 0 {
-                            rundown.enter()
-                        } else {
-                            rundown.enter_fast()
-                        };
+                        let pass =
+                            if number % 2 == 0 { rundown.enter() } else { rundown.enter_fast() };
                         if let Some(_pass) = pass {
                             // SAFETY: the pass keeps the rundown from being closed.
                             let value = unsafe { *protected.0.get() };

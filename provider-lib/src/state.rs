@@ -82,21 +82,14 @@ impl EnableState {
     /// Returns whether a session enables events of this level and keyword, without the match-all
     /// keywords. For a constant level from 0 to 5 this is one load and one test.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "a call would cost more than the check"
-    )]
+    #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     pub fn is_enabled_fast(&self, level: Level, keyword: Keyword) -> bool {
         // The load needs no ordering: which events around a change are recorded is unspecified.
         self.masks.get(usize::from(level.0)).map_or_else(
             || self.is_enabled_without_mask(level, keyword),
             |mask| {
                 let mask = mask.load(Ordering::Relaxed);
-                if keyword.bits() == 0 {
-                    mask != 0
-                } else {
-                    mask & keyword.bits() != 0
-                }
+                if keyword.bits() == 0 { mask != 0 } else { mask & keyword.bits() != 0 }
             },
         )
     }
@@ -115,17 +108,13 @@ impl EnableState {
     /// level, match-any and match-all keywords.
     #[cold]
     pub fn is_enabled_slow(&self, level: Level, keyword: Keyword) -> bool {
-        self.composite()
-            .is_some_and(|composite| composite.passes(level, keyword))
+        self.composite().is_some_and(|composite| composite.passes(level, keyword))
     }
 
     /// Returns the composite, or `None` while no session enables the provider. Wait-free.
     pub fn composite(&self) -> Option<Composite> {
         for _ in 0..TRIES {
-            let Some(slot) = self
-                .slots
-                .get(self.current.load(Ordering::Acquire) as usize)
-            else {
+            let Some(slot) = self.slots.get(self.current.load(Ordering::Acquire) as usize) else {
                 break;
             };
             let before = slot.version.load(Ordering::Acquire);
@@ -200,8 +189,7 @@ impl EnableState {
             return;
         };
         let version = slot.version.load(Ordering::Relaxed);
-        slot.version
-            .store(version.wrapping_add(1), Ordering::Relaxed);
+        slot.version.store(version.wrapping_add(1), Ordering::Relaxed);
         // No reader sees the stores below before it can see the odd version.
         fence(Ordering::Release);
         let (level, match_any, match_all) = composite.map_or((0, 0, 0), |composite| {
@@ -214,8 +202,7 @@ impl EnableState {
         slot.level.store(level, Ordering::Relaxed);
         slot.match_any.store(match_any, Ordering::Relaxed);
         slot.match_all.store(match_all, Ordering::Relaxed);
-        slot.version
-            .store(version.wrapping_add(2), Ordering::Release);
+        slot.version.store(version.wrapping_add(2), Ordering::Release);
         self.current.store(next, Ordering::Release);
     }
 }

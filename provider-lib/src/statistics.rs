@@ -38,11 +38,7 @@ impl Statistics {
     /// Returns the number of failed writes, with any status.
     #[must_use]
     pub fn failed_in_total(&self) -> u64 {
-        self.failed
-            .iter()
-            .fold(self.failed_otherwise, |sum, (_, count)| {
-                sum.saturating_add(*count)
-            })
+        self.failed.iter().fold(self.failed_otherwise, |sum, (_, count)| sum.saturating_add(*count))
     }
 }
 
@@ -70,10 +66,7 @@ impl<const N: usize> Provider<[Stripe; N]> {
     /// events that are not written does not change, and other providers have no cost.
     #[must_use]
     pub const fn with_statistics(mut self, written: &'static WrittenCounts) -> Self {
-        self.counting = Some(Counting {
-            written,
-            write_statistics,
-        });
+        self.counting = Some(Counting { written, write_statistics });
         self
     }
 }
@@ -97,14 +90,8 @@ impl Provider {
 
 /// Writes the event `ProviderStatistics`.
 fn write_statistics(provider: &Provider) {
-    let Statistics {
-        written,
-        failed,
-        failed_otherwise,
-        cut,
-        dropped,
-        left_out,
-    } = provider.statistics();
+    let Statistics { written, failed, failed_otherwise, cut, dropped, left_out } =
+        provider.statistics();
     let Some(write) = provider.enter_slow(EVENT.tracelogging()) else {
         return;
     };

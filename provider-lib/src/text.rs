@@ -18,11 +18,7 @@ pub fn end_of_utf16(bytes: &[u8], room: usize) -> usize {
         _ => 0,
     };
     let before = end.wrapping_sub(2);
-    if is_pair(unit(before), unit(end)) {
-        before
-    } else {
-        end
-    }
+    if is_pair(unit(before), unit(end)) { before } else { end }
 }
 
 /// Returns whether two UTF-16 code units are one character.
@@ -47,9 +43,7 @@ mod tests {
         }
         let units = [0x61_u16, 0xD83D, 0xDE00, 0x62];
         let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-        let ends: Vec<usize> = (0..bytes.len())
-            .map(|at| end_of_utf16(&bytes, at))
-            .collect();
+        let ends: Vec<usize> = (0..bytes.len()).map(|at| end_of_utf16(&bytes, at)).collect();
         assert_eq!(ends, [0, 0, 2, 2, 2, 2, 6, 6]);
     }
 
@@ -58,12 +52,7 @@ mod tests {
         assert_eq!(end_of_utf8(&[0x80; 9], 7), 7);
         assert_eq!(end_of_utf8(&[0x80; 9], 1), 1);
         // Halves of pairs in the wrong order, and halves without the other one.
-        for units in [
-            [0xDC00_u16, 0xD800],
-            [0xD800, 0xD800],
-            [0xDC00, 0xDC00],
-            [0xD800, 0x61],
-        ] {
+        for units in [[0xDC00_u16, 0xD800], [0xD800, 0xD800], [0xDC00, 0xDC00], [0xD800, 0x61]] {
             let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
             assert_eq!(end_of_utf16(&bytes, 2), 2);
         }

@@ -149,10 +149,7 @@ impl<const N: usize> TraitsBuffer<N> {
     /// Returns [`TraitsError::NulInName`] or [`TraitsError::TooLarge`].
     pub const fn named(name: &str) -> Result<Self, TraitsError> {
         const {
-            assert!(
-                N >= 3 && N <= MAX_TRAITS_SIZE,
-                "a buffer for traits must have 3 to 255 bytes"
-            );
+            assert!(N >= 3 && N <= MAX_TRAITS_SIZE, "a buffer for traits must have 3 to 255 bytes");
         }
         let mut rest = name.as_bytes();
         while let [byte, after @ ..] = rest {
@@ -161,11 +158,7 @@ impl<const N: usize> TraitsBuffer<N> {
             }
             rest = after;
         }
-        let mut blob = Self {
-            bytes: [0; N],
-            length: 2,
-            has_group: false,
-        };
+        let mut blob = Self { bytes: [0; N], length: 2, has_group: false };
         match blob.append(&[name.as_bytes(), &[0]]) {
             Ok(()) => Ok(blob),
             Err(error) => Err(error),
@@ -245,9 +238,7 @@ impl<const N: usize> TraitsBuffer<N> {
     /// Returns the blob.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
-        let (blob, _) = self
-            .bytes
-            .split_at(if self.length < N { self.length } else { N });
+        let (blob, _) = self.bytes.split_at(if self.length < N { self.length } else { N });
         blob
     }
 }
@@ -285,15 +276,9 @@ mod tests {
         let name = "n".repeat(252);
         assert_eq!(Traits::new(&name, None, &[]).unwrap().as_bytes().len(), 255);
         let name = "n".repeat(253);
-        assert_eq!(
-            Traits::new(&name, None, &[]).err(),
-            Some(TraitsError::TooLarge)
-        );
+        assert_eq!(Traits::new(&name, None, &[]).err(), Some(TraitsError::TooLarge));
         let data = [0; 300];
-        assert_eq!(
-            Traits::new("", None, &[(128, &data)]).err(),
-            Some(TraitsError::TooLarge)
-        );
+        assert_eq!(Traits::new("", None, &[(128, &data)]).err(), Some(TraitsError::TooLarge));
     }
 
     // R-C4
@@ -304,10 +289,7 @@ mod tests {
         let before = traits.as_bytes().to_vec();
         assert_eq!(before.len(), 36);
         let refused = [
-            (
-                traits.join(Guid::new(1, 2, 3, [4; 8])),
-                TraitsError::SecondGroup,
-            ),
+            (traits.join(Guid::new(1, 2, 3, [4; 8])), TraitsError::SecondGroup),
             (traits.push(127, b""), TraitsError::ReservedType(127)),
             (traits.push(128, b"ab"), TraitsError::TooLarge),
         ];
@@ -318,10 +300,7 @@ mod tests {
         traits.push(128, b"a").unwrap();
         assert_eq!(traits.as_bytes()[..2], [40, 0]);
         assert_eq!(traits.as_bytes()[36..], [4, 0, 128, b'a']);
-        assert_eq!(
-            TraitsBuffer::<16>::named("Contoso.Sample").err(),
-            Some(TraitsError::TooLarge)
-        );
+        assert_eq!(TraitsBuffer::<16>::named("Contoso.Sample").err(), Some(TraitsError::TooLarge));
     }
 
     // R-T5
@@ -334,24 +313,12 @@ mod tests {
             );
         }
         assert!(Traits::new("x", None, &[(128, b""), (255, b"a")]).is_ok());
-        assert_eq!(
-            Traits::new("a\0b", None, &[]).err(),
-            Some(TraitsError::NulInName)
-        );
+        assert_eq!(Traits::new("a\0b", None, &[]).err(), Some(TraitsError::NulInName));
         for (error, text) in [
             (TraitsError::NulInName, "the provider's name"),
-            (
-                TraitsError::ReservedType(1),
-                "the type of a custom trait must be 128 to 255",
-            ),
-            (
-                TraitsError::TooLarge,
-                "the provider's traits do not fit in 255 bytes",
-            ),
-            (
-                TraitsError::SecondGroup,
-                "the provider is already in a group",
-            ),
+            (TraitsError::ReservedType(1), "the type of a custom trait must be 128 to 255"),
+            (TraitsError::TooLarge, "the provider's traits do not fit in 255 bytes"),
+            (TraitsError::SecondGroup, "the provider is already in a group"),
         ] {
             assert!(error.to_string().starts_with(text), "{error}");
         }

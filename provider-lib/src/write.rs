@@ -48,12 +48,7 @@ impl WriteOptions {
     /// was interrupted, and so is its activity.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            activity: None,
-            related: None,
-            flags: WriteFlags::NONE,
-            except: 0,
-        }
+        Self { activity: None, related: None, flags: WriteFlags::NONE, except: 0 }
     }
 
     /// Returns the options for code that does not know its IRQL, such as a facade that any code
@@ -209,22 +204,13 @@ impl WriteError {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function is a single comparison")]
     pub const fn check(status: NtStatus) -> Result<(), Self> {
-        if status.is_success() {
-            Ok(())
-        } else {
-            Err(Self(status))
-        }
+        if status.is_success() { Ok(()) } else { Err(Self(status)) }
     }
 }
 
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "cannot write the event: {} returned {}",
-            ffi::NAMES.write,
-            self.0
-        )
+        write!(f, "cannot write the event: {} returned {}", ffi::NAMES.write, self.0)
     }
 }
 

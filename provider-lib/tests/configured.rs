@@ -1,10 +1,7 @@
 //! Tests declarations whose parts depend on the configuration: the code, which the compiler
 //! configures, and the resources, which a build script configures, have the same events.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -24,10 +21,7 @@ use wdk_etw_build::{
     manifest_in,
 };
 
-const FILES: Files<'_> = Files {
-    resources: "x.sys",
-    messages: "x.sys",
-};
+const FILES: Files<'_> = Files { resources: "x.sys", messages: "x.sys" };
 
 fn path() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture/conditional.rs")
@@ -45,11 +39,7 @@ fn configuration() -> Configuration {
 #[test]
 fn the_code_and_the_resources_have_the_same_events() {
     let (manifest, _) = manifest_in(&path(), &FILES, &configuration()).unwrap();
-    let events: Vec<u16> = manifest.providers[0]
-        .events
-        .iter()
-        .map(|event| event.id)
-        .collect();
+    let events: Vec<u16> = manifest.providers[0].events.iter().map(|event| event.id).collect();
     assert_eq!(events, [1, 2]);
     let mut catalog = Catalog::new();
     let templates = wevt_template(&manifest, Version::V5).unwrap();
@@ -62,12 +52,7 @@ fn the_code_and_the_resources_have_the_same_events() {
     etw.calls();
     assert_eq!(trace::READ.bits(), 1 << 3);
     assert_eq!(trace::OWN, 1_u32);
-    emit!(trace::told(
-        1,
-        2,
-        trace::Kind::Write,
-        trace::Place { x: 3, y: 4 }
-    ));
+    emit!(trace::told(1, 2, trace::Kind::Write, trace::Place { x: 3, y: 4 }));
     emit!(trace::here());
     emit!(trace::described("text", 5));
     let writes = etw.writes();
@@ -77,15 +62,9 @@ fn the_code_and_the_resources_have_the_same_events() {
     let told = catalog.provider(provider).unwrap().event(1, 0).unwrap();
     let payload = told.schema.decode(&writes[0].data[0].1, PointerSize::Eight);
     assert_eq!((payload.error, payload.leftover.len()), (None, 0));
-    let fields: Vec<String> = payload
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    assert_eq!(
-        fields.join(", "),
-        "A=1, C=0x2, Kind=Write(2), Place={X=3, Y=4}"
-    );
+    let fields: Vec<String> =
+        payload.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(fields.join(", "), "A=1, C=0x2, Kind=Write(2), Place={X=3, Y=4}");
     assert_eq!(writes[0].event.task(), 2);
     assert_eq!(writes[1].event.id(), 2);
     assert_eq!(writes[1].event.level().0, 18);

@@ -1,9 +1,6 @@
 //! Tests the writes of declared events, as ETW receives them.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -233,30 +230,18 @@ fn content(written: &Written) -> Vec<u8> {
 
 /// Returns the values that the `.etl` reader decodes, which is independent of this crate.
 fn decoded(written: &Written) -> (String, Vec<(String, Value)>) {
-    assert_eq!(
-        written.data[0],
-        (2, trace::PROVIDER.traits().as_bytes().to_vec())
-    );
+    assert_eq!(written.data[0], (2, trace::PROVIDER.traits().as_bytes().to_vec()));
     assert_eq!(written.data[1].0, 1);
     let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     let payload = schema.decode(&content(written), etl_file::read::PointerSize::Eight);
     assert_eq!(payload.error, None);
     assert!(payload.leftover.is_empty());
     let fields = payload.fields.into_iter();
-    (
-        schema.event_name,
-        fields
-            .map(|(name, value)| (name.to_string(), value))
-            .collect(),
-    )
+    (schema.event_name, fields.map(|(name, value)| (name.to_string(), value)).collect())
 }
 
 fn values(written: &Written) -> Vec<Value> {
-    decoded(written)
-        .1
-        .into_iter()
-        .map(|(_, value)| value)
-        .collect()
+    decoded(written).1.into_iter().map(|(_, value)| value).collect()
 }
 
 /// A provider with manifest events only.
@@ -324,19 +309,10 @@ fn an_event_has_the_properties_of_its_declaration() {
     );
     assert_eq!(trace::POWER, Keyword::bit::<15>());
     let state = trace::state::DESCRIPTOR;
+    assert_eq!((state.level(), state.keyword()), (Level::LOG_ALWAYS, Keyword::NONE));
+    assert_eq!((state.opcode(), state.channel()), (Opcode::DC_START, Channel::TRACELOGGING));
     assert_eq!(
-        (state.level(), state.keyword()),
-        (Level::LOG_ALWAYS, Keyword::NONE)
-    );
-    assert_eq!(
-        (state.opcode(), state.channel()),
-        (Opcode::DC_START, Channel::TRACELOGGING)
-    );
-    assert_eq!(
-        (
-            trace::own_level::DESCRIPTOR.level(),
-            trace::own_level::DESCRIPTOR.id()
-        ),
+        (trace::own_level::DESCRIPTOR.level(), trace::own_level::DESCRIPTOR.id()),
         (Level(17), 5)
     );
 }
@@ -353,10 +329,7 @@ fn both_encodings_pack_their_fields() {
         written.data,
         [
             (2, trace::PROVIDER.traits().as_bytes().to_vec()),
-            (
-                1,
-                b"\x26\0\0ReadComplete\0Status\0\x08Bytes\0\x0aName\0\x97\x23".to_vec()
-            ),
+            (1, b"\x26\0\0ReadComplete\0Status\0\x08Bytes\0\x0aName\0\x97\x23".to_vec()),
             (0, block.clone()),
             (0, b"\\Device\\0001".to_vec()),
         ]
@@ -423,11 +396,7 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
     etw.calls();
     emit!(trace::transferred(1, 2, "x"));
     emit!(trace::told());
-    let channels: Vec<_> = etw
-        .writes()
-        .iter()
-        .map(|write| write.event.channel())
-        .collect();
+    let channels: Vec<_> = etw.writes().iter().map(|write| write.event.channel()).collect();
     assert_eq!(channels, [Channel::NONE, Channel(16)]);
     trace::unregister().unwrap();
     etw.set(|etw| etw.information_status = 0);
@@ -449,16 +418,10 @@ fn names_and_tags_are_in_the_event_metadata() {
     let etw = registered();
     emit!(trace::state(3));
     let written = one(&etw);
-    assert_eq!(
-        written.data[1].1,
-        b"\x1c\0\x01The state\0Last One\0\x84\x80\x80\x80\x80\x05"
-    );
+    assert_eq!(written.data[1].1, b"\x1c\0\x01The state\0Last One\0\x84\x80\x80\x80\x80\x05");
     let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     assert_eq!((schema.tags, schema.fields[0].tags), (0x20_0000, 5));
-    assert_eq!(
-        decoded(&written).1,
-        [("Last One".to_owned(), Value::UInt(3))]
-    );
+    assert_eq!(decoded(&written).1, [("Last One".to_owned(), Value::UInt(3))]);
 }
 
 // R-E5, R-E1
@@ -484,14 +447,7 @@ fn a_writes_options_are_passed_on() {
         flags = WriteFlags::NO_FAULTING,
         except_sessions = 4,
     );
-    event!(
-        trace::PROVIDER,
-        "Now",
-        level = Info,
-        keyword = none,
-        opcode = Stop,
-        related = related
-    );
+    event!(trace::PROVIDER, "Now", level = Info, keyword = none, opcode = Stop, related = related);
     let activity_of_request = Activity::from_activity(related).unwrap();
     assert_ne!(activity_of_request.id(), related);
     emit!(trace::told(), starts = activity_of_request);
@@ -508,18 +464,12 @@ fn a_writes_options_are_passed_on() {
         (Some(activity.guid()), Some(related.guid()))
     );
     assert_eq!((writes[0].flags, writes[0].filter), (1, 4));
-    assert_eq!(
-        (writes[1].activity, writes[1].related),
-        (None, Some(related.guid()))
-    );
+    assert_eq!((writes[1].activity, writes[1].related), (None, Some(related.guid())));
     assert_eq!(writes[1].event.opcode(), Opcode::STOP);
     let starts = &writes[2];
     assert_eq!(starts.activity, Some(activity_of_request.id().guid()));
     assert_eq!(starts.related, Some(related.guid()));
-    assert_eq!(
-        (writes[3].activity, writes[3].related),
-        (Some(Guid::NULL), None)
-    );
+    assert_eq!((writes[3].activity, writes[3].related), (Some(Guid::NULL), None));
     assert_eq!(writes[4].activity, Some(related.guid()));
     // Without options, ETW gets the thread's activity, no flags, and all sessions.
     assert_eq!((writes[5].activity, writes[5].related), (None, None));
@@ -593,10 +543,8 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
     assert!((ROOM - 6..=ROOM - 4).contains(&length), "{length}");
     assert_eq!(&kept[2..2 + length], &text.as_bytes()[..length]);
     assert!(text.is_char_boundary(length));
-    for (at, (notice, (was, now))) in writes
-        .iter()
-        .zip([(80_001, length), (10, ROOM - 4 - length)])
-        .enumerate()
+    for (at, (notice, (was, now))) in
+        writes.iter().zip([(80_001, length), (10, ROOM - 4 - length)]).enumerate()
     {
         assert_eq!(notice.event.level(), Level::VERBOSE);
         assert_eq!(notice.event.keyword(), trace::REQUEST);
@@ -619,21 +567,14 @@ fn fields_that_do_not_fit_are_cut_and_reported() {
     // The notice contains the name of a TraceLogging event.
     emit!(trace::read_complete(0, 0, &text));
     let writes = etw.writes();
-    assert_eq!(
-        values(&writes[0])[0],
-        Value::Text("ReadComplete".to_owned())
-    );
+    assert_eq!(values(&writes[0])[0], Value::Text("ReadComplete".to_owned()));
     assert!(content(&writes[1]).len() <= ROOM);
     // The name follows the tag, which has one to four bytes.
     event!(trace::PROVIDER, "Short", level = Info, keyword = none, tag = 0x20_0000, { a: &str = &text });
     event!(trace::PROVIDER, "Long", level = Info, keyword = none, tag = 0xFE0_0001, { a: &str = &text });
-    let names: Vec<_> = (etw.writes().iter().step_by(2))
-        .map(|notice| values(notice)[0].clone())
-        .collect();
-    assert_eq!(
-        names,
-        ["Short", "Long"].map(|name| Value::Text(name.to_owned()))
-    );
+    let names: Vec<_> =
+        (etw.writes().iter().step_by(2)).map(|notice| values(notice)[0].clone()).collect();
+    assert_eq!(names, ["Short", "Long"].map(|name| Value::Text(name.to_owned())));
     // Arrays are truncated between elements.
     let many = vec![0x0102_i16; 40_000];
     emit!(trace::arrays(&[1, 2, 3], &many, &[], &[], &[0; 6], &[], 1));
@@ -661,10 +602,7 @@ fn a_notice_of_a_cut_field_goes_where_its_event_goes() {
     // `EVENT_WRITE_FLAG_NO_FAULTING`.
     let flags = 1;
     assert_eq!(options(&writes[0]), (Some(activity), None, flags, 4));
-    assert_eq!(
-        options(&writes[1]),
-        (Some(activity), Some(related), flags, 4)
-    );
+    assert_eq!(options(&writes[1]), (Some(activity), Some(related), flags, 4));
     assert_eq!(writes.len(), 2);
 }
 

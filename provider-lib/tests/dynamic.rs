@@ -1,9 +1,6 @@
 //! Tests events whose metadata is made at run time, as ETW receives them and as decoders read them.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -40,38 +37,24 @@ fn registered() -> Turn {
 fn read(written: &Written) -> (String, Vec<(String, Value)>) {
     let data = |kind| {
         let of_kind = written.data.iter().filter(|(of, _)| *of == kind);
-        of_kind
-            .flat_map(|(_, bytes)| bytes.clone())
-            .collect::<Vec<_>>()
+        of_kind.flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
     };
     let schema = Schema::parse_trace_logging(&data(1)).unwrap();
     let payload = schema.decode(&data(0), PointerSize::Eight);
     assert_eq!(payload.error, None, "{written:?}");
     let fields = payload.fields.into_iter();
-    (
-        schema.event_name,
-        fields
-            .map(|(name, value)| (name.to_string(), value))
-            .collect(),
-    )
+    (schema.event_name, fields.map(|(name, value)| (name.to_string(), value)).collect())
 }
 
 /// Does the same with the fields as text.
 fn decoded(written: &Written) -> (String, Vec<String>) {
     let (name, fields) = read(written);
     let fields = fields.iter();
-    (
-        name,
-        fields
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect(),
-    )
+    (name, fields.map(|(name, value)| format!("{name}={value}")).collect())
 }
 
 fn write<const M: usize, const D: usize>(event: &mut DynamicEvent<M, D>) {
-    event
-        .write(&PROVIDER, &EVENT, &WriteOptions::new())
-        .unwrap();
+    event.write(&PROVIDER, &EVENT, &WriteOptions::new()).unwrap();
 }
 
 #[test]
@@ -105,13 +88,7 @@ fn every_type_of_field_reads_back() {
         "bytes=hex:01ab",
         "empty=\"\"",
     ];
-    assert_eq!(
-        decoded(written),
-        (
-            "Everything".to_owned(),
-            expected.map(str::to_owned).to_vec()
-        )
-    );
+    assert_eq!(decoded(written), ("Everything".to_owned(), expected.map(str::to_owned).to_vec()));
     let event = written.event;
     assert_eq!((event.level(), event.keyword()), (Level::ERROR, KEYWORD));
     assert_eq!((event.opcode(), event.channel().0), (Opcode::START, 11));
@@ -269,14 +246,7 @@ fn a_long_text_is_cut_counted_and_reported() {
     assert_eq!(decoded(&writes[1]).1, expected);
     let (name, fields) = decoded(&writes[0]);
     assert_eq!(name, "FieldCut");
-    let expected = [
-        "Event=\"Event\"",
-        "Id=0",
-        "Version=0",
-        "Field=1",
-        "Length=18",
-        "Kept=16",
-    ];
+    let expected = ["Event=\"Event\"", "Id=0", "Version=0", "Field=1", "Length=18", "Kept=16"];
     assert_eq!(fields, expected);
     assert_eq!(writes[0].event.level(), Level::ERROR);
     PROVIDER.unregister().unwrap();
@@ -351,18 +321,13 @@ fn event_metadata_must_begin_with_its_size_a_tag_and_a_name() {
         "cannot use 5 bytes as event metadata: the first two bytes are not this size"
     );
     let text = EventMetadataError::NoName.to_string();
-    assert!(
-        text.contains("the event's tag or name does not end"),
-        "{text}"
-    );
+    assert!(text.contains("the event's tag or name does not end"), "{text}");
     let tagged = EventMetadata::new(b"\x07\0\x81\0Ab\0").unwrap();
     assert_eq!(tagged.name(), c"Ab");
     let etw = registered();
     let metadata = EventMetadata::new(b"\x0A\0\0Own\0n\0\x08").unwrap();
     let options = WriteOptions::new();
-    PROVIDER
-        .write_dynamic(&EVENT, metadata, &options, &[5, 0, 0, 0])
-        .unwrap();
+    PROVIDER.write_dynamic(&EVENT, metadata, &options, &[5, 0, 0, 0]).unwrap();
     let expected = ("Own".to_owned(), vec!["n=5".to_owned()]);
     assert_eq!(decoded(&etw.writes()[0]), expected);
     PROVIDER.unregister().unwrap();
@@ -384,9 +349,7 @@ fn fields() -> impl Strategy<Value = Vec<(String, Field)>> {
     // The index makes the names differ.
     prop::collection::vec((".{0,20}", field), 0..12).prop_map(|fields| {
         let numbered = fields.into_iter().enumerate();
-        numbered
-            .map(|(at, (name, field))| (format!("{at}{name}"), field))
-            .collect()
+        numbered.map(|(at, (name, field))| (format!("{at}{name}"), field)).collect()
     })
 }
 

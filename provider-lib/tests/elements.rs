@@ -1,9 +1,6 @@
 //! Tests arrays of structures, in both encodings.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -32,10 +29,7 @@ const fn extent(start: u64) -> Extent {
         kind: Kind::Write,
         start,
         length: 2,
-        place: Place {
-            x: -3,
-            is_here: true,
-        },
+        place: Place { x: -3, is_here: true },
         status: NtStatus(-1),
         size: 4,
         id: Guid::from_bytes([5; 16]),
@@ -50,11 +44,7 @@ fn arrays_of_structures_read_back() {
     etw.notify(ENABLE, 255, 0, 0);
     etw.calls();
     let few = [extent(1), extent(2)];
-    for many in [
-        vec![],
-        vec![extent(3)],
-        vec![extent(3), extent(4), extent(5)],
-    ] {
+    for many in [vec![], vec![extent(3)], vec![extent(3), extent(4), extent(5)]] {
         emit!(trace::listed(&few, &many, extent(6), 7));
         emit!(trace::described(&few, &many, extent(6), 7));
         let writes = etw.writes();

@@ -1,9 +1,6 @@
 //! Tests the enable state of a provider after notifications.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -45,15 +42,8 @@ fn the_check_is_level_any_and_all() {
         let level = Level(level);
         for bits in 0..8 {
             let passes = level.0 <= 4 && (bits == 0 || (bits & 1 != 0 && bits & 3 == 3));
-            assert_eq!(
-                provider.is_enabled(level, keyword(bits)),
-                passes,
-                "{level:?} {bits}"
-            );
-            assert!(
-                provider.is_enabled_fast(level, keyword(bits)) || !passes,
-                "{level:?} {bits}"
-            );
+            assert_eq!(provider.is_enabled(level, keyword(bits)), passes, "{level:?} {bits}");
+            assert!(provider.is_enabled_fast(level, keyword(bits)) || !passes, "{level:?} {bits}");
         }
     }
     // The fast check ignores only the match-all keywords.
@@ -73,10 +63,7 @@ fn session_level_zero_enables_all_levels() {
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 0, 1, 0);
     for level in [0, 1, 5, 6, 255] {
-        assert!(
-            provider.is_enabled_fast(Level(level), keyword(1)),
-            "level {level}"
-        );
+        assert!(provider.is_enabled_fast(Level(level), keyword(1)), "level {level}");
     }
     provider.unregister().unwrap();
 }
@@ -89,10 +76,7 @@ fn match_any_zero_means_all_keywords() {
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     for bits in [0, 1, 1 << 47, 1 << 63] {
-        assert!(
-            provider.is_enabled_fast(Level(5), keyword(bits)),
-            "keyword {bits:x}"
-        );
+        assert!(provider.is_enabled_fast(Level(5), keyword(bits)), "keyword {bits:x}");
     }
     provider.unregister().unwrap();
 }
@@ -107,11 +91,7 @@ fn a_notification_replaces_the_previous_state() {
     etw.notify(ENABLE, 2, 0x01, 0x01);
     assert_eq!(
         provider.composite(),
-        Some(Composite {
-            level: Level(2),
-            match_any: keyword(1),
-            match_all: keyword(1),
-        })
+        Some(Composite { level: Level(2), match_any: keyword(1), match_all: keyword(1) })
     );
     assert!(!provider.is_enabled_fast(Level(3), keyword(1)));
     etw.notify(DISABLE, 0, 0, 0);
@@ -158,10 +138,7 @@ static CAPTURED: AtomicU32 = AtomicU32::new(0);
 
 fn enabled(provider: &Provider, notification: &Notification<'_>) {
     // The state is up to date when the hook runs.
-    assert_eq!(
-        notification.control,
-        Control::Enable(provider.composite().unwrap())
-    );
+    assert_eq!(notification.control, Control::Enable(provider.composite().unwrap()));
     ENABLED.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -207,11 +184,7 @@ fn an_event_that_match_all_excludes_is_not_written() {
     event!(provider, "Read", level = Error, keyword = keyword(1));
     assert_eq!(etw.writes(), []);
     event!(provider, "ReadLocal", level = Error, keyword = keyword(3));
-    let keywords: Vec<_> = etw
-        .writes()
-        .iter()
-        .map(|write| write.event.keyword())
-        .collect();
+    let keywords: Vec<_> = etw.writes().iter().map(|write| write.event.keyword()).collect();
     assert_eq!(keywords, [keyword(3)]);
     provider.unregister().unwrap();
 }
@@ -246,12 +219,8 @@ fn a_hook_receives_the_arguments_as_etw_passed_them() {
         .collect();
     assert_eq!(raw[0], (ENABLE, 0, 0, 6));
     assert_eq!(raw[2..], [(CAPTURE_STATE, 4, 1, 0), (DISABLE, 0, 0, 0)]);
-    let filters: Vec<_> = RAW
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|raw| (raw.filter_kind, raw.filter_size))
-        .collect();
+    let filters: Vec<_> =
+        RAW.lock().unwrap().iter().map(|raw| (raw.filter_kind, raw.filter_size)).collect();
     assert_eq!(filters, [(0, 0), (0x8000_0200, 3), (0, 0), (0, 0)]);
     provider.unregister().unwrap();
 }
@@ -262,22 +231,19 @@ type Shown = (Guid, u32, Vec<u8>, Vec<(FilterHeader, Vec<u8>)>);
 static SHOWN: Mutex<Vec<Option<Shown>>> = Mutex::new(Vec::new());
 
 fn copy_filter(_provider: &Provider, notification: &Notification<'_>) {
-    SHOWN
-        .lock()
-        .unwrap()
-        .push(notification.filter.map(|filter| {
-            (
-                notification.source,
-                filter.kind(),
-                filter.bytes().to_vec(),
-                filter
-                    .schematized()
-                    .into_iter()
-                    .flatten()
-                    .map(|(header, data)| (header, data.to_vec()))
-                    .collect(),
-            )
-        }));
+    SHOWN.lock().unwrap().push(notification.filter.map(|filter| {
+        (
+            notification.source,
+            filter.kind(),
+            filter.bytes().to_vec(),
+            filter
+                .schematized()
+                .into_iter()
+                .flatten()
+                .map(|(header, data)| (header, data.to_vec()))
+                .collect(),
+        )
+    }));
 }
 
 // R-E1, R-E6
@@ -285,10 +251,7 @@ fn copy_filter(_provider: &Provider, notification: &Notification<'_>) {
 fn a_hook_receives_every_sessions_filters() {
     const SCHEMATIZED: u32 = 0x8000_0000;
     let etw = turn();
-    let provider = provider!(Hooks {
-        on_enable: Some(copy_filter),
-        ..Hooks::NONE
-    });
+    let provider = provider!(Hooks { on_enable: Some(copy_filter), ..Hooks::NONE });
     assert_eq!(provider.register(), Ok(Registered::Complete));
     let header = |id: u16, instance: u64, size: u32, next: u32| {
         let mut bytes = id.to_le_bytes().to_vec();
@@ -298,13 +261,9 @@ fn a_hook_receives_every_sessions_filters() {
         bytes.extend(next.to_le_bytes());
         bytes
     };
-    let chain = [
-        header(1, 0b01, 26, 32),
-        b"abpadded".to_vec(),
-        header(2, 0b10, 25, 0),
-        b"c".to_vec(),
-    ]
-    .concat();
+    let chain =
+        [header(1, 0b01, 26, 32), b"abpadded".to_vec(), header(2, 0b10, 25, 0), b"c".to_vec()]
+            .concat();
     let endless = header(3, 0b100, 24, 24);
     let source = Guid::new(1, 2, 3, [4; 8]);
     etw.notify(ENABLE, 5, 1, 0);
@@ -314,18 +273,12 @@ fn a_hook_receives_every_sessions_filters() {
     etw.notify_filtered(source, SCHEMATIZED, &chain[..30]);
     etw.notify_filtered(source, SCHEMATIZED, b"");
     let found = |id, instance_id, data: &[u8]| {
-        let header = FilterHeader {
-            id,
-            version: 1,
-            instance_id,
-        };
+        let header = FilterHeader { id, version: 1, instance_id };
         (header, data.to_vec())
     };
     let shown: Vec<_> = std::mem::take(&mut *SHOWN.lock().unwrap());
-    let filters: Vec<_> = shown
-        .iter()
-        .map(|shown| shown.as_ref().map(|shown| shown.3.clone()))
-        .collect();
+    let filters: Vec<_> =
+        shown.iter().map(|shown| shown.as_ref().map(|shown| shown.3.clone())).collect();
     assert_eq!(
         filters,
         [
@@ -338,10 +291,7 @@ fn a_hook_receives_every_sessions_filters() {
         ]
     );
     let ids = shown[2].as_ref().unwrap();
-    assert_eq!(
-        (ids.0, ids.1, ids.2.as_slice()),
-        (source, 0x8000_0200, &b"\x01\0\x01\0\x07\0"[..])
-    );
+    assert_eq!((ids.0, ids.1, ids.2.as_slice()), (source, 0x8000_0200, &b"\x01\0\x01\0\x07\0"[..]));
     provider.unregister().unwrap();
 }
 
@@ -351,16 +301,8 @@ fn readers_never_see_a_mixture() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
-    let one = Composite {
-        level: Level(2),
-        match_any: keyword(0x1111),
-        match_all: keyword(0x1),
-    };
-    let other = Composite {
-        level: Level(5),
-        match_any: keyword(0x2222),
-        match_all: keyword(0x2),
-    };
+    let one = Composite { level: Level(2), match_any: keyword(0x1111), match_all: keyword(0x1) };
+    let other = Composite { level: Level(5), match_any: keyword(0x2222), match_all: keyword(0x2) };
     let states = [one, other];
     etw.notify(ENABLE, 2, 0x1111, 0x1);
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -386,12 +328,7 @@ fn readers_never_see_a_mixture() {
             .collect();
         for _ in 0..20_000 {
             for state in states {
-                etw.notify(
-                    ENABLE,
-                    state.level.0,
-                    state.match_any.bits(),
-                    state.match_all.bits(),
-                );
+                etw.notify(ENABLE, state.level.0, state.match_any.bits(), state.match_all.bits());
             }
         }
         done.store(true, Ordering::Relaxed);

@@ -2,10 +2,7 @@
 //!
 //! The test is ignored by default; `cargo xtask test` installs the decoders and runs it.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -111,10 +108,7 @@ fn record(written: &Written, timestamp: i64) -> EventRecord {
     }];
     let metadata = of_kind(1);
     if !metadata.is_empty() {
-        extended.push(ExtendedItem {
-            ext_type: ext_type::EVENT_SCHEMA_TL,
-            data: metadata,
-        });
+        extended.push(ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: metadata });
     }
     let event = written.event;
     EventRecord {
@@ -171,10 +165,6 @@ fn third_party_decoders_read_the_librarys_events() {
         buffer.try_append(&record(written, now)).unwrap();
     }
     log.append(&buffer, now).unwrap();
-    log.finish(Finish {
-        end_time: FileTime::from_raw(now),
-        ..Finish::default()
-    })
-    .unwrap();
+    log.finish(Finish { end_time: FileTime::from_raw(now), ..Finish::default() }).unwrap();
     assert_eq!(decoders::assert_third_party_decoders_agree(&path), 6);
 }

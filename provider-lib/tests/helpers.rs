@@ -1,9 +1,6 @@
 //! Tests `Dump` and `Traced`.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -74,9 +71,7 @@ fn decoded(written: &Written) -> Vec<(String, Value)> {
     assert_eq!(payload.error, None);
     assert!(payload.leftover.is_empty());
     let fields = payload.fields.into_iter();
-    fields
-        .map(|(name, value)| (name.to_string(), value))
-        .collect()
+    fields.map(|(name, value)| (name.to_string(), value)).collect()
 }
 
 /// Returns the decoded form of a dump.
@@ -96,10 +91,7 @@ fn a_dump_is_its_offset_the_whole_size_and_the_bytes() {
     emit!(trace::dumped(2, Dump::window(&buffer, 16, 2)));
     emit!(trace::dumped(3, Dump::window(&buffer, 254, 100)));
     emit!(trace::dumped(4, Dump::window(&buffer, 300, 100)));
-    emit!(trace::dumped(
-        5,
-        Dump::window(&buffer, 1, 1).based_at(0x1000)
-    ));
+    emit!(trace::dumped(5, Dump::window(&buffer, 1, 1).based_at(0x1000)));
     let writes = etw.writes();
     let dumps: Vec<_> = writes.iter().map(|one| decoded(one)[1].clone()).collect();
     let named = |value| ("Data".to_owned(), value);
@@ -132,18 +124,10 @@ fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
     };
     assert_eq!(members[1].1, expected);
     for one in [1, 2, 3] {
-        assert_eq!(
-            decoded(&writes[one]),
-            [("Data".to_owned(), expected.clone())]
-        );
+        assert_eq!(decoded(&writes[one]), [("Data".to_owned(), expected.clone())]);
     }
     // Offset, size, length and bytes, then the last field.
-    let bytes = [
-        &1_u64.to_le_bytes()[..],
-        &4_u64.to_le_bytes(),
-        &[2, 0, 2, 3, 9],
-    ]
-    .concat();
+    let bytes = [&1_u64.to_le_bytes()[..], &4_u64.to_le_bytes(), &[2, 0, 2, 3, 9]].concat();
     assert_eq!(content(&writes[4]), bytes);
     trace::unregister().unwrap();
 }
@@ -196,11 +180,7 @@ fn an_error_is_written_and_returned_unchanged() {
             bytes(NtStatus::NO_MEMORY),
             bytes(NtStatus::INVALID_PARAMETER),
             bytes(NtStatus::NO_MEMORY),
-            [
-                5_u64.to_le_bytes().to_vec(),
-                bytes(NtStatus::BUFFER_OVERFLOW)
-            ]
-            .concat(),
+            [5_u64.to_le_bytes().to_vec(), bytes(NtStatus::BUFFER_OVERFLOW)].concat(),
         ]
     );
     trace::unregister().unwrap();

@@ -1,10 +1,7 @@
 //! Tests events of a declaration that was imported from a manifest: the manifest's own resources
 //! decode them, and the declaration's decode the same.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -39,10 +36,7 @@ fn catalogs() -> [Catalog; 2] {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture");
     let text = fs::read_to_string(folder.join("odd.man")).unwrap();
     let of_manifest = manifest::read(&text).map_err(|error| error.to_string());
-    let files = Files {
-        resources: "odd.sys",
-        messages: "odd.sys",
-    };
+    let files = Files { resources: "odd.sys", messages: "odd.sys" };
     let (declared, _) = manifest_of(&folder.join("odd.rs"), &files).unwrap();
     [catalog(&of_manifest.unwrap()), catalog(&declared)]
 }
@@ -53,18 +47,12 @@ fn decoded(written: &Written, catalog: &Catalog) -> Vec<String> {
     let (id, version) = (written.event.id(), written.event.version());
     let definition = catalog.provider(provider).unwrap().event(id, version);
     let definition = definition.unwrap_or_else(|| panic!("event {id} of version {version}"));
-    let data: Vec<u8> = written
-        .data
-        .iter()
-        .flat_map(|(_, bytes)| bytes.clone())
-        .collect();
+    let data: Vec<u8> = written.data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     let payload = definition.schema.decode(&data, PointerSize::Eight);
     assert_eq!(payload.error, None, "event {id}");
     assert!(payload.leftover.is_empty(), "event {id}");
     let fields = payload.fields.iter();
-    fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+    fields.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 fn extent(start: u64) -> trace::ArraysExtents {
@@ -131,9 +119,7 @@ fn both_resources_decode_the_events() {
     emit!(trace::n_register());
     emit!(trace::n_register_2());
     emit!(trace::core());
-    let two = [5, 6].map(|id| trace::ArraysTwo {
-        id: Guid::from_bytes([id; 16]),
-    });
+    let two = [5, 6].map(|id| trace::ArraysTwo { id: Guid::from_bytes([id; 16]) });
     emit!(trace::arrays(
         &[extent(1), extent(2)],
         &two,
@@ -187,10 +173,8 @@ fn a_count_is_at_most_that_of_the_shortest_value() {
     let written = turn.writes();
     trace::unregister().unwrap();
     let [of_manifest, _] = catalogs();
-    let fields: Vec<_> = written
-        .iter()
-        .map(|event| decoded(event, &of_manifest).join("; "))
-        .collect();
+    let fields: Vec<_> =
+        written.iter().map(|event| decoded(event, &of_manifest).join("; ")).collect();
     assert_eq!(
         fields,
         [
@@ -239,9 +223,7 @@ fn a_value_is_cut_to_its_length() {
     assert_eq!(trace::PROVIDER.failures().cut() - cut, 1);
     let [of_manifest, _] = catalogs();
     let of_event: Vec<_> = written.iter().filter(|one| one.event.id() == 2).collect();
-    let [first, second] = &*of_event else {
-        panic!("{written:?}")
-    };
+    let [first, second] = &*of_event else { panic!("{written:?}") };
     assert_eq!(decoded(first, &of_manifest), decoded(second, &of_manifest));
     assert!(decoded(first, &of_manifest)[2].starts_with("Bytes=255"));
 }

@@ -1,9 +1,6 @@
 //! Tests events with many fields.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 #![allow(
     clippy::too_many_arguments,
     reason = "events with many fields are the subject of the tests"

@@ -1,9 +1,6 @@
 //! Tests the rate limits of events.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -33,8 +30,7 @@ fn registered() -> Turn {
 fn written(etw: &Turn) -> Vec<u32> {
     let writes = etw.writes().into_iter();
     let data = writes.map(|one| one.data.last().unwrap().1.clone());
-    data.map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
-        .collect()
+    data.map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
 
 #[test]

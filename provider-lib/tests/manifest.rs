@@ -1,10 +1,7 @@
 //! Tests events with every field type, decoded with the resources that are generated from the same
 //! declaration.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -29,10 +26,7 @@ use wdk_etw_build::{
 /// Returns the catalog of the declaration's resources.
 fn catalog() -> Catalog {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture/everything.rs");
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
+    let files = Files { resources: "x.sys", messages: "x.sys" };
     let (manifest, _) = manifest_of(&path, &files).unwrap();
     let templates = wevt_template(&manifest, Version::V5).unwrap();
     let messages = message_table(&manifest).unwrap().unwrap();
@@ -47,24 +41,14 @@ fn decoded(written: &Written, catalog: &Catalog) -> (String, Vec<String>) {
     let (id, version) = (written.event.id(), written.event.version());
     let definition = catalog.provider(provider).unwrap().event(id, version);
     let definition = definition.unwrap_or_else(|| panic!("event {id} of version {version}"));
-    let data: Vec<u8> = written
-        .data
-        .iter()
-        .flat_map(|(_, bytes)| bytes.clone())
-        .collect();
+    let data: Vec<u8> = written.data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     let payload = definition.schema.decode(&data, PointerSize::Eight);
     assert_eq!(payload.error, None, "event {id}");
-    assert!(
-        payload.leftover.is_empty(),
-        "event {id}: {:?}",
-        payload.leftover
-    );
+    assert!(payload.leftover.is_empty(), "event {id}: {:?}", payload.leftover);
     let fields = payload.fields.iter();
     (
         definition.name().unwrap_or_default(),
-        fields
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect(),
+        fields.map(|(name, value)| format!("{name}={value}")).collect(),
     )
 }
 
@@ -133,20 +117,13 @@ fn write_events() {
         &[NtStatus(0), NtStatus(-1)],
         &[Guid::from_bytes([1; 16]), Guid::from_bytes([2; 16])],
     ));
-    let place = |x| trace::Place {
-        x,
-        name: "here",
-        values: &[1, 2],
-    };
+    let place = |x| trace::Place { x, name: "here", values: &[1, 2] };
     emit!(trace::maps(
         trace::State::Off,
         trace::Small::Most,
         trace::Flags::First,
         place(-1),
-        trace::Outer {
-            place: place(2),
-            y: 3,
-        },
+        trace::Outer { place: place(2), y: 3 },
     ));
     emit!(trace::state(1));
     emit!(trace::state_1(2, 3, &[4]));
@@ -195,8 +172,5 @@ fn the_resources_decode_written_events() {
     // The message refers to the fields by their numbers in the declaration.
     let provider = etl_file::Guid::from_bytes(trace::ID.to_bytes());
     let texts = catalog.provider(provider).unwrap().event(3, 0).unwrap();
-    assert_eq!(
-        texts.message.as_deref(),
-        Some("%1, %2!s!: %3 is 100%% of %5%n%11")
-    );
+    assert_eq!(texts.message.as_deref(), Some("%1, %2!s!: %3 is 100%% of %5%n%11"));
 }

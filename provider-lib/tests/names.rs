@@ -1,10 +1,7 @@
 //! Tests that a declaration's items can have any name that Rust allows, in both encodings: the
 //! declaration compiles, its events are written, and decoders find the names and the values.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 #![allow(
     dead_code,
     missing_docs,
@@ -272,10 +269,7 @@ fn catalog() -> Catalog {
     let source = format!(
         "#[provider(name = \"Test.Names.Listed\", encoding = manifest)]\npub mod listed {{{items}}}"
     );
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
+    let files = Files { resources: "x.sys", messages: "x.sys" };
     let manifest = manifest(&wdk_etw_schema::parse::source(&source).unwrap(), &files);
     assert_eq!(wdk_etw_build::manifest::check(&manifest), []);
     let templates = wevt_template(&manifest, Version::V5).unwrap();
@@ -304,9 +298,7 @@ fn decoded(written: &Written, catalog: &Catalog) -> (String, String) {
     assert_eq!(payload.error, None, "{name}");
     assert!(payload.leftover.is_empty(), "{name}");
     let fields = payload.fields.iter();
-    let fields: Vec<String> = fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let fields: Vec<String> = fields.map(|(name, value)| format!("{name}={value}")).collect();
     (name, fields.join(", "))
 }
 
@@ -369,10 +361,7 @@ macro_rules! write_events {
         emit!($provider::write(1, "x"));
         emit!($provider::is_enabled(1, "x"));
         emit!($provider::DESCRIPTOR(1, "x"));
-        emit!(
-            $provider::options(1, "x"),
-            flags = wdk_etw::WriteFlags::NONE
-        );
+        emit!($provider::options(1, "x"), flags = wdk_etw::WriteFlags::NONE);
         emit!($provider::r#type(1, "x"));
         emit!($provider::O(1, "x"));
         // As functions.
@@ -439,10 +428,7 @@ fn any_name_compiles_runs_and_decodes() {
     };
     assert_eq!(
         listed[2],
-        types(
-            "String=Type(2), Pointer=None(1), Move=BitOr|U16(3)",
-            "ArrayLength=1, "
-        )
+        types("String=Type(2), Pointer=None(1), Move=BitOr|U16(3)", "ArrayLength=1, ")
     );
     assert_eq!(described[2], types("String=2, Pointer=1, Move=0x3", ""));
     let names = [
@@ -468,10 +454,7 @@ fn any_name_compiles_runs_and_decodes() {
         "___",
         "Err",
     ];
-    let others: Vec<_> = names
-        .iter()
-        .map(|name| event(name, "U32=1, Str=\"x\""))
-        .collect();
+    let others: Vec<_> = names.iter().map(|name| event(name, "U32=1, Str=\"x\"")).collect();
     assert_eq!(listed[3..], others);
     assert_eq!(described[3..], others);
 }

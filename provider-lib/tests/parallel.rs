@@ -1,9 +1,6 @@
 //! Tests writers, readers, notifications and registrations on concurrent threads.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -57,12 +54,8 @@ impl Drop for Ends<'_> {
 
 /// Checks that a reader sees nothing, one of the two composites, or everything.
 fn look(provider: &Provider) {
-    let known = [
-        None,
-        Some(composite(FIRST)),
-        Some(composite(SECOND)),
-        Some(Composite::EVERYTHING),
-    ];
+    let known =
+        [None, Some(composite(FIRST)), Some(composite(SECOND)), Some(Composite::EVERYTHING)];
     let seen = provider.composite();
     assert!(known.contains(&seen), "{seen:?}");
     // No composite enables Verbose with the low keyword. Only the level of one update with the
@@ -82,10 +75,7 @@ fn writers_readers_and_registrations_do_not_disturb_one_another() {
         for _ in 0..2 {
             scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    emit!(trace::described(
-                        written.fetch_add(1, Ordering::Relaxed),
-                        "a text"
-                    ));
+                    emit!(trace::described(written.fetch_add(1, Ordering::Relaxed), "a text"));
                     emit!(trace::in_manifest(2, "another"));
                     event!(trace::PROVIDER, "Now", level = Info, keyword = trace::LOW, {
                         bytes: &[u8] = &[1, 2, 3],

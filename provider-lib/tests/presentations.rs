@@ -1,9 +1,6 @@
 //! Tests presentations that attributes choose, in `TraceLogging` metadata.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -44,21 +41,15 @@ mod trace {
 /// Returns the formatted fields of the only event.
 fn decoded(turn: &common::Turn) -> Vec<String> {
     let writes = turn.writes();
-    let [written] = &*writes else {
-        panic!("{writes:?}")
-    };
-    let [_traits, (_, metadata), data @ ..] = &*written.data else {
-        panic!("{written:?}")
-    };
+    let [written] = &*writes else { panic!("{writes:?}") };
+    let [_traits, (_, metadata), data @ ..] = &*written.data else { panic!("{written:?}") };
     let data: Vec<u8> = data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     let schema = Schema::parse_trace_logging(metadata).unwrap();
     let payload = schema.decode(&data, PointerSize::Eight);
     assert_eq!(payload.error, None);
     assert!(payload.leftover.is_empty());
     let fields = payload.fields.iter();
-    fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+    fields.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! Tests registering and unregistering a provider.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -70,10 +67,7 @@ fn a_refused_group_leaves_the_provider_working() {
          (0xC0000022): TraceLogging events cannot be decoded"
     );
     // `EventProviderUseDescriptorType` is set although the traits were refused.
-    assert_eq!(
-        etw.calls().last(),
-        Some(&Call::SetInformation(0x1001, 3, vec![1]))
-    );
+    assert_eq!(etw.calls().last(), Some(&Call::SetInformation(0x1001, 3, vec![1])));
     write(provider);
     assert_eq!(etw.writes().len(), 1);
     provider.unregister().unwrap();
@@ -99,11 +93,8 @@ fn unregistering_twice_is_one_call() {
     assert_eq!(provider.register(), Ok(Registered::Complete));
     provider.unregister().unwrap();
     provider.unregister().unwrap();
-    let unregistered = etw
-        .calls()
-        .into_iter()
-        .filter(|call| matches!(call, Call::Unregister(_)))
-        .count();
+    let unregistered =
+        etw.calls().into_iter().filter(|call| matches!(call, Call::Unregister(_))).count();
     assert_eq!(unregistered, 1);
 }
 
@@ -271,10 +262,8 @@ fn second_set_traits_is_reported() {
         // Simulates that the traits of this registration are already set.
         common::set_traits(0x1001);
     }
-    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME)).with_hooks(Hooks {
-        on_enable: Some(set_first),
-        ..Hooks::NONE
-    });
+    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME))
+        .with_hooks(Hooks { on_enable: Some(set_first), ..Hooks::NONE });
     let etw = turn();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
     assert_eq!(
@@ -321,10 +310,7 @@ fn run_time_traits_are_in_non_paged_pool_until_unregistration() {
     event!(provider, "Now", level = Info, keyword = none);
     assert_eq!(etw.writes()[0].data[0], (2, expected));
     provider.unregister().unwrap();
-    assert_eq!(
-        etw.calls(),
-        [Call::Unregister(0x1001), Call::Free(POOL_TAG)]
-    );
+    assert_eq!(etw.calls(), [Call::Unregister(0x1001), Call::Free(POOL_TAG)]);
     // The next registration has the provider's own traits.
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
@@ -341,10 +327,7 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
     let provider = provider!();
     let traits = TraitsBuffer::<64>::named(NAME).unwrap();
     etw.set(|etw| etw.register_status = NO_MEMORY);
-    assert_eq!(
-        provider.register_with(&traits),
-        Err(RegisterError::Refused(NtStatus::NO_MEMORY))
-    );
+    assert_eq!(provider.register_with(&traits), Err(RegisterError::Refused(NtStatus::NO_MEMORY)));
     etw.set(|etw| {
         assert!(etw.blocks.is_empty());
         etw.register_status = 0;
@@ -353,11 +336,7 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
     });
     let error = RegisterError::NoPool(17);
     assert_eq!(provider.register_with(&traits), Err(error));
-    assert!(
-        error
-            .to_string()
-            .contains("ExAllocatePool2 could not allocate 17 bytes")
-    );
+    assert!(error.to_string().contains("ExAllocatePool2 could not allocate 17 bytes"));
     assert_eq!(etw.calls(), [Call::Allocate(0x40, 17, POOL_TAG)]);
     assert_eq!(provider.register(), Ok(Registered::Complete));
     provider.unregister().unwrap();
@@ -378,10 +357,8 @@ fn an_image_is_tracked_if_its_provider_requests_it() {
     );
     PROVIDER.unregister().unwrap();
     etw.set(|etw| etw.tracking_status = ACCESS_DENIED);
-    let refusals = Refusals {
-        binary_tracking: Some(NtStatus::ACCESS_DENIED),
-        ..Refusals::default()
-    };
+    let refusals =
+        Refusals { binary_tracking: Some(NtStatus::ACCESS_DENIED), ..Refusals::default() };
     assert_eq!(PROVIDER.register(), Ok(Registered::Incomplete(refusals)));
     PROVIDER.unregister().unwrap();
 }
@@ -397,10 +374,7 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
     assert_eq!(provider.register(), Err(error));
     assert!(error.to_string().contains("PASSIVE_LEVEL"));
     let thread = ActivityId::of_thread();
-    assert!(
-        thread.is_ok(),
-        "APC_LEVEL is low enough for a thread's activity"
-    );
+    assert!(thread.is_ok(), "APC_LEVEL is low enough for a thread's activity");
     etw.set(|etw| etw.irql = 2);
     let error = ActivityError::TooHighIrql(2);
     assert_eq!(ActivityId::of_thread(), Err(error));
@@ -414,10 +388,7 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
         "cannot create, read or set the activity id: EtwActivityIdControl returned \
          STATUS_NO_MEMORY (0xC0000017)"
     );
-    assert!(
-        ActivityId::create().is_ok(),
-        "an id can be made at any IRQL"
-    );
+    assert!(ActivityId::create().is_ok(), "an id can be made at any IRQL");
     etw.set(|etw| etw.irql = 0);
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.set(|etw| etw.irql = 2);
@@ -448,10 +419,8 @@ fn several_registrations_of_the_same_and_other_guids_are_independent() {
 #[test]
 fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
     static RESULTS: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
-    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME)).with_hooks(Hooks {
-        on_enable: Some(meddle),
-        ..Hooks::NONE
-    });
+    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME))
+        .with_hooks(Hooks { on_enable: Some(meddle), ..Hooks::NONE });
     fn meddle(_provider: &Provider, _notification: &Notification<'_>) {
         write(&PROVIDER);
         RESULTS.lock().unwrap().extend([
@@ -485,22 +454,12 @@ fn threads_that_race_register_once() {
     let etw = turn();
     let provider = provider!();
     let registered: usize = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| usize::from(provider.register().is_ok())))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .sum()
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| usize::from(provider.register().is_ok()))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(registered, 1);
     let calls = etw.calls();
-    assert_eq!(
-        calls
-            .iter()
-            .filter(|call| matches!(call, Call::Register(_)))
-            .count(),
-        1
-    );
+    assert_eq!(calls.iter().filter(|call| matches!(call, Call::Register(_))).count(), 1);
     provider.unregister().unwrap();
 }

@@ -1,9 +1,6 @@
 //! Tests `usize` and `isize` fields that have sizes of their own, in both encodings.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -113,20 +110,11 @@ fn unsigned_numbers_are_limited_to_their_size() {
         assert_written(&etw, &catalog, write, &expected, notices);
     }
     emit!(trace::unsigned(1, 2, 3, usize::MAX, 7));
-    let fields = [
-        "One=1",
-        "Two=2",
-        "Four=3",
-        "Eight=18446744073709551615",
-        "Last=7",
-    ];
+    let fields = ["One=1", "Two=2", "Four=3", "Eight=18446744073709551615", "Last=7"];
     assert_eq!(all(&etw, &catalog), [fields.map(str::to_owned).to_vec()]);
     emit!(trace::unsigned(usize::MAX, 2, 3, 4, 7));
     let fields = ["One=255", "Two=2", "Four=3", "Eight=4", "Last=7"];
-    let expected = [
-        notice("", 1, 0, -1, 255),
-        fields.map(str::to_owned).to_vec(),
-    ];
+    let expected = [notice("", 1, 0, -1, 255), fields.map(str::to_owned).to_vec()];
     assert_eq!(all(&etw, &catalog), expected);
     trace::unregister().unwrap();
 }
@@ -136,12 +124,8 @@ fn signed_numbers_are_limited_to_their_size() {
     let catalog = catalog("sizes.rs");
     let etw = registered();
     let shown = |number: i64| number.to_string();
-    let ranges = [
-        (-0x80, 0x7F),
-        (-0x8000, 0x7FFF),
-        (-0x8000_0000, 0x7FFF_FFFF),
-        (i64::MIN, i64::MAX),
-    ];
+    let ranges =
+        [(-0x80, 0x7F), (-0x8000, 0x7FFF), (-0x8000_0000, 0x7FFF_FFFF), (i64::MIN, i64::MAX)];
     for (asked, notices) in [
         (0, 0),
         (-1, 0),
@@ -183,14 +167,7 @@ fn members_and_hexadecimal_numbers_have_their_size() {
         ["Text=\"a\"", span, code, wholes, "Last=7"].map(str::to_owned)
     };
     for (start, length, code, span_text, code_text, cut) in [
-        (
-            -2,
-            3,
-            0xAB,
-            "Span={Start=-2, Length=3}",
-            "Code=0xab",
-            vec![],
-        ),
+        (-2, 3, 0xAB, "Span={Start=-2, Length=3}", "Code=0xab", vec![]),
         (
             -40_000,
             300,
@@ -201,9 +178,8 @@ fn members_and_hexadecimal_numbers_have_their_size() {
         ),
     ] {
         for (name, id) in [("", 3), ("MixedDescribed", 0)] {
-            let notices = cut
-                .iter()
-                .map(|(field, asked, kept)| notice(name, id, *field, *asked, *kept));
+            let notices =
+                cut.iter().map(|(field, asked, kept)| notice(name, id, *field, *asked, *kept));
             let mut fields = fields(span_text, code_text).to_vec();
             // A manifest has a field for the count.
             if id == 3 {
@@ -214,13 +190,7 @@ fn members_and_hexadecimal_numbers_have_their_size() {
                 if id == 3 {
                     emit!(trace::mixed("a", span(start, length), code, &wholes, 7));
                 } else {
-                    emit!(trace::mixed_described(
-                        "a",
-                        span(start, length),
-                        code,
-                        &wholes,
-                        7
-                    ));
+                    emit!(trace::mixed_described("a", span(start, length), code, &wholes, 7));
                 }
             };
             assert_written(&etw, &catalog, write, &expected, cut.len() as u64);

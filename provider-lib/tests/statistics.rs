@@ -1,9 +1,6 @@
 //! Tests a provider's own counters.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -37,10 +34,7 @@ fn on_enable(provider: &wdk_etw::Provider, _notification: &wdk_etw::Notification
     emit!(counted::plain(0));
     let mut dynamic = DynamicEvent::<32, 32>::new();
     dynamic.start("Dynamic");
-    assert_eq!(
-        dynamic.write(provider, &EVENT, &WriteOptions::new()),
-        Ok(())
-    );
+    assert_eq!(dynamic.write(provider, &EVENT, &WriteOptions::new()), Ok(()));
 }
 
 static EVENT: EventDescriptor = EventDescriptor::new(9, 0, Level::ERROR, Keyword::NONE);
@@ -70,9 +64,7 @@ fn every_accepted_event_is_counted_once() {
     emit!(counted::plain(1));
     emit!(counted::text("one"));
     event!(counted::PROVIDER, "AdHoc", level = Info, keyword = none, { a: u32 = 1 });
-    counted::PROVIDER
-        .write(&EVENT, &WriteOptions::new(), &[])
-        .unwrap();
+    counted::PROVIDER.write(&EVENT, &WriteOptions::new(), &[]).unwrap();
     assert_eq!(etw.writes().len(), 4);
     let now = counted::PROVIDER.statistics();
     assert_eq!(growth(&before, &now), (4, 0, 0, 0));
@@ -96,9 +88,7 @@ fn failed_writes_are_counted_by_status_only() {
     assert_eq!(growth(&before, &now), (0, 2, 0, 0));
     let no_memory = |statistics: &Statistics| {
         let mut all = statistics.failed.iter();
-        all.find(|(status, _)| *status == NtStatus::NO_MEMORY)
-            .unwrap()
-            .1
+        all.find(|(status, _)| *status == NtStatus::NO_MEMORY).unwrap().1
     };
     assert_eq!(no_memory(&now) - no_memory(&before), 1);
     assert_eq!(now.failed_otherwise - before.failed_otherwise, 1);
@@ -136,19 +126,14 @@ fn a_capture_state_request_writes_the_counters() {
     };
     assert_eq!(written.event.level(), Level::LOG_ALWAYS);
     assert_eq!(written.event.opcode(), Opcode::DC_START);
-    let data: Vec<u8> = written.data[2..]
-        .iter()
-        .flat_map(|(_, bytes)| bytes.clone())
-        .collect();
+    let data: Vec<u8> = written.data[2..].iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     let schema = Schema::parse_trace_logging(&written.data[1].1).unwrap();
     assert_eq!(schema.event_name, "ProviderStatistics");
     let payload = schema.decode(&data, PointerSize::Eight);
     assert_eq!(payload.error, None);
     assert!(payload.leftover.is_empty());
     let fields = payload.fields.into_iter();
-    let fields: Vec<_> = fields
-        .map(|(name, value)| (name.to_string(), value))
-        .collect();
+    let fields: Vec<_> = fields.map(|(name, value)| (name.to_string(), value)).collect();
     let named = |name: &str, value| (name.to_owned(), Value::UInt(value));
     assert_eq!(fields[0], named("Written", before.written.unwrap()));
     let Value::Struct(failed) = &fields[1].1 else {

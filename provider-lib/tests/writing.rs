@@ -1,9 +1,6 @@
 //! Tests writes as ETW receives them.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 mod common;
 
@@ -38,10 +35,7 @@ fn write(options: &WriteOptions) -> Result<(), WriteError> {
 #[test]
 fn an_event_is_its_descriptor_and_its_data_descriptors() {
     let etw = registered();
-    let data = [
-        EventDataDescriptor::of(&5_u32),
-        EventDataDescriptor::of(&Guid::NULL),
-    ];
+    let data = [EventDataDescriptor::of(&5_u32), EventDataDescriptor::of(&Guid::NULL)];
     assert_eq!(PROVIDER.write(&EVENT, &WriteOptions::new(), &data), Ok(()));
     assert_eq!(write(&WriteOptions::new()), Ok(()));
     let writes = etw.writes();
@@ -106,11 +100,7 @@ fn a_threads_activity_can_be_set_and_swapped() {
     assert_eq!(ActivityId::of_thread(), Ok(first));
     assert_eq!(second.swap_for_thread(), Ok(first));
     assert_eq!(ActivityId::of_thread(), Ok(second));
-    assert_eq!(
-        etw.calls(),
-        [2, 1, 4, 1].map(Call::Activity),
-        "SET_ID, GET_ID, GET_SET_ID, GET_ID"
-    );
+    assert_eq!(etw.calls(), [2, 1, 4, 1].map(Call::Activity), "SET_ID, GET_ID, GET_SET_ID, GET_ID");
 }
 
 #[test]

@@ -31,10 +31,7 @@ fn files(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<()> {
 fn main() -> Result<()> {
     let workspace = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../wdk-standin");
     let mut found = BTreeSet::from([workspace.join("Cargo.toml")]);
-    println!(
-        "cargo::rerun-if-changed={}",
-        workspace.join("Cargo.toml").display()
-    );
+    println!("cargo::rerun-if-changed={}", workspace.join("Cargo.toml").display());
     for name in CRATES {
         let folder = workspace.join(name);
         found.insert(folder.join("Cargo.toml"));
@@ -42,10 +39,7 @@ fn main() -> Result<()> {
     }
     let mut list = String::from("&[\n");
     for path in &found {
-        let name = path
-            .strip_prefix(&workspace)?
-            .to_str()
-            .ok_or("a path is not UTF-8")?;
+        let name = path.strip_prefix(&workspace)?.to_str().ok_or("a path is not UTF-8")?;
         let name = name.replace('\\', "/");
         let path = path.to_str().ok_or("a path is not UTF-8")?;
         writeln!(list, "    ({name:?}, include_bytes!({path:?})),")?;

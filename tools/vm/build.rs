@@ -29,11 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     found.sort();
     let mut table = String::from("&[\n");
     for (name, path) in &found {
-        writeln!(
-            table,
-            "    ({name:?}, include_bytes!({:?})),",
-            path.display().to_string()
-        )?;
+        writeln!(table, "    ({name:?}, include_bytes!({:?})),", path.display().to_string())?;
     }
     table.push_str("]\n");
     let out = PathBuf::from(env::var("OUT_DIR")?);

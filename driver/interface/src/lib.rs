@@ -49,12 +49,8 @@ pub mod keyword {
 
 /// The interface class that the device registers, as the fields of a GUID:
 /// `{0bc69c6d-8ee2-4d42-a33f-fd6a69354dd8}`.
-pub const DEVICE_INTERFACE: (u32, u16, u16, [u8; 8]) = (
-    0x0bc6_9c6d,
-    0x8ee2,
-    0x4d42,
-    [0xa3, 0x3f, 0xfd, 0x6a, 0x69, 0x35, 0x4d, 0xd8],
-);
+pub const DEVICE_INTERFACE: (u32, u16, u16, [u8; 8]) =
+    (0x0bc6_9c6d, 0x8ee2, 0x4d42, [0xa3, 0x3f, 0xfd, 0x6a, 0x69, 0x35, 0x4d, 0xd8]);
 
 /// The maximum length of a write. The device keeps the bytes of the last write for reads.
 pub const CAPACITY: usize = 4096;
@@ -128,11 +124,7 @@ pub const fn traced(code: u32) -> u32 {
 /// a traced request.
 #[must_use]
 pub const fn untraced(code: u32) -> Option<u32> {
-    if code & FUNCTIONS == 0x880 << 2 {
-        Some(code & !TRACED)
-    } else {
-        None
-    }
+    if code & FUNCTIONS == 0x880 << 2 { Some(code & !TRACED) } else { None }
 }
 
 /// The registry value in the service's parameters whose text every event carries as a trait.

@@ -80,10 +80,7 @@ fn file(size: usize, buffers: &[&[EventRecord]]) -> Vec<u8> {
 
 /// Returns an extended data item.
 fn item(ext_type: u16, data: impl Into<Vec<u8>>) -> ExtendedItem {
-    ExtendedItem {
-        ext_type,
-        data: data.into(),
-    }
+    ExtendedItem { ext_type, data: data.into() }
 }
 
 /// Returns a `TraceLogging` event with this metadata.
@@ -97,10 +94,7 @@ fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
 }
 
 pub fn etl_read() -> Vec<Seed> {
-    let losses = Losses {
-        events_lost: 3,
-        buffers_lost: 1,
-    };
+    let losses = Losses { events_lost: 3, buffers_lost: 1 };
     let two_processors = mixed(fixture::header(ClockType::Qpc, 0x1000, 2), 6, losses);
     // The same event from 32-bit code, and truncated.
     let mut cut_short = two_processors.clone();
@@ -200,9 +194,7 @@ fn names() -> Vec<EventRecord> {
         activity_id: activity(id),
         ..EventRecord::default()
     };
-    let opcodes = [
-        1, 1, 2, 0, 3, 4, 5, 6, 7, 8, 9, 2, 20, 20, 240, 1, 2, 2, 255,
-    ];
+    let opcodes = [1, 1, 2, 0, 3, 4, 5, 6, 7, 8, 9, 2, 20, 20, 240, 1, 2, 2, 255];
     let activities = [1, 1, 1, 0, 1, 2, 3, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1];
     (0..)
         .zip(opcodes.into_iter().zip(activities))
@@ -225,10 +217,7 @@ fn every_item() -> EventRecord {
         item(ext_type::PMC_COUNTERS, [2; 16]),
         item(ext_type::PSM_KEY, *b"k\0e\0y\0\0\0"),
         item(ext_type::EVENT_KEY, [3; 8]),
-        item(
-            ext_type::PROV_TRAITS,
-            fixture::traits("Contoso.Sample", Some(fixture::GROUP)),
-        ),
+        item(ext_type::PROV_TRAITS, fixture::traits("Contoso.Sample", Some(fixture::GROUP))),
         item(ext_type::PROCESS_START_KEY, [4; 8]),
         item(ext_type::CONTROL_GUID, fixture::GROUP.to_bytes()),
         item(99, [5; 3]),
@@ -249,13 +238,8 @@ fn by_manifest() -> Vec<EventRecord> {
     user_data.extend([0x00, 0x10, 0, 0, 0, 0x80, 0xFF, 0xFF]); // owner
     user_data.extend([1, 0, 0, 0]); // on
     user_data.extend([1, 0x11, 2, 0x22, 0x23]); // parts
-    let descriptor = |id| EventDescriptor {
-        id,
-        level: 17,
-        task: 7,
-        opcode: 20,
-        ..EventDescriptor::default()
-    };
+    let descriptor =
+        |id| EventDescriptor { id, level: 17, task: 7, opcode: 20, ..EventDescriptor::default() };
     let everything = EventRecord {
         provider: fixture::MANIFEST_PROVIDER,
         descriptor: descriptor(3),
@@ -320,14 +304,9 @@ fn damaged() -> [Seed; 4] {
 fn odd_times() -> Vec<EventRecord> {
     const DAY: i64 = 864_000_000_000;
     let start = header(ClockType::Qpc).start_clock;
-    let days = [
-        7, 3, 11, 1, 2, 13, 5, 4, 17, 0, 23, 29, 8, 6, 31, 9, 12, 10, 15, 14,
-    ];
+    let days = [7, 3, 11, 1, 2, 13, 5, 4, 17, 0, 23, 29, 8, 6, 31, 9, 12, 10, 15, 14];
     let times = days.map(|day| start + day * DAY);
-    let event = |timestamp| EventRecord {
-        timestamp,
-        ..EventRecord::default()
-    };
+    let event = |timestamp| EventRecord { timestamp, ..EventRecord::default() };
     let ends = [i64::MIN, i64::MAX];
     ends.into_iter().chain(times).map(event).collect()
 }
@@ -358,10 +337,8 @@ fn refused() -> [Seed; 4] {
 
 /// Returns a compressed file, the same file with damage, and one that is cut.
 fn compressed() -> [Seed; 3] {
-    let header = LogFileHeader {
-        log_file_mode: log_file_mode::COMPRESSED,
-        ..header(ClockType::Qpc)
-    };
+    let header =
+        LogFileHeader { log_file_mode: log_file_mode::COMPRESSED, ..header(ClockType::Qpc) };
     let (sound, _) = fixture::file(header, 20, Losses::default());
     let mut damaged = sound.clone();
     let near_the_end = damaged.len() - 200;
@@ -386,17 +363,9 @@ pub fn compression() -> Vec<Seed> {
     let size = u32::try_from(file.len() - WRITTEN).expect("it is small");
     vec![
         block("literals", 26, b"\x3f\0\0\0abcdefghijklmnopqrstuvwxyz"),
-        block(
-            "overlapping",
-            300,
-            b"\xff\xff\xff\x1fabc\x17\0\x0f\xff\x26\x01",
-        ),
+        block("overlapping", 300, b"\xff\xff\xff\x1fabc\x17\0\x0f\xff\x26\x01"),
         block("long_matches", 70_580, &compress(&long)),
-        block(
-            "surplus_flags",
-            32,
-            &compress(&(0..32).collect::<Vec<u8>>()),
-        ),
+        block("surplus_flags", 32, &compress(&(0..32).collect::<Vec<u8>>())),
         block("records", size, &compressed),
         block("cut", size, &compressed[..compressed.len() / 2]),
         block("before_the_start", 4, b"\0\0\0\x40a\x08\0"),
@@ -410,26 +379,16 @@ type Property = (&'static str, fn(&Written) -> bool);
 const SESSIONS: [Property; 11] = [
     ("empty", |it| it.events == 0),
     ("corrected", |it| it.corrected && it.events > 0),
-    ("qpc", |it| {
-        !it.corrected && it.events > 1 && it.clock == ClockType::Qpc
-    }),
+    ("qpc", |it| !it.corrected && it.events > 1 && it.clock == ClockType::Qpc),
     // The clock and the start must be the same time, as only in a corrected header.
-    ("system_time", |it| {
-        it.events > 1 && it.clock == ClockType::SystemTime
-    }),
-    ("cycles", |it| {
-        !it.corrected && it.events > 1 && it.clock == ClockType::CpuCycles
-    }),
+    ("system_time", |it| it.events > 1 && it.clock == ClockType::SystemTime),
+    ("cycles", |it| !it.corrected && it.events > 1 && it.clock == ClockType::CpuCycles),
     ("processors", |it| it.processors > 1 && it.events > 2),
     ("replaced", |it| it.replaced > 0 && it.buffers > 1),
-    ("losses", |it| {
-        it.lost.0 > 0 && it.lost.1 > 0 && it.events > 0
-    }),
+    ("losses", |it| it.lost.0 > 0 && it.lost.1 > 0 && it.events > 0),
     ("large", |it| it.largest > 0x1000),
     ("compressed", |it| it.compressed && it.events > 2),
-    ("refused", |it| {
-        it.refused > 0 && it.events > 0 && it.items > 0
-    }),
+    ("refused", |it| it.refused > 0 && it.events > 0 && it.items > 0),
 ];
 
 /// Returns bytes for `arbitrary`, which has no encoder: the first pseudo-random bytes whose session

@@ -58,9 +58,7 @@ fn sound() -> [String; 2] {
     let text = joined(SOUND);
     let (before, after) = text.split_once("<namedQueries>").expect("it has queries");
     let (_, after) = after.split_once("</namedQueries>").expect("they end");
-    let (middle, _) = after
-        .split_once("<resources culture=\"de-DE\">")
-        .expect("it is translated");
+    let (middle, _) = after.split_once("<resources culture=\"de-DE\">").expect("it is translated");
     let plain = format!("{before}{middle}</localization></instrumentationManifest>");
     let (before, after) = text.split_once("<templates>").expect("it has templates");
     let (_, after) = after.split_once("</provider>").expect("it ends");
@@ -83,9 +81,7 @@ pub fn manifest() -> Vec<Seed> {
                  guid='{0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0}'/></events></instrumentation>\
                  </instrumentationManifest>";
     let utf16 = |mark: [u8; 2], order: fn(u16) -> [u8; 2]| -> Vec<u8> {
-        mark.into_iter()
-            .chain(short.encode_utf16().flat_map(order))
-            .collect()
+        mark.into_iter().chain(short.encode_utf16().flat_map(order)).collect()
     };
     vec![
         Seed::new("fixture.man", lines.join("\n")),
@@ -140,9 +136,8 @@ fn two_blocks(id: u32) -> Vec<u8> {
 
 /// Returns the manifest of etl-file's tests without a translation that is incomplete.
 fn sample() -> String {
-    let (before, after) = SAMPLE
-        .split_once("<resources culture=\"de-DE\">")
-        .expect("it is translated");
+    let (before, after) =
+        SAMPLE.split_once("<resources culture=\"de-DE\">").expect("it is translated");
     let (_, after) = after.split_once("</resources>").expect("it ends");
     before.to_owned() + after
 }

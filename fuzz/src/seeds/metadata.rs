@@ -250,22 +250,13 @@ pub fn schemas() -> Vec<Seed> {
     };
     let (first, second) = xml.split_at(100);
     vec![
-        list(
-            "event_and_maps",
-            &[(33, kinds.clone()), (32, event.clone()), (33, flags)],
-        ),
+        list("event_and_maps", &[(33, kinds.clone()), (32, event.clone()), (33, flags)]),
         list("map_alone", &[(33, kinds[16..].to_vec())]),
-        list(
-            "manifest_in_chunks",
-            &[chunk(second, 2, 1), chunk(first, 2, 0)],
-        ),
+        list("manifest_in_chunks", &[chunk(second, 2, 1), chunk(first, 2, 0)]),
         list("no_manifest", &[chunk("<a/", 1, 0)]),
         list("cut", &[(32, event[..200].to_vec())]),
         list("another_source", &[(32, changed(48, &[1]))]),
         // The structure contains itself.
-        list(
-            "nested_without_end",
-            &[(32, changed(112 + 7 * 24 + 8, &[7, 0, 2, 0]))],
-        ),
+        list("nested_without_end", &[(32, changed(112 + 7 * 24 + 8, &[7, 0, 2, 0]))]),
     ]
 }

@@ -77,11 +77,7 @@ fn kernel() -> Vec<Seed> {
 }
 
 fn pe_load() -> Vec<Seed> {
-    let alone = Image {
-        relocations: false,
-        imports: &[],
-        ..Image::default()
-    };
+    let alone = Image { relocations: false, imports: &[], ..Image::default() };
     let unknown = Image {
         imports: &[("ntoskrnl.exe", &["NoSuchRoutine"]), ("other.sys", &["x"])],
         ..Image::default()
@@ -230,21 +226,9 @@ fn unwind() -> Vec<Seed> {
                 &[(0x80, pushes), (0xA0, &chained)],
             ),
         ),
-        Seed::new(
-            "endless",
-            stack(0x150, &words, &[first, second], &[(0xA0, &endless)]),
-        ),
-        Seed::new(
-            "version_3",
-            stack(0x110, &words, &[first], &[(0x80, &[3, 0, 0, 0])]),
-        ),
-        Seed::new(
-            "outside",
-            stack(0x110, &words, &[[0x100, 0x140, 0x8000]], &[]),
-        ),
-        Seed::new(
-            "short_stack",
-            stack(0x110, &[1], &[first], &[(0x80, pushes)]),
-        ),
+        Seed::new("endless", stack(0x150, &words, &[first, second], &[(0xA0, &endless)])),
+        Seed::new("version_3", stack(0x110, &words, &[first], &[(0x80, &[3, 0, 0, 0])])),
+        Seed::new("outside", stack(0x110, &words, &[[0x100, 0x140, 0x8000]], &[])),
+        Seed::new("short_stack", stack(0x110, &[1], &[first], &[(0x80, pushes)])),
     ]
 }

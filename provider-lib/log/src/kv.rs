@@ -19,10 +19,7 @@ struct Pairs<'a> {
 
 impl<'a> VisitSource<'a> for Pairs<'_> {
     fn visit_pair(&mut self, key: Key<'a>, value: Value<'a>) -> Result<(), Error> {
-        value.visit(Field {
-            event: self.event,
-            name: key.as_str(),
-        })
+        value.visit(Field { event: self.event, name: key.as_str() })
     }
 }
 

@@ -132,13 +132,7 @@ impl EtwLogger {
     /// ([`Keyword::NONE`](wdk_etw::Keyword::NONE)).
     #[must_use]
     pub const fn new(provider: &'static Provider, keyword: Keyword) -> Self {
-        Self {
-            provider,
-            keyword,
-            trace_keyword: keyword,
-            has_file: false,
-            follows_sessions: false,
-        }
+        Self { provider, keyword, trace_keyword: keyword, has_file: false, follows_sessions: false }
     }
 
     /// Sets another keyword for records of the level `Trace`, so that sessions can enable `Debug`
@@ -190,10 +184,7 @@ impl EtwLogger {
         if !self.follows_sessions || !self.is_installed() {
             return;
         }
-        settle(
-            || log::set_max_level(self.max_level()),
-            || log::max_level() == self.max_level(),
-        );
+        settle(|| log::set_max_level(self.max_level()), || log::max_level() == self.max_level());
     }
 
     /// Returns whether this is the logger of the driver's image. The maximum level belongs to that

@@ -1,9 +1,6 @@
 //! Tests the events that records become, as ETW receives them and as decoders read them.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -64,20 +61,13 @@ fn unregister(etw: &Turn) {
 fn decoded(written: &Written) -> (String, Vec<String>) {
     let data = |kind| {
         let of_kind = written.data.iter().filter(|(of, _)| *of == kind);
-        of_kind
-            .flat_map(|(_, bytes)| bytes.clone())
-            .collect::<Vec<_>>()
+        of_kind.flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
     };
     let schema = Schema::parse_trace_logging(&data(1)).unwrap();
     let payload = schema.decode(&data(0), PointerSize::Eight);
     assert_eq!(payload.error, None, "{written:?}");
     let fields = payload.fields.iter();
-    (
-        schema.event_name,
-        fields
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect(),
-    )
+    (schema.event_name, fields.map(|(name, value)| format!("{name}={value}")).collect())
 }
 
 #[test]
@@ -104,10 +94,7 @@ fn a_record_has_its_level_target_module_line_message_and_pairs() {
     assert_eq!(plain[4], "Message=\"plain\"");
     let event = writes[0].event;
     assert_eq!((event.level().0, event.keyword()), (3, trace::LOG));
-    assert_eq!(
-        (event.id(), event.opcode().0, event.channel().0),
-        (0, 0, 11)
-    );
+    assert_eq!((event.id(), event.opcode().0, event.channel().0), (0, 0, 11));
     unregister(&etw);
 }
 
@@ -124,11 +111,7 @@ fn every_level_has_its_level_and_keyword() {
         .iter()
         .map(|write| {
             let (_, fields) = decoded(write);
-            (
-                write.event.level().0,
-                write.event.keyword(),
-                fields[0].clone(),
-            )
+            (write.event.level().0, write.event.keyword(), fields[0].clone())
         })
         .collect();
     let expected = [
@@ -148,22 +131,12 @@ fn a_logger_can_add_the_file_and_have_no_keyword() {
     let etw = enabled(5, Keyword::NONE);
     let record = Record::builder()
         .args(format_args!("text"))
-        .metadata(
-            MetadataBuilder::new()
-                .level(Level::Debug)
-                .target("t")
-                .build(),
-        )
+        .metadata(MetadataBuilder::new().level(Level::Debug).target("t").build())
         .file(Some("src/lib.rs"))
         .build();
     WITH_FILE.log(&record);
     let writes = etw.writes();
-    let expected = [
-        "Level=\"DEBUG\"",
-        "Target=\"t\"",
-        "File=\"src/lib.rs\"",
-        "Message=\"text\"",
-    ];
+    let expected = ["Level=\"DEBUG\"", "Target=\"t\"", "File=\"src/lib.rs\"", "Message=\"text\""];
     assert_eq!(decoded(&writes[0]).1, expected);
     assert_eq!(writes[0].event.keyword(), Keyword::NONE);
     unregister(&etw);
@@ -260,10 +233,7 @@ fn above_apc_level_a_record_has_no_activity() {
     log::error!("at DISPATCH_LEVEL");
     etw.set(|etw| etw.irql = 0);
     let writes = etw.writes();
-    assert_eq!(
-        (writes[0].activity, writes[1].activity),
-        (None, Some(Guid::NULL))
-    );
+    assert_eq!((writes[0].activity, writes[1].activity), (None, Some(Guid::NULL)));
     unregister(&etw);
 }
 

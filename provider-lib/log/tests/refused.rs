@@ -1,9 +1,6 @@
 //! Tests a logger that is not the image's, because the driver has installed another one.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;

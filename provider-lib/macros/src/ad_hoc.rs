@@ -18,18 +18,10 @@ use crate::{
 pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
     let types = event.types();
     let metadata = tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)?;
-    let layout = Layout::of(
-        &event.fields,
-        Encoding::TraceLogging,
-        types,
-        metadata.len(),
-        event.span,
-    )?;
-    let parameters: Vec<_> = event
-        .fields
-        .iter()
-        .map(|field| names::parameter(field, &TokenStream::new()))
-        .collect();
+    let layout =
+        Layout::of(&event.fields, Encoding::TraceLogging, types, metadata.len(), event.span)?;
+    let parameters: Vec<_> =
+        event.fields.iter().map(|field| names::parameter(field, &TokenStream::new())).collect();
     let writer = Writer {
         name: Ident::new("__wdk_etw_write", Span::mixed_site()),
         parameters: &parameters,
@@ -39,27 +31,18 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         may_count: true,
     }
     .expand();
-    let AdHoc {
-        provider,
-        opcode,
-        limit,
-        values,
-        ..
-    } = event;
+    let AdHoc { provider, opcode, limit, values, .. } = event;
     let level = event.level.0;
-    let keyword = event.keyword.as_ref().map_or_else(
-        || quote!(::wdk_etw::Keyword::NONE),
-        |keyword| quote!(#keyword),
-    );
+    let keyword = event
+        .keyword
+        .as_ref()
+        .map_or_else(|| quote!(::wdk_etw::Keyword::NONE), |keyword| quote!(#keyword));
     let size = metadata.len();
     let metadata = proc_macro2::Literal::byte_string(&metadata);
     let options = if event.options.is_empty() {
         quote!(::wdk_etw::__macro::Plain)
     } else {
-        let set = event
-            .options
-            .iter()
-            .map(|(name, value)| quote!(.#name(#value)));
+        let set = event.options.iter().map(|(name, value)| quote!(.#name(#value)));
         quote!(&::wdk_etw::WriteOptions::new()#(#set)*)
     };
     let (limit, admits) = match limit {
@@ -90,12 +73,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             )
         }
     };
-    let arguments = in_order(
-        &layout,
-        &quote!(__WDK_ETW_EVENT.tracelogging()),
-        &options,
-        values,
-    );
+    let arguments = in_order(&layout, &quote!(__WDK_ETW_EVENT.tracelogging()), &options, values);
     Ok(quote_spanned! { Span::mixed_site() => {
         const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
         static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =

@@ -31,11 +31,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Toke
     }
     let (mut attributes, rest) = attributes.parse2(module)?;
     let evaluated = Evaluated::take(&predicates, &mut attributes);
-    let module = attributes
-        .iter()
-        .map(quote::ToTokens::to_token_stream)
-        .chain([rest])
-        .collect();
+    let module = attributes.iter().map(quote::ToTokens::to_token_stream).chain([rest]).collect();
     let (provider, error) = parse::provider_without_faulty_events(arguments, module, &evaluated)?;
     let mut expanded = expand(&provider)?;
     expanded.extend(error.map(|error| error.to_compile_error()));

@@ -74,10 +74,9 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
 /// Returns the first lifetime in a type.
 fn lifetime(written: &Type) -> Option<&Lifetime> {
     match written {
-        Type::Reference(reference) => reference
-            .lifetime
-            .as_ref()
-            .or_else(|| lifetime(&reference.elem)),
+        Type::Reference(reference) => {
+            reference.lifetime.as_ref().or_else(|| lifetime(&reference.elem))
+        }
         Type::Path(path) => {
             let last = path.path.segments.last()?;
             let PathArguments::AngleBracketed(arguments) = &last.arguments else {

@@ -39,23 +39,12 @@ fn docs(lines: &[String]) -> TokenStream {
 
 /// Generates the module.
 pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
-    let Provider {
-        module,
-        visibility,
-        attributes,
-        others,
-        ..
-    } = provider;
+    let Provider { module, visibility, attributes, others, .. } = provider;
     let quiet = quiet();
     let registration = registration(provider);
     let keywords = provider.keywords.iter().map(|keyword| {
         let docs = docs(&keyword.docs);
-        let wdk_etw_schema::Keyword {
-            ident,
-            visibility,
-            bit,
-            ..
-        } = keyword;
+        let wdk_etw_schema::Keyword { ident, visibility, bit, .. } = keyword;
         quote! {
             #docs
             #quiet
@@ -70,11 +59,7 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
         .filter(|structure| !structure.in_library)
         .map(|one| structure(one, elements.contains(&one.ident)));
     let structures = structures.collect::<syn::Result<TokenStream>>()?;
-    let mut writers = Writers {
-        provider,
-        names: HashMap::new(),
-        functions: TokenStream::new(),
-    };
+    let mut writers = Writers { provider, names: HashMap::new(), functions: TokenStream::new() };
     let mut events = TokenStream::new();
     for event in &provider.events {
         events.extend(writers.event(event)?);
@@ -125,18 +110,14 @@ fn registration(provider: &Provider) -> TokenStream {
         }
     });
     let without_traits = (!provider.sets_traits()).then(|| quote!(.without_traits()));
-    let binary_tracking = provider
-        .binary_tracking
-        .then(|| quote!(.with_binary_tracking()));
+    let binary_tracking = provider.binary_tracking.then(|| quote!(.with_binary_tracking()));
     let mode = mode();
     let written = provider.statistics.then(|| {
         quote! {
             static __WDK_ETW_WRITTEN: ::wdk_etw::WrittenCounts = ::wdk_etw::WrittenCounts::new();
         }
     });
-    let statistics = provider
-        .statistics
-        .then(|| quote!(.with_statistics(&__WDK_ETW_WRITTEN)));
+    let statistics = provider.statistics.then(|| quote!(.with_statistics(&__WDK_ETW_WRITTEN)));
     let stripes = provider.stripes.map(|stripes| {
         let stripes = usize::from(stripes);
         quote!(<#stripes>)
@@ -232,9 +213,7 @@ fn mode() -> TokenStream {
 fn map(map: &Map) -> TokenStream {
     let quiet = quiet();
     let docs_of_map = docs(&map.docs);
-    let Map {
-        ident, visibility, ..
-    } = map;
+    let Map { ident, visibility, .. } = map;
     let scalar = names::scalar(map.scalar);
     let entries = map.entries.iter().map(|entry| {
         let docs = docs(&entry.docs);
@@ -285,12 +264,7 @@ fn map(map: &Map) -> TokenStream {
 fn structure(structure: &Structure, is_element: bool) -> syn::Result<TokenStream> {
     let quiet = quiet();
     let docs_of_structure = docs(&structure.docs);
-    let Structure {
-        ident,
-        visibility,
-        generics,
-        ..
-    } = structure;
+    let Structure { ident, visibility, generics, .. } = structure;
     let fields = structure.fields.iter().map(|field| {
         let docs = docs(&field.docs);
         let ident = &field.ident;
@@ -401,11 +375,8 @@ impl Writers<'_> {
     /// Returns the name of the function that writes events of this layout, and generates the
     /// function if it does not exist.
     fn writer(&mut self, event: &Event, layout: &Layout) -> Ident {
-        let parameters: Vec<_> = event
-            .fields
-            .iter()
-            .map(|field| names::parameter(field, &TokenStream::new()))
-            .collect();
+        let parameters: Vec<_> =
+            event.fields.iter().map(|field| names::parameter(field, &TokenStream::new())).collect();
         // Events whose fields differ only in their format share a function.
         let key = format!(
             "{:?} {} {:?} {:?}",
@@ -416,10 +387,7 @@ impl Writers<'_> {
                 .iter()
                 .map(|leaf| (leaf.wire.without_format(), leaf.counter, leaf.counted_by))
                 .collect::<Vec<_>>(),
-            parameters
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>(),
+            parameters.iter().map(ToString::to_string).collect::<Vec<_>>(),
         );
         if let Some(name) = self.names.get(&key) {
             return name.clone();
@@ -448,24 +416,11 @@ impl Writers<'_> {
                 tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)?
             }
         };
-        let layout = Layout::of(
-            &event.fields,
-            event.encoding,
-            types,
-            metadata.len(),
-            event.ident.span(),
-        )?;
+        let layout =
+            Layout::of(&event.fields, event.encoding, types, metadata.len(), event.ident.span())?;
         let writer = self.writer(event, &layout);
         let (quiet, admits) = (quiet(), admits());
-        let Event {
-            ident,
-            visibility,
-            id,
-            version,
-            task,
-            opcode,
-            ..
-        } = event;
+        let Event { ident, visibility, id, version, task, opcode, .. } = event;
         let keyword = self.provider.keyword_mask(event);
         let level = event.level.0;
         // Channel 11 marks TraceLogging events, and channel 12 manifest events of a provider with
@@ -483,24 +438,14 @@ impl Writers<'_> {
         let metadata = Literal::byte_string(&metadata);
         let idents = names::parameters(event);
         let options = Ident::new("options", Span::mixed_site());
-        let arguments = in_order(
-            &layout,
-            &quote!(__WDK_ETW_EVENT.#kind()),
-            &quote!(#options),
-            &idents,
-        );
-        let types: Vec<_> = event
-            .fields
-            .iter()
-            .map(|field| names::parameter(field, &quote!(super::)))
-            .collect();
+        let arguments =
+            in_order(&layout, &quote!(__WDK_ETW_EVENT.#kind()), &quote!(#options), &idents);
+        let types: Vec<_> =
+            event.fields.iter().map(|field| names::parameter(field, &quote!(super::))).collect();
         let calls = calls(event, &idents, &types);
         // The provider's module.
         let outer = quote!(super);
-        let of_module = format!(
-            " The descriptor, check and write of the event `{}`.",
-            event.name
-        );
+        let of_module = format!(" The descriptor, check and write of the event `{}`.", event.name);
         Ok(quote! {
             #[doc(inline)]
             #[allow(unused_imports)]

@@ -86,14 +86,12 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
             Text::UnicodeString => (quote!(::wdk_etw::__macro::bytes_of(#value.units())), utf16),
             Text::Bytes => (value, units(1)),
         },
-        Wire::Counted(scalar) => (
-            quote!(::wdk_etw::__macro::bytes_of(#value)),
-            units(scalar.size().unwrap_or(1)),
-        ),
-        Wire::CountedStructures(size) => (
-            quote!(::wdk_etw::__macro::bytes_of_size::<_, #size>(#value)),
-            units(size),
-        ),
+        Wire::Counted(scalar) => {
+            (quote!(::wdk_etw::__macro::bytes_of(#value)), units(scalar.size().unwrap_or(1)))
+        }
+        Wire::CountedStructures(size) => {
+            (quote!(::wdk_etw::__macro::bytes_of_size::<_, #size>(#value)), units(size))
+        }
         Wire::Plain(..)
         | Wire::Sized(_)
         | Wire::Map(_)
@@ -125,10 +123,9 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
         let options = reserved("options");
         // An event with more fields than this has too many data descriptors.
         let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
-        let most = leaf.limit().map_or_else(
-            || quote!(#room),
-            |limit| quote!(::core::cmp::Ord::min(#room, #limit)),
-        );
+        let most = leaf
+            .limit()
+            .map_or_else(|| quote!(#room), |limit| quote!(::core::cmp::Ord::min(#room, #limit)));
         return quote! {
             let #text: &[::core::primitive::u8] = #write.fit(&#options, #bytes, #most, #field, #cut);
             let #room = #room.wrapping_sub(#text.len());
@@ -197,11 +194,7 @@ fn exceeds(at: usize, leaf: &Leaf) -> Option<TokenStream> {
     };
     let number = local("v", at);
     let kept = names::scalar(scalar);
-    let wide = names::scalar(if scalar.is_signed() {
-        Scalar::Isize
-    } else {
-        Scalar::Usize
-    });
+    let wide = names::scalar(if scalar.is_signed() { Scalar::Isize } else { Scalar::Usize });
     can_exceed(scalar).then(|| quote!((#number as #kept as #wide) != #number))
 }
 
@@ -352,17 +345,16 @@ pub fn in_order<T: ToTokens>(
     options: &TokenStream,
     fields: &[T],
 ) -> TokenStream {
-    let is_in_register = layout
-        .leaves
-        .iter()
-        .find(|leaf| leaf.field == 0 && leaf.path.len() == 1)
-        .is_some_and(|leaf| match leaf.wire {
-            Wire::Plain(scalar, _) | Wire::Map(scalar) => {
-                scalar.size().is_some_and(|size| size <= 8)
-            }
-            Wire::Sized(_) => true,
-            _ => false,
-        });
+    let is_in_register =
+        layout.leaves.iter().find(|leaf| leaf.field == 0 && leaf.path.len() == 1).is_some_and(
+            |leaf| match leaf.wire {
+                Wire::Plain(scalar, _) | Wire::Map(scalar) => {
+                    scalar.size().is_some_and(|size| size <= 8)
+                }
+                Wire::Sized(_) => true,
+                _ => false,
+            },
+        );
     match fields.split_first() {
         Some((first, rest)) if is_in_register => quote!(#first, #event, #options, #(#rest),*),
         _ => quote!(#event, #options, #(#fields),*),
@@ -391,10 +383,7 @@ impl Writer<'_> {
         let by_parameter = reserved("provider");
         let (event, options) = (reserved("event"), reserved("options"));
         let (write, room_left) = (reserved("write"), reserved("room"));
-        let provider = self
-            .provider
-            .clone()
-            .unwrap_or_else(|| quote!(#by_parameter));
+        let provider = self.provider.clone().unwrap_or_else(|| quote!(#by_parameter));
         let slow_name = format_ident!("{}_slow", self.name);
         let prepare_all = |path| {
             let leaves = layout.leaves.iter().enumerate();

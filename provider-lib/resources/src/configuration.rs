@@ -111,11 +111,7 @@ fn has_features() -> bool {
 fn put_flags<'a>(configuration: &mut Configuration, flags: impl Iterator<Item = &'a str>) {
     let mut flags = flags;
     while let Some(flag) = flags.next() {
-        let option = if flag == "--cfg" {
-            flags.next()
-        } else {
-            flag.strip_prefix("--cfg=")
-        };
+        let option = if flag == "--cfg" { flags.next() } else { flag.strip_prefix("--cfg=") };
         let Some(option) = option else { continue };
         match option.split_once('=') {
             Some((name, value)) => {
@@ -256,16 +252,10 @@ mod tests {
             ("CARGO_CFG_TARGET_OS", "windows"),
             ("CARGO_CFG_WINDOWS", ""),
             ("CARGO_CFG_TARGET_HAS_ATOMIC", "8,16,32"),
-            (
-                "CARGO_ENCODED_RUSTFLAGS",
-                "-Copt-level=1\u{1f}--cfg\u{1f}lab",
-            ),
+            ("CARGO_ENCODED_RUSTFLAGS", "-Copt-level=1\u{1f}--cfg\u{1f}lab"),
         ];
         // Outside a build script.
-        assert_eq!(
-            known(&[("CARGO_CFG_FEATURE", "own")]),
-            ["?????????", "???????-+"]
-        );
+        assert_eq!(known(&[("CARGO_CFG_FEATURE", "own")]), ["?????????", "???????-+"]);
         // Without features.
         assert_eq!(known(&WINDOWS), ["+-++--+--", "+-++--+-+"]);
         let feature = ("CARGO_CFG_FEATURE", "first,own");

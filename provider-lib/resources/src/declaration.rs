@@ -29,22 +29,11 @@ pub struct Files<'a> {
 /// Converts provider declarations to a manifest.
 #[must_use]
 pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
-    let mut manifest = Manifest {
-        culture: "en-US".to_owned(),
-        ..Manifest::default()
-    };
+    let mut manifest = Manifest { culture: "en-US".to_owned(), ..Manifest::default() };
     for (number, provider) in providers.iter().enumerate() {
         // The strings of a single provider need no prefix.
-        let prefix = if providers.len() > 1 {
-            format!("{number}.")
-        } else {
-            String::new()
-        };
-        let mut writer = Writer {
-            manifest: &mut manifest,
-            declaration: provider,
-            prefix,
-        };
+        let prefix = if providers.len() > 1 { format!("{number}.") } else { String::new() };
+        let mut writer = Writer { manifest: &mut manifest, declaration: provider, prefix };
         let provider = writer.provider(files);
         manifest.providers.push(provider);
     }
@@ -53,20 +42,13 @@ pub fn manifest(providers: &[Provider], files: &Files<'_>) -> Manifest {
 
 fn position(span: proc_macro2::Span) -> Position {
     let start = span.start();
-    Position {
-        line: start.line,
-        column: start.column + 1,
-    }
+    Position { line: start.line, column: start.column + 1 }
 }
 
 /// Returns the name of a C constant, such as `WDKETW_SAMPLEDRIVER`.
 fn constant(name: &str) -> String {
     let unit = |character: char| {
-        if character.is_ascii_alphanumeric() {
-            character.to_ascii_uppercase()
-        } else {
-            '_'
-        }
+        if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' }
     };
     let starts_with_digit = name.starts_with(|first: char| first.is_ascii_digit());
     let prefix = starts_with_digit.then_some('_');
@@ -76,11 +58,7 @@ fn constant(name: &str) -> String {
 /// Returns a name that is valid in XML without a prefix. Viewers show a separate text.
 pub(crate) fn xml_name(name: &str) -> QName {
     let unit = |character: char| {
-        if character.is_alphanumeric() || "_-.".contains(character) {
-            character
-        } else {
-            '_'
-        }
+        if character.is_alphanumeric() || "_-.".contains(character) { character } else { '_' }
     };
     let starts_well = name.starts_with(|first: char| first == '_' || first.is_alphabetic());
     let prefix = (!starts_well).then_some('_');
@@ -90,11 +68,8 @@ pub(crate) fn xml_name(name: &str) -> QName {
 
 /// Returns a doc comment up to its first empty line.
 fn first_paragraph(docs: &[String]) -> String {
-    let lines: Vec<&str> = docs
-        .iter()
-        .map(String::as_str)
-        .take_while(|line| !line.is_empty())
-        .collect();
+    let lines: Vec<&str> =
+        docs.iter().map(String::as_str).take_while(|line| !line.is_empty()).collect();
     lines.join(" ")
 }
 
@@ -152,11 +127,7 @@ impl Writer<'_> {
     fn names(&mut self, provider: &mut manifest::Provider) {
         for task in &self.declaration.tasks {
             let at = position(task.ident.span());
-            let message = self.text(
-                &format!("Task.{}", task.ident.unraw()),
-                task.name.clone(),
-                at,
-            );
+            let message = self.text(&format!("Task.{}", task.ident.unraw()), task.name.clone(), at);
             provider.tasks.push(manifest::Task {
                 name: xml_name(&task.name),
                 value: task.value,
@@ -167,11 +138,8 @@ impl Writer<'_> {
         }
         for opcode in &self.declaration.opcodes {
             let at = position(opcode.ident.span());
-            let message = self.text(
-                &format!("Opcode.{}", opcode.ident.unraw()),
-                opcode.name.clone(),
-                at,
-            );
+            let message =
+                self.text(&format!("Opcode.{}", opcode.ident.unraw()), opcode.name.clone(), at);
             provider.opcodes.push(manifest::Opcode {
                 name: xml_name(&opcode.name),
                 value: opcode.value,
@@ -182,11 +150,8 @@ impl Writer<'_> {
         }
         for level in &self.declaration.levels {
             let at = position(level.ident.span());
-            let message = self.text(
-                &format!("Level.{}", level.ident.unraw()),
-                level.name.clone(),
-                at,
-            );
+            let message =
+                self.text(&format!("Level.{}", level.ident.unraw()), level.name.clone(), at);
             provider.levels.push(manifest::Level {
                 name: xml_name(&level.name),
                 value: level.value,
@@ -238,11 +203,8 @@ impl Writer<'_> {
                 provider.channels.push(manifest::Channel { at, ..standard });
                 continue;
             }
-            let message = self.text(
-                &format!("Channel.{}", named.ident.unraw()),
-                named.name.clone(),
-                at,
-            );
+            let message =
+                self.text(&format!("Channel.{}", named.ident.unraw()), named.name.clone(), at);
             // Channel names must be unique in the system.
             let name = if named.name.contains('/') {
                 named.name.clone()
@@ -337,10 +299,8 @@ impl Writer<'_> {
             .channels
             .iter()
             .position(|channel| event.channel != 0 && channel.value == event.channel);
-        let task = provider
-            .tasks
-            .iter()
-            .position(|task| event.task != 0 && task.value == event.task);
+        let task =
+            provider.tasks.iter().position(|task| event.task != 0 && task.value == event.task);
         let level = self.level(event.level.0, provider);
         let opcode = self.opcode(event.opcode, task, provider);
         provider.events.push(manifest::Event {
@@ -411,9 +371,7 @@ impl Writer<'_> {
         provider: &manifest::Provider,
         fields: &mut Fields,
     ) {
-        let names = declared
-            .iter()
-            .map(|field| format!("{before}{}", field.name));
+        let names = declared.iter().map(|field| format!("{before}{}", field.name));
         fields.declared.extend(names);
         for field in declared {
             let form = field.form.counter.as_ref();
@@ -493,10 +451,7 @@ impl Writer<'_> {
         fields: &mut Fields,
         at: Position,
     ) {
-        let mut members = Fields {
-            is_member: true,
-            ..Fields::default()
-        };
+        let mut members = Fields { is_member: true, ..Fields::default() };
         self.fields(&structure.fields, "", provider, &mut members);
         fields.properties.push(Property {
             name: name.to_owned(),
@@ -533,9 +488,7 @@ impl Fields {
     /// fields.
     fn renumber(&self, message: &str) -> String {
         // A field's value is the last of its fields in the template.
-        manifest::replace_fields(message, |number| {
-            self.ends.get(number.checked_sub(1)?).copied()
-        })
+        manifest::replace_fields(message, |number| self.ends.get(number.checked_sub(1)?).copied())
     }
 
     #[expect(
@@ -556,12 +509,7 @@ impl Fields {
             name: name.to_owned(),
             count,
             length,
-            kind: PropertyKind::Data {
-                in_type,
-                out_type,
-                explicit_out_type: true,
-                map,
-            },
+            kind: PropertyKind::Data { in_type, out_type, explicit_out_type: true, map },
             others: Vec::new(),
             at,
         });
@@ -623,9 +571,7 @@ fn event_symbol(name: &str, provider: &manifest::Provider) -> String {
     let mut symbol = constant(name);
     let is_taken = |symbol: &String| {
         let events = provider.events.iter();
-        events
-            .filter_map(|event| event.symbol.as_ref())
-            .any(|taken| taken == symbol)
+        events.filter_map(|event| event.symbol.as_ref()).any(|taken| taken == symbol)
     };
     while is_taken(&symbol) {
         symbol.push('_');

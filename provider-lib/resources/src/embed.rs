@@ -20,10 +20,9 @@ fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
     // A pre-release name and metadata can follow the three parts.
     let parts = version.split(['-', '+']).next().unwrap_or_default();
     for (number, part) in numbers.iter_mut().zip(parts.split('.')) {
-        *number = part.parse().map_err(|error| BuildError::Version {
-            version: version.to_owned(),
-            error,
-        })?;
+        *number = part
+            .parse()
+            .map_err(|error| BuildError::Version { version: version.to_owned(), error })?;
     }
     Ok(numbers)
 }
@@ -99,9 +98,8 @@ impl Image {
     pub fn embed(&self) -> Result<(), BuildError> {
         let mut all = vec![self.version.resource()?];
         let own = self.declarations.iter();
-        let mut declarations: Vec<_> = own
-            .map(|path| (path.clone(), self.configuration.clone()))
-            .collect();
+        let mut declarations: Vec<_> =
+            own.map(|path| (path.clone(), self.configuration.clone())).collect();
         declarations.extend(
             of_dependencies()
                 .into_iter()
@@ -109,10 +107,7 @@ impl Image {
         );
         if !declarations.is_empty() {
             let image = &self.version.file;
-            let files = Files {
-                resources: image,
-                messages: image,
-            };
+            let files = Files { resources: image, messages: image };
             let (manifest, read) = manifest_of_all(&declarations, &files)?;
             for path in read {
                 println!("cargo::rerun-if-changed={}", path.display());
@@ -122,10 +117,8 @@ impl Image {
         let resources = res::file(&all)?;
         let folder = PathBuf::from(variable("OUT_DIR")?);
         let path = folder.join("resources.res");
-        fs::write(&path, resources).map_err(|error| BuildError::Write {
-            path: path.clone(),
-            error,
-        })?;
+        fs::write(&path, resources)
+            .map_err(|error| BuildError::Write { path: path.clone(), error })?;
         // Other linkers do not support resources, and builds for other targets are only checked,
         // not run.
         if variable("CARGO_CFG_TARGET_ENV")? == "msvc" {

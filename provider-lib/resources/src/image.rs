@@ -146,32 +146,23 @@ fn in_source(path: &Path, failures: &Failures) -> String {
 
 fn in_manifest(path: &Path, failures: &Failures) -> String {
     let lines = failures.0.iter();
-    let lines: Vec<String> = lines
-        .map(|error| format!("cannot read {}: {error}", path.display()))
-        .collect();
+    let lines: Vec<String> =
+        lines.map(|error| format!("cannot read {}: {error}", path.display())).collect();
     lines.join("\n")
 }
 
 fn disagreeing(path: &Path, disagreements: &[Break]) -> String {
     let lines = disagreements.iter();
-    let lines: Vec<String> = lines
-        .map(|one| format!("{}:{one}", path.display()))
-        .collect();
+    let lines: Vec<String> = lines.map(|one| format!("{}:{one}", path.display())).collect();
     lines.join("\n")
 }
 
 /// Reads a text file.
 fn read_text(path: &Path) -> Result<String, BuildError> {
-    let failed = |error| BuildError::Read {
-        path: path.to_owned(),
-        error,
-    };
+    let failed = |error| BuildError::Read { path: path.to_owned(), error };
     let bytes = fs::read(path).map_err(failed)?;
     manifest::text(&bytes).ok_or_else(|| {
-        failed(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it is neither UTF-8 nor UTF-16 text",
-        ))
+        failed(io::Error::new(io::ErrorKind::InvalidData, "it is neither UTF-8 nor UTF-16 text"))
     })
 }
 
@@ -224,18 +215,13 @@ pub fn manifest_in(
     }
     let file = package_folder(path).join(file);
     let text = read_text(&file)?;
-    let kept = manifest::read(&text).map_err(|failures| BuildError::Manifest {
-        path: file.clone(),
-        failures,
-    })?;
+    let kept = manifest::read(&text)
+        .map_err(|failures| BuildError::Manifest { path: file.clone(), failures })?;
     let disagreements = compare::disagreements(&made, &kept);
     if disagreements.is_empty() {
         Ok((kept, vec![path.to_owned(), file]))
     } else {
-        Err(BuildError::Disagreement {
-            path: path.to_owned(),
-            disagreements,
-        })
+        Err(BuildError::Disagreement { path: path.to_owned(), disagreements })
     }
 }
 
@@ -258,18 +244,12 @@ pub fn declared_in(
     configuration: &Configuration,
 ) -> Result<Vec<Provider>, BuildError> {
     let text = read_text(path)?;
-    let wrong = |failures| BuildError::Declaration {
-        path: path.to_owned(),
-        failures,
-    };
+    let wrong = |failures| BuildError::Declaration { path: path.to_owned(), failures };
     let providers = wdk_etw_schema::parse::source_in(&text, configuration).map_err(|errors| {
         let errors = errors.into_iter().map(|error| {
             let start = error.span().start();
             ManifestError {
-                at: Position {
-                    line: start.line,
-                    column: start.column + 1,
-                },
+                at: Position { line: start.line, column: start.column + 1 },
                 rule: Rule::Declaration(error.to_string()),
             }
         });
@@ -278,16 +258,9 @@ pub fn declared_in(
     if providers.is_empty() {
         return Err(BuildError::NoProvider(path.to_owned()));
     }
-    let files = Files {
-        resources: "driver.sys",
-        messages: "driver.sys",
-    };
+    let files = Files { resources: "driver.sys", messages: "driver.sys" };
     let errors = manifest::check(&declaration::manifest(&providers, &files));
-    if errors.is_empty() {
-        Ok(providers)
-    } else {
-        Err(wrong(Failures(errors)))
-    }
+    if errors.is_empty() { Ok(providers) } else { Err(wrong(Failures(errors))) }
 }
 
 pub(crate) fn variable(name: &'static str) -> Result<String, BuildError> {

@@ -59,10 +59,7 @@ pub fn export(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
     let path = folder.join(declaration.into());
     declared(&path)?;
     println!("cargo::rerun-if-changed={}", path.display());
-    pass_on(vec![Declaration {
-        path,
-        features: features(),
-    }])
+    pass_on(vec![Declaration { path, features: features() }])
 }
 
 /// Passes the declarations of a library's own dependencies on to the driver's build script; see
@@ -116,9 +113,7 @@ fn read(entry: &str) -> Declaration {
 /// Returns the declarations that the dependencies of the package pass on, without duplicates: two
 /// dependencies can pass on the same one.
 pub fn of_dependencies() -> Vec<Declaration> {
-    let mut values: Vec<_> = env::vars_os()
-        .filter(|(name, _)| is_declarations(name))
-        .collect();
+    let mut values: Vec<_> = env::vars_os().filter(|(name, _)| is_declarations(name)).collect();
     // The order of environment variables is unspecified, and builds are reproducible.
     values.sort();
     let mut declarations: Vec<Declaration> = Vec::new();
@@ -161,10 +156,8 @@ mod tests {
             path: path.into(),
             features: features.iter().map(|&name| name.to_owned()).collect(),
         };
-        let all = [
-            declaration("a b/trace.rs", &["verbose", "usb"]),
-            declaration("c/trace.rs", &[]),
-        ];
+        let all =
+            [declaration("a b/trace.rs", &["verbose", "usb"]), declaration("c/trace.rs", &[])];
         let text = written(&all).unwrap();
         let read = env::split_paths(&text).map(|entry| read(entry.to_str().unwrap()));
         assert!(read.eq(all));

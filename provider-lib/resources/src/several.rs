@@ -57,9 +57,7 @@ pub fn manifest_of_all(
     if errors.is_empty() {
         Ok((all, read))
     } else {
-        Err(BuildError::Together(
-            errors.iter().map(|error| error.rule.to_string()).collect(),
-        ))
+        Err(BuildError::Together(errors.iter().map(|error| error.rule.to_string()).collect()))
     }
 }
 
@@ -82,16 +80,7 @@ fn place(path: &Path, provider: &Provider) -> String {
 /// Returns all references of a provider to texts.
 fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextRef>> {
     let Provider {
-        message,
-        channels,
-        levels,
-        tasks,
-        opcodes,
-        keywords,
-        maps,
-        filters,
-        events,
-        ..
+        message, channels, levels, tasks, opcodes, keywords, maps, filters, events, ..
     } = provider;
     std::iter::once(message)
         .chain(channels.iter_mut().map(|it| &mut it.message))
@@ -99,11 +88,7 @@ fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextR
         .chain(tasks.iter_mut().map(|it| &mut it.message))
         .chain(opcodes.iter_mut().map(|it| &mut it.message))
         .chain(keywords.iter_mut().map(|it| &mut it.message))
-        .chain(
-            maps.iter_mut()
-                .flat_map(|it| &mut it.items)
-                .map(|it| &mut it.message),
-        )
+        .chain(maps.iter_mut().flat_map(|it| &mut it.items).map(|it| &mut it.message))
         .chain(filters.iter_mut().map(|it| &mut it.message))
         .chain(events.iter_mut().map(|it| &mut it.message))
 }
@@ -143,16 +128,11 @@ fn append(all: &mut Manifest, one: Manifest, number: usize) -> Result<(), (Strin
     for translation in one.translations {
         let texts = translation.texts.into_iter();
         let texts = texts.map(|(id, value)| (prefixed(&id), value));
-        match all
-            .translations
-            .iter_mut()
-            .find(|it| it.culture == translation.culture)
-        {
+        match all.translations.iter_mut().find(|it| it.culture == translation.culture) {
             Some(same) => same.texts.extend(texts),
-            None => all.translations.push(Translation {
-                culture: translation.culture,
-                texts: texts.collect(),
-            }),
+            None => all
+                .translations
+                .push(Translation { culture: translation.culture, texts: texts.collect() }),
         }
     }
     Ok(())

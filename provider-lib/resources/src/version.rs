@@ -148,11 +148,7 @@ impl Version {
     ///
     /// Returns an error if the resource would be larger than 64 KiB.
     pub fn resource(&self) -> Result<Resource, TryFromIntError> {
-        let list = |key: &str, below| Block {
-            key: key.to_owned(),
-            value: Value::None,
-            below,
-        };
+        let list = |key: &str, below| Block { key: key.to_owned(), value: Value::None, below };
         let table = list(&format!("{ENGLISH:04x}{CODE_PAGE:04x}"), self.strings());
         let [first, second] = [ENGLISH, CODE_PAGE].map(u16::to_le_bytes);
         let translation = Block {
@@ -170,12 +166,7 @@ impl Version {
         };
         let mut data = Vec::new();
         root.write(&mut data)?;
-        Ok(Resource {
-            kind: res::VERSION,
-            name: Name::Id(1),
-            language: ENGLISH,
-            data,
-        })
+        Ok(Resource { kind: res::VERSION, name: Name::Id(1), language: ENGLISH, data })
     }
 }
 
@@ -197,9 +188,8 @@ mod tests {
     }
 
     fn utf16(bytes: &[u8]) -> String {
-        let units: Vec<u16> = (0..bytes.len() / 2)
-            .map(|at| u16::try_from(u16_at(bytes, 2 * at)).unwrap())
-            .collect();
+        let units: Vec<u16> =
+            (0..bytes.len() / 2).map(|at| u16::try_from(u16_at(bytes, 2 * at)).unwrap()).collect();
         String::from_utf16(&units).unwrap()
     }
 
@@ -226,12 +216,7 @@ mod tests {
             at = after;
         }
         assert_eq!(at.max(end), at, "{key}: {at} is not {end}");
-        let read = Read {
-            key,
-            is_text,
-            value,
-            below,
-        };
+        let read = Read { key, is_text, value, below };
         (read, end)
     }
 
@@ -250,10 +235,7 @@ mod tests {
         assert_eq!((resource.kind, resource.name), (res::VERSION, Name::Id(1)));
         let (root, end) = block(&resource.data, 0);
         assert_eq!(end, resource.data.len());
-        assert_eq!(
-            (root.key.as_str(), root.is_text),
-            ("VS_VERSION_INFO", false)
-        );
+        assert_eq!((root.key.as_str(), root.is_text), ("VS_VERSION_INFO", false));
         let (words, rest) = root.value.as_chunks::<4>();
         assert!(rest.is_empty());
         let words: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
@@ -286,11 +268,8 @@ mod tests {
             panic!("{strings:?}");
         };
         assert_eq!(table.key, "040904b0");
-        let strings: Vec<(String, String)> = table
-            .below
-            .iter()
-            .map(|one| (one.key.clone(), utf16(&one.value)))
-            .collect();
+        let strings: Vec<(String, String)> =
+            table.below.iter().map(|one| (one.key.clone(), utf16(&one.value))).collect();
         let expected = [
             ("CompanyName", "Contoso\0"),
             ("FileVersion", "1.2.3-beta\0"),
@@ -305,19 +284,13 @@ mod tests {
             panic!("{variables:?}");
         };
         assert_eq!(translation.key, "Translation");
-        assert_eq!(
-            (translation.is_text, &translation.value[..]),
-            (false, &[9, 4, 0xB0, 4][..])
-        );
+        assert_eq!((translation.is_text, &translation.value[..]), (false, &[9, 4, 0xB0, 4][..]));
     }
 
     #[test]
     fn only_a_debug_build_is_marked_as_one() {
         let flags = |debug| {
-            let version = Version {
-                debug,
-                ..Version::default()
-            };
+            let version = Version { debug, ..Version::default() };
             version.fixed()[28]
         };
         assert_eq!((flags(false), flags(true)), (0, 1));
@@ -325,10 +298,7 @@ mod tests {
 
     #[test]
     fn a_resource_of_more_than_64_kib_is_refused() {
-        let version = |length: usize| Version {
-            company: "x".repeat(length),
-            ..Version::default()
-        };
+        let version = |length: usize| Version { company: "x".repeat(length), ..Version::default() };
         version(32_000).resource().unwrap();
         version(33_000).resource().unwrap_err();
     }

@@ -14,10 +14,7 @@ use wdk_etw_build::{
     import::{self, Counts},
 };
 
-const FILES: Files<'_> = Files {
-    resources: "a.sys",
-    messages: "a.sys",
-};
+const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
 
 /// Names that are alike in some case, reserved in Rust or in a declaration, or no names.
 fn name() -> impl Strategy<Value = String> {
@@ -127,16 +124,9 @@ struct Field {
 }
 
 fn plain_field() -> impl Strategy<Value = Field> {
-    let in_types: Vec<InType> = InType::ALL
-        .iter()
-        .copied()
-        .filter(|one| one.name().is_some())
-        .collect();
-    let integers: Vec<InType> = in_types
-        .iter()
-        .copied()
-        .filter(|one| one.is_integer())
-        .collect();
+    let in_types: Vec<InType> =
+        InType::ALL.iter().copied().filter(|one| one.name().is_some()).collect();
+    let integers: Vec<InType> = in_types.iter().copied().filter(|one| one.is_integer()).collect();
     let in_type = prop_oneof![select(in_types), select(integers)];
     let map = proptest::option::weighted(0.3, 0_usize..3);
     (name(), in_type, 0_usize..10, map, size(), size()).prop_map(
@@ -207,24 +197,15 @@ fn properties(fields: &[Field], maps: usize, at: &mut usize) -> Vec<Property> {
             length,
             kind,
             others: Vec::new(),
-            at: Position {
-                line: *at,
-                column: 1,
-            },
+            at: Position { line: *at, column: 1 },
         });
     }
     properties
 }
 
 /// The parts of an event: symbol, name, message, fields, and indexes of other parts.
-type Parts = (
-    Option<String>,
-    Option<String>,
-    Option<String>,
-    Vec<Field>,
-    [Option<usize>; 4],
-    Vec<usize>,
-);
+type Parts =
+    (Option<String>, Option<String>, Option<String>, Vec<Field>, [Option<usize>; 4], Vec<usize>);
 
 fn event() -> impl Strategy<Value = Parts> {
     let index = || proptest::option::of(0_usize..4);
@@ -244,43 +225,20 @@ fn names() -> impl Strategy<Value = Vec<(String, u16)>> {
 
 /// Builds any manifest, valid or as damaged resources have it.
 fn any_manifest() -> impl Strategy<Value = Manifest> {
-    let maps = vec(
-        (
-            name(),
-            any::<bool>(),
-            vec((text(), any::<u32>(), 0_u32..33), 0..4),
-        ),
-        0..3,
-    );
-    (
-        (name(), names(), names(), names(), names(), names()),
-        maps,
-        vec(event(), 0..5),
+    let maps = vec((name(), any::<bool>(), vec((text(), any::<u32>(), 0_u32..33), 0..4)), 0..3);
+    ((name(), names(), names(), names(), names(), names()), maps, vec(event(), 0..5)).prop_map(
+        |((name, keywords, tasks, opcodes, levels, channels), maps, events)| {
+            build(&name, [keywords, tasks, opcodes, levels, channels], maps, events)
+        },
     )
-        .prop_map(
-            |((name, keywords, tasks, opcodes, levels, channels), maps, events)| {
-                build(
-                    &name,
-                    [keywords, tasks, opcodes, levels, channels],
-                    maps,
-                    events,
-                )
-            },
-        )
 }
 
 type Maps = Vec<(String, bool, Vec<(String, u32, u32)>)>;
 
-#[expect(
-    clippy::too_many_lines,
-    reason = "each part of a manifest takes some lines"
-)]
+#[expect(clippy::too_many_lines, reason = "each part of a manifest takes some lines")]
 fn build(name: &str, names: [Vec<(String, u16)>; 5], maps: Maps, events: Vec<Parts>) -> Manifest {
     let [keywords, tasks, opcodes, levels, channels] = names;
-    let mut manifest = Manifest {
-        culture: "en-US".to_owned(),
-        ..Manifest::default()
-    };
+    let mut manifest = Manifest { culture: "en-US".to_owned(), ..Manifest::default() };
     let mut at = 0;
     let texts = &mut manifest.texts;
     let mut put = |value: &str| {
@@ -298,50 +256,40 @@ fn build(name: &str, names: [Vec<(String, u16)>; 5], maps: Maps, events: Vec<Par
         symbol: "P".to_owned(),
         ..Provider::default()
     };
-    provider
-        .keywords
-        .extend(keywords.iter().map(|(name, number)| Keyword {
-            name: QName::plain(name),
-            mask: 1 << (number % 64),
-            message: put(name),
-            ..Keyword::default()
-        }));
-    provider
-        .tasks
-        .extend(tasks.iter().map(|(name, number)| Task {
-            name: QName::plain(name),
-            value: *number,
-            message: put(name),
-            ..Task::default()
-        }));
+    provider.keywords.extend(keywords.iter().map(|(name, number)| Keyword {
+        name: QName::plain(name),
+        mask: 1 << (number % 64),
+        message: put(name),
+        ..Keyword::default()
+    }));
+    provider.tasks.extend(tasks.iter().map(|(name, number)| Task {
+        name: QName::plain(name),
+        value: *number,
+        message: put(name),
+        ..Task::default()
+    }));
     let of_tasks = provider.tasks.len();
-    provider
-        .opcodes
-        .extend(opcodes.iter().map(|(name, number)| Opcode {
-            name: QName::plain(name),
-            value: byte(*number),
-            task: Some(usize::from(*number) % 3).filter(|task| *task < of_tasks),
-            message: put(name),
-            ..Opcode::default()
-        }));
-    provider
-        .levels
-        .extend(levels.iter().map(|(name, number)| Level {
-            name: QName::plain(name),
-            value: byte(*number),
-            message: put(name),
-            ..Level::default()
-        }));
-    provider
-        .channels
-        .extend(channels.iter().map(|(name, number)| Channel {
-            name: name.clone(),
-            value: byte(*number),
-            kind: ["Admin", "Operational", ""][usize::from(*number) % 3].to_owned(),
-            imported: *number < 16,
-            declared: true,
-            ..Channel::default()
-        }));
+    provider.opcodes.extend(opcodes.iter().map(|(name, number)| Opcode {
+        name: QName::plain(name),
+        value: byte(*number),
+        task: Some(usize::from(*number) % 3).filter(|task| *task < of_tasks),
+        message: put(name),
+        ..Opcode::default()
+    }));
+    provider.levels.extend(levels.iter().map(|(name, number)| Level {
+        name: QName::plain(name),
+        value: byte(*number),
+        message: put(name),
+        ..Level::default()
+    }));
+    provider.channels.extend(channels.iter().map(|(name, number)| Channel {
+        name: name.clone(),
+        value: byte(*number),
+        kind: ["Admin", "Operational", ""][usize::from(*number) % 3].to_owned(),
+        imported: *number < 16,
+        declared: true,
+        ..Channel::default()
+    }));
     for (name, is_bits, items) in maps {
         provider.maps.push(Map {
             name,
@@ -361,10 +309,7 @@ fn build(name: &str, names: [Vec<(String, u16)>; 5], maps: Maps, events: Vec<Par
         (1..).zip(events)
     {
         at += 1;
-        let place = Position {
-            line: at,
-            column: 1,
-        };
+        let place = Position { line: at, column: 1 };
         let properties = properties(&fields, provider.maps.len(), &mut at);
         provider.templates.push(Template {
             id: format!("T{number}"),
@@ -380,10 +325,7 @@ fn build(name: &str, names: [Vec<(String, u16)>; 5], maps: Maps, events: Vec<Par
             level: level.filter(|at| *at < provider.levels.len()),
             task: task.filter(|at| *at < provider.tasks.len()),
             opcode: opcode.filter(|at| *at < provider.opcodes.len()),
-            keywords: keywords
-                .into_iter()
-                .filter(|at| *at < provider.keywords.len())
-                .collect(),
+            keywords: keywords.into_iter().filter(|at| *at < provider.keywords.len()).collect(),
             template: Some(provider.templates.len() - 1),
             at: place,
             ..Event::default()

@@ -9,10 +9,7 @@ use std::{
 use tempfile::TempDir;
 use wdk_etw_build::{BuildError, Image, compile, declaration::Files, declared, manifest_of};
 
-const FILES: Files<'_> = Files {
-    resources: "a.sys",
-    messages: "a.sys",
-};
+const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
 
 fn write(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
     let path = folder.path().join(name);
@@ -41,10 +38,7 @@ fn mistakes_are_reported_with_line_and_column() {
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud)]\n    fn x();\n}",
             "trace.rs:3:21: unknown level `Loud`",
         ),
-        (
-            "#[wdk_etw::provider(guid = \"1\")]\nmod trace {}",
-            "trace.rs:1:28: `1` is not a GUID",
-        ),
+        ("#[wdk_etw::provider(guid = \"1\")]\nmod trace {}", "trace.rs:1:28: `1` is not a GUID"),
         // A mistake inside a literal.
         (
             "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
@@ -63,10 +57,7 @@ fn mistakes_are_reported_with_line_and_column() {
              keyword = none)]\n    fn x();\n}",
             "trace.rs:2:5: provider name \"A|B\" is not allowed; a name has 1 to 255 characters",
         ),
-        (
-            "mod trace {}",
-            "trace.rs has no `#[wdk_etw::provider]` module",
-        ),
+        ("mod trace {}", "trace.rs has no `#[wdk_etw::provider]` module"),
     ] {
         let error = refused(source);
         assert!(error.starts_with(message), "{message}: {error}");
@@ -83,10 +74,7 @@ fn mistakes_are_reported_with_line_and_column() {
 fn a_missing_file_is_named() {
     let error = declared(Path::new("no-such.rs")).unwrap_err();
     assert!(matches!(error, BuildError::Read { .. }));
-    assert!(
-        error.to_string().starts_with("cannot read no-such.rs: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("cannot read no-such.rs: "), "{error}");
 }
 
 #[test]
@@ -101,15 +89,11 @@ fn a_named_manifest_must_be_valid_and_agree() {
         write(&folder, "trace.rs", &text)
     };
     let missing = folder.path().join("missing.man");
-    let error = manifest_of(&source(&missing), &FILES)
-        .unwrap_err()
-        .to_string();
+    let error = manifest_of(&source(&missing), &FILES).unwrap_err().to_string();
     assert!(error.contains("missing.man"), "{error}");
 
     let broken = write(&folder, "broken.man", "<instrumentationManifest>");
-    let error = manifest_of(&source(&broken), &FILES)
-        .unwrap_err()
-        .to_string();
+    let error = manifest_of(&source(&broken), &FILES).unwrap_err().to_string();
     assert!(error.contains("broken.man: line 1, "), "{error}");
 
     // A manifest with the event, and a manifest with a different layout of the event.
@@ -150,26 +134,16 @@ fn a_named_manifest_must_be_valid_and_agree() {
     );
     let path = write(&folder, "both.rs", &both);
     let error = manifest_of(&path, &FILES).unwrap_err().to_string();
-    assert!(
-        error.contains("must all name the same manifest, or none"),
-        "{error}"
-    );
+    assert!(error.contains("must all name the same manifest, or none"), "{error}");
 }
 
 #[test]
 fn outside_a_build_script_the_call_fails() {
     // Cargo sets these for build scripts only.
     assert!(std::env::var_os("OUT_DIR").is_none());
-    for error in [
-        Image::of_package().unwrap_err(),
-        compile("src/trace.rs").unwrap_err(),
-    ] {
+    for error in [Image::of_package().unwrap_err(), compile("src/trace.rs").unwrap_err()] {
         assert!(matches!(error, BuildError::NoBuildScript(_)), "{error}");
-        assert!(
-            error
-                .to_string()
-                .contains("call this function from a build script")
-        );
+        assert!(error.to_string().contains("call this function from a build script"));
     }
 }
 
@@ -216,10 +190,7 @@ fn driver_build_script() {
 /// Returns the four numbers of the version resource in the embedded resources, and its flags.
 fn version(folder: &TempDir) -> ([u16; 4], u32) {
     let bytes = fs::read(folder.path().join("resources.res")).unwrap();
-    let start = bytes
-        .windows(4)
-        .position(|bytes| bytes == 0xFEEF_04BD_u32.to_le_bytes())
-        .unwrap();
+    let start = bytes.windows(4).position(|bytes| bytes == 0xFEEF_04BD_u32.to_le_bytes()).unwrap();
     let word = |at: usize| {
         let at = start + 4 * at;
         u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
@@ -253,19 +224,12 @@ fn the_image_has_the_packages_version() {
     }
     // A release build with debug information is no debug build, and neither is a build for debugging
     // without it.
-    for (debug, profile) in [
-        ("true", "release"),
-        ("false", "debug"),
-        ("false", "release"),
-    ] {
+    for (debug, profile) in [("true", "release"), ("false", "debug"), ("false", "release")] {
         embedded(&folder, &[("DEBUG", debug), ("PROFILE", profile)]);
         assert_eq!(version(&folder).1, 0, "{debug} {profile}");
     }
     let said = embedded(&folder, &[("CARGO_PKG_VERSION", "1.65536.0")]);
-    assert!(
-        said.contains("error: cannot use package version 1.65536.0 for the image: "),
-        "{said}"
-    );
+    assert!(said.contains("error: cannot use package version 1.65536.0 for the image: "), "{said}");
 }
 
 #[test]
@@ -307,21 +271,12 @@ fn the_image_has_the_events_of_its_package_and_of_its_dependencies() {
     assert!(!has("writes"));
 
     let said = embedded(&folder, &[of_own]);
-    assert!(
-        said.contains(&format!("cargo::rerun-if-changed={own}\n")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("cargo::rerun-if-changed={own}\n")), "{said}");
     assert!(has("Own writes") && !has("Own has own") && !has("Other"));
 
     let said = embedded(&folder, &[of_own, of_other, ("CARGO_CFG_FEATURE", "own")]);
-    assert!(
-        said.contains(&format!("cargo::rerun-if-changed={own}\n")),
-        "{said}"
-    );
-    assert!(
-        said.contains(&format!("cargo::rerun-if-changed={other}\n")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("cargo::rerun-if-changed={own}\n")), "{said}");
+    assert!(said.contains(&format!("cargo::rerun-if-changed={other}\n")), "{said}");
     assert!(
         has("Own writes") && has("Own has own") && has("Other writes") && has("Other has other")
     );

@@ -25,10 +25,7 @@ mod trace {
 "#;
 
 fn declared(source: &str) -> Manifest {
-    let files = Files {
-        resources: "a.sys",
-        messages: "a.sys",
-    };
+    let files = Files { resources: "a.sys", messages: "a.sys" };
     let providers = wdk_etw_schema::parse::source(source).unwrap();
     let manifest = manifest(&providers, &files);
     assert_eq!(etw_manifest::check(&manifest), []);
@@ -67,39 +64,16 @@ fn a_changed_layout_under_the_same_version_is_refused() {
         ),
         ("data: &[u8]", "data: [u8; 4]", "field 2 is"),
         ("data: &[u8]", "data: &str", "field 2 is"),
-        (
-            "fn read(offset",
-            "fn read(#[hex] offset",
-            "as win:HexInt64` and was",
-        ),
-        (
-            "fn read(offset",
-            "fn read(#[name = \"At\"] offset",
-            "`At: win:UInt64",
-        ),
+        ("fn read(offset", "fn read(#[hex] offset", "as win:HexInt64` and was"),
+        ("fn read(offset", "fn read(#[name = \"At\"] offset", "`At: win:UInt64"),
         ("state: State", "state: u32", "with a value map"),
         ("id = 2", "id = 3", "event 2 version 0 is missing"),
-        (
-            "id = 2",
-            "id = 2, version = 1",
-            "event 2 version 0 is missing",
-        ),
-        (
-            "Driver\"",
-            "Driver2\"",
-            "is missing; its older traces can no longer be decoded",
-        ),
-        (
-            ", task = Transfer)",
-            ")",
-            "event 1 version 0: the task is 0x0; expected 0x1",
-        ),
+        ("id = 2", "id = 2, version = 1", "event 2 version 0 is missing"),
+        ("Driver\"", "Driver2\"", "is missing; its older traces can no longer be decoded"),
+        (", task = Transfer)", ")", "event 1 version 0: the task is 0x0; expected 0x1"),
     ] {
         let found = changed(from, to);
-        assert!(
-            found.iter().any(|one| one.contains(message)),
-            "{from} -> {to}: {found:#?}"
-        );
+        assert!(found.iter().any(|one| one.contains(message)), "{from} -> {to}: {found:#?}");
     }
 }
 
@@ -128,11 +102,7 @@ fn differences_between_a_declaration_and_its_manifest_are_reported() {
     let same = etw_manifest::read(&text).unwrap();
     assert_eq!(disagreements(&declared, &same), []);
     for (from, to, message) in [
-        (
-            "inType=\"win:UInt64\" outType=\"xs:unsignedLong\"",
-            "inType=\"win:HexInt64\"",
-            None,
-        ),
+        ("inType=\"win:UInt64\" outType=\"xs:unsignedLong\"", "inType=\"win:HexInt64\"", None),
         ("name=\"Offset\"", "name=\"At\"", None),
         ("outType=\"xs:unsignedLong\"", "", None),
         (
@@ -142,11 +112,7 @@ fn differences_between_a_declaration_and_its_manifest_are_reported() {
                 "event 1 version 0 does not have the layout of the manifest: field 1 is `8 bytes` and was `4 bytes`",
             ),
         ),
-        (
-            "event value=\"2\"",
-            "event value=\"3\"",
-            Some("the manifest has no event 2 version 0"),
-        ),
+        ("event value=\"2\"", "event value=\"3\"", Some("the manifest has no event 2 version 0")),
         (
             "level=\"win:Informational\"",
             "level=\"win:Error\"",
@@ -167,16 +133,13 @@ fn differences_between_a_declaration_and_its_manifest_are_reported() {
             );
         }
         let other = etw_manifest::read(&text).unwrap();
-        let found: Vec<String> = disagreements(&declared, &other)
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let found: Vec<String> =
+            disagreements(&declared, &other).iter().map(ToString::to_string).collect();
         match message {
             None => assert_eq!(found, [""; 0], "{from} -> {to}"),
-            Some(message) => assert!(
-                found.iter().any(|one| one.contains(message)),
-                "{from} -> {to}: {found:#?}"
-            ),
+            Some(message) => {
+                assert!(found.iter().any(|one| one.contains(message)), "{from} -> {to}: {found:#?}")
+            }
         }
     }
 }

@@ -8,10 +8,7 @@ use etw_manifest::{
 };
 use wdk_etw_build::{declaration, declaration::Files, import};
 
-const FILES: Files<'_> = Files {
-    resources: "a.sys",
-    messages: "a.sys",
-};
+const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
 
 /// Returns a manifest with these parts in its provider, and with these strings.
 fn man(inside: &str, texts: &str) -> String {
@@ -101,10 +98,7 @@ fn a_different_layout_disagrees() {
         ))
     };
     assert_eq!(compare::disagreements(&counted(""), &counted("")), []);
-    assert_eq!(
-        compare::disagreements(&counted(""), &counted("count='3'")).len(),
-        1
-    );
+    assert_eq!(compare::disagreements(&counted(""), &counted("count='3'")).len(), 1);
 }
 
 #[test]
@@ -123,9 +117,7 @@ fn a_log_of_windows_is_imported_with_its_keyword_bit() {
     let masks = |manifest: &Manifest| {
         let provider = &manifest.providers[0];
         let events = provider.events.iter();
-        events
-            .map(|event| provider.keyword_mask(event))
-            .collect::<Vec<_>>()
+        events.map(|event| provider.keyword_mask(event)).collect::<Vec<_>>()
     };
     assert_eq!(masks(&made), [1 << 62, 1 << 63]);
     assert_eq!(masks(&made), masks(&manifest));
@@ -165,10 +157,7 @@ fn names_that_rust_already_has_are_replaced() {
         "<string id='S' value='self'/>",
     );
     let (source, _) = imported(&manifest);
-    assert!(
-        source.contains("opcode = Start_2") && source.contains("opcode = Start)"),
-        "{source}"
-    );
+    assert!(source.contains("opcode = Start_2") && source.contains("opcode = Start)"), "{source}");
     assert!(source.contains("a: Port2"), "{source}");
     assert!(source.contains("NSelf"), "{source}");
 }
@@ -185,10 +174,7 @@ fn keywords_avoid_the_constants_of_a_declaration() {
     for (name, constant) in [("Provider", "PROVIDER"), ("Id", "ID"), ("Group", "GROUP")] {
         let own = format!("const {constant}: Keyword");
         assert!(!source.contains(&own), "{source}");
-        assert!(
-            source.contains(&format!("#[name = \"{name}\"]")),
-            "{source}"
-        );
+        assert!(source.contains(&format!("#[name = \"{name}\"]")), "{source}");
     }
     assert_eq!(notes, 0);
 }
@@ -201,10 +187,7 @@ fn a_percent_sign_that_stands_for_nothing_is_left_out() {
         "<string id='S' value='100%% of %1% x, %s%.%n100%'/>",
     );
     let (source, _) = imported(&manifest);
-    assert!(
-        source.contains(r#"message = "100%% of %1 x, s.%n100%%""#),
-        "{source}"
-    );
+    assert!(source.contains(r#"message = "100%% of %1 x, s.%n100%%""#), "{source}");
 }
 
 #[test]
@@ -276,10 +259,7 @@ fn a_templates_own_xml_may_be_a_single_text_but_not_endless() {
     let manifest = with_template(
         "<data name='a' inType='win:UInt32'/><UserData><My xmlns='urn:my'> %1 </My></UserData>",
     );
-    let own = manifest.providers[0].templates[0]
-        .user_data
-        .as_ref()
-        .unwrap();
+    let own = manifest.providers[0].templates[0].user_data.as_ref().unwrap();
     assert!(matches!(own.nodes.as_slice(), [Node::Text(text)] if text == " %1 "));
     let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
     assert_eq!(resources(&again), resources(&manifest));
@@ -289,10 +269,7 @@ fn a_templates_own_xml_may_be_a_single_text_but_not_endless() {
         "",
     );
     let failures = manifest::read(&text).unwrap_err().to_string();
-    assert!(
-        failures.contains("nested at most 32 levels deep"),
-        "{failures}"
-    );
+    assert!(failures.contains("nested at most 32 levels deep"), "{failures}");
 }
 
 #[test]
@@ -310,19 +287,13 @@ fn there_is_a_message_table_for_each_language() {
         |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
     let has = |at: usize, text: &str| {
         let text = utf16(text);
-        tables[at]
-            .data
-            .windows(text.len())
-            .any(|window| window == text)
+        tables[at].data.windows(text.len()).any(|window| window == text)
     };
     assert!(has(0, "Contoso driver") && has(1, "Contoso-Treiber") && !has(1, "Contoso driver"));
     // A string without a translation is unchanged.
     assert!(has(1, "Plug and play"));
     let other = manifest::read(&text.replace("de-DE", "x-None")).unwrap();
-    assert_eq!(
-        resources(&other),
-        Err(EncodeError::Language("x-None".to_owned()))
-    );
+    assert_eq!(resources(&other), Err(EncodeError::Language("x-None".to_owned())));
 }
 
 #[test]
@@ -331,23 +302,12 @@ fn a_manifest_is_named_from_its_packages_folder() {
     fs::create_dir(folder.path().join("src")).unwrap();
     fs::write(folder.path().join("Cargo.toml"), "").unwrap();
     let manifest = with_template("<data name='a' inType='win:UInt32'/>");
-    fs::write(
-        folder.path().join("own.man"),
-        manifest::write(&manifest, ""),
-    )
-    .unwrap();
+    fs::write(folder.path().join("own.man"), manifest::write(&manifest, "")).unwrap();
     let source = folder.path().join("src/trace.rs");
-    fs::write(
-        &source,
-        import::declaration(&manifest, Some("own.man")).source,
-    )
-    .unwrap();
+    fs::write(&source, import::declaration(&manifest, Some("own.man")).source).unwrap();
     let (_, read) = wdk_etw_build::manifest_of(&source, &FILES).unwrap();
     assert!(read[1].ends_with("own.man"), "{read:?}");
-    assert_eq!(
-        wdk_etw_build::package_folder(&source),
-        folder.path().to_owned()
-    );
+    assert_eq!(wdk_etw_build::package_folder(&source), folder.path().to_owned());
 }
 
 /// Two strings cannot have one id: a decoder would show one of them for both.
@@ -371,10 +331,7 @@ fn generated_ids_are_unique() {
     let tasks = |second| format!("<tasks>{}{}</tasks>", task(1), task(second));
     read(&tasks(2), texts);
     let error = refused(&man(&tasks(257), texts));
-    assert!(
-        error.ends_with("message id \"0x3001000c\" is defined twice"),
-        "{error}"
-    );
+    assert!(error.ends_with("message id \"0x3001000c\" is defined twice"), "{error}");
 
     let event = "<events><event value='1' message='$(string.E)'/></events>";
     let texts = "<string id='E' value='one'/><string id='F' value='two'/>";
@@ -389,10 +346,7 @@ fn generated_ids_are_unique() {
     };
     assert!(manifest::read(&table("0xB0000002")).is_ok());
     let error = refused(&table("0xB0000001"));
-    assert!(
-        error.ends_with("message id \"0xb0000001\" is defined twice"),
-        "{error}"
-    );
+    assert!(error.ends_with("message id \"0xb0000001\" is defined twice"), "{error}");
 }
 
 #[test]
@@ -405,9 +359,7 @@ fn items_and_providers_are_separated_by_one_empty_line() {
     );
     let (source, _) = imported(&manifest);
     let lines: Vec<&str> = source.lines().collect();
-    let empty: Vec<usize> = (0..lines.len())
-        .filter(|at| lines[*at].is_empty())
-        .collect();
+    let empty: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].is_empty()).collect();
     let starts: Vec<usize> = (0..lines.len())
         .filter(|at| lines[*at].starts_with("    #[event") || lines[*at] == "    #[keyword]")
         .collect();
@@ -423,25 +375,15 @@ fn items_and_providers_are_separated_by_one_empty_line() {
         other.guid = etw_wire::Guid::from_bytes([byte; 16]);
         other
     };
-    let others = [
-        other("A|B", "Faulty", 1),
-        other("Second", "Second", 2),
-        other("C|D", "Faulty2", 3),
-    ];
+    let others =
+        [other("A|B", "Faulty", 1), other("Second", "Second", 2), other("C|D", "Faulty2", 3)];
     manifest.providers.extend(others);
     let both = import::declaration(&manifest, None);
     let joints = both.source.matches("\n}\n\n#[wdk_etw::provider(").count();
     assert_eq!(joints, 1, "{}", both.source);
     assert_eq!(both.source.matches("pub mod ").count(), 2);
     assert!(both.source.ends_with("    pub fn event_2();\n}\n"));
-    assert_eq!(
-        both.counts,
-        import::Counts {
-            all: 8,
-            left_out: 4,
-            changed: 0
-        }
-    );
+    assert_eq!(both.counts, import::Counts { all: 8, left_out: 4, changed: 0 });
     let notes = both.notes.iter().map(|note| note.what.as_str());
     let notes: Vec<&str> = notes.map(|note| note.split(": ").next().unwrap()).collect();
     let refused = |name| {
@@ -464,10 +406,7 @@ fn a_keyword_has_a_bit_of_the_provider() {
     // Only resources can have it.
     past.mask = 1 << 48;
     let imported = import::declaration(&manifest, None);
-    for keyword in [
-        "LOW: Keyword = Keyword::bit(0);",
-        "HIGH: Keyword = Keyword::bit(47);",
-    ] {
+    for keyword in ["LOW: Keyword = Keyword::bit(0);", "HIGH: Keyword = Keyword::bit(47);"] {
         assert!(imported.source.contains(keyword), "{}", imported.source);
     }
     let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
@@ -493,10 +432,7 @@ fn a_keyword_has_a_bit_of_the_provider() {
     }
     let imported = import::declaration(&without, None);
     assert!(
-        !imported
-            .notes
-            .iter()
-            .any(|note| note.what.contains("reserved for Microsoft")),
+        !imported.notes.iter().any(|note| note.what.contains("reserved for Microsoft")),
         "{:?}",
         imported.notes
     );
@@ -535,32 +471,12 @@ fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
     let [one, other] = &maps[..] else {
         panic!("{}", imported.source);
     };
-    let (narrow, wide) = if one.contains("#[repr(u8)]") {
-        (one, other)
-    } else {
-        (other, one)
-    };
-    assert!(
-        narrow.contains("Most = 255") && !narrow.contains("More"),
-        "{narrow}"
-    );
-    assert!(
-        wide.contains("Most = 255") && wide.contains("More = 256"),
-        "{wide}"
-    );
+    let (narrow, wide) = if one.contains("#[repr(u8)]") { (one, other) } else { (other, one) };
+    assert!(narrow.contains("Most = 255") && !narrow.contains("More"), "{narrow}");
+    assert!(wide.contains("Most = 255") && wide.contains("More = 256"), "{wide}");
     // The second has another name in Rust only.
-    let names = |map: &str| {
-        (
-            map.contains("#[name = \"Kind\"]"),
-            map.contains("enum Kind {"),
-        )
-    };
-    assert_eq!(
-        (names(narrow), names(wide)),
-        ((false, true), (true, false)),
-        "{}",
-        imported.source
-    );
+    let names = |map: &str| (map.contains("#[name = \"Kind\"]"), map.contains("enum Kind {"));
+    assert_eq!((names(narrow), names(wide)), ((false, true), (true, false)), "{}", imported.source);
 }
 
 #[test]
@@ -598,11 +514,8 @@ fn a_channel_of_each_type_is_imported() {
         format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
     };
     let types = ["Admin", "Operational", "Analytic", "Debug"];
-    let channels: String = types
-        .into_iter()
-        .zip(16..)
-        .map(|(name, value)| channel(name, value))
-        .collect();
+    let channels: String =
+        types.into_iter().zip(16..).map(|(name, value)| channel(name, value)).collect();
     let manifest = read(
         &format!(
             "<channels>{channels}</channels><events><event value='1' level='win:Error'/></events>"
@@ -635,10 +548,8 @@ fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field(
     let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
     assert_eq!(
         notes,
-        [
-            "event 1 version 0 was not imported: `N` is the count or length of `A`, but it is not a \
-             single integer"
-        ]
+        ["event 1 version 0 was not imported: `N` is the count or length of `A`, but it is not a \
+             single integer"]
     );
 }
 
@@ -653,19 +564,12 @@ fn a_count_that_a_declaration_cannot_have_is_named() {
          <data name='B' inType='win:UInt32' count='N'/>",
     );
     let properties = &mut manifest.providers[0].templates[0].properties;
-    let PropertyKind::Data {
-        in_type, out_type, ..
-    } = &mut properties[0].kind
-    else {
-        panic!()
-    };
+    let PropertyKind::Data { in_type, out_type, .. } = &mut properties[0].kind else { panic!() };
     (*in_type, *out_type) = (InType::Int16, InType::Int16.out_types()[0]);
     assert_eq!(
         notes(&manifest),
-        [
-            "event 1 version 0 was not imported: `N`, the count or length of `A`, is not a single \
-             unsigned integer"
-        ]
+        ["event 1 version 0 was not imported: `N`, the count or length of `A`, is not a single \
+             unsigned integer"]
     );
 
     // Only resources can have a count outside of the structure.
@@ -675,21 +579,13 @@ fn a_count_that_a_declaration_cannot_have_is_named() {
              <data name='A' inType='win:UnicodeString'/></struct>",
         );
         let properties = &mut manifest.providers[0].templates[0].properties;
-        let PropertyKind::Struct(members) = &mut properties[1].kind else {
-            panic!()
-        };
-        let size = if is_count {
-            &mut members[0].count
-        } else {
-            &mut members[0].length
-        };
+        let PropertyKind::Struct(members) = &mut properties[1].kind else { panic!() };
+        let size = if is_count { &mut members[0].count } else { &mut members[0].length };
         *size = Size::Outer(0);
         assert_eq!(
             notes(&manifest),
-            [
-                "event 1 version 0 was not imported: the count or length of the member `A` is not a \
-                 member of its structure"
-            ]
+            ["event 1 version 0 was not imported: the count or length of the member `A` is not a \
+                 member of its structure"]
         );
     }
 }
@@ -704,11 +600,7 @@ fn an_opcode_with_a_number_of_microsofts_becomes_that_one() {
     // Only resources can have it.
     manifest.providers[0].opcodes[0].value = 2;
     let imported = import::declaration(&manifest, None);
-    assert!(
-        imported.source.contains("opcode = Stop"),
-        "{}",
-        imported.source
-    );
+    assert!(imported.source.contains("opcode = Stop"), "{}", imported.source);
     let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
     assert!(
         notes.contains(&"the opcode Mine has the number 2, which is reserved for Microsoft"),
@@ -745,9 +637,5 @@ fn only_an_imported_channel_is_a_log_of_windows() {
     // Only resources can have it.
     manifest.providers[0].channels[0].value = 8;
     let imported = import::declaration(&manifest, None);
-    assert!(
-        !imported.source.contains("#[channel"),
-        "{}",
-        imported.source
-    );
+    assert!(!imported.source.contains("#[channel"), "{}", imported.source);
 }

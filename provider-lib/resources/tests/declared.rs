@@ -5,10 +5,7 @@ use std::{env, fs, path::Path};
 use etw_manifest::{Position, PropertyKind};
 use wdk_etw_build::{declaration::Files, manifest_of};
 
-const FILES: Files<'_> = Files {
-    resources: "driver.sys",
-    messages: "messages.dll",
-};
+const FILES: Files<'_> = Files { resources: "driver.sys", messages: "messages.dll" };
 
 /// Set to renew the files.
 const RENEW: &str = "WDK_ETW_RENEW";
@@ -33,12 +30,7 @@ fn assert_written(name: &str) {
     }
     let expected = fs::read_to_string(&expected).unwrap();
     for (at, (found, expected)) in written.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(
-            found,
-            expected,
-            "{name}.man, line {}; {RENEW}=1 writes the file",
-            at + 1
-        );
+        assert_eq!(found, expected, "{name}.man, line {}; {RENEW}=1 writes the file", at + 1);
     }
     assert_eq!(written.lines().count(), expected.lines().count());
 }
@@ -72,21 +64,13 @@ fn the_parts_of_a_manifest_have_the_places_of_their_items() {
     let text = |text: Option<usize>| manifest.texts[text.unwrap()].at;
     for (found, message, expected) in [
         (provider.at, provider.message, place("pub mod ", "forms")),
-        (
-            provider.keywords[0].at,
-            provider.keywords[0].message,
-            place("pub const ", "r#TYPE"),
-        ),
+        (provider.keywords[0].at, provider.keywords[0].message, place("pub const ", "r#TYPE")),
         (
             provider.levels[0].at,
             provider.levels[0].message,
             place("or less\"]\n        ", "Chatty"),
         ),
-        (
-            provider.tasks[1].at,
-            provider.tasks[1].message,
-            place("Transfer = 1,\n        ", "Wide"),
-        ),
+        (provider.tasks[1].at, provider.tasks[1].message, place("Transfer = 1,\n        ", "Wide")),
         (
             provider.opcodes[0].at,
             provider.opcodes[0].message,
@@ -107,11 +91,7 @@ fn the_parts_of_a_manifest_have_the_places_of_their_items() {
             provider.maps[0].items[1].message,
             place("On = 1,\n        ", "Off"),
         ),
-        (
-            provider.events[0].at,
-            provider.events[0].message,
-            place("pub fn ", "opcodes"),
-        ),
+        (provider.events[0].at, provider.events[0].message, place("pub fn ", "opcodes")),
     ] {
         assert_eq!(found, expected);
         assert_eq!(text(message), expected);

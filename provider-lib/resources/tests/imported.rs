@@ -40,19 +40,13 @@ fn a_manifest_with_odd_names_is_imported_whole() {
         "{} is out of date: run `{RENEW}=1 cargo test -p wdk-etw-build --test imported`",
         path.display()
     );
-    let files = Files {
-        resources: "odd.sys",
-        messages: "odd.sys",
-    };
+    let files = Files { resources: "odd.sys", messages: "odd.sys" };
     let declared = wdk_etw_schema::parse::source(&imported.source).unwrap();
     let made = declaration::manifest(&declared, &files);
     let (ours, theirs) = (&made.providers[0], &read.providers[0]);
     assert_eq!(ours.events.len(), theirs.events.len());
     for (our, their) in ours.events.iter().zip(&theirs.events) {
-        assert_eq!(
-            Presentation::of(&made, ours, our),
-            Presentation::of(&read, theirs, their)
-        );
+        assert_eq!(Presentation::of(&made, ours, our), Presentation::of(&read, theirs, their));
         assert_eq!(ours.keyword_mask(our), theirs.keyword_mask(their));
     }
 }
@@ -68,10 +62,8 @@ fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
     let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
     assert_eq!(
         notes,
-        [
-            "event 7 version 0 was not imported: `Many` is an array of structures, and the bytes of \
-             their member `text` in memory differ from those in the event"
-        ]
+        ["event 7 version 0 was not imported: `Many` is an array of structures, and the bytes of \
+             their member `text` in memory differ from those in the event"]
     );
     assert_eq!(
         imported.counts.to_string(),
@@ -89,10 +81,7 @@ fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
     let text = text.replace(general, "<opcode name=\"Other\" value=\"10\"/>");
     let imported = import::declaration(&manifest::read(&text).unwrap(), None);
     let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
-    assert_eq!(
-        notes,
-        ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]
-    );
+    assert_eq!(notes, ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]);
 }
 
 #[test]
@@ -109,10 +98,5 @@ fn an_event_with_an_empty_structure_is_left_out_alone() {
         }
     }
     let imported = import::declaration(&read, None);
-    assert_eq!(
-        (imported.counts.all, imported.counts.left_out),
-        (8, 2),
-        "{:?}",
-        imported.notes
-    );
+    assert_eq!((imported.counts.all, imported.counts.left_out), (8, 2), "{:?}", imported.notes);
 }

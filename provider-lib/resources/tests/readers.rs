@@ -14,10 +14,7 @@ use serde_json::{Value, json};
 use wdk_etw_build::{declaration::Files, manifest_of};
 
 fn declared(path: &Path) -> Manifest {
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
+    let files = Files { resources: "x.sys", messages: "x.sys" };
     match manifest_of(path, &files) {
         Ok((manifest, _)) => manifest,
         Err(error) => panic!("{error}"),
@@ -30,10 +27,7 @@ fn everything() -> Manifest {
 
 /// Returns the manifest that the rules are tested with. Some of its parts cannot be declared.
 fn sound() -> Manifest {
-    manifest::read(include_str!(
-        "../../../tools/manifest/tests/fixture/sound.man"
-    ))
-    .unwrap()
+    manifest::read(include_str!("../../../tools/manifest/tests/fixture/sound.man")).unwrap()
 }
 
 /// A field's descriptor: its name, types, count and length, and the position of its members.
@@ -52,20 +46,13 @@ fn items(properties: &[Property]) -> Vec<Item> {
     let mut members = Vec::new();
     for property in properties {
         let (in_type, out_type) = match &property.kind {
-            PropertyKind::Data {
-                in_type, out_type, ..
-            } => (in_type.code(), out_type.code()),
-            PropertyKind::Unknown {
-                in_type, out_type, ..
-            } => (*in_type, *out_type),
+            PropertyKind::Data { in_type, out_type, .. } => (in_type.code(), out_type.code()),
+            PropertyKind::Unknown { in_type, out_type, .. } => (*in_type, *out_type),
             PropertyKind::Struct(inner) => {
                 let base = properties.len() + members.len();
                 let first = u8::try_from(base & 0xFF).unwrap();
                 for member in inner {
-                    let PropertyKind::Data {
-                        in_type, out_type, ..
-                    } = &member.kind
-                    else {
+                    let PropertyKind::Data { in_type, out_type, .. } = &member.kind else {
                         panic!("a structure in a structure");
                     };
                     members.push((
@@ -119,10 +106,7 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     let crim = CrimManifest::parse(data).unwrap();
     assert_eq!(crim.providers.len(), manifest.providers.len());
     for (theirs, ours) in crim.providers.iter().zip(&manifest.providers) {
-        assert_eq!(
-            theirs.guid.to_string().to_lowercase(),
-            ours.guid.to_string()
-        );
+        assert_eq!(theirs.guid.to_string().to_lowercase(), ours.guid.to_string());
         assert_eq!(theirs.wevt.message_identifier, id(ours.message));
         let found = &theirs.wevt.elements;
 
@@ -179,12 +163,7 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
         let theirs_channels = found.channels.iter().flat_map(|list| &list.channels);
         assert_eq!(
             theirs_channels
-                .map(|one| (
-                    one.identifier,
-                    one.unknown,
-                    one.message_identifier,
-                    one.name.clone()
-                ))
+                .map(|one| (one.identifier, one.unknown, one.message_identifier, one.name.clone()))
                 .collect::<Vec<_>>(),
             channels
         );
@@ -203,21 +182,15 @@ fn assert_maps(
 ) {
     let ids = resources::message_ids(manifest);
     let entries = |map: &manifest::Map| -> Vec<(u32, u32)> {
-        let mut entries: Vec<(u32, u32)> = map
-            .items
-            .iter()
-            .map(|item| (item.value, ids[item.message.unwrap()]))
-            .collect();
+        let mut entries: Vec<(u32, u32)> =
+            map.items.iter().map(|item| (item.value, ids[item.message.unwrap()])).collect();
         entries.sort_unstable();
         entries
     };
     let mut by_name: Vec<&manifest::Map> = provider.maps.iter().collect();
     by_name.sort_by(|one, other| one.name.cmp(&other.name));
-    let as_the_crate_has_them = provider
-        .maps
-        .first()
-        .into_iter()
-        .chain(by_name.iter().skip(1).copied());
+    let as_the_crate_has_them =
+        provider.maps.first().into_iter().chain(by_name.iter().skip(1).copied());
     let theirs = found.maps.iter().flat_map(|maps| &maps.maps);
     assert_eq!(theirs.clone().count(), by_name.len());
     for (theirs, ours) in theirs.zip(as_the_crate_has_them) {
@@ -234,10 +207,7 @@ fn assert_maps(
     for (number, map) in by_name.into_iter().enumerate() {
         let list = found.maps.as_ref().unwrap().offset as usize;
         let at = word(list + 12 + number * 4) as usize;
-        assert_eq!(
-            &data[at..at + 4],
-            if map.is_bits { b"BMAP" } else { b"VMAP" }
-        );
+        assert_eq!(&data[at..at + 4], if map.is_bits { b"BMAP" } else { b"VMAP" });
         let name = word(at + 8) as usize + 4;
         let units: Vec<u16> = data[name..]
             .chunks(2)
@@ -317,11 +287,7 @@ fn link(manifest: &Manifest, folder: &Path) -> std::path::PathBuf {
         .arg(&file)
         .output()
         .expect("the linker starts; Debian's package lld-19 has one");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     image
 }
 
@@ -367,9 +333,7 @@ fn assert_image_has(manifest: &Manifest, image: &Path) {
             assert_eq!(theirs["version"], event.version);
             let message = event.message.map_or(u32::MAX, |text| ids[text]);
             assert_eq!(theirs["message"], message);
-            let fields = event
-                .template
-                .map(|template| items(&ours.templates[template].properties));
+            let fields = event.template.map(|template| items(&ours.templates[template].properties));
             assert_eq!(theirs["template"], json!(fields), "event {}", event.id);
         }
     }

@@ -37,10 +37,7 @@ fn assert_matches_mc(manifest: &Manifest, path: &Path) -> usize {
     for (extension, ours) in [
         ("wevt.v3.bin", wevt_template(manifest, Version::V3).unwrap()),
         ("wevt.v5.bin", wevt_template(manifest, Version::V5).unwrap()),
-        (
-            "msg.bin",
-            message_table(manifest).unwrap().unwrap_or_default(),
-        ),
+        ("msg.bin", message_table(manifest).unwrap().unwrap_or_default()),
     ] {
         if let Ok(theirs) = fs::read(path.with_extension(extension)) {
             assert!(ours == theirs, "{}: {extension} differs", path.display());
@@ -76,10 +73,8 @@ mod samples {
     #[test]
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn the_resources_are_those_of_mc() {
-        let compared: usize = manifests()
-            .iter()
-            .map(|path| assert_matches_mc(&read(path), path))
-            .sum();
+        let compared: usize =
+            manifests().iter().map(|path| assert_matches_mc(&read(path), path)).sum();
         assert!(compared >= 7, "{compared}");
     }
 
@@ -98,10 +93,7 @@ mod samples {
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn an_imported_declaration_compiles_to_the_same_resources() {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files {
-            resources: "x.sys",
-            messages: "x.sys",
-        };
+        let files = Files { resources: "x.sys", messages: "x.sys" };
         for path in manifests() {
             let manifest = read(&path);
             if manifest.providers.is_empty() {
@@ -109,9 +101,7 @@ mod samples {
             }
             let imported = import::declaration(&manifest, path.to_str());
             let notes = imported.notes.iter().map(|note| note.what.as_str());
-            let notes: Vec<_> = notes
-                .filter(|what| !what.starts_with("the controlGuid"))
-                .collect();
+            let notes: Vec<_> = notes.filter(|what| !what.starts_with("the controlGuid")).collect();
             assert_eq!(notes, channel_notes(&manifest));
             let source = folder.path().join("trace.rs");
             fs::write(&source, &imported.source).unwrap();

@@ -14,10 +14,7 @@ use wdk_etw_build::{
     manifest_of, manifest_of_all,
 };
 
-const FILES: Files<'_> = Files {
-    resources: "a.sys",
-    messages: "a.sys",
-};
+const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
 
 fn write(folder: &TempDir, name: &str, text: &str) -> PathBuf {
     let path = folder.path().join(name);
@@ -36,20 +33,14 @@ fn source(arguments: &str) -> String {
 
 /// Returns the manifest of declarations without `#[cfg]`.
 fn all_of(paths: &[PathBuf]) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
-    let sources: Vec<_> = paths
-        .iter()
-        .map(|path| (path.clone(), Configuration::new()))
-        .collect();
+    let sources: Vec<_> = paths.iter().map(|path| (path.clone(), Configuration::new())).collect();
     manifest_of_all(&sources, &FILES)
 }
 
 /// Returns the error for two declarations in one image.
 fn refused(first: &str, second: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let paths = [
-        write(&folder, "a.rs", &source(first)),
-        write(&folder, "b.rs", &source(second)),
-    ];
+    let paths = [write(&folder, "a.rs", &source(first)), write(&folder, "b.rs", &source(second))];
     let error = all_of(&paths).unwrap_err().to_string();
     error.replace(&folder.path().join("").display().to_string(), "")
 }
@@ -65,10 +56,7 @@ fn names_and_guids_that_meet_are_refused_with_both_places() {
         &format!("name = \"B\", guid = \"{guid}\""),
     );
     assert!(error.contains(&format!("the GUID {guid}")), "{error}");
-    assert!(
-        error.contains("a.rs:2") && error.contains("b.rs:2"),
-        "{error}"
-    );
+    assert!(error.contains("a.rs:2") && error.contains("b.rs:2"), "{error}");
     // With a provider that has no manifest events.
     let folder = tempfile::tempdir().unwrap();
     let empty = "#[provider(name = \"A\")]\nmod a {}\n#[provider(name = \"A\")]\nmod b {}";
@@ -82,8 +70,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
     let folder = tempfile::tempdir().unwrap();
     let declared = |name: &str, more: &str| {
         let text = source(&format!("name = \"{name}\"{more}"));
-        text.replace("It was", &format!("{name} was"))
-            .replace("One =", &format!("One{name} ="))
+        text.replace("It was", &format!("{name} was")).replace("One =", &format!("One{name} ="))
     };
     // B and D name manifests, whose texts have ids of the same form, and winmeta.xml's texts.
     let with_manifest = |name: &str| {
@@ -101,22 +88,10 @@ fn all_providers_keep_their_events_messages_and_maps() {
     let third = write(&folder, "C.rs", &declared("C", ""));
     let paths = [first.clone(), second.clone(), third.clone(), fourth.clone()];
     let (all, read) = all_of(&paths).unwrap();
-    assert_eq!(
-        read,
-        [
-            first.clone(),
-            second,
-            second_kept,
-            third,
-            fourth,
-            fourth_kept
-        ]
-    );
-    let decoded = decode(
-        &wevt_template(&all, Version::V5).unwrap(),
-        &message_table(&all).unwrap().unwrap(),
-    )
-    .unwrap();
+    assert_eq!(read, [first.clone(), second, second_kept, third, fourth, fourth_kept]);
+    let decoded =
+        decode(&wevt_template(&all, Version::V5).unwrap(), &message_table(&all).unwrap().unwrap())
+            .unwrap();
     assert_eq!(decoded.skipped, []);
     let names = decoded.manifest.providers.iter().map(|it| it.name.as_str());
     assert!(names.eq(["A", "B", "C", "D"]));
@@ -125,10 +100,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
         let name = &provider.name;
         assert_eq!(text(provider.message), name);
         assert_eq!(text(provider.events[0].message), format!("{name} was %1."));
-        assert_eq!(
-            text(provider.maps[0].items[0].message),
-            format!("One{name}")
-        );
+        assert_eq!(text(provider.maps[0].items[0].message), format!("One{name}"));
         let opcode = &provider.opcodes[provider.events[0].opcode.unwrap()];
         assert_eq!(text(opcode.message), "Start");
     }
@@ -149,11 +121,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
 fn with_strings(folder: &TempDir, name: &str, tables: &[(&str, &str)]) -> PathBuf {
     let guid = format!("{:0>32}", name.len());
     let guid = format!("{}-0000-0000-0000-{}", &guid[..8], &guid[20..]);
-    let message = if tables.is_empty() {
-        ""
-    } else {
-        "message='$(string.level.Error)'"
-    };
+    let message = if tables.is_empty() { "" } else { "message='$(string.level.Error)'" };
     let tables: Vec<String> = tables
         .iter()
         .map(|(culture, text)| {
@@ -188,11 +156,7 @@ fn an_image_has_the_language_of_the_manifests_that_have_one() {
     let german = with_strings(&folder, "German", &[("de-DE", "Fehler")]);
     let other = with_strings(&folder, "German2", &[("de-DE", "Noch einer")]);
     let french = with_strings(&folder, "French22", &[("fr-FR", "Erreur")]);
-    for paths in [
-        [&none, &german, &other],
-        [&german, &none, &other],
-        [&german, &other, &none],
-    ] {
+    for paths in [[&none, &german, &other], [&german, &none, &other], [&german, &other, &none]] {
         let (all, _) = all_of(&paths.map(Clone::clone)).unwrap();
         assert_eq!(all.culture, "de-DE");
         // A string with an id of winmeta.xml is not winmeta.xml's.
@@ -205,11 +169,7 @@ fn an_image_has_the_language_of_the_manifests_that_have_one() {
         events.sort_unstable();
         assert_eq!(
             events,
-            [
-                ("German", Some("Fehler")),
-                ("German2", Some("Noch einer")),
-                ("None", None)
-            ]
+            [("German", Some("Fehler")), ("German2", Some("Noch einer")), ("None", None)]
         );
     }
     let error = all_of(&[german, none, french]).unwrap_err().to_string();
@@ -226,10 +186,7 @@ fn translations_into_one_language_are_one_table() {
     let folder = tempfile::tempdir().unwrap();
     let first = [("en-US", "One"), ("de-DE", "Eins")];
     let second = [("en-US", "Two"), ("fr-FR", "Deux"), ("de-DE", "Zwei")];
-    let paths = [
-        with_strings(&folder, "A", &first),
-        with_strings(&folder, "Bb", &second),
-    ];
+    let paths = [with_strings(&folder, "A", &first), with_strings(&folder, "Bb", &second)];
     let (all, _) = all_of(&paths).unwrap();
     let mut translations: Vec<(&str, Vec<&str>)> = all
         .translations
@@ -240,10 +197,7 @@ fn translations_into_one_language_are_one_table() {
         })
         .collect();
     translations.sort_unstable();
-    assert_eq!(
-        translations,
-        [("de-DE", vec!["Eins", "Zwei"]), ("fr-FR", vec!["Deux"])]
-    );
+    assert_eq!(translations, [("de-DE", vec!["Eins", "Zwei"]), ("fr-FR", vec!["Deux"])]);
 }
 
 #[test]
@@ -267,12 +221,7 @@ fn more_providers_than_have_message_ids_are_refused() {
 fn exported(variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
     command
-        .args([
-            "--exact",
-            "library_build_script",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args(["--exact", "library_build_script", "--ignored", "--nocapture"])
         .env("CARGO_PKG_NAME", "contoso-usb")
         .env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))
         .env_remove("CARGO_MANIFEST_LINKS")
@@ -308,21 +257,12 @@ fn a_library_passes_on_its_declaration_and_those_of_its_dependencies() {
     let all = [&[links, ("DECLARATION", own)][..], &dependencies].concat();
     let said = exported(&all);
     let joined = env::join_paths([own, "/other/a.rs", "/other/b.rs"]).unwrap();
-    let line = format!(
-        "cargo::metadata=WDK_ETW_DECLARATIONS={}\n",
-        joined.to_str().unwrap()
-    );
+    let line = format!("cargo::metadata=WDK_ETW_DECLARATIONS={}\n", joined.to_str().unwrap());
     assert!(said.contains(&line), "{said}");
-    assert!(
-        said.contains(&format!("cargo::rerun-if-changed={own}\n")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("cargo::rerun-if-changed={own}\n")), "{said}");
     // A library without a provider.
     let said = exported(&[&[links][..], &dependencies].concat());
-    assert!(
-        said.contains("cargo::metadata=WDK_ETW_DECLARATIONS=/other/a.rs"),
-        "{said}"
-    );
+    assert!(said.contains("cargo::metadata=WDK_ETW_DECLARATIONS=/other/a.rs"), "{said}");
 }
 
 #[test]
@@ -342,8 +282,5 @@ fn a_library_without_links_and_a_wrong_declaration_are_errors() {
         ("DECLARATION", wrong.to_str().unwrap()),
         ("CARGO_MANIFEST_LINKS", "contoso-usb-etw"),
     ]);
-    assert!(
-        said.contains("wrong.rs has no `#[wdk_etw::provider]` module"),
-        "{said}"
-    );
+    assert!(said.contains("wrong.rs has no `#[wdk_etw::provider]` module"), "{said}");
 }

@@ -20,11 +20,7 @@ pub fn plain(ident: &Ident) -> Ident {
 /// Returns the text of a doc comment's line.
 pub fn doc(attribute: &Attribute) -> Option<String> {
     let value = &attribute.meta.require_name_value().ok()?.value;
-    let Expr::Lit(ExprLit {
-        lit: Lit::Str(text),
-        ..
-    }) = value
-    else {
+    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
         return None;
     };
     Some(text.value().trim().to_owned())
@@ -32,11 +28,7 @@ pub fn doc(attribute: &Attribute) -> Option<String> {
 
 /// Returns the lines of the doc comments in a list of attributes.
 pub fn docs(attributes: &[Attribute]) -> Vec<String> {
-    attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("doc"))
-        .filter_map(doc)
-        .collect()
+    attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(doc).collect()
 }
 
 /// Returns an error at the first attribute that is not in `known`, because the generated code
@@ -88,14 +80,8 @@ pub fn text(attribute: &Attribute) -> syn::Result<String> {
 fn literal(attribute: &Attribute) -> syn::Result<&LitStr> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) => Ok(text),
-        _ => Err(syn::Error::new_spanned(
-            value,
-            "a name must be a string literal: `name = \"…\"`",
-        )),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text),
+        _ => Err(syn::Error::new_spanned(value, "a name must be a string literal: `name = \"…\"`")),
     }
 }
 
@@ -113,10 +99,7 @@ pub fn name_of(text: &LitStr) -> syn::Result<String> {
 fn without_nul(text: &LitStr) -> syn::Result<String> {
     let name = text.value();
     if name.contains('\0') {
-        return Err(syn::Error::new(
-            text.span(),
-            "the name contains a NUL; remove it",
-        ));
+        return Err(syn::Error::new(text.span(), "the name contains a NUL; remove it"));
     }
     Ok(name)
 }
@@ -125,10 +108,7 @@ fn without_nul(text: &LitStr) -> syn::Result<String> {
 pub fn tag(attribute: &Attribute) -> syn::Result<u32> {
     let value = &attribute.meta.require_name_value()?.value;
     match value {
-        Expr::Lit(ExprLit {
-            lit: Lit::Int(number),
-            ..
-        }) => tag_of(number),
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => tag_of(number),
         _ => Err(syn::Error::new_spanned(value, TAG_RANGE)),
     }
 }

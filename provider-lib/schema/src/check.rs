@@ -70,37 +70,25 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
 /// Checks that the numbers of keywords, levels, tasks, opcodes, channels and maps' entries are unique.
 fn numbers(provider: &Provider, errors: &mut Errors) {
     unique(
-        provider
-            .keywords
-            .iter()
-            .map(|keyword| (keyword.bit, keyword.bit_span, &keyword.ident)),
+        provider.keywords.iter().map(|keyword| (keyword.bit, keyword.bit_span, &keyword.ident)),
         "keyword",
         "bit",
         errors,
     );
     unique(
-        provider
-            .tasks
-            .iter()
-            .map(|task| (task.value, task.value_span, &task.ident)),
+        provider.tasks.iter().map(|task| (task.value, task.value_span, &task.ident)),
         "task",
         "number",
         errors,
     );
     unique(
-        provider
-            .opcodes
-            .iter()
-            .map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
+        provider.opcodes.iter().map(|opcode| (opcode.value, opcode.value_span, &opcode.ident)),
         "opcode",
         "number",
         errors,
     );
     unique(
-        provider
-            .levels
-            .iter()
-            .map(|level| (level.value, level.value_span, &level.ident)),
+        provider.levels.iter().map(|level| (level.value, level.value_span, &level.ident)),
         "level",
         "number",
         errors,
@@ -109,11 +97,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
         // Several lists can have the same task.
         let same = provider.task_opcodes.iter();
         let same = same.filter(|other| other.task == list.task);
-        if !same
-            .clone()
-            .next()
-            .is_some_and(|first| std::ptr::eq(first, list))
-        {
+        if !same.clone().next().is_some_and(|first| std::ptr::eq(first, list)) {
             continue;
         }
         unique(
@@ -148,9 +132,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
     }
     for map in &provider.maps {
         unique(
-            map.entries
-                .iter()
-                .map(|entry| (entry.value, entry.value_span, &entry.ident)),
+            map.entries.iter().map(|entry| (entry.value, entry.value_span, &entry.ident)),
             "entry",
             "value",
             errors,
@@ -232,27 +214,12 @@ fn names(provider: &Provider, errors: &mut Errors) {
         })
         .flat_map(names_of);
     // A map is a tuple structure, and an event a function and a module.
-    let maps = provider
-        .maps
-        .iter()
-        .flat_map(|map| [(Types, &map.ident), (Values, &map.ident)]);
-    let structures = provider
-        .structures
-        .iter()
-        .map(|structure| (Types, &structure.ident));
-    let events = provider
-        .events
-        .iter()
-        .flat_map(|event| [(Types, &event.ident), (Values, &event.ident)]);
-    let keywords = provider
-        .keywords
-        .iter()
-        .map(|keyword| (Values, &keyword.ident));
-    let all = others
-        .chain(maps)
-        .chain(structures)
-        .chain(events)
-        .chain(keywords);
+    let maps = provider.maps.iter().flat_map(|map| [(Types, &map.ident), (Values, &map.ident)]);
+    let structures = provider.structures.iter().map(|structure| (Types, &structure.ident));
+    let events =
+        provider.events.iter().flat_map(|event| [(Types, &event.ident), (Values, &event.ident)]);
+    let keywords = provider.keywords.iter().map(|keyword| (Values, &keyword.ident));
+    let all = others.chain(maps).chain(structures).chain(events).chain(keywords);
     let mut seen = HashSet::new();
     let mut told = HashSet::new();
     for (namespace, ident) in all {
@@ -266,10 +233,7 @@ fn names(provider: &Provider, errors: &mut Errors) {
             } else {
                 "is already used in this declaration"
             };
-            errors.at(
-                ident.span(),
-                format!("the name `{ident}` {what}; choose another name"),
-            );
+            errors.at(ident.span(), format!("the name `{ident}` {what}; choose another name"));
         }
     }
     for keyword in &provider.keywords {
@@ -298,15 +262,15 @@ fn names(provider: &Provider, errors: &mut Errors) {
 fn holds(inner: &Structure, field: &Field, provider: &Provider, depth: usize) -> bool {
     depth <= provider.structures.len()
         && match &field.kind {
-            FieldType::Named(name) => provider
-                .structures
-                .iter()
-                .find(|structure| structure.ident == *name)
-                .is_some_and(|found| {
-                    let mut fields = found.fields.iter();
-                    found.ident == inner.ident
-                        || fields.any(|field| holds(inner, field, provider, depth + 1))
-                }),
+            FieldType::Named(name) => {
+                provider.structures.iter().find(|structure| structure.ident == *name).is_some_and(
+                    |found| {
+                        let mut fields = found.fields.iter();
+                        found.ident == inner.ident
+                            || fields.any(|field| holds(inner, field, provider, depth + 1))
+                    },
+                )
+            }
             // A member cannot be an array of structures.
             FieldType::Values(..) | FieldType::Structures(..) => false,
         }
@@ -371,10 +335,8 @@ fn declared(fields: &[Field], provider: &Provider, errors: &mut Errors) {
             let own = own.chain(provider.structures.iter().map(|one| &one.ident));
             let own: Vec<_> = own.map(|ident| format!("`{ident}`")).collect();
             if !own.is_empty() {
-                error = syn::Error::new(
-                    error.span(),
-                    format!("{error}; declared: {}", own.join(", ")),
-                );
+                error =
+                    syn::Error::new(error.span(), format!("{error}; declared: {}", own.join(", ")));
             }
             errors.push(error);
         } else if let Err(error) = field.form.check_named(map) {
@@ -391,10 +353,7 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
         if !idents.insert(field.ident.unraw()) {
             return Err(syn::Error::new(
                 field.ident.span(),
-                format!(
-                    "another field is already named `{}`; rename one of them",
-                    field.ident
-                ),
+                format!("another field is already named `{}`; rename one of them", field.ident),
             ));
         }
         let counter = field.form.counter.as_ref();
@@ -413,10 +372,7 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
         if !seen.insert(&field.name) {
             return Err(syn::Error::new(
                 field.ident.span(),
-                format!(
-                    "another field is already named `{}`; rename one of them",
-                    field.name
-                ),
+                format!("another field is already named `{}`; rename one of them", field.name),
             ));
         }
     }
@@ -503,10 +459,8 @@ fn check_event(event: &Event, provider: &Provider, errors: &mut Errors) {
     }
     declared(&event.fields, provider, errors);
     counters(&event.fields, errors);
-    if let Some(field) = event
-        .fields
-        .iter()
-        .find(|field| event.encoding == Encoding::Manifest && field.tag != 0)
+    if let Some(field) =
+        event.fields.iter().find(|field| event.encoding == Encoding::Manifest && field.tag != 0)
     {
         errors.at(
             field.ident.span(),
@@ -551,13 +505,7 @@ fn layouts(provider: &Provider, errors: &mut Errors) {
             }
         };
         let layout = metadata_size.and_then(|metadata_size| {
-            Layout::of(
-                &event.fields,
-                event.encoding,
-                types,
-                metadata_size,
-                event.ident.span(),
-            )
+            Layout::of(&event.fields, event.encoding, types, metadata_size, event.ident.span())
         });
         if let Err(error) = layout {
             errors.push(error);

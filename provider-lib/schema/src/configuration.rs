@@ -202,11 +202,7 @@ impl Evaluated {
             at.is_none()
         });
         let values = predicates.iter().enumerate();
-        Self(
-            values
-                .map(|(at, predicate)| (key(predicate), found.contains(&at)))
-                .collect(),
-        )
+        Self(values.map(|(at, predicate)| (key(predicate), found.contains(&at))).collect())
     }
 }
 
@@ -221,9 +217,7 @@ impl Evaluate for Evaluated {
 /// Returns a predicate's text without white space, which depends on where the tokens come from.
 pub fn key(predicate: &TokenStream) -> String {
     let text = predicate.to_string();
-    text.chars()
-        .filter(|letter| !letter.is_whitespace())
-        .collect()
+    text.chars().filter(|letter| !letter.is_whitespace()).collect()
 }
 
 #[cfg(test)]
@@ -239,9 +233,7 @@ mod tests {
         known.set("custom", None, false);
         let truth = |text: &str| {
             let predicate: TokenStream = text.parse().unwrap();
-            known
-                .evaluate(&predicate)
-                .map_err(|error| error.to_string())
+            known.evaluate(&predicate).map_err(|error| error.to_string())
         };
         for (predicate, expected) in [
             ("true", true),

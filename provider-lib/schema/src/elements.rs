@@ -96,15 +96,10 @@ pub fn elements(provider: &Provider) -> HashSet<&Ident> {
             continue;
         };
         if found.insert(&structure.ident) {
-            left.extend(
-                structure
-                    .fields
-                    .iter()
-                    .filter_map(|field| match &field.kind {
-                        FieldType::Named(name) => Some(name),
-                        _ => None,
-                    }),
-            );
+            left.extend(structure.fields.iter().filter_map(|field| match &field.kind {
+                FieldType::Named(name) => Some(name),
+                _ => None,
+            }));
         }
     }
     found

@@ -50,8 +50,5 @@ pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>)
     } else {
         format!("declared: {}", names.join(", "))
     };
-    syn::Error::new(
-        word.span(),
-        format!("the {what} `{word}` is not declared; {declared}"),
-    )
+    syn::Error::new(word.span(), format!("the {what} `{word}` is not declared; {declared}"))
 }

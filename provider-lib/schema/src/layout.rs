@@ -239,11 +239,7 @@ impl Layout {
                 ),
             ));
         }
-        Ok(Self {
-            leaves,
-            descriptors,
-            room: most - used,
-        })
+        Ok(Self { leaves, descriptors, room: most - used })
     }
 }
 
@@ -282,15 +278,10 @@ fn put_leaves(
     path.push(field.ident.clone());
     let wire = match &field.kind {
         FieldType::Values(scalar, format, shape) => Some(
-            field
-                .form
-                .sized
-                .map_or_else(|| wire(*scalar, *format, *shape, encoding), Wire::Sized),
+            field.form.sized.map_or_else(|| wire(*scalar, *format, *shape, encoding), Wire::Sized),
         ),
         FieldType::Structures(name, shape) => {
-            let structure = types
-                .structure(name)
-                .ok_or_else(|| crate::types::undeclared(name))?;
+            let structure = types.structure(name).ok_or_else(|| crate::types::undeclared(name))?;
             let size = element_size(structure, types)?;
             Some(match shape {
                 Shape::Fixed(count) => Wire::FixedStructures(size, *count),

@@ -71,10 +71,7 @@ impl Provider {
             // The channel of these events marks their encoding.
             Encoding::TraceLogging => 0,
         };
-        let place = self
-            .channels
-            .iter()
-            .position(|one| channel != 0 && one.named.value == channel);
+        let place = self.channels.iter().position(|one| channel != 0 && one.named.value == channel);
         let bit = place.and_then(|place| FIRST.checked_sub(place));
         event.keyword | bit.map_or(0, |bit| 1 << bit)
     }

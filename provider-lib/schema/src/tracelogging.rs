@@ -33,10 +33,7 @@ impl<'a> Types<'a> {
     /// Returns the maps and structures of a provider.
     #[must_use]
     pub fn of(provider: &'a Provider) -> Self {
-        Self {
-            maps: &provider.maps,
-            structures: &provider.structures,
-        }
+        Self { maps: &provider.maps, structures: &provider.structures }
     }
 
     /// Returns the map with this name.
@@ -48,9 +45,7 @@ impl<'a> Types<'a> {
     /// Returns the structure with this name.
     #[must_use]
     pub fn structure(&self, name: &syn::Ident) -> Option<&'a Structure> {
-        self.structures
-            .iter()
-            .find(|structure| structure.ident == *name)
+        self.structures.iter().find(|structure| structure.ident == *name)
     }
 }
 
@@ -150,9 +145,8 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
                 }
             }
             FieldType::Structures(name, shape) => {
-                let structure = types
-                    .structure(name)
-                    .ok_or_else(|| crate::types::undeclared(name))?;
+                let structure =
+                    types.structure(name).ok_or_else(|| crate::types::undeclared(name))?;
                 put_structure(block, structure, *shape, field.tag, types)?;
             }
             FieldType::Named(name) => {
@@ -192,9 +186,7 @@ pub fn event_metadata(
     put_fields(&mut block, fields, types)?;
     let Ok(size) = u16::try_from(block.len()) else {
         return Err(syn::Error::new(
-            fields
-                .first()
-                .map_or_else(proc_macro2::Span::call_site, |field| field.written.span()),
+            fields.first().map_or_else(proc_macro2::Span::call_site, |field| field.written.span()),
             format!(
                 "the event's metadata has {} bytes and can have at most 65,535; shorten names or \
                  remove fields",

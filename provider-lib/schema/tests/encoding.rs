@@ -41,14 +41,7 @@ fn layout_of(provider: &Provider) -> Layout {
         Encoding::TraceLogging => metadata_of(provider).len(),
     };
     let span = event.ident.span();
-    Layout::of(
-        &event.fields,
-        event.encoding,
-        Types::of(provider),
-        size,
-        span,
-    )
-    .unwrap()
+    Layout::of(&event.fields, event.encoding, Types::of(provider), size, span).unwrap()
 }
 
 fn layout(items: &str) -> Layout {
@@ -113,10 +106,7 @@ fn structures_and_maps_have_their_codes() {
         ("p: Place, q: u8", &b"P\0\x98\x02X\0\x04Y\0\x06Q\0\x04"[..]),
         ("p: &[Place]", b"P\0\xD8\x02X\0\x04Y\0\x06"),
         ("p: [Place; 3]", b"P\0\xB8\x02\x03\0X\0\x04Y\0\x06"),
-        (
-            "#[tag = 2] p: Place",
-            b"P\0\x98\x82\x80\x80\x80\x02X\0\x04Y\0\x06",
-        ),
+        ("#[tag = 2] p: Place", b"P\0\x98\x82\x80\x80\x80\x02X\0\x04Y\0\x06"),
         ("k: Kind, f: Flags", b"K\0\x08F\0\x84\x04"),
     ] {
         let items = format!("{PLACE}{MAPS}{}", traced(fields));
@@ -146,17 +136,11 @@ fn metadata_has_at_most_65_535_bytes() {
     const OTHERS: usize = 2 + 1 + 2 + 2;
     let named = |length: usize| traced(&format!("#[name = \"{}\"] a: u8", "n".repeat(length)));
     let provider_of = |length| {
-        let text = format!(
-            "#[provider(name = \"A\")]\nmod trace {{\n{}\n}}",
-            named(length)
-        );
+        let text = format!("#[provider(name = \"A\")]\nmod trace {{\n{}\n}}", named(length));
         source(&text).map(|_| ()).map_err(|error| error.to_string())
     };
     let text = provider_of(65_536 - OTHERS).unwrap_err();
-    assert!(
-        text.contains("has 65536 bytes and can have at most 65,535"),
-        "{text}"
-    );
+    assert!(text.contains("has 65536 bytes and can have at most 65,535"), "{text}");
     // Metadata of this size leaves no room for a field.
     let text = provider_of(65_535 - OTHERS).unwrap_err();
     assert!(text.contains("the event is too large"), "{text}");
@@ -171,49 +155,22 @@ fn fields_are_gathered_in_blocks() {
     };
     for (fields, expected) in [
         ("", vec![]),
-        (
-            "a: u8, b: u64, k: Kind",
-            vec![Block(vec![Value(0), Value(1), Value(2)])],
-        ),
+        ("a: u8, b: u64, k: Kind", vec![Block(vec![Value(0), Value(1), Value(2)])]),
         (
             "a: u8, b: &str, c: u8",
-            vec![
-                Block(vec![Value(0), Length(1)]),
-                InPlace(1),
-                Block(vec![Value(2)]),
-            ],
+            vec![Block(vec![Value(0), Length(1)]), InPlace(1), Block(vec![Value(2)])],
         ),
         (
             "a: &[u32], b: &[u8]",
-            vec![
-                Block(vec![Length(0)]),
-                InPlace(0),
-                Block(vec![Length(1)]),
-                InPlace(1),
-            ],
+            vec![Block(vec![Length(0)]), InPlace(0), Block(vec![Length(1)]), InPlace(1)],
         ),
         ("a: [u32; 2], b: Sid", vec![InPlace(0), InPlace(1)]),
-        (
-            "a: u8, b: [u32; 2]",
-            vec![Block(vec![Value(0)]), InPlace(1)],
-        ),
-        (
-            "a: &CStr, b: u8",
-            vec![InPlace(0), Block(vec![Nul(0), Value(1)])],
-        ),
-        (
-            "a: u8, b: Ipv6Addr",
-            vec![Block(vec![Value(0), Length(1), Value(1)])],
-        ),
+        ("a: u8, b: [u32; 2]", vec![Block(vec![Value(0)]), InPlace(1)]),
+        ("a: &CStr, b: u8", vec![InPlace(0), Block(vec![Nul(0), Value(1)])]),
+        ("a: u8, b: Ipv6Addr", vec![Block(vec![Value(0), Length(1), Value(1)])]),
         ("a: SocketAddr", vec![Block(vec![Length(0)]), InPlace(0)]),
-        (
-            "a: &[Place], b: [Place; 2]",
-            vec![Block(vec![Length(0)]), InPlace(0), InPlace(1)],
-        ),
-        (
-            "p: Place, a: u8",
-            vec![Block(vec![Value(0), Value(1), Value(2)])],
-        ),
+        ("a: &[Place], b: [Place; 2]", vec![Block(vec![Length(0)]), InPlace(0), InPlace(1)]),
+        ("p: Place, a: u8", vec![Block(vec![Value(0), Value(1), Value(2)])]),
     ] {
         let layout = layout(&format!("{PLACE}{MAPS}{}", traced(fields)));
         assert_eq!(layout.descriptors, expected, "{fields}");
@@ -221,20 +178,11 @@ fn fields_are_gathered_in_blocks() {
     // In a manifest, the length of an IPv6 address is fixed, and a count can be an earlier field.
     let layout = layout(&manifest("a: Ipv6Addr"));
     assert_eq!(layout.descriptors, [Block(vec![Value(0)])]);
-    assert_eq!(
-        layout.leaves[0].wire,
-        Wire::Plain(Scalar::Ipv6Addr, Format::Default)
-    );
-    let layout = self::layout(&manifest(
-        "n: u8, m: u16, #[count(field = m)] a: &[u32], b: u8",
-    ));
+    assert_eq!(layout.leaves[0].wire, Wire::Plain(Scalar::Ipv6Addr, Format::Default));
+    let layout = self::layout(&manifest("n: u8, m: u16, #[count(field = m)] a: &[u32], b: u8"));
     assert_eq!(
         layout.descriptors,
-        [
-            Block(vec![Value(0), Value(1)]),
-            InPlace(2),
-            Block(vec![Value(3)])
-        ]
+        [Block(vec![Value(0), Value(1)]), InPlace(2), Block(vec![Value(3)])]
     );
     assert_eq!(layout.leaves[2].counted_by, Some(1));
     assert_eq!(layout.leaves[2].counter, None);
@@ -263,10 +211,7 @@ fn leaves_lead_from_a_field_to_its_members() {
         (1, "line.to.y"),
         (2, "b"),
     ];
-    assert_eq!(
-        paths,
-        expected.map(|(field, path)| (field, path.to_owned()))
-    );
+    assert_eq!(paths, expected.map(|(field, path)| (field, path.to_owned())));
 }
 
 #[test]
@@ -324,10 +269,7 @@ fn the_room_is_what_the_fixed_parts_leave() {
         ("a: Ipv6Addr", 16),
         ("#[length(u8)] a: &[u8], #[count(u64)] #[array] b: &[u8]", 9),
         ("#[length(u8)] a: SocketAddr", 29),
-        (
-            "n: u32, #[length(field = n)] a: &[u8], #[count(field = n)] b: &[u32]",
-            4,
-        ),
+        ("n: u32, #[length(field = n)] a: &[u8], #[count(field = n)] b: &[u32]", 4),
     ] {
         let layout = layout(&manifest(fields));
         assert_eq!(layout.room, MAX_CONTENT - used, "{fields}");
@@ -364,11 +306,7 @@ fn an_event_has_at_most_128_data_descriptors() {
 #[test]
 fn only_addresses_have_a_format_that_changes_their_bytes() {
     let layout = layout(&traced("#[hex] a: u32, #[address] b: Pointer, c: Pointer"));
-    let wires: Vec<Wire> = layout
-        .leaves
-        .iter()
-        .map(|leaf| leaf.wire.without_format())
-        .collect();
+    let wires: Vec<Wire> = layout.leaves.iter().map(|leaf| leaf.wire.without_format()).collect();
     assert_eq!(
         wires,
         [
@@ -388,10 +326,7 @@ fn elements_of_arrays_and_their_members_are_known() {
         traced("p: Place, o: &[Outer], n: u8")
     );
     let provider = provider(&items);
-    let mut names: Vec<String> = elements(&provider)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let mut names: Vec<String> = elements(&provider).iter().map(ToString::to_string).collect();
     names.sort();
     assert_eq!(names, ["Inner", "Outer"]);
 }
@@ -404,10 +339,7 @@ fn an_event_at_its_call_site_has_its_arguments() {
          activity = a, { n: u32 = 1, d: Dump = d }",
     )
     .unwrap();
-    assert_eq!(
-        (all.name.as_str(), all.level.0, all.opcode, all.tag),
-        ("Name", 3, 1, 0x10)
-    );
+    assert_eq!((all.name.as_str(), all.level.0, all.opcode, all.tag), ("Name", 3, 1, 0x10));
     assert!(all.keyword.is_some());
     assert!(matches!(all.limit, Some(Limit::Every(_))));
     assert_eq!(all.options.len(), 1);
@@ -426,30 +358,15 @@ fn an_event_at_its_call_site_has_its_arguments() {
     let path = event("P, \"Name\", level = Info, keyword = none::READ").unwrap();
     assert!(path.keyword.is_some());
     for (text, part) in [
-        (
-            "P, \"Name\", level = Info, keyword = none, once, every = 2",
-            "one rate limit",
-        ),
-        (
-            "P, \"Name\", level = Info, keyword = none, opcode = Strat",
-            "the opcode `Strat`",
-        ),
-        (
-            "P, \"Name\", level = Info, keyword = none, colour = 2",
-            "no argument `colour`",
-        ),
-        (
-            "P, \"Name\", level = Info, keyword = none, { k: Kind = 2 }",
-            "Kind",
-        ),
+        ("P, \"Name\", level = Info, keyword = none, once, every = 2", "one rate limit"),
+        ("P, \"Name\", level = Info, keyword = none, opcode = Strat", "the opcode `Strat`"),
+        ("P, \"Name\", level = Info, keyword = none, colour = 2", "no argument `colour`"),
+        ("P, \"Name\", level = Info, keyword = none, { k: Kind = 2 }", "Kind"),
         (
             "P, \"Name\", level = Info, keyword = none, { k: other::Kind = 2 }",
             "a field cannot have this type; supported: ",
         ),
-        (
-            "P, \"Name\", level = Info, level = Info, keyword = none",
-            "`level` is given twice",
-        ),
+        ("P, \"Name\", level = Info, level = Info, keyword = none", "`level` is given twice"),
         (
             "P, \"Name\", level = Info, keyword = none, { a: u8 = 1, a: u8 = 1 }",
             "already named `a`",

@@ -30,15 +30,9 @@ fn a_count_in_another_field_is_an_earlier_integer() {
         );
     }
     let (_, _, text) = error(&event("n: u8, #[length(field = n)] address: SocketAddr"));
-    assert!(
-        text.contains("`out_type = \"win:SocketAddress\"`"),
-        "{text}"
-    );
+    assert!(text.contains("`out_type = \"win:SocketAddress\"`"), "{text}");
     let (_, _, text) = error(&event("n: u8, #[count(u8, field = n)] values: &[u32]"));
-    assert!(
-        text.contains("an earlier field has its own type and name"),
-        "{text}"
-    );
+    assert!(text.contains("an earlier field has its own type and name"), "{text}");
     let (line, _, text) =
         error("#[structure]\nstruct S<'a> { n: u8, #[count(field = n)] values: &'a [u32] }");
     assert_eq!(line, 4);
@@ -62,10 +56,7 @@ fn only_bytes_without_a_field_for_their_length_contain_it() {
     ] {
         let (line, _, text) = error(&event(fields));
         assert_eq!(line, 4, "{fields}: {text}");
-        assert!(
-            text.contains("they contain their length"),
-            "{fields}: {text}"
-        );
+        assert!(text.contains("they contain their length"), "{fields}: {text}");
     }
 }
 
@@ -86,30 +77,18 @@ fn forms_that_only_manifests_have_are_refused_in_tracelogging_events() {
                  fn x(#[out_type = \"win:ErrorCode\"] a: u32);";
     let (line, _, text) = error(items);
     assert_eq!(line, 4);
-    assert!(
-        text.contains("TraceLogging does not have the presentation `win:ErrorCode`"),
-        "{text}"
-    );
+    assert!(text.contains("TraceLogging does not have the presentation `win:ErrorCode`"), "{text}");
 }
 
 #[test]
 fn types_with_the_name_of_one_map_agree() {
-    let second = |rest: &str| {
-        error(&format!(
-            "#[map]\nenum A {{ X = 1 }}\n#[map]\n#[name = \"A\"]\n{rest}"
-        ))
-    };
+    let second =
+        |rest: &str| error(&format!("#[map]\nenum A {{ X = 1 }}\n#[map]\n#[name = \"A\"]\n{rest}"));
     let (_, _, text) = second("enum B { X = 1 }");
-    assert!(
-        text.contains("the map `B` has the name `A`, which `A` already has"),
-        "{text}"
-    );
+    assert!(text.contains("the map `B` has the name `A`, which `A` already has"), "{text}");
     let (line, _, text) = second("#[repr(u8)]\nenum B { Y = 1 }");
     assert_eq!(line, 8);
-    assert!(
-        text.contains("the value 1 is `Y` here, and another name in `A`"),
-        "{text}"
-    );
+    assert!(text.contains("the value 1 is `Y` here, and another name in `A`"), "{text}");
     let (_, _, text) = error("#[bitmap]\nenum A { X = 3 }");
     assert!(text.contains("`0xC0` or `1 << 6 | 1 << 7`"), "{text}");
 }
@@ -123,32 +102,20 @@ fn opcodes_levels_and_channels_are_checked() {
     assert!(text.contains("write `#[opcodes(task = …)]`"), "{text}");
     let (_, _, text) =
         error("#[tasks]\nenum T { A = 1 }\n#[opcodes(task = A)]\nenum O { X = 10, Y = 10 }");
-    assert!(
-        text.contains("`Y` has the number 10, which `X` already has"),
-        "{text}"
-    );
+    assert!(text.contains("`Y` has the number 10, which `X` already has"), "{text}");
     let (_, _, text) = error(
         "#[levels]\nenum L { Chatty = 20 }\n#[event(level = Chaty, keyword = none)]\nfn x();",
     );
-    assert!(
-        text.contains("unknown level `Chaty`; declared: `Chatty`; supported"),
-        "{text}"
-    );
+    assert!(text.contains("unknown level `Chaty`; declared: `Chatty`; supported"), "{text}");
     for (kind, value) in [("Import", 16), ("Admin", 8), ("Import", 11), ("Admin", 12)] {
         let items = format!("#[channels]\nenum C {{ #[channel({kind})] X = {value} }}");
         let (line, _, text) = error(&items);
         assert_eq!(line, 4);
-        assert!(
-            text.contains("System (8), Application (9), Security (10)"),
-            "{text}"
-        );
+        assert!(text.contains("System (8), Application (9), Security (10)"), "{text}");
     }
     let (_, _, text) = error(
         "#[map]\nenum M { X = 1 }\n#[event(level = Info, keyword = none)]\n\
          fn x(#[out_type = \"xs:string\"] m: M);",
     );
-    assert!(
-        text.contains("cannot have the presentation `xs:string`"),
-        "{text}"
-    );
+    assert!(text.contains("cannot have the presentation `xs:string`"), "{text}");
 }

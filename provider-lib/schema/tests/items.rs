@@ -22,10 +22,7 @@ fn error(items: &str) -> String {
 
 /// Returns names and values.
 fn values<T: Copy>(entries: &[Named<T>]) -> Vec<(&str, T)> {
-    entries
-        .iter()
-        .map(|entry| (entry.name.as_str(), entry.value))
-        .collect()
+    entries.iter().map(|entry| (entry.name.as_str(), entry.value)).collect()
 }
 
 #[test]
@@ -47,10 +44,7 @@ fn items_have_the_lines_of_their_doc_comments() {
         /// An event.
         #[event(level = Info, keyword = READ)] fn x(/** A field. */ a: u8);",
     );
-    assert_eq!(
-        provider.keywords[0].docs,
-        ["A keyword.", "", "Of two paragraphs."]
-    );
+    assert_eq!(provider.keywords[0].docs, ["A keyword.", "", "Of two paragraphs."]);
     assert!(provider.keywords[1].docs.is_empty());
     assert_eq!(provider.tasks[0].docs, ["A task."]);
     assert_eq!(provider.maps[0].docs, ["A map."]);
@@ -76,16 +70,10 @@ fn items_have_their_names_and_values() {
         #[bitmap] #[repr(u16)] enum Flags { Low = 1, Both = 0xC0 | 0x80, High = (1 << 14 | 1 << 15) }
         #[map] #[repr(u32)] enum Large { Most = 0xFFFF_FFFF }",
     );
-    let keywords: Vec<_> = provider
-        .keywords
-        .iter()
-        .map(|keyword| (keyword.name.as_str(), keyword.bit))
-        .collect();
+    let keywords: Vec<_> =
+        provider.keywords.iter().map(|keyword| (keyword.name.as_str(), keyword.bit)).collect();
     assert_eq!(keywords, [("Read", 47), ("Both", 3)]);
-    assert_eq!(
-        values(&provider.tasks),
-        [("Transfer", 1), ("Last One", 65535)]
-    );
+    assert_eq!(values(&provider.tasks), [("Transfer", 1), ("Last One", 65535)]);
     assert_eq!(values(&provider.opcodes), [("First", 10), ("Last", 239)]);
     let of_tasks: Vec<_> = provider
         .task_opcodes
@@ -103,22 +91,13 @@ fn items_have_their_names_and_values() {
     let channels: Vec<_> = provider
         .channels
         .iter()
-        .map(|channel| {
-            (
-                channel.named.name.as_str(),
-                channel.named.value,
-                channel.kind.as_str(),
-            )
-        })
+        .map(|channel| (channel.named.name.as_str(), channel.named.value, channel.kind.as_str()))
         .collect();
     assert_eq!(channels, [("Mine", 16, "Admin"), ("System", 8, "Import")]);
     let [kind, flags, large] = &provider.maps[..] else {
         panic!();
     };
-    assert_eq!(
-        (large.scalar, values(&large.entries)),
-        (Scalar::U32, vec![("Most", u32::MAX)])
-    );
+    assert_eq!((large.scalar, values(&large.entries)), (Scalar::U32, vec![("Most", u32::MAX)]));
     assert_eq!(
         (kind.name.as_str(), kind.scalar, kind.kind),
         ("The Kind", Scalar::U8, MapKind::Value)
@@ -128,10 +107,7 @@ fn items_have_their_names_and_values() {
         (flags.name.as_str(), flags.scalar, flags.kind),
         ("Flags", Scalar::U16, MapKind::Bits)
     );
-    assert_eq!(
-        values(&flags.entries),
-        [("Low", 1), ("Both", 0xC0), ("High", 0xC000)]
-    );
+    assert_eq!(values(&flags.entries), [("Low", 1), ("Both", 0xC0), ("High", 0xC000)]);
 }
 
 #[test]
@@ -147,51 +123,21 @@ fn values_outside_their_range_are_refused() {
         ("#[levels] enum L { A = 15 }", "from 16 to 255"),
         ("#[levels] enum L { A = 256 }", "from 16 to 255"),
         ("#[map] #[repr(u8)] enum M { A = 256 }", "from 0 to 255"),
-        (
-            "#[map] #[repr(u16)] enum M { A = 65536 }",
-            "from 0 to 65535",
-        ),
-        (
-            "#[map] enum M { A = 0x1_0000_0000 }",
-            "from 0 to 4294967295",
-        ),
-        (
-            "#[map] #[repr(i8)] enum M { A = 1 }",
-            "cannot have the type `i8`",
-        ),
+        ("#[map] #[repr(u16)] enum M { A = 65536 }", "from 0 to 65535"),
+        ("#[map] enum M { A = 0x1_0000_0000 }", "from 0 to 4294967295"),
+        ("#[map] #[repr(i8)] enum M { A = 1 }", "cannot have the type `i8`"),
         ("#[map] enum M {}", "the map `M` is empty"),
         ("#[map] enum M { A(u8) = 1 }", "`A` has fields"),
-        (
-            "#[tasks] enum T { #[name = \"\"] A = 1 }",
-            "the name is empty",
-        ),
-        (
-            "#[tasks] enum T { #[name = \"a\\0\"] A = 1 }",
-            "contains a NUL",
-        ),
-        (
-            "#[map] enum M { #[name = \"a\\0\"] A = 1 }",
-            "contains a NUL",
-        ),
+        ("#[tasks] enum T { #[name = \"\"] A = 1 }", "the name is empty"),
+        ("#[tasks] enum T { #[name = \"a\\0\"] A = 1 }", "contains a NUL"),
+        ("#[map] enum M { #[name = \"a\\0\"] A = 1 }", "contains a NUL"),
         ("#[bitmap] enum M { A = 0 }", "must be a single bit"),
-        (
-            "#[keyword] const A: Keyword = Keyword::bit(48);",
-            "bits 0 to 47",
-        ),
-        (
-            "#[keyword] const A: Keyword = Keyword::bits(4);",
-            "bits 0 to 47",
-        ),
-        (
-            "#[keyword] const A: Keyword = Keyword::bit(4, 5);",
-            "bits 0 to 47",
-        ),
+        ("#[keyword] const A: Keyword = Keyword::bit(48);", "bits 0 to 47"),
+        ("#[keyword] const A: Keyword = Keyword::bits(4);", "bits 0 to 47"),
+        ("#[keyword] const A: Keyword = Keyword::bit(4, 5);", "bits 0 to 47"),
         ("#[keyword] const A: Keyword = 3;", "bits 0 to 47"),
         ("#[keyword] const A: Keyword = 0;", "bits 0 to 47"),
-        (
-            "#[keyword] const A: Keyword = 0x1_0000_0000_0000;",
-            "bits 0 to 47",
-        ),
+        ("#[keyword] const A: Keyword = 0x1_0000_0000_0000;", "bits 0 to 47"),
         ("#[keyword] const A: Keyword = \"1\";", "bits 0 to 47"),
     ] {
         let text = error(items);
@@ -203,20 +149,11 @@ fn values_outside_their_range_are_refused() {
 fn numbers_and_names_are_not_used_twice() {
     const EVENT: &str = "#[event(level = Info, keyword = none)]";
     for (items, part) in [
-        (
-            "#[keyword] const A: Keyword = 1; #[keyword] const B: Keyword = 1;",
-            "bit 0, which `A`",
-        ),
+        ("#[keyword] const A: Keyword = 1; #[keyword] const B: Keyword = 1;", "bit 0, which `A`"),
         ("#[tasks] enum T { A = 1, B = 1 }", "number 1, which `A`"),
         ("#[tasks] enum T { A = 1, A = 2 }", "`A` is declared twice"),
-        (
-            "#[opcodes] enum O { A = 10, B = 10 }",
-            "number 10, which `A`",
-        ),
-        (
-            "#[levels] enum L { A = 16, B = 16 }",
-            "number 16, which `A`",
-        ),
+        ("#[opcodes] enum O { A = 10, B = 10 }", "number 10, which `A`"),
+        ("#[levels] enum L { A = 16, B = 16 }", "number 16, which `A`"),
         (
             "#[channels] enum C { #[channel(Debug)] A = 16, #[channel(Debug)] B = 16 }",
             "number 16, which `A`",
@@ -248,10 +185,7 @@ fn numbers_and_names_are_not_used_twice() {
         "union x { a: u8 }",
     ] {
         let text = error(&format!("{EVENT} fn x(); {other}"));
-        assert!(
-            text.contains("is already used in this declaration"),
-            "{other}: {text}"
-        );
+        assert!(text.contains("is already used in this declaration"), "{other}: {text}");
         assert_eq!(text.matches("already used").count(), 1, "{other}: {text}");
         // One that the compiler may remove does not.
         provider(&format!("{EVENT} fn x(); #[cfg(any())] {other}"));
@@ -287,11 +221,7 @@ fn an_attribute_of_a_declaration_on_another_item_is_refused() {
     ] {
         let text = error(item);
         let is_event = item.starts_with("#[event]");
-        let part = if is_event {
-            "has a body"
-        } else {
-            "does not apply to this item"
-        };
+        let part = if is_event { "has a body" } else { "does not apply to this item" };
         assert!(text.contains(part), "{item}: {text}");
     }
     let provider = provider("#[inline] fn a() {} use a::b;");
@@ -368,10 +298,9 @@ fn a_length_or_count_is_the_field_of_its_name() {
     let event =
         |fields: &str| format!("#[event(id = 1, level = Info, keyword = none)] fn x({fields});");
     provider(&event("m: i8, n: u64, #[count(field = n)] a: &[u32]"));
-    for fields in [
-        "n: u8, m: i8, #[count(field = m)] a: &[u32]",
-        "m: &[u8], #[count(field = m)] a: &[u32]",
-    ] {
+    for fields in
+        ["n: u8, m: i8, #[count(field = m)] a: &[u32]", "m: &[u8], #[count(field = m)] a: &[u32]"]
+    {
         let text = error(&event(fields));
         assert!(text.contains("`m` is not"), "{fields}: {text}");
     }
@@ -392,16 +321,10 @@ fn ids_may_repeat_only_where_they_are_none() {
         ("id = 0", "id = 0"),
         ("id = 1", "id = 1"),
         ("id = 1", "id = 1, encoding = tracelogging"),
-        (
-            "id = 1, encoding = tracelogging",
-            "id = 1, encoding = tracelogging",
-        ),
+        ("id = 1, encoding = tracelogging", "id = 1, encoding = tracelogging"),
     ] {
         let text = error(&pair(first, second));
-        assert!(
-            text.contains("which the event `x` already has"),
-            "{first}: {text}"
-        );
+        assert!(text.contains("which the event `x` already has"), "{first}: {text}");
     }
 }
 
@@ -432,10 +355,7 @@ fn events_refer_to_the_items_that_they_name() {
     );
     assert_eq!((y.id, y.version, y.level.0, y.keyword), (0, 0, 30, 0));
     assert_eq!((y.task, y.opcode, y.channel), (8, 20, 0));
-    assert_eq!(
-        (y.name.as_str(), y.encoding),
-        ("YZ", Encoding::TraceLogging)
-    );
+    assert_eq!((y.name.as_str(), y.encoding), ("YZ", Encoding::TraceLogging));
     assert_eq!((z.level.0, z.keyword, z.task, z.opcode), (0, 0x10, 0, 2));
     // The highest keyword bits stand for channels, the first one for the highest.
     assert_eq!(provider.keyword_mask(x), 0x11 | 1 << 62);
@@ -453,10 +373,7 @@ fn a_provider_sets_traits_if_something_needs_them() {
     assert!(sets("", ""));
     assert!(sets("", TLG));
     assert!(sets("", &format!("{MANIFEST}{TLG}")));
-    assert!(sets(
-        ", group = \"4f50731a-89cf-4782-b3e0-dce8c90476ba\"",
-        MANIFEST
-    ));
+    assert!(sets(", group = \"4f50731a-89cf-4782-b3e0-dce8c90476ba\"", MANIFEST));
     assert!(sets(", trait_(128, b\"x\")", MANIFEST));
 }
 
@@ -466,46 +383,23 @@ fn traits_have_at_most_255_bytes() {
     // The blob's size, the name and its NUL; a trait's size and type before its data.
     let head = 2 + 2 + 3;
     let with = |rest: &str, data: usize| {
-        parsed(
-            &format!(", trait_(255, \"{}\"), {rest}", "x".repeat(data)),
-            "",
-        )
+        parsed(&format!(", trait_(255, \"{}\"), {rest}", "x".repeat(data)), "")
     };
     with("", 255 - head).unwrap();
     assert!(with("", 256 - head).unwrap_err().contains("have 256 bytes"));
     with(GROUP, 255 - head - 19).unwrap();
-    assert!(
-        with(GROUP, 256 - head - 19)
-            .unwrap_err()
-            .contains("have 256 bytes")
-    );
+    assert!(with(GROUP, 256 - head - 19).unwrap_err().contains("have 256 bytes"));
     let two = parsed(", trait_(128, b\"ab\"), trait_(200, b\"c\"),", "").unwrap();
-    let traits: Vec<_> = two
-        .traits
-        .iter()
-        .map(|one| (one.kind, one.data.as_slice()))
-        .collect();
+    let traits: Vec<_> = two.traits.iter().map(|one| (one.kind, one.data.as_slice())).collect();
     assert_eq!(traits, [(128, &b"ab"[..]), (200, b"c")]);
     assert!(
         parsed(", trait_(128, b\"a\"), trait_(128, b\"b\")", "")
             .unwrap_err()
             .contains("already has a trait")
     );
-    assert!(
-        parsed(", trait_(1, b\"a\")", "")
-            .unwrap_err()
-            .contains("write `group")
-    );
-    assert!(
-        parsed(", trait_(127, b\"a\")", "")
-            .unwrap_err()
-            .contains("128 to 255")
-    );
-    assert!(
-        parsed(", trait_(128, b\"a\", 3)", "")
-            .unwrap_err()
-            .contains("two arguments")
-    );
+    assert!(parsed(", trait_(1, b\"a\")", "").unwrap_err().contains("write `group"));
+    assert!(parsed(", trait_(127, b\"a\")", "").unwrap_err().contains("128 to 255"));
+    assert!(parsed(", trait_(128, b\"a\", 3)", "").unwrap_err().contains("two arguments"));
 }
 
 #[test]
@@ -514,29 +408,17 @@ fn a_declarations_types_have_precedence_and_the_librarys_are_added() {
     let library = provider(EVENT);
     assert_eq!(library.structures.len(), 1);
     assert!(library.structures[0].in_library);
-    let names: Vec<_> = library.structures[0]
-        .fields
-        .iter()
-        .map(|field| field.name.as_str())
-        .collect();
+    let names: Vec<_> =
+        library.structures[0].fields.iter().map(|field| field.name.as_str()).collect();
     assert_eq!(names, ["Offset", "Size", "Bytes"]);
-    for own in [
-        "#[structure] struct Dump { x: u8 }",
-        "#[map] enum Dump { X = 1 }",
-    ] {
+    for own in ["#[structure] struct Dump { x: u8 }", "#[map] enum Dump { X = 1 }"] {
         let provider = provider(&format!("{own} {EVENT}"));
-        assert!(
-            provider.structures.iter().all(|one| !one.in_library),
-            "{own}"
-        );
+        assert!(provider.structures.iter().all(|one| !one.in_library), "{own}");
     }
     let inside = provider("#[structure] struct A { d: Dump, x: u8 }");
     assert_eq!(inside.structures.len(), 2);
     assert!(
-        provider("#[structure] struct A { x: u8 }")
-            .structures
-            .iter()
-            .all(|one| !one.in_library)
+        provider("#[structure] struct A { x: u8 }").structures.iter().all(|one| !one.in_library)
     );
     // A declaration's own type may have the name of a field type.
     let own = provider(
@@ -548,10 +430,7 @@ fn a_declarations_types_have_precedence_and_the_librarys_are_added() {
         let event = "#[event(level = Info, keyword = none)] fn x(a: Luid);";
         let provider = provider(&format!("{other} {event}"));
         assert!(
-            matches!(
-                provider.events[0].fields[0].kind,
-                FieldType::Values(Scalar::Luid, ..)
-            ),
+            matches!(provider.events[0].fields[0].kind, FieldType::Values(Scalar::Luid, ..)),
             "{other}"
         );
     }
@@ -570,9 +449,7 @@ fn a_name_needs_its_prefix_only_where_it_is_a_keyword() {
 #[test]
 fn the_compilers_markers_are_taken_as_its_values() {
     let predicates: Vec<proc_macro2::TokenStream> =
-        ["feature = \"a\"", "test", "all(test , windows)"]
-            .map(|text| text.parse().unwrap())
-            .into();
+        ["feature = \"a\"", "test", "all(test , windows)"].map(|text| text.parse().unwrap()).into();
     let markers = Evaluated::markers(&predicates).to_string();
     assert_eq!(markers.matches("cfg_attr").count(), 3);
     for predicate in &predicates {
@@ -605,21 +482,14 @@ fn the_predicates_of_a_module_are_found_once() {
     }";
     // The compiler evaluates those of the author's own items.
     let found = predicates(module.parse().unwrap()).unwrap();
-    let found: Vec<String> = found
-        .iter()
-        .map(|one| one.to_string().replace(' ', ""))
-        .collect();
+    let found: Vec<String> = found.iter().map(|one| one.to_string().replace(' ', "")).collect();
     assert_eq!(found, ["test", "feature=\"a\"", "windows", "unix", "miri"]);
 }
 
 #[test]
 fn an_option_of_the_profile_is_not_known() {
-    let evaluate = |text: &str| {
-        Configuration::new()
-            .evaluate(&text.parse().unwrap())
-            .unwrap_err()
-            .to_string()
-    };
+    let evaluate =
+        |text: &str| Configuration::new().evaluate(&text.parse().unwrap()).unwrap_err().to_string();
     assert!(evaluate("debug_assertions").contains("the profile's value"));
     assert!(evaluate("panic = \"abort\"").contains("the profile's value"));
     assert!(evaluate("windows").contains("`Image::cfg`"));
@@ -640,10 +510,7 @@ fn a_provider_has_the_settings_that_are_given() {
     assert_eq!(hooks(&none), [None, None, None]);
     assert!(with(", binary_tracking").binary_tracking);
     assert!(with(", statistics").statistics);
-    assert_eq!(
-        (none.stripes, with(", stripes = 8").stripes),
-        (None, Some(8))
-    );
+    assert_eq!((none.stripes, with(", stripes = 8").stripes), (None, Some(8)));
     let all = with(", on_enable = super::first, on_disable = second, on_capture_state = third");
     let names = ["first", "second", "third"].map(|name| Some(name.to_owned()));
     assert_eq!(hooks(&all), names);

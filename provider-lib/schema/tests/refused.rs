@@ -21,9 +21,7 @@ const OF_RUST_TYPES: &str = "borrows its value and has no lifetime";
 type Found = (usize, usize, String);
 
 fn case(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/compile-fail/tests/refused")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/compile-fail/tests/refused").join(name)
 }
 
 fn found(error: syn::Error) -> impl Iterator<Item = Found> {
@@ -43,13 +41,7 @@ fn found_at(line: usize, column: usize, text: String) -> Found {
 fn expand(tokens: TokenStream) -> syn::Result<()> {
     let event = ad_hoc(tokens)?;
     let metadata = event_metadata(&event.name, event.tag, &event.fields, event.types())?;
-    Layout::of(
-        &event.fields,
-        Encoding::TraceLogging,
-        event.types(),
-        metadata.len(),
-        event.span,
-    )?;
+    Layout::of(&event.fields, Encoding::TraceLogging, event.types(), metadata.len(), event.span)?;
     Ok(())
 }
 
@@ -59,21 +51,12 @@ fn errors(text: &str) -> Vec<Found> {
     for item in &syn::parse_file(text).unwrap().items {
         match item {
             syn::Item::Mod(module) => {
-                let start = module
-                    .attrs
-                    .first()
-                    .map_or(0, |first| first.span().start().line);
+                let start = module.attrs.first().map_or(0, |first| first.span().start().line);
                 let end = module.span().end().line;
                 let alone: String = text
                     .lines()
                     .enumerate()
-                    .map(|(at, line)| {
-                        if (start..=end).contains(&(at + 1)) {
-                            line
-                        } else {
-                            ""
-                        }
-                    })
+                    .map(|(at, line)| if (start..=end).contains(&(at + 1)) { line } else { "" })
                     .flat_map(|line| [line, "\n"])
                     .collect();
                 if let Err(error) = source(&alone) {
@@ -105,11 +88,8 @@ fn expected(output: &str) -> Vec<Found> {
             continue;
         };
         let (text, rest) = rest.split_once("--> ").unwrap();
-        let text: Vec<&str> = text
-            .trim()
-            .lines()
-            .map(|line| line.strip_prefix("       ").unwrap_or(line))
-            .collect();
+        let text: Vec<&str> =
+            text.trim().lines().map(|line| line.strip_prefix("       ").unwrap_or(line)).collect();
         let place = rest.lines().next().unwrap();
         let mut numbers = place.rsplit(':').map(|number| number.parse().unwrap());
         let column = numbers.next().unwrap();
@@ -125,29 +105,16 @@ fn expected(output: &str) -> Vec<Found> {
 
 #[test]
 fn a_build_script_gets_the_errors_that_the_compiler_shows() {
-    for name in [
-        "ad_hoc_events",
-        "constants",
-        "events",
-        "forms",
-        "one_error",
-        "providers",
-    ] {
+    for name in ["ad_hoc_events", "constants", "events", "forms", "one_error", "providers"] {
         let text = fs::read_to_string(case(&format!("{name}.rs"))).unwrap();
         let output = fs::read_to_string(case(&format!("{name}.stderr"))).unwrap();
         let errors = errors(&text);
         let expected = expected(&output);
         for error in &expected {
-            assert!(
-                errors.contains(error),
-                "{name}: no error {error:?}; errors: {errors:#?}"
-            );
+            assert!(errors.contains(error), "{name}: no error {error:?}; errors: {errors:#?}");
         }
         for error in &errors {
-            assert!(
-                expected.contains(error),
-                "{name}: unexpected error {error:?}"
-            );
+            assert!(expected.contains(error), "{name}: unexpected error {error:?}");
         }
     }
 }

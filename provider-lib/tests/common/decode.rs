@@ -14,10 +14,7 @@ use crate::common::Written;
 /// Returns the catalog of the resources of a declaration among the fixtures.
 pub fn catalog(file: &str) -> Catalog {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("resources/tests/fixture");
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
+    let files = Files { resources: "x.sys", messages: "x.sys" };
     let (manifest, _) = manifest_of(&folder.join(file), &files).unwrap();
     let templates = wevt_template(&manifest, Version::V5).unwrap();
     let messages = message_table(&manifest).unwrap().unwrap_or_default();
@@ -41,9 +38,7 @@ pub fn decoded(written: &Written, id: wdk_etw::Guid, catalog: &Catalog) -> Vec<S
     );
     assert_eq!((payload.error, payload.leftover.len()), (None, 0));
     let fields = payload.fields.iter();
-    fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+    fields.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 /// Returns what a `TraceLogging` event says of itself.

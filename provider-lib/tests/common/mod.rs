@@ -92,10 +92,7 @@ pub struct Etw {
 impl Etw {
     /// Asserts that a handle was issued and not released.
     fn assert_live(&self, handle: u64) {
-        assert!(
-            handle > 0x1000 && handle <= 0x1000 + self.issued,
-            "{handle:#x} is not a handle"
-        );
+        assert!(handle > 0x1000 && handle <= 0x1000 + self.issued, "{handle:#x} is not a handle");
         assert!(!self.released.contains(&handle), "{handle:#x} was released");
     }
 }
@@ -125,10 +122,7 @@ pub fn turn() -> Turn {
     Turn { _held: turn }
 }
 
-#[allow(
-    clippy::unused_self,
-    reason = "only the test that holds the turn may use them"
-)]
+#[allow(clippy::unused_self, reason = "only the test that holds the turn may use them")]
 impl Turn {
     /// Changes the behaviour of the routines.
     pub fn set(&self, change: impl FnOnce(&mut Etw)) {
@@ -292,8 +286,7 @@ extern "system" fn EtwSetInformation(
         unsafe { std::slice::from_raw_parts(information, length as usize) }
     };
     with(|etw| {
-        etw.calls
-            .push(Call::SetInformation(handle, class, blob.to_vec()));
+        etw.calls.push(Call::SetInformation(handle, class, blob.to_vec()));
         etw.assert_live(handle);
         if class == SET_TRAITS && etw.with_traits.contains(&handle) {
             return INVALID_PARAMETER;
@@ -365,8 +358,7 @@ extern "system" fn EtwWriteEx(
     });
     let mut held = ETW.lock();
     LET_GO.wait_while(&mut held, |etw| {
-        etw.as_ref()
-            .is_some_and(|etw| etw.hold_writes && etw.let_out == 0)
+        etw.as_ref().is_some_and(|etw| etw.hold_writes && etw.let_out == 0)
     });
     let etw = held.get_or_insert_with(Etw::default);
     etw.let_out = etw.let_out.saturating_sub(1);

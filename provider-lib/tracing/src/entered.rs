@@ -97,10 +97,7 @@ impl<const N: usize> Entered<N> {
     ) -> bool {
         let claimed = self.entries.iter().find(|entry| {
             // Acquire and the Release of `free`: the last thread's accesses are over.
-            entry
-                .thread
-                .compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+            entry.thread.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed).is_ok()
         });
         let Some(entry) = claimed else {
             return false;
@@ -122,9 +119,7 @@ impl<const N: usize> Entered<N> {
     }
 
     fn newest(&self, thread: u64, span: u64) -> Option<&Entry> {
-        self.of(thread)
-            .filter(|entry| entry.span() == span)
-            .max_by_key(|entry| entry.order())
+        self.of(thread).filter(|entry| entry.span() == span).max_by_key(|entry| entry.order())
     }
 
     /// Records that a thread leaves a span. Returns the activities to exchange, or `None` if the
@@ -136,10 +131,7 @@ impl<const N: usize> Entered<N> {
             .of(thread)
             .filter(|other| other.order() > entry.order())
             .min_by_key(|other| other.order());
-        let left = Left {
-            activity: entry.activity.load(),
-            previous: entry.previous.load(),
-        };
+        let left = Left { activity: entry.activity.load(), previous: entry.previous.load() };
         if let Some(next) = next {
             next.previous.store(left.previous);
         }

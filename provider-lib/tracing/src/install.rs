@@ -58,16 +58,11 @@ unsafe impl Sync for Installation {}
 
 impl Installation {
     pub const fn new() -> Self {
-        Self {
-            phase: AtomicU8::new(NEW),
-            dispatch: UnsafeCell::new(None),
-        }
+        Self { phase: AtomicU8::new(NEW), dispatch: UnsafeCell::new(None) }
     }
 
     fn change(&self, from: u8) -> bool {
-        self.phase
-            .compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        self.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Returns whether the subscriber is installed.

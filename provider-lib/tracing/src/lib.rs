@@ -306,9 +306,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// `PASSIVE_LEVEL`, at which ETW calls hooks.
     pub fn sessions_changed(&self) {
         if self.follows_sessions && self.installation.is_installed() {
-            settle(callsite::rebuild_interest_cache, || {
-                LevelFilter::current() == self.max_level()
-            });
+            settle(callsite::rebuild_interest_cache, || LevelFilter::current() == self.max_level());
         }
     }
 
@@ -386,8 +384,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
 
     /// Returns the activity of a span, or no activity if the span is disabled or closed.
     fn activity(&self, id: &Id) -> ActivityId {
-        self.span(id)
-            .map_or(ActivityId::NONE, |(_, span)| span.activity)
+        self.span(id).map_or(ActivityId::NONE, |(_, span)| span.activity)
     }
 
     /// Creates a span, or returns `None` if there is no space for it.
@@ -405,15 +402,9 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
             if parent != ActivityId::NONE {
                 options = options.related(parent);
             }
-            self.write(
-                metadata.name(),
-                metadata,
-                Opcode::START,
-                &options,
-                &|fields| {
-                    attributes.record(fields);
-                },
-            );
+            self.write(metadata.name(), metadata, Opcode::START, &options, &|fields| {
+                attributes.record(fields);
+            });
         }
         Some(Id::from_non_zero_u64(key.to_bits()))
     }
@@ -525,11 +516,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
 impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
     /// Makes `tracing` ask about each span and event of a level that sessions may enable.
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
-        if self.installation.is_removed() {
-            Interest::never()
-        } else {
-            Interest::sometimes()
-        }
+        if self.installation.is_removed() { Interest::never() } else { Interest::sometimes() }
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -559,15 +546,9 @@ impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
         };
         if self.is_enabled(span.data) {
             let options = WriteOptions::new().activity(span.activity);
-            self.write(
-                span.data.name(),
-                span.data,
-                Opcode::INFO,
-                &options,
-                &|fields| {
-                    values.record(fields);
-                },
-            );
+            self.write(span.data.name(), span.data, Opcode::INFO, &options, &|fields| {
+                values.record(fields);
+            });
         }
     }
 
@@ -575,9 +556,7 @@ impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
         if let (Some((_, span)), Some((_, follows))) = (self.span(span), self.span(follows))
             && self.is_enabled(span.data)
         {
-            let options = WriteOptions::new()
-                .activity(span.activity)
-                .related(follows.activity);
+            let options = WriteOptions::new().activity(span.activity).related(follows.activity);
             self.write("FollowsFrom", span.data, Opcode::INFO, &options, &|_| ());
         }
     }
@@ -592,15 +571,9 @@ impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
             None if event.is_contextual() => self.in_current_activity(),
             None => WriteOptions::new().activity(ActivityId::NONE),
         };
-        self.write(
-            event_name(metadata),
-            metadata,
-            Opcode::INFO,
-            &options,
-            &|fields| {
-                event.record(fields);
-            },
-        );
+        self.write(event_name(metadata), metadata, Opcode::INFO, &options, &|fields| {
+            event.record(fields);
+        });
     }
 
     fn enter(&self, span: &Id) {
@@ -636,7 +609,6 @@ impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
 
     /// Returns the span that the thread is in, or none above `APC_LEVEL`.
     fn current_span(&self) -> Current {
-        self.current()
-            .map_or_else(Current::none, |(id, metadata)| Current::new(id, metadata))
+        self.current().map_or_else(Current::none, |(id, metadata)| Current::new(id, metadata))
     }
 }

@@ -44,18 +44,12 @@ impl Key {
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         let [slot, generation] = halves(bits);
-        Some(Self {
-            slot: u16::try_from(slot.checked_sub(1)?).ok()?,
-            generation,
-        })
+        Some(Self { slot: u16::try_from(slot.checked_sub(1)?).ok()?, generation })
     }
 }
 
 /// Returns the lower and the upper half of a word.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the halves of a word have 32 bits each"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the halves of a word have 32 bits each")]
 const fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
@@ -120,10 +114,7 @@ impl<T> Slot<T> {
         let data = self.data.load(Ordering::Relaxed);
         // SAFETY: `SpanTable::open` stores only references to statics, which stay valid.
         let data = unsafe { data.as_ref() }?;
-        Some(Span {
-            activity: self.activity.load(),
-            data,
-        })
+        Some(Span { activity: self.activity.load(), data })
     }
 }
 
@@ -161,13 +152,9 @@ impl<T, const N: usize> SpanTable<T, N> {
     pub fn open(&self, activity: ActivityId, data: &'static T) -> Option<Key> {
         let first = self.created.fetch_add(1, Ordering::Relaxed) as usize;
         let (behind, before) = self.slots.split_at_checked(first.checked_rem(N)?)?;
-        let (behind, before) = (
-            (0_u16..).zip(behind),
-            (u16::try_from(behind.len()).ok()?..).zip(before),
-        );
-        before
-            .chain(behind)
-            .find_map(|(slot, place)| Self::claim(slot, place, activity, data))
+        let (behind, before) =
+            ((0_u16..).zip(behind), (u16::try_from(behind.len()).ok()?..).zip(before));
+        before.chain(behind).find_map(|(slot, place)| Self::claim(slot, place, activity, data))
     }
 
     fn claim(slot: u16, place: &Slot<T>, activity: ActivityId, data: &'static T) -> Option<Key> {
@@ -179,19 +166,12 @@ impl<T, const N: usize> SpanTable<T, N> {
         // Acquire: the stores below follow the accesses of the slot's last span.
         place
             .state
-            .compare_exchange(
-                free,
-                state(generation, 1),
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            )
+            .compare_exchange(free, state(generation, 1), Ordering::Acquire, Ordering::Relaxed)
             .ok()?;
         // A reader with an old key that sees the stores below also sees the new state.
         fence(Ordering::Release);
         place.activity.store(activity);
-        place
-            .data
-            .store(core::ptr::from_ref(data).cast_mut(), Ordering::Relaxed);
+        place.data.store(core::ptr::from_ref(data).cast_mut(), Ordering::Relaxed);
         Some(Key { slot, generation })
     }
 
@@ -215,8 +195,7 @@ impl<T, const N: usize> SpanTable<T, N> {
     /// Adds a handle to a span. Returns false if the span is closed.
     pub fn share(&self, key: Key) -> bool {
         let more = |handles: u32| (handles < MAX_HANDLES).then(|| handles.saturating_add(1));
-        self.slot(key)
-            .is_some_and(|slot| Self::change(slot, key, more).is_some())
+        self.slot(key).is_some_and(|slot| Self::change(slot, key, more).is_some())
     }
 
     /// Removes a handle from a span. If it was the last, returns the span, which the caller must
@@ -228,11 +207,7 @@ impl<T, const N: usize> SpanTable<T, N> {
             CLOSING | MAX_HANDLES => None,
             more => more.checked_sub(1),
         };
-        if Self::change(slot, key, fewer)? == 1 {
-            slot.read()
-        } else {
-            None
-        }
+        if Self::change(slot, key, fewer)? == 1 { slot.read() } else { None }
     }
 
     /// Makes the slot of a span free that [`Self::release`] returned.

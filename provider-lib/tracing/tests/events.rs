@@ -1,9 +1,6 @@
 //! Tests the events that spans and events become, as ETW receives them and as decoders read them.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;
@@ -77,20 +74,13 @@ fn decoded(written: &Written) -> (String, Opcode, Vec<String>) {
 fn all_fields(written: &Written) -> (String, Vec<String>) {
     let data = |kind| {
         let of_kind = written.data.iter().filter(|(of, _)| *of == kind);
-        of_kind
-            .flat_map(|(_, bytes)| bytes.clone())
-            .collect::<Vec<_>>()
+        of_kind.flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
     };
     let schema = Schema::parse_trace_logging(&data(1)).unwrap();
     let payload = schema.decode(&data(0), PointerSize::Eight);
     assert_eq!(payload.error, None, "{written:?}");
     let fields = payload.fields.iter();
-    (
-        schema.event_name,
-        fields
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect(),
-    )
+    (schema.event_name, fields.map(|(name, value)| format!("{name}={value}")).collect())
 }
 
 /// The names, opcodes, activities and related activities of writes. An activity is the number of
@@ -152,20 +142,12 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
         "list=\"[1, 2]\"".to_owned(),
         "big=\"1180591620717411303424\"".to_owned(),
     ];
-    assert_eq!(
-        all_fields(&writes[0]),
-        ("Event".to_owned(), expected.to_vec())
-    );
+    assert_eq!(all_fields(&writes[0]), ("Event".to_owned(), expected.to_vec()));
     assert_eq!(decoded(&writes[2]).0, "event of the disk:1");
     let (name, _, fields) = decoded(&writes[1]);
     assert_eq!(
         (name.as_str(), fields),
-        (
-            "Named",
-            ["bytes=hex:0102", "shown=\"3\""]
-                .map(str::to_owned)
-                .to_vec()
-        )
+        ("Named", ["bytes=hex:0102", "shown=\"3\""].map(str::to_owned).to_vec())
     );
     let event = writes[0].event;
     assert_eq!((event.level().0, event.keyword()), (3, trace::TRACING));
@@ -185,11 +167,7 @@ fn every_level_has_its_level_and_keyword() {
         .iter()
         .map(|write| {
             let (_, fields) = all_fields(write);
-            (
-                write.event.level().0,
-                write.event.keyword(),
-                fields[0].clone(),
-            )
+            (write.event.level().0, write.event.keyword(), fields[0].clone())
         })
         .collect();
     let expected = [
@@ -213,11 +191,7 @@ fn a_span_is_an_activity_from_its_creation_to_its_last_handle() {
     other.record("status", 7_u64);
     drop(other);
     let writes = etw.writes();
-    let expected = [
-        line("read", 1, 1, None),
-        line("read", 0, 1, None),
-        line("read", 2, 1, None),
-    ];
+    let expected = [line("read", 1, 1, None), line("read", 0, 1, None), line("read", 2, 1, None)];
     assert_eq!(outline(&writes), expected);
     let fields: Vec<_> = writes.iter().map(|write| decoded(write).2).collect();
     assert_eq!(fields, [vec!["length=4"], vec!["status=7"], vec![]]);
@@ -233,17 +207,11 @@ fn inside_a_span_the_threads_activity_is_the_spans() {
     outer.in_scope(|| {
         assert_eq!(Span::current(), outer);
         // Both facades' and declared events have the thread's activity.
-        assert_eq!(
-            ActivityId::of_thread().unwrap().guid(),
-            Guid::new(0xAC71, 1, 1, [0; 8])
-        );
+        assert_eq!(ActivityId::of_thread().unwrap().guid(), Guid::new(0xAC71, 1, 1, [0; 8]));
         tracing::info!("inside");
         emit!(trace::declared());
         let inner = tracing::info_span!("inner").entered();
-        assert_eq!(
-            ActivityId::of_thread().unwrap().guid(),
-            Guid::new(0xAC71, 2, 1, [0; 8])
-        );
+        assert_eq!(ActivityId::of_thread().unwrap().guid(), Guid::new(0xAC71, 2, 1, [0; 8]));
         drop(inner);
         assert_eq!(Span::current(), outer);
         let root = tracing::info_span!(parent: None, "root");
@@ -313,11 +281,8 @@ fn thread_activity() -> u16 {
 #[test]
 fn guards_can_be_dropped_in_any_order() {
     let etw = enabled(5);
-    let [one, two, three] = [
-        tracing::info_span!("one"),
-        tracing::info_span!("two"),
-        tracing::info_span!("three"),
-    ];
+    let [one, two, three] =
+        [tracing::info_span!("one"), tracing::info_span!("two"), tracing::info_span!("three")];
     let (first, second, third) = (one.enter(), two.enter(), three.enter());
     assert_eq!(thread_activity(), 3);
     drop(second);
@@ -411,10 +376,7 @@ fn a_span_that_is_left_at_dispatch_level_is_left_later() {
 #[test]
 fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_the_thread() {
     let etw = enabled(5);
-    let [device, request] = [
-        tracing::info_span!("device"),
-        tracing::info_span!("request"),
-    ];
+    let [device, request] = [tracing::info_span!("device"), tracing::info_span!("request")];
     let inside = device.enter();
     assert_eq!(thread_activity(), 1);
     // The DPC has the thread that it interrupted.
@@ -442,9 +404,7 @@ fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_
 fn spans_without_space_are_disabled_and_counted() {
     let etw = enabled(5);
     let refused = SUBSCRIBER.refused_spans();
-    let spans: Vec<_> = (0..5)
-        .map(|number| tracing::info_span!("span", number))
-        .collect();
+    let spans: Vec<_> = (0..5).map(|number| tracing::info_span!("span", number)).collect();
     assert_eq!(SUBSCRIBER.refused_spans() - refused, 1);
     etw.writes();
     let last = &spans[4];
@@ -453,10 +413,7 @@ fn spans_without_space_are_disabled_and_counted() {
     last.follows_from(&spans[0]);
     drop(again);
     tracing::info!(parent: last, "in none");
-    assert_eq!(
-        outline(&etw.writes()),
-        [in_thread("Event"), line("Event", 0, 0, None)]
-    );
+    assert_eq!(outline(&etw.writes()), [in_thread("Event"), line("Event", 0, 0, None)]);
     drop(spans);
     let stops = outline(&etw.writes());
     assert_eq!(stops.len(), 4, "{stops:?}");

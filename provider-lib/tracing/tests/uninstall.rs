@@ -1,9 +1,6 @@
 //! Tests that installing a subscriber allocates one block, and that removing it frees the block. One test, because a process can install one subscriber.
 
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 #[path = "../../tests/common/mod.rs"]
 mod common;

@@ -206,13 +206,7 @@ impl EventDescriptor {
     /// Returns a descriptor; the `with_*` functions set the other fields.
     #[must_use]
     pub const fn new(id: u16, version: u8, level: Level, keyword: Keyword) -> Self {
-        Self {
-            id,
-            version,
-            level,
-            keyword,
-            ..Self::zero()
-        }
+        Self { id, version, level, keyword, ..Self::zero() }
     }
 
     accessors! {
@@ -258,10 +252,7 @@ mod tests {
             .or_keyword(Keyword::from_bits(9));
         // SAFETY: the structure has no padding, as its size shows.
         let bytes: [u8; 16] = unsafe { core::mem::transmute(event) };
-        assert_eq!(
-            bytes,
-            [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]
-        );
+        assert_eq!(bytes, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]);
         assert_eq!(event.id(), 0x0201);
         assert_eq!(
             EventDescriptor::new(1, 2, Level::ERROR, Keyword::bit::<3>())

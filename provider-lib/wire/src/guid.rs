@@ -105,35 +105,13 @@ impl Guid {
     /// Returns the GUID with these four fields.
     #[must_use]
     pub const fn new(data1: u32, data2: u16, data3: u16, data4: [u8; 8]) -> Self {
-        Self {
-            data1,
-            data2,
-            data3,
-            data4,
-        }
+        Self { data1, data2, data3, data4 }
     }
 
     /// Returns the GUID with these 16 bytes in memory order.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        let [
-            a0,
-            a1,
-            a2,
-            a3,
-            b0,
-            b1,
-            c0,
-            c1,
-            d0,
-            d1,
-            d2,
-            d3,
-            d4,
-            d5,
-            d6,
-            d7,
-        ] = bytes;
+        let [a0, a1, a2, a3, b0, b1, c0, c1, d0, d1, d2, d3, d4, d5, d6, d7] = bytes;
         Self::new(
             u32::from_le_bytes([a0, a1, a2, a3]),
             u16::from_le_bytes([b0, b1]),
@@ -149,9 +127,7 @@ impl Guid {
         let [b0, b1] = self.data2.to_le_bytes();
         let [c0, c1] = self.data3.to_le_bytes();
         let [d0, d1, d2, d3, d4, d5, d6, d7] = self.data4;
-        [
-            a0, a1, a2, a3, b0, b1, c0, c1, d0, d1, d2, d3, d4, d5, d6, d7,
-        ]
+        [a0, a1, a2, a3, b0, b1, c0, c1, d0, d1, d2, d3, d4, d5, d6, d7]
     }
 
     /// Returns whether this is the null GUID.
@@ -239,30 +215,11 @@ impl Guid {
             rest = after;
             at = at.wrapping_add(1);
         }
-        let [
-            b0,
-            b1,
-            b2,
-            b3,
-            b4,
-            b5,
-            b6,
-            b7,
-            b8,
-            b9,
-            b10,
-            b11,
-            b12,
-            b13,
-            b14,
-            b15,
-            ..,
-        ] = hash.finish();
+        let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, ..] =
+            hash.finish();
         // The version number of a GUID made from a SHA-1 hash.
         let b7 = b7 & 0x0F | 0x50;
-        Ok(Self::from_bytes([
-            b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15,
-        ]))
+        Ok(Self::from_bytes([b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15]))
     }
 }
 
@@ -271,9 +228,7 @@ impl FromStr for Guid {
 
     /// Parses a GUID, with or without braces.
     fn from_str(text: &str) -> Result<Self, GuidError> {
-        let bare = text
-            .strip_prefix('{')
-            .and_then(|rest| rest.strip_suffix('}'));
+        let bare = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
         Self::parse(bare.unwrap_or(text))
     }
 }
@@ -294,11 +249,7 @@ impl PartialOrd for Guid {
 impl fmt::Display for Guid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, rest @ ..] = self.data4;
-        write!(
-            f,
-            "{:08x}-{:04x}-{:04x}-{a:02x}{b:02x}-",
-            self.data1, self.data2, self.data3
-        )?;
+        write!(f, "{:08x}-{:04x}-{:04x}-{a:02x}{b:02x}-", self.data1, self.data2, self.data3)?;
         for byte in rest {
             write!(f, "{byte:02x}")?;
         }
@@ -330,10 +281,7 @@ mod tests {
             ("Contoso.Group", "4aa09f40-b4fd-5f91-9ca5-dfddf6a31cea"),
             ("", "4445ee6c-fd5a-5b15-047a-5866ffa76aa6"),
         ] {
-            assert_eq!(
-                Guid::of_name(name).map(|guid| guid.to_string()),
-                Ok(guid.to_string())
-            );
+            assert_eq!(Guid::of_name(name).map(|guid| guid.to_string()), Ok(guid.to_string()));
         }
     }
 
@@ -355,10 +303,7 @@ mod tests {
         assert_eq!(Guid::from_bytes(guid.to_bytes()), guid);
         assert_eq!(guid.to_bytes()[..4], [0x1a, 0x73, 0x50, 0x4f]);
         assert_eq!(Guid::parse(&text.to_uppercase()), Ok(guid));
-        assert_eq!(
-            Guid::from_u128(0x4f50_731a_89cf_4782_b3e0_dce8_c904_76ba),
-            guid
-        );
+        assert_eq!(Guid::from_u128(0x4f50_731a_89cf_4782_b3e0_dce8_c904_76ba), guid);
         for accepted in [text, "{4F50731A-89CF-4782-B3E0-DCE8C90476BA}"] {
             assert_eq!(accepted.parse(), Ok(guid));
         }
@@ -381,25 +326,15 @@ mod tests {
             assert_eq!(Guid::parse(&bad), Err(GuidError::Character(at)));
         }
         assert_eq!(Guid::of_name("Grüße"), Err(GuidError::NotAscii(2)));
-        for half in [
-            "{4f50731a-89cf-4782-b3e0-dce8c90476ba",
-            "4f50731a-89cf-4782-b3e0-dce8c90476ba}",
-        ] {
+        for half in
+            ["{4f50731a-89cf-4782-b3e0-dce8c90476ba", "4f50731a-89cf-4782-b3e0-dce8c90476ba}"]
+        {
             assert_eq!(half.parse::<Guid>(), Err(GuidError::Length(37)));
         }
         for (error, text) in [
-            (
-                GuidError::Length(1),
-                "expected a GUID of 36 characters, as in ",
-            ),
-            (
-                GuidError::Character(1),
-                "expected hexadecimal digits, with hyphens after ",
-            ),
-            (
-                GuidError::NotAscii(1),
-                "the provider's name has a character outside ASCII, ",
-            ),
+            (GuidError::Length(1), "expected a GUID of 36 characters, as in "),
+            (GuidError::Character(1), "expected hexadecimal digits, with hyphens after "),
+            (GuidError::NotAscii(1), "the provider's name has a character outside ASCII, "),
         ] {
             assert!(error.to_string().starts_with(text), "{error}");
         }

@@ -12,13 +12,7 @@ impl Sha1 {
     /// Starts a hash.
     pub const fn new() -> Self {
         Self {
-            state: [
-                0x6745_2301,
-                0xEFCD_AB89,
-                0x98BA_DCFE,
-                0x1032_5476,
-                0xC3D2_E1F0,
-            ],
+            state: [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0],
             block: [0; 64],
             filled: 0,
             length: 0,
@@ -41,10 +35,7 @@ impl Sha1 {
     }
 
     /// Ends the message and returns its digest.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "indices are below the arrays' lengths"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "indices are below the arrays' lengths")]
     pub const fn finish(mut self) -> [u8; 20] {
         let length = self.length.to_be_bytes();
         self.put(0x80);
@@ -100,12 +91,8 @@ impl Sha1 {
                 2 => (b & c | b & d | c & d, 0x8F1B_BCDC),
                 _ => (b ^ c ^ d, 0xCA62_C1D6),
             };
-            let next = a
-                .rotate_left(5)
-                .wrapping_add(f)
-                .wrapping_add(e)
-                .wrapping_add(k)
-                .wrapping_add(w[t]);
+            let next =
+                a.rotate_left(5).wrapping_add(f).wrapping_add(e).wrapping_add(k).wrapping_add(w[t]);
             (e, d, c, b, a) = (d, c, b.rotate_left(30), a, next);
             t = t.wrapping_add(1);
         }

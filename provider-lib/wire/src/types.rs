@@ -274,10 +274,7 @@ impl InType {
     /// Returns the type with this name, prefix included.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|known| known.name() == Some(name))
+        Self::ALL.iter().copied().find(|known| known.name() == Some(name))
     }
 
     /// Returns the size of a value in bytes, where the type alone decides it.
@@ -355,41 +352,22 @@ impl InType {
                 Out::CodePointer,
             ],
             Self::Int64 => &[Out::Long],
-            Self::UInt64 => &[
-                Out::UnsignedLong,
-                Out::EtwTime,
-                Out::HexInt64,
-                Out::CodePointer,
-            ],
+            Self::UInt64 => &[Out::UnsignedLong, Out::EtwTime, Out::HexInt64, Out::CodePointer],
             Self::Float => &[Out::Float],
             Self::Double => &[Out::Double],
             Self::Boolean => &[Out::Boolean],
-            Self::Binary | Self::CountedBinary => &[
-                Out::HexBinary,
-                Out::Ipv6,
-                Out::SocketAddress,
-                Out::Pkcs7WithTypeInfo,
-            ],
+            Self::Binary | Self::CountedBinary => {
+                &[Out::HexBinary, Out::Ipv6, Out::SocketAddress, Out::Pkcs7WithTypeInfo]
+            }
             Self::Guid => &[Out::Guid],
-            Self::Pointer => &[
-                Out::HexInt64,
-                Out::CodePointer,
-                Out::Long,
-                Out::UnsignedLong,
-            ],
-            Self::FileTime | Self::SystemTime => &[
-                Out::DateTime,
-                Out::DateTimeCultureInsensitive,
-                Out::DateTimeUtc,
-            ],
+            Self::Pointer => &[Out::HexInt64, Out::CodePointer, Out::Long, Out::UnsignedLong],
+            Self::FileTime | Self::SystemTime => {
+                &[Out::DateTime, Out::DateTimeCultureInsensitive, Out::DateTimeUtc]
+            }
             Self::Sid => &[Out::String],
-            Self::HexInt32 => &[
-                Out::HexInt32,
-                Out::ErrorCode,
-                Out::Win32Error,
-                Out::NtStatus,
-                Out::CodePointer,
-            ],
+            Self::HexInt32 => {
+                &[Out::HexInt32, Out::ErrorCode, Out::Win32Error, Out::NtStatus, Out::CodePointer]
+            }
             Self::HexInt64 => &[Out::HexInt64, Out::CodePointer],
         }
     }
@@ -508,20 +486,8 @@ mod tests {
             (T::Sid, Some("win:SID"), None, NO, NO),
             (T::HexInt32, Some("win:HexInt32"), Some(4), YES, NO),
             (T::HexInt64, Some("win:HexInt64"), Some(8), YES, NO),
-            (
-                T::CountedUnicodeString,
-                Some("win:CountedUnicodeString"),
-                None,
-                NO,
-                NO,
-            ),
-            (
-                T::CountedAnsiString,
-                Some("win:CountedAnsiString"),
-                None,
-                NO,
-                NO,
-            ),
+            (T::CountedUnicodeString, Some("win:CountedUnicodeString"), None, NO, NO),
+            (T::CountedAnsiString, Some("win:CountedAnsiString"), None, NO, NO),
             (T::Struct, None, Some(0), NO, NO),
             (T::CountedBinary, Some("win:CountedBinary"), None, NO, NO),
         ];

@@ -66,12 +66,7 @@ pub const KEYWORDS: &[Standard<u64>] = &[
     standard(1 << 51, "SQM", "SQM", "Sqm"),
     standard(1 << 52, "AuditFailure", "Audit Failure", "AuditFailure"),
     standard(1 << 53, "AuditSuccess", "Audit Success", "AuditSuccess"),
-    standard(
-        1 << 54,
-        "CorrelationHint",
-        "Correlation Hint",
-        "CorrelationHint",
-    ),
+    standard(1 << 54, "CorrelationHint", "Correlation Hint", "CorrelationHint"),
     standard(1 << 55, "EventlogClassic", "Classic", "EventlogClassic"),
 ];
 
@@ -91,12 +86,7 @@ const fn standard<T: Copy>(
     text: &'static str,
     ident: &'static str,
 ) -> Standard<T> {
-    Standard {
-        value,
-        name,
-        text,
-        ident,
-    }
+    Standard { value, name, text, ident }
 }
 
 const fn channel(
@@ -105,12 +95,7 @@ const fn channel(
     kind: &'static str,
     isolation: Option<&'static str>,
 ) -> StandardChannel {
-    StandardChannel {
-        value,
-        name,
-        kind,
-        isolation,
-    }
+    StandardChannel { value, name, kind, isolation }
 }
 
 #[cfg(test)]
@@ -129,11 +114,9 @@ mod tests {
             let known = LEVELS.iter().find(|known| known.value == constant.0);
             assert_eq!(known.map(|known| known.name), Some(name));
         }
-        for (constant, name) in [
-            (Opcode::DC_START, "DC_Start"),
-            (Opcode::SEND, "Send"),
-            (Opcode::RECEIVE, "Receive"),
-        ] {
+        for (constant, name) in
+            [(Opcode::DC_START, "DC_Start"), (Opcode::SEND, "Send"), (Opcode::RECEIVE, "Receive")]
+        {
             let known = OPCODES.iter().find(|known| known.value == constant.0);
             assert_eq!(known.map(|known| known.name), Some(name));
         }

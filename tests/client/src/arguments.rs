@@ -216,27 +216,16 @@ pub fn parse<T: Into<OsString> + Clone>(
 fn request(matches: &ArgMatches) -> Result<Request, Error> {
     let (name, matches) = matches.subcommand().ok_or_else(missing_command)?;
     Ok(match name {
-        "echo" => Request::Echo {
-            text: value(matches, "text")?,
-            dpc: matches.get_flag("dpc"),
-        },
-        "write" => Request::Write {
-            text: value(matches, "text")?,
-        },
-        "read" => Request::Read {
-            length: value(matches, "length")?,
-        },
-        "timer" => Request::Timer {
-            on: value(matches, "run")?,
-        },
-        "burst" => Request::Burst {
-            count: value(matches, "count")?,
-            sender: value(matches, "sender")?,
-        },
-        "reads" => Request::Reads {
-            local: value(matches, "local")?,
-            remote: value(matches, "remote")?,
-        },
+        "echo" => Request::Echo { text: value(matches, "text")?, dpc: matches.get_flag("dpc") },
+        "write" => Request::Write { text: value(matches, "text")? },
+        "read" => Request::Read { length: value(matches, "length")? },
+        "timer" => Request::Timer { on: value(matches, "run")? },
+        "burst" => {
+            Request::Burst { count: value(matches, "count")?, sender: value(matches, "sender")? }
+        }
+        "reads" => {
+            Request::Reads { local: value(matches, "local")?, remote: value(matches, "remote")? }
+        }
         "wait" => Request::Wait,
         "wake" => Request::Wake,
         "control" => Request::Control {
@@ -258,10 +247,7 @@ fn live_session(matches: &ArgMatches) -> Result<LiveSession, Error> {
 }
 
 fn source_in_session(matches: &ArgMatches) -> Result<SourceInSession, Error> {
-    Ok(SourceInSession {
-        session: value(matches, "session")?,
-        source: source(matches),
-    })
+    Ok(SourceInSession { session: value(matches, "session")?, source: source(matches) })
 }
 
 fn source(matches: &ArgMatches) -> Source {
@@ -277,9 +263,7 @@ fn filter(matches: &ArgMatches) -> Result<Filter, Error> {
         level: value(matches, "level")?,
         any: value(matches, "any")?,
         all: value(matches, "all")?,
-        ids: ids("ids")
-            .map(Ids::Only)
-            .or_else(|| ids("not-ids").map(Ids::Without)),
+        ids: ids("ids").map(Ids::Only).or_else(|| ids("not-ids").map(Ids::Without)),
     })
 }
 
@@ -299,12 +283,7 @@ fn optional<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) ->
 
 /// Returns the values of an argument that can be given several times or not at all.
 fn list<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
-    matches
-        .get_many(id)
-        .into_iter()
-        .flatten()
-        .cloned()
-        .collect()
+    matches.get_many(id).into_iter().flatten().cloned().collect()
 }
 
 fn missing_command() -> Error {
@@ -337,12 +316,7 @@ mod tests {
         };
         assert_eq!(target.session, "S");
         assert_eq!(target.source, Source::Group(etw_scenarios::group()));
-        let expected = Filter {
-            level: 4,
-            any: 0x30,
-            all: 16,
-            ids: Some(Ids::Without(vec![1, 2])),
-        };
+        let expected = Filter { level: 4, any: 0x30, all: 16, ids: Some(Ids::Without(vec![1, 2])) };
         assert_eq!(filter, expected);
     }
 
@@ -353,20 +327,11 @@ mod tests {
             panic!("{action:?}");
         };
         assert_eq!(target.source, Source::Provider(etw_scenarios::provider()));
-        let expected = Filter {
-            level: 5,
-            ..Filter::default()
-        };
+        let expected = Filter { level: 5, ..Filter::default() };
         assert_eq!(filter, expected);
         let action = parse(["client", "send", "burst", "3"]).unwrap();
         assert!(
-            matches!(
-                action,
-                Action::Send(Request::Burst {
-                    count: 3,
-                    sender: 0
-                })
-            ),
+            matches!(action, Action::Send(Request::Burst { count: 3, sender: 0 })),
             "{action:?}"
         );
     }
@@ -424,13 +389,7 @@ mod tests {
             &["client", "send", "timer", "maybe"],
             &["client", "record"],
             &["client", "trace", "--file", "x.etl", "--seconds", "5"],
-            &[
-                "client",
-                "disallow",
-                "S",
-                "--none",
-                "802b686a-519d-5416-5280-4c0ead585fbb",
-            ],
+            &["client", "disallow", "S", "--none", "802b686a-519d-5416-5280-4c0ead585fbb"],
         ] {
             assert!(parse(arguments).is_err(), "{arguments:?}");
         }

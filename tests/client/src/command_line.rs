@@ -25,14 +25,8 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(scenarios())
-        .subcommand(package(
-            "install",
-            "Install the driver package and create the sample device",
-        ))
-        .subcommand(package(
-            "uninstall",
-            "Remove the sample device and the driver package",
-        ))
+        .subcommand(package("install", "Install the driver package and create the sample device"))
+        .subcommand(package("uninstall", "Remove the sample device and the driver package"))
         .subcommand(questions())
         .subcommand(trace())
         .subcommand(record())
@@ -84,25 +78,15 @@ pub fn command() -> Command {
 pub struct Bytes(pub Vec<u8>);
 
 fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
 fn session() -> Arg {
-    Arg::new("session")
-        .value_name("SESSION")
-        .help("The name of the session")
-        .required(true)
+    Arg::new("session").value_name("SESSION").help("The name of the session").required(true)
 }
 
 fn file_option(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name("FILE")
-        .help(help)
-        .value_parser(value_parser!(PathBuf))
+    Arg::new(name).long(name).value_name("FILE").help(help).value_parser(value_parser!(PathBuf))
 }
 
 fn seconds() -> Arg {
@@ -166,10 +150,7 @@ fn questions() -> Command {
             file_option("out", "The file to write the answers to, as JSON")
                 .default_value("answers.json"),
         )
-        .arg(file_option(
-            "with",
-            "A file of former answers, to which the new ones are added",
-        ))
+        .arg(file_option("with", "A file of former answers, to which the new ones are added"))
         .arg(
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")
@@ -178,17 +159,12 @@ fn questions() -> Command {
 }
 
 fn trace() -> Command {
-    with_source(with_filter(Command::new("trace").about(
-        "Show events in real time or of a file, decoded by the system (TDH)",
-    )))
-    .arg(flag(
-        "json",
-        "Print each event as a JSON object on its own line",
+    with_source(with_filter(
+        Command::new("trace")
+            .about("Show events in real time or of a file, decoded by the system (TDH)"),
     ))
-    .arg(file_option(
-        "man",
-        "A manifest to decode with, in addition to the installed ones",
-    ))
+    .arg(flag("json", "Print each event as a JSON object on its own line"))
+    .arg(file_option("man", "A manifest to decode with, in addition to the installed ones"))
     .arg(
         file_option(
             "file",
@@ -207,22 +183,16 @@ fn trace() -> Command {
 }
 
 fn record() -> Command {
-    with_source(with_filter(
-        Command::new("record").about("Record events to an .etl file"),
-    ))
-    .arg(
-        file_option("out", "The file to record to")
-            .short('o')
-            .required(true),
-    )
-    .arg(
-        Arg::new("session")
-            .long("session")
-            .value_name("SESSION")
-            .help("The name of the session")
-            .default_value("EtwSampleClient record"),
-    )
-    .arg(seconds())
+    with_source(with_filter(Command::new("record").about("Record events to an .etl file")))
+        .arg(file_option("out", "The file to record to").short('o').required(true))
+        .arg(
+            Arg::new("session")
+                .long("session")
+                .value_name("SESSION")
+                .help("The name of the session")
+                .default_value("EtwSampleClient record"),
+        )
+        .arg(seconds())
 }
 
 fn group() -> Command {
@@ -235,18 +205,9 @@ fn group() -> Command {
 }
 
 fn send() -> Command {
-    let text = || {
-        Arg::new("text")
-            .value_name("TEXT")
-            .help("The string to send")
-            .required(true)
-    };
+    let text = || Arg::new("text").value_name("TEXT").help("The string to send").required(true);
     let number = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .value_name("N")
-            .help(help)
-            .required(true)
-            .value_parser(value_parser!(u32))
+        Arg::new(name).value_name("N").help(help).required(true).value_parser(value_parser!(u32))
     };
     Command::new("send")
         .about("Send a request to the sample device")
@@ -262,9 +223,7 @@ fn send() -> Command {
                 )),
         )
         .subcommand(
-            Command::new("write")
-                .about("Write a string that later reads return")
-                .arg(text()),
+            Command::new("write").about("Write a string that later reads return").arg(text()),
         )
         .subcommand(
             Command::new("read")
@@ -272,17 +231,15 @@ fn send() -> Command {
                 .arg(number("length", "The maximum number of bytes to read")),
         )
         .subcommand(
-            Command::new("timer")
-                .about("Start or stop the driver's periodic timer")
-                .arg(
-                    Arg::new("run")
-                        .value_name("STATE")
-                        .help("The new state of the timer")
-                        .required(true)
-                        .value_parser(
-                            PossibleValuesParser::new(["on", "off"]).map(|state| state == "on"),
-                        ),
-                ),
+            Command::new("timer").about("Start or stop the driver's periodic timer").arg(
+                Arg::new("run")
+                    .value_name("STATE")
+                    .help("The new state of the timer")
+                    .required(true)
+                    .value_parser(
+                        PossibleValuesParser::new(["on", "off"]).map(|state| state == "on"),
+                    ),
+            ),
         )
         .subcommand(
             Command::new("burst")
@@ -388,10 +345,7 @@ fn with_filter(command: Command) -> Command {
             "any",
             "Match-any: record events that have at least one of these keywords; 0 records all",
         ))
-        .arg(keywords(
-            "all",
-            "Match-all: record only events that also have all of these keywords",
-        ))
+        .arg(keywords("all", "Match-all: record only events that also have all of these keywords"))
         .arg(ids("ids", "Record only events with these ids").conflicts_with("not-ids"))
         .arg(ids("not-ids", "Record only events with other ids"))
 }
@@ -418,11 +372,7 @@ fn parse_code(text: &str) -> Result<u32, String> {
 }
 
 fn parse_bytes(text: &str) -> Result<Bytes, String> {
-    let digit = |unit: u8| {
-        char::from(unit)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
+    let digit = |unit: u8| char::from(unit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     text.as_bytes()
         .chunks(2)
         .map(|pair| match *pair {

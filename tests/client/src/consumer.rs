@@ -64,10 +64,8 @@ impl Consumer {
         let handler: Box<Handler> = Box::new(Box::new(handler));
         // The consumer's thread frees the handler.
         let handler = Box::into_raw(handler);
-        let mut file = EVENT_TRACE_LOGFILEW {
-            Context: handler.cast(),
-            ..EVENT_TRACE_LOGFILEW::default()
-        };
+        let mut file =
+            EVENT_TRACE_LOGFILEW { Context: handler.cast(), ..EVENT_TRACE_LOGFILEW::default() };
         let mode = match feed {
             Feed::Session(_) => {
                 file.LoggerName = name.as_mut_ptr();
@@ -100,11 +98,7 @@ impl Consumer {
             over_in_thread.store(true, Ordering::Relaxed);
             Win32Error::check("ProcessTrace", code)
         });
-        Ok(Self {
-            handle,
-            over,
-            thread: Some(thread),
-        })
+        Ok(Self { handle, over, thread: Some(thread) })
     }
 
     /// Returns true if there will be no more events.

@@ -49,12 +49,7 @@ pub fn paths() -> Vec<String> {
 /// Returns the paths of the present devices that have an interface of a class, which is given by the
 /// fields of its GUID.
 fn paths_of((data1, data2, data3, data4): (u32, u16, u16, [u8; 8])) -> Vec<String> {
-    let class = GUID {
-        data1,
-        data2,
-        data3,
-        data4,
-    };
+    let class = GUID { data1, data2, data3, data4 };
     let mut length = 0;
     // SAFETY: the GUID and the out-parameter are locals.
     let found = unsafe {
@@ -79,11 +74,7 @@ fn paths_of((data1, data2, data3, data4): (u32, u16, u16, [u8; 8])) -> Vec<Strin
             CM_GET_DEVICE_INTERFACE_LIST_PRESENT,
         )
     };
-    if found == CR_SUCCESS {
-        list(&units)
-    } else {
-        Vec::new()
-    }
+    if found == CR_SUCCESS { list(&units) } else { Vec::new() }
 }
 
 /// A handle that is closed when this value is dropped.
@@ -198,12 +189,7 @@ impl Device {
             output: start_mut(output_buffer),
             output_length: u32::try_from(output).unwrap_or(u32::MAX),
         });
-        Ok(Request {
-            file: Rc::downgrade(&self.0),
-            in_flight: Some(in_flight),
-            sent,
-            traced: None,
-        })
+        Ok(Request { file: Rc::downgrade(&self.0), in_flight: Some(in_flight), sent, traced: None })
     }
 
     /// Sends a device control request without waiting for its completion.
@@ -349,19 +335,13 @@ impl Request {
                 activity = activity
             );
         }
-        Ok(Answer {
-            status: code.cast_unsigned(),
-            output,
-        })
+        Ok(Answer { status: code.cast_unsigned(), output })
     }
 
     /// Waits until the kernel no longer accesses the request's memory.
     fn wait(&mut self) -> Result<Box<InFlight>, Failure> {
         let pending = self.sent == STATUS_PENDING;
-        let in_flight = self
-            .in_flight
-            .take()
-            .expect("wait is called once per request");
+        let in_flight = self.in_flight.take().expect("wait is called once per request");
         if pending {
             // SAFETY: the event lives in the request.
             let waited = unsafe { WaitForSingleObject(in_flight.event.0, INFINITE) };

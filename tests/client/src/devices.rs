@@ -100,10 +100,7 @@ impl Devices {
         };
         succeeded("SetupDiSetDeviceRegistryProperty", stored)?;
         set.call_installer(DIF_REGISTERDEVICE, &device)?;
-        Ok(Self {
-            set,
-            members: vec![device],
-        })
+        Ok(Self { set, members: vec![device] })
     }
 
     /// Returns true if there is no device.
@@ -145,9 +142,7 @@ pub fn copies_of(inf: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.to_ascii_lowercase();
-        let number = name
-            .strip_prefix("oem")
-            .and_then(|name| name.strip_suffix(".inf"));
+        let number = name.strip_prefix("oem").and_then(|name| name.strip_suffix(".inf"));
         if number.is_some_and(|number| number.parse::<u32>().is_ok()) && fs::read(&path)? == wanted
         {
             copies.push(path);
@@ -350,10 +345,7 @@ mod tests {
             fs::write(folder.join(name), text).unwrap();
         }
         let found = copies_of(&inf, &folder).unwrap();
-        assert_eq!(
-            found,
-            ["OEM12.INF", "oem3.inf"].map(|name| folder.join(name))
-        );
+        assert_eq!(found, ["OEM12.INF", "oem3.inf"].map(|name| folder.join(name)));
         assert!(copies_of(&folder.join("no.inf"), &folder).is_err());
     }
 }

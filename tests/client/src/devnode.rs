@@ -109,9 +109,7 @@ pub fn start() -> Result<(), Failure> {
     let node = locate()?;
     // SAFETY: the device is registered.
     check("CM_Enable_DevNode", unsafe { CM_Enable_DevNode(node, 0) })?;
-    wait_until("the device did not start", || {
-        Ok(!device::paths().is_empty())
-    })
+    wait_until("the device did not start", || Ok(!device::paths().is_empty()))
 }
 
 /// Stops the device until it is started again, which unloads the driver.

@@ -27,11 +27,7 @@ impl Win32Error {
 
     /// Returns an error unless `code` is `ERROR_SUCCESS`.
     pub const fn check(call: &'static str, code: u32) -> Result<(), Self> {
-        if code == 0 {
-            Ok(())
-        } else {
-            Err(Self { call, code })
-        }
+        if code == 0 { Ok(()) } else { Err(Self { call, code }) }
     }
 }
 

@@ -36,10 +36,7 @@ impl From<Failure> for HostError {
             Failure::Win32(error) => Some(error.code),
             _ => None,
         };
-        Self {
-            what: failure.to_string(),
-            code,
-        }
+        Self { what: failure.to_string(), code }
     }
 }
 
@@ -48,19 +45,14 @@ fn win32(error: Win32Error) -> HostError {
 }
 
 fn host_error(what: impl Into<String>) -> HostError {
-    HostError {
-        what: what.into(),
-        code: None,
-    }
+    HostError { what: what.into(), code: None }
 }
 
 impl Windows {
     /// Returns a host that writes traces to `folder`, after it has unloaded the driver.
     pub fn new(folder: PathBuf) -> Result<Self, Failure> {
-        std::fs::create_dir_all(&folder).map_err(|error| Failure::Write {
-            path: folder.clone(),
-            error,
-        })?;
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::Write { path: folder.clone(), error })?;
         devnode::stop()?;
         Ok(Self {
             folder,
@@ -118,12 +110,7 @@ impl Host for Windows {
         let path = self.folder.join(format!("{name}-{number}.etl"));
         let buffers = match room {
             BufferSpace::Ample => Buffers::default(),
-            BufferSpace::Minimal => Buffers {
-                kilobytes: 4,
-                minimum: 2,
-                maximum: 2,
-                modes: 0,
-            },
+            BufferSpace::Minimal => Buffers { kilobytes: 4, minimum: 2, maximum: 2, modes: 0 },
         };
         let name = format!("{PREFIX} {name} {number}");
         let session = OwnSession::start(&name, Delivery::File(&path), buffers)?;
@@ -138,12 +125,8 @@ impl Host for Windows {
             .and_then(Option::take)
             .ok_or_else(|| host_error(format!("session {} is not running", session.0)))?;
         let counts = session.stop().map_err(win32)?;
-        let trace = Trace::open(&path).map_err(|error| {
-            HostError::from(Failure::NoTrace {
-                path,
-                why: error.to_string(),
-            })
-        })?;
+        let trace = Trace::open(&path)
+            .map_err(|error| HostError::from(Failure::NoTrace { path, why: error.to_string() }))?;
         Recording::of(&trace, u64::from(counts.events_lost))
     }
 
@@ -158,10 +141,7 @@ impl Host for Windows {
     }
 
     fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError> {
-        self.session(session)?
-            .session()
-            .disable(source)
-            .map_err(win32)
+        self.session(session)?.session().disable(source).map_err(win32)
     }
 
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError> {
@@ -188,8 +168,7 @@ impl Host for Windows {
 
     fn close(&mut self, file: File) -> Result<(), HostError> {
         let open = self.files.get_mut(file.0).and_then(Option::take);
-        open.map(drop)
-            .ok_or_else(|| host_error(format!("file {} is not open", file.0)))
+        open.map(drop).ok_or_else(|| host_error(format!("file {} is not open", file.0)))
     }
 
     fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError> {
@@ -231,20 +210,14 @@ impl Host for Windows {
                 request.cancel();
                 Ok(())
             }
-            _ => Err(host_error(format!(
-                "request {} has already completed",
-                request.0
-            ))),
+            _ => Err(host_error(format!("request {} has already completed", request.0))),
         }
     }
 
     fn finish(&mut self, request: Pending) -> Result<Answer, HostError> {
         match self.requests.get_mut(request.0).and_then(Option::take) {
             Some(request) => Ok(request.finish()?),
-            None => Err(host_error(format!(
-                "request {} has already completed",
-                request.0
-            ))),
+            None => Err(host_error(format!("request {} has already completed", request.0))),
         }
     }
 

@@ -75,10 +75,8 @@ pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     let folder = windows_infs();
     let devices = Devices::find(HARDWARE_ID, Search::All)?;
     // Windows publishes an INF file under another name. It knows a package by that name only.
-    let mut published = copies_of(&inf, &folder).map_err(|error| Failure::Infs {
-        folder: folder.clone(),
-        error,
-    })?;
+    let mut published = copies_of(&inf, &folder)
+        .map_err(|error| Failure::Infs { folder: folder.clone(), error })?;
     // The installed version may be another one than that of the file.
     let installed = devices.published_infs();
     published.extend(installed.iter().map(|name| folder.join(name)));
@@ -118,10 +116,8 @@ mod tests {
 
     use super::*;
 
-    const FAILED: Win32Error = Win32Error {
-        call: "UpdateDriverForPlugAndPlayDevices",
-        code: ERROR_FILE_NOT_FOUND,
-    };
+    const FAILED: Win32Error =
+        Win32Error { call: "UpdateDriverForPlugAndPlayDevices", code: ERROR_FILE_NOT_FOUND };
 
     /// Installs with an update that fails, under Wine: on Windows the test would change the machine.
     #[test]

@@ -46,10 +46,7 @@ fn win32(error: Win32Error) -> HostError {
 }
 
 fn host_error(what: impl Into<String>) -> HostError {
-    HostError {
-        what: what.into(),
-        code: None,
-    }
+    HostError { what: what.into(), code: None }
 }
 
 /// Returns the bytes of a schematized filter: an `EVENT_FILTER_HEADER` and the data (ETW-1.1.5).
@@ -77,17 +74,9 @@ impl Windows {
     /// Returns a host that writes traces to `folder`, after it has opened the driver's device.
     pub fn new(folder: PathBuf) -> Result<Self, Failure> {
         let device = Device::open_questions()?;
-        std::fs::create_dir_all(&folder).map_err(|error| Failure::Write {
-            path: folder.clone(),
-            error,
-        })?;
-        Ok(Self {
-            folder,
-            device,
-            sessions: Vec::new(),
-            started: 0,
-            denied: Vec::new(),
-        })
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| Failure::Write { path: folder.clone(), error })?;
+        Ok(Self { folder, device, sessions: Vec::new(), started: 0, denied: Vec::new() })
     }
 
     fn session(&self, session: Session) -> Result<&OwnSession, HostError> {
@@ -133,10 +122,7 @@ impl Host for Windows {
 
     fn control(&mut self, code: u32, input: &[u8], output: usize) -> Result<Completed, HostError> {
         let answer = self.device.start_control(code, input, output)?.finish()?;
-        Ok(Completed {
-            status: answer.status,
-            output: answer.output,
-        })
+        Ok(Completed { status: answer.status, output: answer.output })
     }
 
     fn start_session(&mut self, plan: SessionPlan) -> Result<Session, HostError> {
@@ -146,11 +132,7 @@ impl Host for Windows {
         let mode = |is_set, mode| if is_set { mode } else { 0 };
         let (minimum, maximum) = if plan.few_buffers { (2, 2) } else { (16, 128) };
         let buffers = Buffers {
-            kilobytes: if plan.buffer_kb == 0 {
-                64
-            } else {
-                plan.buffer_kb
-            },
+            kilobytes: if plan.buffer_kb == 0 { 64 } else { plan.buffer_kb },
             minimum,
             maximum,
             modes: mode(plan.independent, EVENT_TRACE_INDEPENDENT_SESSION_MODE)
@@ -169,12 +151,8 @@ impl Host for Windows {
             .and_then(Option::take)
             .ok_or_else(|| host_error(format!("session {} is not running", session.0)))?;
         let counts = session.stop().map_err(win32)?;
-        let trace = Trace::open(&path).map_err(|error| {
-            HostError::from(Failure::NoTrace {
-                path,
-                why: error.to_string(),
-            })
-        })?;
+        let trace = Trace::open(&path)
+            .map_err(|error| HostError::from(Failure::NoTrace { path, why: error.to_string() }))?;
         Recorded::of(&trace, u64::from(counts.events_lost))
     }
 
@@ -189,17 +167,10 @@ impl Host for Windows {
         let filters: Vec<(u32, &[u8])> = data
             .iter()
             .map(|bytes| (EVENT_FILTER_TYPE_SCHEMATIZED, bytes.as_slice()))
-            .chain(
-                ids.iter()
-                    .map(|bytes| (EVENT_FILTER_TYPE_EVENT_ID, bytes.as_slice())),
-            )
+            .chain(ids.iter().map(|bytes| (EVENT_FILTER_TYPE_EVENT_ID, bytes.as_slice())))
             .collect();
-        let filter = Filter {
-            level: enabling.level,
-            any: enabling.any,
-            all: enabling.all,
-            ids: None,
-        };
+        let filter =
+            Filter { level: enabling.level, any: enabling.any, all: enabling.all, ids: None };
         let code = EVENT_CONTROL_CODE_ENABLE_PROVIDER;
         self.session(session)?
             .session()
@@ -297,9 +268,6 @@ mod tests {
     #[test]
     fn the_device_is_missing_without_the_driver() {
         let error = Windows::new(PathBuf::from("unused")).err().unwrap();
-        assert!(
-            matches!(error, Failure::NoQuestionsDevice | Failure::Win32(_)),
-            "{error}"
-        );
+        assert!(matches!(error, Failure::NoQuestionsDevice | Failure::Win32(_)), "{error}");
     }
 }

@@ -60,11 +60,7 @@ impl Properties {
         base.Wnode.ClientContext = 1;
         base.LoggerNameOffset = size::<EVENT_TRACE_PROPERTIES>();
         base.LogFileNameOffset = base.LoggerNameOffset + size::<[u16; NAME_CAPACITY]>();
-        Box::new(Self {
-            base,
-            session: [0; NAME_CAPACITY],
-            file: [0; NAME_CAPACITY],
-        })
+        Box::new(Self { base, session: [0; NAME_CAPACITY], file: [0; NAME_CAPACITY] })
     }
 }
 
@@ -149,10 +145,7 @@ impl OwnSession {
             )
         };
         Win32Error::check("StartTrace", code)?;
-        Ok(Self {
-            session: Session { handle },
-            running: true,
-        })
+        Ok(Self { session: Session { handle }, running: true })
     }
 
     /// Stops the session.
@@ -198,9 +191,7 @@ impl Session {
         Win32Error::check("ControlTrace", code)?;
         // SAFETY: the query has filled in the session's handle.
         let value = unsafe { properties.base.Wnode.Anonymous1.HistoricalContext };
-        Ok(Self {
-            handle: CONTROLTRACE_HANDLE { Value: value },
-        })
+        Ok(Self { handle: CONTROLTRACE_HANDLE { Value: value } })
     }
 
     fn control(&self, code: u32) -> Result<Counts, Win32Error> {
@@ -233,10 +224,8 @@ impl Session {
         filter: &Filter,
     ) -> Result<(), Win32Error> {
         let ids = filter.ids.as_ref().map(event_ids);
-        let filters: Vec<(u32, &[u8])> = ids
-            .iter()
-            .map(|bytes| (EVENT_FILTER_TYPE_EVENT_ID, bytes.as_slice()))
-            .collect();
+        let filters: Vec<(u32, &[u8])> =
+            ids.iter().map(|bytes| (EVENT_FILTER_TYPE_EVENT_ID, bytes.as_slice())).collect();
         self.control_with(source, code, filter, None, &filters)
     }
 
@@ -399,11 +388,8 @@ pub fn registrations(provider: Guid) -> Result<Registrations, Failure> {
         )
     };
     Win32Error::check("EnumerateTraceGuidsEx", code)?;
-    let bytes: Vec<u8> = buffer
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .take(length as usize)
-        .collect();
+    let bytes: Vec<u8> =
+        buffer.iter().flat_map(|word| word.to_le_bytes()).take(length as usize).collect();
     Ok(parse_registrations(&bytes))
 }
 
@@ -449,10 +435,7 @@ fn parse_registrations(bytes: &[u8]) -> Registrations {
             all: info.MatchAllKeyword,
         })
         .collect();
-    Registrations {
-        instances,
-        enable_infos,
-    }
+    Registrations { instances, enable_infos }
 }
 
 #[cfg(test)]
@@ -461,10 +444,7 @@ mod tests {
 
     #[test]
     fn a_filter_of_ids_has_the_headers_layout() {
-        assert_eq!(
-            event_ids(&Ids::Only(vec![1, 0x0203])),
-            [1, 0, 2, 0, 1, 0, 3, 2]
-        );
+        assert_eq!(event_ids(&Ids::Only(vec![1, 0x0203])), [1, 0, 2, 0, 1, 0, 3, 2]);
         assert_eq!(event_ids(&Ids::Without(vec![])), [0, 0, 0, 0]);
     }
 

@@ -187,32 +187,20 @@ impl Payload<'_> {
     }
 
     fn number_of(&self, index: u16) -> u16 {
-        self.numbers
-            .get(usize::from(index))
-            .copied()
-            .flatten()
-            .unwrap_or(0)
+        self.numbers.get(usize::from(index)).copied().flatten().unwrap_or(0)
     }
 
     /// Returns the number of elements of a property.
     fn count(&self, property: &EVENT_PROPERTY_INFO) -> u16 {
         // SAFETY: both members of the union are numbers of 16 bits.
         let count = unsafe { property.Anonymous2.count };
-        if Self::has(property, PropertyParamCount) {
-            self.number_of(count)
-        } else {
-            count
-        }
+        if Self::has(property, PropertyParamCount) { self.number_of(count) } else { count }
     }
 
     fn length(&self, property: &EVENT_PROPERTY_INFO) -> u16 {
         // SAFETY: both members of the union are numbers of 16 bits.
         let length = unsafe { property.Anonymous3.length };
-        if Self::has(property, PropertyParamLength) {
-            self.number_of(length)
-        } else {
-            length
-        }
+        if Self::has(property, PropertyParamLength) { self.number_of(length) } else { length }
     }
 
     /// Decodes the property with an index, including the members of a structure.
@@ -226,11 +214,7 @@ impl Payload<'_> {
         let count = self.count(property);
         let is_array = count != 1 || Self::has(property, PropertyParamCount);
         for element in 0..count {
-            let name = if is_array {
-                format!("{name}[{element}]")
-            } else {
-                name.clone()
-            };
+            let name = if is_array { format!("{name}[{element}]") } else { name.clone() };
             if Self::has(property, PropertyStruct) {
                 // SAFETY: the property is a structure, so this member is valid.
                 let members = unsafe { property.Anonymous1.structType };
@@ -255,9 +239,8 @@ impl Payload<'_> {
         let kind = unsafe { property.Anonymous1.nonStructType };
         let length = self.length(property);
         let map = self.information.map(property);
-        let map = map
-            .as_ref()
-            .map_or_else(ptr::null, |map| map.0.as_ptr().cast::<EVENT_MAP_INFO>());
+        let map =
+            map.as_ref().map_or_else(ptr::null, |map| map.0.as_ptr().cast::<EVENT_MAP_INFO>());
         let mut consumed = 0;
         let text = with_buffer("TdhFormatProperty", |buffer, bytes| {
             // SAFETY: the information and the map come from TDH, and the data and the buffer
@@ -278,9 +261,7 @@ impl Payload<'_> {
                 )
             }
         })?;
-        let (value, rest) = self
-            .rest
-            .split_at(usize::from(consumed).min(self.rest.len()));
+        let (value, rest) = self.rest.split_at(usize::from(consumed).min(self.rest.len()));
         // The length or count of a later property may refer to this value.
         if let Some(known) = self.numbers.get_mut(index) {
             *known = match *value {
@@ -375,10 +356,8 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
     };
     for index in 0..information.info().TopLevelPropertyCount as usize {
         if let Err(error) = payload.decode_property(index, "") {
-            event.problem = Some(format!(
-                "cannot decode the last {} bytes: {error}",
-                payload.rest.len()
-            ));
+            event.problem =
+                Some(format!("cannot decode the last {} bytes: {error}", payload.rest.len()));
             break;
         }
     }
@@ -389,12 +368,7 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
 /// Sets the names that TDH returns.
 fn set_names(event: &mut Event, information: &Information<'_>) {
     let info = information.info();
-    let text = |offset| {
-        information
-            .buffer
-            .text(offset)
-            .filter(|text: &String| !text.is_empty())
-    };
+    let text = |offset| information.buffer.text(offset).filter(|text: &String| !text.is_empty());
     if let Some(provider) = text(info.ProviderNameOffset) {
         event.provider = provider;
     }

@@ -8,10 +8,7 @@ use std::{
 
 /// Runs the client.
 fn client(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_etw-sample-client"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_etw-sample-client")).args(arguments).output().unwrap()
 }
 
 /// Runs a command that must succeed and returns its output.
@@ -57,14 +54,9 @@ fn help_lists_every_command() {
     for command in COMMANDS {
         assert!(help.contains(command), "{command} is not in: {help}");
         let help = output_of(&[command, "--help"]);
-        assert!(
-            help.starts_with(|first: char| first.is_uppercase()),
-            "{help}"
-        );
+        assert!(help.starts_with(|first: char| first.is_uppercase()), "{help}");
     }
-    for request in [
-        "echo", "write", "read", "timer", "burst", "reads", "wait", "wake", "control",
-    ] {
+    for request in ["echo", "write", "read", "timer", "burst", "reads", "wait", "wake", "control"] {
         assert!(output_of(&["send", "--help"]).contains(request));
         output_of(&["send", request, "--help"]);
     }
@@ -130,9 +122,7 @@ fn without_etw_it_reports_an_error() {
     let commands: &[&[&str]] = &[
         &["trace", "--seconds", "1"],
         &["record", "--out", "no.etl", "--seconds", "1"],
-        &[
-            "enable", "S", "--level", "4", "--any", "0x3", "--ids", "1,2",
-        ],
+        &["enable", "S", "--level", "4", "--any", "0x3", "--ids", "1,2"],
         &["disable", "S", "--group"],
         &["install", "some.inf"],
         &["uninstall", "some.inf"],
@@ -146,10 +136,7 @@ fn without_etw_it_reports_an_error() {
     for arguments in commands {
         let (code, errors) = failure_of(arguments);
         assert_eq!(code, Some(1), "{arguments:?}");
-        assert!(
-            errors.contains("Wine, which has no ETW"),
-            "{arguments:?}: {errors}"
-        );
+        assert!(errors.contains("Wine, which has no ETW"), "{arguments:?}: {errors}");
     }
     assert!(!fs::exists("no.etl").unwrap());
 }
@@ -177,9 +164,6 @@ fn without_the_device_it_reports_an_error() {
     for arguments in commands {
         let (code, errors) = failure_of(arguments);
         assert_eq!(code, Some(1), "{arguments:?}");
-        assert!(
-            errors.contains("the sample device is not present"),
-            "{arguments:?}: {errors}"
-        );
+        assert!(errors.contains("the sample device is not present"), "{arguments:?}: {errors}");
     }
 }

@@ -113,34 +113,19 @@ fn setup_understands_it() {
     let models = inf.values("Manufacturer", "wdk-etw");
     assert_eq!(models, ["Devices", "NTamd64.10.0...19041"]);
     let model = inf.values("Devices.NTamd64.10.0...19041", "wdk-etw sample device");
-    assert_eq!(
-        model,
-        ["EtwSampleDriver", etw_sample_interface::HARDWARE_ID]
-    );
+    assert_eq!(model, ["EtwSampleDriver", etw_sample_interface::HARDWARE_ID]);
     let section = inf.actual_section("EtwSampleDriver");
     assert_eq!(section, "EtwSampleDriver.NTamd64");
     let service = inf.values(&format!("{section}.Services"), "AddService");
-    assert_eq!(
-        service,
-        [etw_sample_interface::SERVICE, "0x00000002", "Service"]
-    );
+    assert_eq!(service, [etw_sample_interface::SERVICE, "0x00000002", "Service"]);
     assert_eq!(inf.values("Service", "StartType"), ["3"]);
     assert!(inf.values("Service", "ServiceBinary")[0].ends_with("etw_sample_driver.sys"));
     let framework = inf.values(&format!("{section}.Wdf"), "KmdfService");
     assert_eq!(framework, [etw_sample_interface::SERVICE, "Framework"]);
     assert_eq!(inf.values("Framework", "KmdfLibraryVersion"), ["1.31"]);
     let events = inf.values(&format!("{section}.Events"), "AddEventProvider");
-    assert_eq!(
-        events,
-        [
-            &format!("{{{}}}", etw_scenarios::provider()),
-            "Event.Provider"
-        ]
-    );
-    assert_eq!(
-        inf.values("Event.Provider", "ProviderName"),
-        [etw_sample_interface::PROVIDER_NAME]
-    );
+    assert_eq!(events, [&format!("{{{}}}", etw_scenarios::provider()), "Event.Provider"]);
+    assert_eq!(inf.values("Event.Provider", "ProviderName"), [etw_sample_interface::PROVIDER_NAME]);
 }
 
 #[test]

@@ -15,10 +15,7 @@ fn the_provider_registers_writes_and_unregisters() {
     emit!(provider::request_sent(1, 2));
     let registered = provider::register();
     assert!(
-        matches!(
-            registered,
-            Ok(Registered::Complete | Registered::Incomplete(_))
-        ),
+        matches!(registered, Ok(Registered::Complete | Registered::Incomplete(_))),
         "{registered:?}"
     );
     assert_eq!(provider::register(), Err(RegisterError::AlreadyRegistered));

@@ -13,10 +13,7 @@ use etw_testkernel::{
     KernelError, Rule, Schedule, SessionConfig, Target, Work, check_image,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The provider's GUID.
 const PROVIDER: &str = "6b0f3a52-7c1d-4e8b-9a46-5d2c81f0e937";
@@ -64,12 +61,7 @@ impl Bench {
         let driver = kernel.load(&common::c_driver(variant)).unwrap();
         let device = driver.add_device().unwrap();
         let file = device.open(CLIENT).unwrap();
-        Self {
-            kernel,
-            driver,
-            device,
-            file,
-        }
+        Self { kernel, driver, device, file }
     }
 
     /// Sends a control code, which must succeed, and returns the results.
@@ -86,9 +78,7 @@ impl Bench {
 }
 
 fn results(file: &File, code: u32, argument: u32) -> [u64; RESULTS] {
-    let done = file
-        .device_control(code, &argument.to_le_bytes(), RESULTS * 8)
-        .unwrap();
+    let done = file.device_control(code, &argument.to_le_bytes(), RESULTS * 8).unwrap();
     assert!(done.status.is_success(), "{:?}", done.status);
     let mut words = done.output.chunks_exact(8);
     let results = [(); RESULTS].map(|()| words.next().unwrap());
@@ -112,13 +102,9 @@ fn every_variant_starts_and_is_traced() {
     for variant in VARIANTS {
         let folder = tempfile::tempdir().unwrap();
         let kernel = Kernel::new();
-        let session = kernel
-            .start_session(SessionConfig::to_file("C", folder.path().join("c.etl")))
-            .unwrap();
-        let everything = EnableParameters {
-            level: 5,
-            ..EnableParameters::default()
-        };
+        let session =
+            kernel.start_session(SessionConfig::to_file("C", folder.path().join("c.etl"))).unwrap();
+        let everything = EnableParameters { level: 5, ..EnableParameters::default() };
         let provider = Target::Provider(PROVIDER.parse().unwrap());
         kernel.enable(session, provider, everything).unwrap();
         let bench = Bench::with_kernel(kernel.clone(), variant);
@@ -135,27 +121,17 @@ fn every_variant_starts_and_is_traced() {
 /// Returns the provider's events: the id or the name, and the payload or the fields.
 fn events(file: &Path) -> Vec<String> {
     let trace = Trace::open(file).unwrap();
-    let of_provider = trace.events().filter(|event| {
-        event
-            .record
-            .provider
-            .to_string()
-            .eq_ignore_ascii_case(PROVIDER)
-    });
+    let of_provider = trace
+        .events()
+        .filter(|event| event.record.provider.to_string().eq_ignore_ascii_case(PROVIDER));
     of_provider
         .map(|event| {
             if event.record.descriptor.channel != 11 {
-                return format!(
-                    "{} {:02x?}",
-                    event.record.descriptor.id, event.record.user_data
-                );
+                return format!("{} {:02x?}", event.record.descriptor.id, event.record.user_data);
             }
             let event = decode(event, &Catalog::default());
-            let fields: Vec<_> = event
-                .fields
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let fields: Vec<_> =
+                event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let provider = event.provider_name.unwrap_or_default();
             let name = event.event_name.unwrap_or_default();
             format!("{provider} {name} {}", fields.join(" "))
@@ -185,18 +161,8 @@ fn expected_events(state: &[u64; RESULTS]) -> Vec<String> {
 fn inline_functions_read_what_the_exports_do() {
     for variant in ["od", "o2"] {
         let bench = Bench::new(variant);
-        let [
-            irql,
-            exported,
-            thread,
-            number,
-            index,
-            interrupt,
-            system,
-            ticks,
-            precise,
-            rest @ ..,
-        ] = bench.results(READ_STATE, 0);
+        let [irql, exported, thread, number, index, interrupt, system, ticks, precise, rest @ ..] =
+            bench.results(READ_STATE, 0);
         assert_eq!((irql, exported), (0, 0));
         assert!(thread != 0);
         assert_eq!((number, index), (0, 0));
@@ -273,10 +239,7 @@ fn a_loop_until_the_shared_time_has_passed_ends() {
 
 #[test]
 fn each_processor_has_its_number_and_each_thread_its_object() {
-    let kernel = Kernel::with_config(KernelConfig {
-        processors: 2,
-        ..KernelConfig::default()
-    });
+    let kernel = Kernel::with_config(KernelConfig { processors: 2, ..KernelConfig::default() });
     let bench = Bench::with_kernel(kernel, "o2");
     let (sender, receiver) = std::sync::mpsc::channel();
     let work: Vec<Work> = [1, 2]
@@ -337,12 +300,7 @@ fn an_overrun_buffer_fails_fast_by_the_cookie() {
     bench.leave();
     let bugcheck = stops("o2", SMASH_STACK, 25);
     assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 2));
-    assert!(
-        bugcheck
-            .message
-            .contains("FAST_FAIL_STACK_COOKIE_CHECK_FAILURE"),
-        "{bugcheck}"
-    );
+    assert!(bugcheck.message.contains("FAST_FAIL_STACK_COOKIE_CHECK_FAILURE"), "{bugcheck}");
 }
 
 #[test]
@@ -357,9 +315,7 @@ fn an_image_whose_cookie_the_loader_cannot_find_fails_fast_at_its_entry() {
 
 #[test]
 fn an_image_without_relocations_is_refused_with_the_reason() {
-    let error = check_image(&common::c_driver("fixed"))
-        .unwrap_err()
-        .to_string();
+    let error = check_image(&common::c_driver("fixed")).unwrap_err().to_string();
     for part in ["its relocations were stripped", "link it without /FIXED"] {
         assert!(error.contains(part), "{error}");
     }
@@ -387,27 +343,12 @@ const TRAPS: [(u32, u32, u64, &str); 27] = [
     (16, 0x1E, 0xC000_0420, "failed assertion"),
     (17, 0x1E, 0x8000_0004, "single step"),
     (18, 0x10D, 0, "a read of 4 bytes at gs:[0x2D8]"),
-    (
-        19,
-        0x10D,
-        0,
-        "a read of 4 bytes at offset 0x330 of the shared user data page",
-    ),
-    (
-        20,
-        0x10D,
-        0,
-        "a write at offset 0x320 of the shared user data page",
-    ),
+    (19, 0x10D, 0, "a read of 4 bytes at offset 0x330 of the shared user data page"),
+    (20, 0x10D, 0, "a write at offset 0x320 of the shared user data page"),
     (21, 0x10D, 0, "a write at gs:[0x184]"),
     (22, 0x1E, 0xC000_0005, "with 0x12, which is not an IRQL"),
     (23, 0x1E, 0xC000_0005, "is in the object of thread"),
-    (
-        24,
-        0x1E,
-        0xC000_0096,
-        "privileged instruction `mov rax, cr3`",
-    ),
+    (24, 0x1E, 0xC000_0096, "privileged instruction `mov rax, cr3`"),
     (25, 0x10D, 0, "the stand-in kernel does not provide it"),
     (26, 0x1E, 0x8000_0002, "alignment check"),
 ];
@@ -419,10 +360,7 @@ fn each_instruction_that_a_driver_cannot_execute_is_named() {
             let bugcheck = stops(variant, TRAP, argument);
             let found = (bugcheck.code, bugcheck.parameters[0]);
             assert_eq!(found, (code, parameter), "{variant} {argument}: {bugcheck}");
-            assert!(
-                bugcheck.message.contains(part),
-                "{variant} {argument}: {bugcheck}"
-            );
+            assert!(bugcheck.message.contains(part), "{variant} {argument}: {bugcheck}");
             assert_eq!(bugcheck.irql, Irql::PASSIVE_LEVEL);
             // The line, or the offset where there is no PDB. `sysenter` loses both.
             let place = match variant {
@@ -430,10 +368,7 @@ fn each_instruction_that_a_driver_cannot_execute_is_named() {
                 "no_pdb" => "etw_c_driver_no_pdb.sys+0x",
                 _ => "tests/drivers/c/",
             };
-            assert!(
-                bugcheck.message.contains(place),
-                "{variant} {argument}: {bugcheck}"
-            );
+            assert!(bugcheck.message.contains(place), "{variant} {argument}: {bugcheck}");
         }
     }
 }

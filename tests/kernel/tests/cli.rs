@@ -38,16 +38,9 @@ remove
 #[test]
 fn a_script_drives_a_driver_and_leaves_a_trace() {
     let folder = tempfile::tempdir().unwrap();
-    let (good, said) = run(
-        folder.path(),
-        SCRIPT,
-        &["--enable", "WdkEtw.SampleDriver:5"],
-    );
+    let (good, said) = run(folder.path(), SCRIPT, &["--enable", "WdkEtw.SampleDriver:5"]);
     assert!(good, "{said}");
-    assert!(
-        said.contains("line 5: write of 5 bytes ended with STATUS_SUCCESS"),
-        "{said}"
-    );
+    assert!(said.contains("line 5: write of 5 bytes ended with STATUS_SUCCESS"), "{said}");
     assert!(
         said.contains("line 11: ioctl 0x222ffc ended with STATUS_INVALID_DEVICE_REQUEST"),
         "{said}"
@@ -58,10 +51,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     assert!(said.contains(&format!("{events} events in ")), "{said}");
     // Without a name, everything that registers is enabled.
     let (good, unnamed) = run(folder.path(), SCRIPT, &[]);
-    assert!(
-        good && unnamed.contains(&format!("{events} events in ")),
-        "{unnamed}"
-    );
+    assert!(good && unnamed.contains(&format!("{events} events in ")), "{unnamed}");
     let file = folder.path().join("out.etl");
     let command = format!(
         "\nTo print them: etl dump {} --image {}\n",
@@ -71,18 +61,13 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     assert!(unnamed.contains(&command), "{unnamed}");
     let timeline = format!(
         "{} --format perfetto --out {}\n",
-        command
-            .trim()
-            .replace("To print them: ", "https://ui.perfetto.dev: "),
+        command.trim().replace("To print them: ", "https://ui.perfetto.dev: "),
         file.with_extension("pftrace").display()
     );
     assert!(unnamed.contains(&timeline), "{unnamed}");
     // Events are shown below their steps.
     let shown: Vec<&str> = unnamed.lines().map(str::trim_start).collect();
-    let at = shown
-        .iter()
-        .position(|line| line.starts_with("line 5: write of 5 bytes"))
-        .unwrap();
+    let at = shown.iter().position(|line| line.starts_with("line 5: write of 5 bytes")).unwrap();
     assert!(
         shown[at + 1].contains(" WdkEtw.SampleDriver WriteData [Verbose, Request]"),
         "{unnamed}"
@@ -91,10 +76,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     let group = ["--group", "WdkEtw.SampleGroup:4:0x1", "--only"];
     let (good, said) = run(folder.path(), SCRIPT, &group);
     assert!(good, "{said}");
-    let fewer = Trace::open(folder.path().join("out.etl"))
-        .unwrap()
-        .events()
-        .count();
+    let fewer = Trace::open(folder.path().join("out.etl")).unwrap().events().count();
     assert!(fewer > 0 && fewer < events, "{fewer} of {events}");
 }
 
@@ -145,11 +127,7 @@ fn errors_are_sentences() {
     let wrong = wrong.to_str().unwrap();
     let cases: [(&str, &[&str], &str); 13] = [
         ("", &["--folder", "/nowhere"], "/nowhere is not a folder"),
-        (
-            "",
-            &["--registry", "/nowhere.reg"],
-            "cannot read /nowhere.reg",
-        ),
+        ("", &["--registry", "/nowhere.reg"], "cannot read /nowhere.reg"),
         (
             "",
             &["--registry", wrong],
@@ -166,32 +144,12 @@ fn errors_are_sentences() {
             "cannot set a parameter: `many` is not a number",
         ),
         ("add-device\nopne", &enable, "line 2: `opne` is not a step"),
-        (
-            "open",
-            &enable,
-            "line 1: there is no device; add one with `add-device` first",
-        ),
-        (
-            "add-device\nwrite \"x\"",
-            &enable,
-            "line 2: the device is not open",
-        ),
-        (
-            "add-device\nopen\nread 1\nexpect 0xC0001234",
-            &enable,
-            "line 4: expected 0xC0001234",
-        ),
+        ("open", &enable, "line 1: there is no device; add one with `add-device` first"),
+        ("add-device\nwrite \"x\"", &enable, "line 2: the device is not open"),
+        ("add-device\nopen\nread 1\nexpect 0xC0001234", &enable, "line 4: expected 0xC0001234"),
         ("", &["--only"], "no provider is enabled"),
-        (
-            "",
-            &["--enable", "Größe"],
-            "`Größe`: the provider's name has a character outside ASCII",
-        ),
-        (
-            "",
-            &["--enable", "A:300"],
-            "`300` is not a level; expected a number from 0 to 255",
-        ),
+        ("", &["--enable", "Größe"], "`Größe`: the provider's name has a character outside ASCII"),
+        ("", &["--enable", "A:300"], "`300` is not a level; expected a number from 0 to 255"),
         ("", &["--enable", "A:1:2:3:4"], "too many parts"),
     ];
     for (script, arguments, sentence) in cases {
@@ -204,10 +162,7 @@ fn errors_are_sentences() {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        !output.status.success() && said.contains("/nowhere.sys"),
-        "{said}"
-    );
+    assert!(!output.status.success() && said.contains("/nowhere.sys"), "{said}");
 }
 
 /// Runs the driver that checks the routines of ntoskrnl.exe, and returns what it and the program say.
@@ -231,11 +186,7 @@ fn a_driver_gets_a_folder_and_values_in_the_registry() {
     let disk = folder.path().join("disk");
     fs::create_dir_all(disk.join("Windows")).unwrap();
     std::os::unix::fs::symlink("/", disk.join("link")).unwrap();
-    let said = run_checks(
-        folder.path(),
-        "files",
-        &["--folder", disk.to_str().unwrap()],
-    );
+    let said = run_checks(folder.path(), "files", &["--folder", disk.to_str().unwrap()]);
     assert!(said.contains("done ") && !said.contains("FAILED"), "{said}");
     assert!(disk.join("Windows/log.txt").exists());
     let file = folder.path().join("values.reg");
@@ -247,12 +198,7 @@ fn a_driver_gets_a_folder_and_values_in_the_registry() {
     )
     .unwrap();
     // A parameter replaces what a file sets.
-    let values = [
-        "--parameter",
-        "Number=dword:42",
-        "--registry",
-        file.to_str().unwrap(),
-    ];
+    let values = ["--parameter", "Number=dword:42", "--registry", file.to_str().unwrap()];
     let said = run_checks(folder.path(), "registry", &values);
     assert!(said.contains("done ") && !said.contains("FAILED"), "{said}");
     let said = run_checks(folder.path(), "registry", &values[2..]);
@@ -271,32 +217,17 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("bugcheck 0x1E") && said.contains("read_null"),
-        "{said}"
-    );
+    assert!(said.contains("bugcheck 0x1E") && said.contains("read_null"), "{said}");
     // The trace so far is there, and the last calls are printed and counted.
     let told = String::from_utf8(output.stdout).unwrap();
-    let calls: u64 = told
-        .lines()
-        .find_map(|line| line.split_once(" kernel calls, ")?.0.parse().ok())
-        .unwrap();
+    let calls: u64 =
+        told.lines().find_map(|line| line.split_once(" kernel calls, ")?.0.parse().ok()).unwrap();
     let (_, listed) = said.split_once("newest first:\n").unwrap();
     let listed = listed.lines().take_while(|line| line.starts_with("    "));
-    assert_eq!(
-        calls,
-        u64::try_from(listed.count()).unwrap(),
-        "{told}{said}"
-    );
+    assert_eq!(calls, u64::try_from(listed.count()).unwrap(), "{told}{said}");
     let trace = folder.path().join("crash.etl");
-    assert!(
-        told.contains("0 events in ") && Trace::open(trace).is_ok(),
-        "{told}"
-    );
-    assert!(
-        said.contains("newest first:\n    WdfDriverCreate at PASSIVE_LEVEL"),
-        "{said}"
-    );
+    assert!(told.contains("0 events in ") && Trace::open(trace).is_ok(), "{told}");
+    assert!(said.contains("newest first:\n    WdfDriverCreate at PASSIVE_LEVEL"), "{said}");
     assert!(
         said.contains("provider A was not registered; the driver registered no provider"),
         "{said}"
@@ -319,19 +250,14 @@ fn programs_get_an_object_for_each_line() {
     let arguments = ["--message-format", "json", "--enable", "A"];
     let (good, said) = run(folder.path(), SCRIPT, &arguments);
     assert!(!good, "{said}");
-    let lines: Vec<serde_json::Value> = said
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let find = |member: &str, value: &str| {
         let found = lines.iter().find(|line| line[member] == value);
         found.unwrap_or_else(|| panic!("{member} is never {value}: {said}"))
     };
     let read = find("step", "read of 3 bytes");
-    assert_eq!(
-        (&read["reason"], &read["line"]),
-        (&"step".into(), &7.into())
-    );
+    assert_eq!((&read["reason"], &read["line"]), (&"step".into(), &7.into()));
     let completion = &read["completion"];
     assert_eq!(completion["status"], "0x00000000");
     assert_eq!(completion["output"], "68656c");
@@ -383,10 +309,7 @@ fn a_driver_that_ends_its_process_is_reported() {
         let (shown, _) = run(&service, &[]);
         let is_event = |line: &&str| line.starts_with("    ") && line.contains(" rest=hex:");
         assert_eq!(shown.lines().filter(is_event).count(), 200, "{shown}");
-        assert!(
-            shown.contains("    driver: 200 events are written\n"),
-            "{shown}"
-        );
+        assert!(shown.contains("    driver: 200 events are written\n"), "{shown}");
         assert!(shown.contains("200 events in "), "{shown}");
         let trace = etl_file::Trace::open(folder.path().join("ended.etl")).unwrap();
         assert_eq!(trace.damages(), []);
@@ -395,10 +318,8 @@ fn a_driver_that_ends_its_process_is_reported() {
         assert!(data.eq((0..200).map(|byte| vec![byte])), "{service}");
     }
     let (shown, _) = run("exit", &["--message-format", "json"]);
-    let lines: Vec<serde_json::Value> = shown
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [finding, summary] = lines.as_slice() else {
         panic!("{shown}");
     };
@@ -425,9 +346,7 @@ fn start_probe(folder: &Path, service: &str, arguments: &[&str]) -> Child {
 fn said(child: Child) -> (String, String) {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    [output.stdout, output.stderr]
-        .map(|bytes| String::from_utf8(bytes).unwrap())
-        .into()
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).into()
 }
 
 #[test]
@@ -435,14 +354,8 @@ fn a_reader_may_be_slow() {
     let folder = tempfile::tempdir().unwrap();
     // The report of a run that ends, and that of a process that the driver ended.
     for (service, error) in [
-        (
-            "leak-after-many-events",
-            "unloaded without freeing 128 bytes",
-        ),
-        (
-            "kill-after-many-events",
-            "ended the process by the signal SIGKILL",
-        ),
+        ("leak-after-many-events", "unloaded without freeing 128 bytes"),
+        ("kill-after-many-events", "ended the process by the signal SIGKILL"),
     ] {
         for format in ["human", "json"] {
             let arguments = ["--max-silence", "1", "--message-format", format];
@@ -467,14 +380,8 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     assert!(first.contains(&place), "{errors}");
     let frames: Vec<&str> = stack.lines().collect();
     let at = |what: &str| frames.iter().position(|frame| frame.contains(what));
-    assert!(
-        at("wdk_alloc::") < at(&line) && at(&line) < at("kill_after_a_box (tests"),
-        "{errors}"
-    );
-    assert!(
-        frames.iter().all(|frame| frame.starts_with("    at ")),
-        "{errors}"
-    );
+    assert!(at("wdk_alloc::") < at(&line) && at(&line) < at("kill_after_a_box (tests"), "{errors}");
+    assert!(frames.iter().all(|frame| frame.starts_with("    at ")), "{errors}");
     assert!(at("FxDriverEntry").is_some(), "{errors}");
     // More events than two buffers of the session hold.
     let child = start_probe(folder.path(), "kill-after-many-events", &[]);
@@ -485,10 +392,7 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     let is_event = |line: &&str| line.starts_with("    ") && line.contains(" rest=hex:");
     let events: Vec<&str> = shown.lines().filter(is_event).collect();
     assert_eq!((events.len(), trace.events().count()), (5000, 5000));
-    assert!(
-        events[0].contains("=hex:00 ") && events[4999].contains("=hex:87130000 "),
-        "{shown}"
-    );
+    assert!(events[0].contains("=hex:00 ") && events[4999].contains("=hex:87130000 "), "{shown}");
     assert!(shown.contains("5000 events in "), "{shown}");
     let arguments = ["--message-format", "json"];
     let child = start_probe(folder.path(), "kill-after-many-events", &arguments);
@@ -537,19 +441,14 @@ fn resources_that_cannot_be_read_are_reported_when_the_process_ends() {
         child.split_whitespace().next().map(str::to_owned)
     });
     std::thread::sleep(Duration::from_secs(2));
-    let killed = Command::new("kill")
-        .args(["-KILL", &child.unwrap()])
-        .status();
+    let killed = Command::new("kill").args(["-KILL", &child.unwrap()]).status();
     assert!(killed.unwrap().success());
     let (shown, errors) = said(parent);
     let lines: Vec<&str> = errors.lines().collect();
     let at = |what: &str| lines.iter().position(|line| line.contains(what));
     let ended = at("error: damaged.sys ended the process by the signal SIGKILL");
     assert!(ended.is_some() && ended < at("warning: "), "{errors}");
-    assert!(
-        lines[at("warning: ").unwrap()].contains("damaged.sys"),
-        "{errors}"
-    );
+    assert!(lines[at("warning: ").unwrap()].contains("damaged.sys"), "{errors}");
     assert!(shown.contains("found: 1 error, 1 warning, "), "{shown}");
 }
 
@@ -561,20 +460,15 @@ fn the_command_that_prints_the_events_is_one_of_the_shell() {
     let (shown, _) = said(start_probe(&folder, "leak", &[]));
     let file = folder.join("out.etl").display().to_string();
     // The image describes no events.
-    let command = format!(
-        "\nTo print them: etl dump '{}'\n",
-        file.replace('\'', r"'\''")
-    );
+    let command = format!("\nTo print them: etl dump '{}'\n", file.replace('\'', r"'\''"));
     assert!(shown.contains(&command), "{shown}");
 }
 
 #[test]
 fn the_stack_of_a_routine_that_bugchecked_is_counted() {
     let folder = tempfile::tempdir().unwrap();
-    for (service, least) in [
-        ("bugcheck-in-a-large-frame", 10 << 10),
-        ("stack-overflow", 23 << 10),
-    ] {
+    for (service, least) in [("bugcheck-in-a-large-frame", 10 << 10), ("stack-overflow", 23 << 10)]
+    {
         let (shown, _) = said(start_probe(folder.path(), service, &[]));
         let (_, peak) = shown.split_once("peak kernel stack use: ").expect(&shown);
         let (bytes, what) = peak.split_once(" of 24,576 bytes, in ").unwrap();
@@ -600,9 +494,7 @@ fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    [output.stdout, output.stderr]
-        .map(|bytes| String::from_utf8(bytes).unwrap())
-        .into()
+    [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).into()
 }
 
 /// Returns the PDB with a few other bytes, with which its reader panics at an offset in the image.
@@ -697,10 +589,7 @@ fn a_bugcheck_in_the_unload_after_a_failed_step_is_reported() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("line 1: there is no device"), "{said}");
-    assert!(
-        said.contains("error: bugcheck 0x1E: read from 0x0"),
-        "{said}"
-    );
+    assert!(said.contains("error: bugcheck 0x1E: read from 0x0"), "{said}");
 }
 
 // Windows loads such a driver, and keeps it until it shuts down.

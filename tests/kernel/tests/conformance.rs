@@ -14,9 +14,7 @@ fn check(service: &str) -> Vec<Violation> {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::probe(), service).unwrap();
     let prompt: Guid = "5b9c2f60-37d1-4e0a-8e11-903a4c551f02".parse().unwrap();
-    let prompter = kernel
-        .start_session(SessionConfig::to_consumers("prompter"))
-        .unwrap();
+    let prompter = kernel.start_session(SessionConfig::to_consumers("prompter")).unwrap();
     let provider: Guid = "7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4".parse().unwrap();
     let mut work = || {
         let target = Target::Provider(prompt);
@@ -36,18 +34,10 @@ fn a_provider_that_interprets_notifications_correctly_is_clean() {
 #[test]
 fn providers_that_misinterpret_notifications_are_detected() {
     for (service, rule, part) in [
-        (
-            "v23",
-            Rule::ActsOnUnknownCode,
-            "wrote 0 events after the control codes",
-        ),
+        ("v23", Rule::ActsOnUnknownCode, "wrote 0 events after the control codes"),
         ("v24", Rule::DisablesItself, "another session disabled it"),
         ("v25", Rule::LevelZeroTakenLiterally, "enabled with level 0"),
-        (
-            "v26",
-            Rule::CaptureChangesState,
-            "while no session enabled it",
-        ),
+        ("v26", Rule::CaptureChangesState, "while no session enabled it"),
         ("v50", Rule::FailureChangesDriver, "after its writes failed"),
     ] {
         let found = check(service);
@@ -65,12 +55,7 @@ fn the_sample_driver_interprets_notifications_correctly() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();
-    let file = device
-        .open(Identity {
-            process: 7,
-            thread: 8,
-        })
-        .unwrap();
+    let file = device.open(Identity { process: 7, thread: 8 }).unwrap();
     let mut work = || {
         file.write(b"conformance")?;
         Ok(file.read(5)?.output)

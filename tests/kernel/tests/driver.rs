@@ -15,10 +15,7 @@ use etw_testkernel::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-const CLIENT: Identity = Identity {
-    process: 30,
-    thread: 31,
-};
+const CLIENT: Identity = Identity { process: 30, thread: 31 };
 
 /// The driver with its device open, and a session that records all its events.
 struct Fixture {
@@ -40,24 +37,14 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let config = SessionConfig::to_file("driver", folder.path().join("driver.etl"));
         let session = kernel.start_session(config).unwrap();
-        let everything = EnableParameters {
-            level: 5,
-            ..EnableParameters::default()
-        };
+        let everything = EnableParameters { level: 5, ..EnableParameters::default() };
         let provider = Target::Provider(etw_scenarios::provider());
         kernel.enable(session, provider, everything).unwrap();
         prepare(&kernel);
         let driver = kernel.load(&common::sample()).unwrap();
         let device = driver.add_device().unwrap();
         let file = device.open(CLIENT).unwrap();
-        Self {
-            kernel,
-            folder,
-            session,
-            driver,
-            device,
-            file,
-        }
+        Self { kernel, folder, session, driver, device, file }
     }
 
     fn control(&self, code: u32, input: &[u8], output: usize) -> (NtStatus, Vec<u8>) {
@@ -98,20 +85,12 @@ fn named(trace: &Trace, name: &str) -> usize {
 #[test]
 fn wake_completes_waits_in_order() {
     let fixture = Fixture::new();
-    let wait = || {
-        fixture
-            .file
-            .start_device_control(IOCTL_WAIT, &[], 8)
-            .unwrap()
-    };
+    let wait = || fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let (first, second) = (wait(), wait());
     assert_eq!(first.try_finish().unwrap(), None);
     assert_eq!(fixture.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
     let woken = first.finish().unwrap();
-    assert_eq!(
-        (woken.status, woken.output),
-        (NtStatus::SUCCESS, 1_u64.to_le_bytes().to_vec())
-    );
+    assert_eq!((woken.status, woken.output), (NtStatus::SUCCESS, 1_u64.to_le_bytes().to_vec()));
     assert_eq!(second.try_finish().unwrap(), None);
     // A request waits in every power state of the device.
     fixture.device.power_cycle().unwrap();
@@ -124,16 +103,10 @@ fn wake_completes_waits_in_order() {
 #[test]
 fn waiting_can_be_cancelled_and_ends_its_activity() {
     let fixture = Fixture::new();
-    let waits = fixture
-        .file
-        .start_device_control(IOCTL_WAIT, &[], 8)
-        .unwrap();
+    let waits = fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     waits.cancel().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
-    let waits = fixture
-        .file
-        .start_device_control(IOCTL_WAIT, &[], 8)
-        .unwrap();
+    let waits = fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let (kernel, session, folder) = (fixture.kernel, fixture.session, fixture.folder);
     // Closing a file cancels the file's waiting requests.
     fixture.file.close().unwrap();
@@ -142,11 +115,8 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
     fixture.driver.unload().unwrap();
     let trace = finish(&kernel, session, &folder);
     let catalog = etl_file::Catalog::new();
-    let events: Vec<_> = trace
-        .events_by_time()
-        .into_iter()
-        .map(|event| etl_file::decode(event, &catalog))
-        .collect();
+    let events: Vec<_> =
+        trace.events_by_time().into_iter().map(|event| etl_file::decode(event, &catalog)).collect();
     assert_eq!(etl_file::spans::spans(&events).len(), 2);
     assert_eq!(named(&trace, "BadRequest"), 2);
 }
@@ -154,15 +124,9 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
 #[test]
 fn surprise_removal_is_traced_and_cancels_waits() {
     let fixture = Fixture::new();
-    let waits = fixture
-        .file
-        .start_device_control(IOCTL_WAIT, &[], 8)
-        .unwrap();
+    let waits = fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let run = [1, 0, 0, 0];
-    assert_eq!(
-        fixture.control(IOCTL_SET_TIMER, &run, 0).0,
-        NtStatus::SUCCESS
-    );
+    assert_eq!(fixture.control(IOCTL_SET_TIMER, &run, 0).0, NtStatus::SUCCESS);
     fixture.device.surprise_remove().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
     fixture.file.close().unwrap();
@@ -188,11 +152,7 @@ fn every_event_carries_the_tag_from_the_registry() {
     assert!(found.others.contains(&(130, tag)), "{:?}", found.others);
     let without = |prepare: &dyn Fn(&Kernel)| {
         let found = traits(&Fixture::with(|kernel| prepare(kernel)).leave());
-        assert!(
-            found.others.iter().all(|(kind, _)| *kind != 130),
-            "{:?}",
-            found.others
-        );
+        assert!(found.others.iter().all(|(kind, _)| *kind != 130), "{:?}", found.others);
     };
     without(&|_| ());
     without(&|kernel| kernel.set_parameter(service, TAG_PARAMETER, "x".repeat(33).as_str()));
@@ -203,10 +163,7 @@ fn every_event_carries_the_tag_from_the_registry() {
 fn statistics_report_the_composite_and_failed_writes() {
     let fixture = Fixture::new();
     let before = fixture.statistics();
-    assert_eq!(
-        (before.enabled, before.level, before.match_any),
-        (1, 5, u64::MAX)
-    );
+    assert_eq!((before.enabled, before.level, before.match_any), (1, 5, u64::MAX));
     assert_eq!(before.events_failed, 0);
     let provider = Target::Provider(etw_scenarios::provider());
     let less = EnableParameters {
@@ -215,22 +172,13 @@ fn statistics_report_the_composite_and_failed_writes() {
         match_all: keyword::LOAD,
         ..EnableParameters::default()
     };
-    fixture
-        .kernel
-        .enable(fixture.session, provider, less)
-        .unwrap();
+    fixture.kernel.enable(fixture.session, provider, less).unwrap();
     let after = fixture.statistics();
     assert_eq!(after.notifications, before.notifications + 1);
     assert_eq!((after.level, after.match_any, after.match_all), (4, 17, 16));
-    fixture
-        .kernel
-        .disable(fixture.session, provider, None)
-        .unwrap();
+    fixture.kernel.disable(fixture.session, provider, None).unwrap();
     assert_eq!(fixture.statistics().enabled, 0);
-    let all = EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    };
+    let all = EnableParameters { level: 5, ..EnableParameters::default() };
     let tight = SessionConfig {
         buffer_kb: 4,
         maximum_buffers: 2,
@@ -239,10 +187,7 @@ fn statistics_report_the_composite_and_failed_writes() {
     let tight = fixture.kernel.start_session(tight).unwrap();
     fixture.kernel.enable(tight, provider, all).unwrap();
     fixture.kernel.hold_writer(tight, true).unwrap();
-    let burst = Burst {
-        count: 200,
-        sender: 1,
-    };
+    let burst = Burst { count: 200, sender: 1 };
     fixture.control(IOCTL_BURST, burst.as_bytes(), 0);
     let lost = fixture.statistics();
     assert!(lost.failed_without_memory > 0);

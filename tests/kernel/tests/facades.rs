@@ -52,34 +52,20 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let kernel = Kernel::new();
         let file = folder.path().join("facades.etl");
-        let session = kernel
-            .start_session(SessionConfig::to_file("Facades", file))
-            .unwrap();
-        let parameters = EnableParameters {
-            level,
-            match_any: keywords,
-            ..EnableParameters::default()
-        };
+        let session = kernel.start_session(SessionConfig::to_file("Facades", file)).unwrap();
+        let parameters =
+            EnableParameters { level, match_any: keywords, ..EnableParameters::default() };
         let provider = Target::Provider(PROVIDER.parse().unwrap());
         kernel.enable(session, provider, parameters).unwrap();
-        Self {
-            kernel,
-            session,
-            _folder: folder,
-        }
+        Self { kernel, session, _folder: folder }
     }
 
     /// Loads the driver, writes to its device, and unloads it. Returns the trace's file.
     fn run(&self, writes: &[&[u8]]) -> PathBuf {
-        let client = Identity {
-            process: 0x1234,
-            thread: 0x40,
-        };
+        let client = Identity { process: 0x1234, thread: 0x40 };
         self.kernel.set_thread_activity(client, CLIENTS);
-        let driver = self
-            .kernel
-            .load(&common::driver("release", "etw_facades_driver.sys"))
-            .unwrap();
+        let driver =
+            self.kernel.load(&common::driver("release", "etw_facades_driver.sys")).unwrap();
         let device = driver.add_device().unwrap();
         let file = device.open(client).unwrap();
         for bytes in writes {
@@ -96,10 +82,7 @@ impl Fixture {
 fn decoded(file: &PathBuf) -> Vec<Decoded> {
     let trace = Trace::open(file).unwrap();
     let catalog = Catalog::default();
-    trace
-        .events()
-        .map(|event| etl_file::decode(event, &catalog))
-        .collect()
+    trace.events().map(|event| etl_file::decode(event, &catalog)).collect()
 }
 
 fn field(event: &Decoded, name: &str) -> String {
@@ -211,10 +194,7 @@ fn a_third_party_crates_records_spans_and_declared_events_are_in_one_trace() {
     assert_eq!(field(&events[3], "length"), "8");
     let decoded_frame = &events[5];
     let typed: Vec<_> = decoded_frame.fields.iter().skip(5).collect();
-    assert_eq!(
-        format!("{typed:?}"),
-        r#"[("slave", UInt(18)), ("function", UInt(6))]"#
-    );
+    assert_eq!(format!("{typed:?}"), r#"[("slave", UInt(18)), ("function", UInt(6))]"#);
     assert_eq!(field(decoded_frame, "Module"), frames);
     let keywords: Vec<_> = [0, 3, 4].map(|at| events[at].descriptor.keyword).to_vec();
     assert_eq!(keywords, [LOG, TRACING, REQUEST]);
@@ -264,20 +244,13 @@ fn sessions_select_the_facades_events_by_level_and_keyword() {
         let names = decoded(&fixture.run(&[FRAME, DAMAGED]));
         let names = names.iter().map(|event| {
             let name = event.event_name.clone().unwrap_or_default();
-            format!("{name} {}", field(event, "Level"))
-                .trim_end()
-                .to_owned()
+            format!("{name} {}", field(event, "Level")).trim_end().to_owned()
         });
         names.collect::<Vec<_>>()
     };
     assert_eq!(lines(3, 0), ["Log WARN", "Log WARN", "Log WARN"]);
     assert_eq!(lines(4, LOG).len(), 5);
-    let spans = [
-        "add device INFO",
-        "add device INFO",
-        "write INFO",
-        "write INFO",
-    ];
+    let spans = ["add device INFO", "add device INFO", "write INFO", "write INFO"];
     assert_eq!(lines(4, TRACING)[..4], spans);
     assert_eq!(lines(4, TRACING).len(), 6);
     assert_eq!(lines(5, REQUEST).len(), 4);
@@ -314,10 +287,8 @@ fn without_pool_for_the_subscriber_the_driver_and_its_records_work() {
     let fixture = Fixture::new(5, 0);
     fixture.kernel.inject(no_pool(0)).unwrap();
     let events = decoded(&fixture.run(&[FRAME, DAMAGED]));
-    let names: Vec<_> = events
-        .iter()
-        .map(|event| event.event_name.as_deref().unwrap_or_default())
-        .collect();
+    let names: Vec<_> =
+        events.iter().map(|event| event.event_name.as_deref().unwrap_or_default()).collect();
     let expected = [
         "Log",
         "FrameReceived",
@@ -335,10 +306,5 @@ fn without_pool_for_the_subscriber_the_driver_and_its_records_work() {
 
 /// Makes all allocations fail but the first ones.
 const fn no_pool(after: u32) -> Fault {
-    Fault {
-        routine: "ExAllocatePool2",
-        status: NtStatus::NO_MEMORY,
-        after,
-        times: u32::MAX,
-    }
+    Fault { routine: "ExAllocatePool2", status: NtStatus::NO_MEMORY, after, times: u32::MAX }
 }

@@ -12,10 +12,7 @@ use etw_testkernel::{
     Target, UnspecifiedBehaviour,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 struct Fixture {
     kernel: Kernel,
@@ -28,10 +25,7 @@ impl Fixture {
     }
 
     fn with_config(config: KernelConfig) -> Self {
-        Self {
-            kernel: Kernel::with_config(config),
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { kernel: Kernel::with_config(config), folder: tempfile::tempdir().unwrap() }
     }
 
     fn config(&self, name: &str) -> SessionConfig {
@@ -71,9 +65,7 @@ impl Fixture {
             .map(|event| {
                 let event = etl_file::decode(event, &etl_file::Catalog::default());
                 let id = event.descriptor.id;
-                event
-                    .event_name
-                    .map_or_else(|| id.to_string(), |name| name.as_ref().to_owned())
+                event.event_name.map_or_else(|| id.to_string(), |name| name.as_ref().to_owned())
             })
             .collect()
     }
@@ -88,10 +80,7 @@ fn group() -> Target {
 }
 
 fn everything() -> EnableParameters {
-    EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    }
+    EnableParameters { level: 5, ..EnableParameters::default() }
 }
 
 /// Sends one write request.
@@ -106,24 +95,12 @@ fn request(device: &Device) {
 fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
     let fixture = Fixture::new();
     let (by_group, other) = (fixture.session("by group"), fixture.session("other"));
-    let requests = EnableParameters {
-        level: 4,
-        match_any: keyword::REQUEST,
-        ..EnableParameters::default()
-    };
+    let requests =
+        EnableParameters { level: 4, match_any: keyword::REQUEST, ..EnableParameters::default() };
     let list = vec![etw_scenarios::provider()];
-    fixture
-        .kernel
-        .set_disallow_list(by_group, list.clone())
-        .unwrap();
-    fixture
-        .kernel
-        .enable(by_group, group(), requests.clone())
-        .unwrap();
-    fixture
-        .kernel
-        .enable(other, group(), requests.clone())
-        .unwrap();
+    fixture.kernel.set_disallow_list(by_group, list.clone()).unwrap();
+    fixture.kernel.enable(by_group, group(), requests.clone()).unwrap();
+    fixture.kernel.enable(other, group(), requests.clone()).unwrap();
     let (driver, device) = fixture.load();
     request(&device);
     // The list is removed while the session runs, and then set again.
@@ -131,28 +108,19 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
     fixture.kernel.set_disallow_list(by_group, vec![]).unwrap();
     assert_eq!(fixture.kernel.statistics().notifications - before, 1);
     request(&device);
-    fixture
-        .kernel
-        .set_disallow_list(by_group, list.clone())
-        .unwrap();
+    fixture.kernel.set_disallow_list(by_group, list.clone()).unwrap();
     fixture.kernel.set_disallow_list(by_group, list).unwrap();
     assert_eq!(fixture.kernel.statistics().notifications - before, 2);
     request(&device);
     // The list does not apply to a provider that the session enables directly.
-    fixture
-        .kernel
-        .enable(by_group, provider(), requests)
-        .unwrap();
+    fixture.kernel.enable(by_group, provider(), requests).unwrap();
     request(&device);
     device.remove().unwrap();
     driver.unload().unwrap();
     assert_eq!(fixture.recorded(by_group), ["Write", "Write"]);
     assert_eq!(fixture.recorded(other), ["Write"; 4]);
     let gone = fixture.kernel.set_disallow_list(other, vec![]);
-    assert!(matches!(
-        gone,
-        Err(KernelError::Control(ControlError::NotRunning))
-    ));
+    assert!(matches!(gone, Err(KernelError::Control(ControlError::NotRunning))));
 }
 
 // R-G4
@@ -160,22 +128,13 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
 fn a_private_session_controls_no_group_and_receives_no_events_from_drivers() {
     let fixture = Fixture::new();
     let private = |name: &str| {
-        let config = SessionConfig {
-            private: Some(CLIENT.process),
-            ..fixture.config(name)
-        };
+        let config = SessionConfig { private: Some(CLIENT.process), ..fixture.config(name) };
         fixture.kernel.start_session(config)
     };
     let session = private("private").unwrap();
     let error = fixture.refused(session, group(), everything());
-    assert!(
-        error.contains("a private session cannot enable or disable a group"),
-        "{error}"
-    );
-    fixture
-        .kernel
-        .enable(session, provider(), everything())
-        .unwrap();
+    assert!(error.contains("a private session cannot enable or disable a group"), "{error}");
+    fixture.kernel.enable(session, provider(), everything()).unwrap();
     let before = fixture.kernel.statistics().notifications;
     let (driver, device) = fixture.load();
     request(&device);
@@ -188,10 +147,7 @@ fn a_private_session_controls_no_group_and_receives_no_events_from_drivers() {
         private(name).unwrap();
     }
     let fifth = private("e").unwrap_err().to_string();
-    assert!(
-        fifth.contains("4 private sessions of process 10"),
-        "{fifth}"
-    );
+    assert!(fifth.contains("4 private sessions of process 10"), "{fifth}");
 }
 
 // R-G4
@@ -200,13 +156,7 @@ fn filters_by_id_and_name_are_not_for_groups() {
     let fixture = Fixture::new();
     let session = fixture.session("filters");
     let parameters = EnableParameters {
-        events: EventFilters {
-            ids: Some(EventIdFilter {
-                keep: true,
-                ids: vec![1],
-            }),
-            names: None,
-        },
+        events: EventFilters { ids: Some(EventIdFilter { keep: true, ids: vec![1] }), names: None },
         ..everything()
     };
     let error = fixture.refused(session, group(), parameters);
@@ -217,13 +167,8 @@ fn filters_by_id_and_name_are_not_for_groups() {
 #[test]
 fn sessions_filter_by_id_and_by_name() {
     let fixture = Fixture::new();
-    let ids = |keep| EventFilters {
-        ids: Some(EventIdFilter {
-            keep,
-            ids: vec![1, 2],
-        }),
-        names: None,
-    };
+    let ids =
+        |keep| EventFilters { ids: Some(EventIdFilter { keep, ids: vec![1, 2] }), names: None };
     let names = |keep| EventFilters {
         ids: None,
         names: Some(EventNameFilter {
@@ -237,27 +182,15 @@ fn sessions_filter_by_id_and_by_name() {
     let sessions = [ids(true), ids(false), names(true), names(false)].map(|events| {
         let name = format!("{events:?}").replace(|letter: char| !letter.is_alphanumeric(), "");
         let session = fixture.session(&name);
-        let parameters = EnableParameters {
-            events,
-            ..everything()
-        };
-        fixture
-            .kernel
-            .enable(session, provider(), parameters)
-            .unwrap();
+        let parameters = EnableParameters { events, ..everything() };
+        fixture.kernel.enable(session, provider(), parameters).unwrap();
         session
     });
     let (driver, device) = fixture.load();
     request(&device);
     device.remove().unwrap();
     driver.unload().unwrap();
-    let described = [
-        "FileCreated",
-        "WriteData",
-        "Write",
-        "FileCleanedUp",
-        "FileClosed",
-    ];
+    let described = ["FileCreated", "WriteData", "Write", "FileCleanedUp", "FileClosed"];
     let [kept_ids, dropped_ids, kept_names, dropped_names] =
         sessions.map(|session| fixture.recorded(session));
     let ids_of = |recorded: &[String]| -> Vec<String> {
@@ -270,16 +203,9 @@ fn sessions_filter_by_id_and_by_name() {
     };
     assert_eq!(ids_of(&kept_ids), ["1", "2"]);
     assert_eq!(ids_of(&dropped_ids), ["4", "5", "6"]);
-    assert_eq!(
-        names_of(&kept_ids),
-        described,
-        "ids are of events in a manifest"
-    );
+    assert_eq!(names_of(&kept_ids), described, "ids are of events in a manifest");
     assert_eq!(names_of(&kept_names), ["FileCreated", "Write"]);
-    assert_eq!(
-        names_of(&dropped_names),
-        ["WriteData", "FileCleanedUp", "FileClosed"]
-    );
+    assert_eq!(names_of(&dropped_names), ["WriteData", "FileCleanedUp", "FileClosed"]);
     assert_eq!(
         ids_of(&kept_names),
         ["1", "4", "5", "6", "2"],
@@ -301,14 +227,8 @@ fn a_driver_that_may_not_join_its_group_works_outside_it() {
         let guid: Guid = PROVIDER_GROUP.parse().unwrap();
         fixture.kernel.deny_group(guid);
         let (by_group, direct) = (fixture.session("by group"), fixture.session("direct"));
-        fixture
-            .kernel
-            .enable(by_group, group(), everything())
-            .unwrap();
-        fixture
-            .kernel
-            .enable(direct, provider(), everything())
-            .unwrap();
+        fixture.kernel.enable(by_group, group(), everything()).unwrap();
+        fixture.kernel.enable(direct, provider(), everything()).unwrap();
         let (driver, device) = fixture.load();
         request(&device);
         device.remove().unwrap();

@@ -22,16 +22,14 @@ fn config() -> KernelConfig {
 /// Loads the probe driver as a service, lets it do its work, and unloads it. Returns the report.
 fn report(service: &str) -> String {
     let kernel = Kernel::with_config(config());
-    let result = kernel
-        .load_as(&common::probe(), service)
-        .and_then(|driver| {
-            if service == "double-completion" {
-                let device = driver.add_device()?;
-                device.open(Identity::SYSTEM)?.write(b"x")?;
-                device.remove()?;
-            }
-            driver.unload()
-        });
+    let result = kernel.load_as(&common::probe(), service).and_then(|driver| {
+        if service == "double-completion" {
+            let device = driver.add_device()?;
+            device.open(Identity::SYSTEM)?.write(b"x")?;
+            device.remove()?;
+        }
+        driver.unload()
+    });
     let error: KernelError = match result {
         Ok(()) => panic!("{service} was not caught"),
         Err(error) => error,
@@ -56,10 +54,7 @@ fn the_first_line_of_each_report_has_the_authors_line() {
         ("pageable-data", "is in pageable memory"),
         ("user-pointer", "which is not in system space"),
         ("double-completion", "which is already completed"),
-        (
-            "wait-at-dispatch",
-            "KeDelayExecutionThread was called at DISPATCH_LEVEL",
-        ),
+        ("wait-at-dispatch", "KeDelayExecutionThread was called at DISPATCH_LEVEL"),
         ("lock-held", "WdfSpinLockAcquire raised the IRQL from"),
         ("lock-then-irql", "KfRaiseIrql raised the IRQL from"),
         ("unload-fault", "read from 0x0000000000000000"),
@@ -74,10 +69,7 @@ fn the_first_line_of_each_report_has_the_authors_line() {
         let (first, stack) = report.split_once('\n').unwrap_or((&report, ""));
         let line = common::line_of(service);
         assert!(first.contains(what), "{service}: {report}");
-        assert!(
-            first.contains(&format!("{line} (")),
-            "{service}, {line}: {report}"
-        );
+        assert!(first.contains(&format!("{line} (")), "{service}, {line}: {report}");
         // The stack follows, from the same line to the entry point.
         assert!(stack.contains(&format!("({line})")), "{service}: {report}");
         let outermost = match service {
@@ -119,10 +111,7 @@ fn a_forgotten_unregister_names_the_unload_routine() {
 #[test]
 fn a_recursion_is_one_line_of_the_stack() {
     let report = report("stack-overflow");
-    assert!(
-        report.lines().count() < 12 && report.contains(" times)"),
-        "{report}"
-    );
+    assert!(report.lines().count() < 12 && report.contains(" times)"), "{report}");
 }
 
 /// Runs the sample driver where page faults are not allowed, although its writes do not set the
@@ -131,13 +120,8 @@ fn warnings_of_the_sample() -> Vec<Violation> {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("findings.etl");
-    let session = kernel
-        .start_session(SessionConfig::to_file("findings", file))
-        .unwrap();
-    let everything = EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    };
+    let session = kernel.start_session(SessionConfig::to_file("findings", file)).unwrap();
+    let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     let target = Target::Provider(etw_scenarios::provider());
     kernel.enable(session, target, everything).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
@@ -158,16 +142,8 @@ fn warnings_of_the_sample() -> Vec<Violation> {
 fn a_warning_names_the_event_and_is_counted_for_it() {
     let warnings = warnings_of_the_sample();
     let rows = [
-        (
-            "WriteData",
-            "driver/src/trace.rs:",
-            "etw_sample_driver::trace::write_data",
-        ),
-        (
-            "Write",
-            "driver/src/trace.rs:",
-            "etw_sample_driver::trace::write",
-        ),
+        ("WriteData", "driver/src/trace.rs:", "etw_sample_driver::trace::write_data"),
+        ("Write", "driver/src/trace.rs:", "etw_sample_driver::trace::write"),
     ];
     assert_eq!(warnings.len(), rows.len(), "{warnings:#?}");
     for (warning, (event, file, function)) in warnings.iter().zip(rows) {
@@ -178,14 +154,8 @@ fn a_warning_names_the_event_and_is_counted_for_it() {
         // The place is neither in the library nor in the code that its macros generate, but in the
         // function that uses the macro.
         assert!(first.contains(&format!(" from {file}")), "{text}");
-        assert!(
-            first.contains(&format!(" ({function}, etw_sample_driver.sys+0x")),
-            "{text}"
-        );
-        assert!(
-            first.ends_with("[V51] (3 times)") && warning.count == 3,
-            "{text}"
-        );
+        assert!(first.contains(&format!(" ({function}, etw_sample_driver.sys+0x")), "{text}");
+        assert!(first.ends_with("[V51] (3 times)") && warning.count == 3, "{text}");
         assert!(text.contains("at wdk_etw::"), "{text}");
         assert!(
             text.contains("at etw_sample_driver::queue::write (driver/src/queue.rs:"),
@@ -199,14 +169,9 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("until.etl");
-    let session = kernel
-        .start_session(SessionConfig::to_file("until", &file))
-        .unwrap();
+    let session = kernel.start_session(SessionConfig::to_file("until", &file)).unwrap();
     let target = Target::Provider(etw_scenarios::provider());
-    let everything = EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    };
+    let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     kernel.enable(session, target, everything).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     driver.add_device().unwrap();
@@ -222,24 +187,15 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     assert_eq!((report.events, report.file), (events, file));
     assert!(events > 1);
     // The session is stopped only once.
-    assert!(matches!(
-        kernel.stop_session(session),
-        Err(KernelError::Control(_))
-    ));
+    assert!(matches!(kernel.stop_session(session), Err(KernelError::Control(_))));
 }
 
 #[test]
 fn a_fault_in_a_memory_routine_names_it_and_its_caller() {
     let report = report("copy-from-nowhere");
     let first = report.lines().next().unwrap();
-    assert!(
-        first.contains(" in memcpy, called from tests/drivers/probe/src/lib.rs:"),
-        "{report}"
-    );
-    assert!(
-        first.contains("(etw_probe_driver::copy_from_nowhere, "),
-        "{report}"
-    );
+    assert!(first.contains(" in memcpy, called from tests/drivers/probe/src/lib.rs:"), "{report}");
+    assert!(first.contains("(etw_probe_driver::copy_from_nowhere, "), "{report}");
     assert!(!first.contains("code at 0x"), "{report}");
 }
 
@@ -251,10 +207,7 @@ fn a_return_through_an_overwritten_stack_is_guessed_at() {
         first.contains("code at 0x0000004141414141, which no driver code called; "),
         "{report}"
     );
-    assert!(
-        first.contains("(a guess from the rest of the stack)"),
-        "{report}"
-    );
+    assert!(first.contains("(a guess from the rest of the stack)"), "{report}");
     assert!(report.contains("FxDriverEntry"), "{report}");
 }
 
@@ -267,10 +220,7 @@ fn a_panic_of_a_debug_build_is_called_one() {
     let said = "bugcheck 0x1E: the driver panicked at PASSIVE_LEVEL (0), in \
                 tests/drivers/probe/src/lib.rs:";
     assert!(first.starts_with(said), "{error}");
-    assert!(
-        first.ends_with("; its panic handler stopped at a breakpoint"),
-        "{error}"
-    );
+    assert!(first.ends_with("; its panic handler stopped at a breakpoint"), "{error}");
 }
 
 #[test]
@@ -284,9 +234,7 @@ fn a_device_that_cannot_be_opened_says_why() {
 #[test]
 fn the_framework_fails_where_a_fault_says_so() {
     let kernel = Kernel::new();
-    kernel
-        .inject(Fault::next("WdfDeviceCreate", NtStatus::NO_MEMORY))
-        .unwrap();
+    kernel.inject(Fault::next("WdfDeviceCreate", NtStatus::NO_MEMORY)).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     let error = driver.add_device().err().unwrap();
     assert!(error.to_string().contains("STATUS_NO_MEMORY"), "{error}");
@@ -305,10 +253,7 @@ fn providers_that_registered_are_known_by_name() {
     assert_eq!(kernel.providers(), []);
     kernel.load(&common::sample()).unwrap().unload().unwrap();
     let name = "WdkEtw.SampleDriver".to_owned();
-    assert_eq!(
-        kernel.providers(),
-        [(etw_scenarios::provider(), Some(name))]
-    );
+    assert_eq!(kernel.providers(), [(etw_scenarios::provider(), Some(name))]);
 }
 
 #[test]
@@ -320,26 +265,16 @@ fn a_session_can_enable_every_provider_that_registers() {
         let config = SessionConfig::to_file(name, file);
         kernel.start_session(config).unwrap()
     };
-    let everything = EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    };
+    let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     let before = start("before");
-    kernel
-        .enable_every_provider(before, everything.clone())
-        .unwrap();
+    kernel.enable_every_provider(before, everything.clone()).unwrap();
     assert_eq!(kernel.targets_of(before), []);
     // What a session enables itself keeps its parameters.
     let lower = start("lower");
     let target = Target::Provider(etw_scenarios::provider());
-    let informational = EnableParameters {
-        level: 4,
-        ..EnableParameters::default()
-    };
+    let informational = EnableParameters { level: 4, ..EnableParameters::default() };
     kernel.enable(lower, target, informational).unwrap();
-    kernel
-        .enable_every_provider(lower, everything.clone())
-        .unwrap();
+    kernel.enable_every_provider(lower, everything.clone()).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     assert_eq!(kernel.targets_of(before), [target]);
     // A provider that is registered already is enabled at once.

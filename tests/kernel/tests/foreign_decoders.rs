@@ -36,11 +36,9 @@ fn other_decoders_forms_of_the_demos_traces_are_compared_field_by_field() {
         let mut file = TraceFile::open(&report.file).unwrap();
         let ours = Ours::read(&mut file, &catalog, &Selection::default()).unwrap();
         assert_eq!(ours.events.len() as u64, report.events);
-        for (name, form) in [
-            ("tracerpt", Form::Xml),
-            ("winevent", Form::XmlInJson),
-            ("tdh", Form::Lines),
-        ] {
+        for (name, form) in
+            [("tracerpt", Form::Xml), ("winevent", Form::XmlInJson), ("tdh", Form::Lines)]
+        {
             let written = etw_test_support::run_python([
                 script.as_path(),
                 name.as_ref(),

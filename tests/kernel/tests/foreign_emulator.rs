@@ -19,11 +19,7 @@ fn speakeasy_reaches_the_framework_and_etw() {
     let place = |name: &str| {
         calls
             .iter()
-            .position(|call| {
-                call["api_name"]
-                    .as_str()
-                    .is_some_and(|api| api.ends_with(name))
-            })
+            .position(|call| call["api_name"].as_str().is_some_and(|api| api.ends_with(name)))
             .unwrap_or_else(|| panic!("{name} was not reached: {calls:?}"))
     };
     let bind = place(".WdfVersionBind");
@@ -31,8 +27,5 @@ fn speakeasy_reaches_the_framework_and_etw() {
     let create = place(".WdfDriverCreate");
     assert!(bind < create && create < register);
     let provider = calls[register]["args"][0].as_str().unwrap().to_lowercase();
-    assert_eq!(
-        provider.trim_matches(['{', '}']),
-        etw_scenarios::provider().to_string()
-    );
+    assert_eq!(provider.trim_matches(['{', '}']), etw_scenarios::provider().to_string());
 }

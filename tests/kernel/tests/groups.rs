@@ -10,10 +10,7 @@ use etw_testkernel::{
     EnableParameters, Guid, Identity, Kernel, SessionConfig, SessionHandle, Target,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 struct Fixture {
     kernel: Kernel,
@@ -22,25 +19,16 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        Self {
-            kernel: Kernel::new(),
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { kernel: Kernel::new(), folder: tempfile::tempdir().unwrap() }
     }
 
     fn session(&self, name: &str) -> SessionHandle {
         let file = self.folder.path().join(name);
-        self.kernel
-            .start_session(SessionConfig::to_file(name, file))
-            .unwrap()
+        self.kernel.start_session(SessionConfig::to_file(name, file)).unwrap()
     }
 
     fn enable(&self, session: SessionHandle, target: Target, level: u8, match_any: u64) {
-        let parameters = EnableParameters {
-            level,
-            match_any,
-            ..EnableParameters::default()
-        };
+        let parameters = EnableParameters { level, match_any, ..EnableParameters::default() };
         self.kernel.enable(session, target, parameters).unwrap();
     }
 
@@ -108,14 +96,8 @@ fn enabling_a_provider_and_its_group_records_one_copy() {
     fixture.enable(session, provider(), 4, keyword::REQUEST | keyword::POWER);
     fixture.use_driver();
     let recorded = fixture.recorded(session);
-    let requests = recorded
-        .iter()
-        .filter(|event| **event == (4, keyword::REQUEST))
-        .count();
-    let power = recorded
-        .iter()
-        .filter(|event| **event == (4, keyword::POWER))
-        .count();
+    let requests = recorded.iter().filter(|event| **event == (4, keyword::REQUEST)).count();
+    let power = recorded.iter().filter(|event| **event == (4, keyword::POWER)).count();
     // One write, one entry into D0, and one exit from D0.
     assert_eq!((requests, power, recorded.len()), (1, 2, 3));
 }
@@ -131,11 +113,7 @@ fn sessions_that_enable_the_provider_in_different_ways_are_routed_separately() {
     fixture.use_driver();
     let by_group = fixture.recorded(by_group);
     assert!(!by_group.is_empty());
-    assert!(
-        by_group
-            .iter()
-            .all(|(_, keyword)| *keyword == keyword::REQUEST)
-    );
+    assert!(by_group.iter().all(|(_, keyword)| *keyword == keyword::REQUEST));
     // The driver was loaded, its device was added, and the driver was unloaded.
     assert_eq!(fixture.recorded(direct), [(4, keyword::LIFECYCLE); 3]);
 }

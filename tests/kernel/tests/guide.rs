@@ -11,13 +11,8 @@ const RENEW: &str = "WDK_ETW_RENEW";
 
 /// Returns a table of steps or settings.
 fn syntax(heading: &str, all: &[StepSyntax]) -> String {
-    let rows = all
-        .iter()
-        .map(|one| format!("| `{}` | {} |", one.form, one.effect));
-    let head = [
-        format!("| {heading} | effect |"),
-        "| --- | --- |".to_owned(),
-    ];
+    let rows = all.iter().map(|one| format!("| `{}` | {} |", one.form, one.effect));
+    let head = [format!("| {heading} | effect |"), "| --- | --- |".to_owned()];
     head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
@@ -49,12 +44,9 @@ fn put(text: &str, list: &str, content: &str) -> String {
         "<!-- list of {list}: `{RENEW}=1 cargo test -p etw-testkernel --test guide` writes it -->\n"
     );
     let end = format!("\n<!-- end of the list of {list} -->");
-    let (before, rest) = text
-        .split_once(&start)
-        .unwrap_or_else(|| panic!("{GUIDE} has no {start}"));
-    let (_, after) = rest
-        .split_once(&end)
-        .unwrap_or_else(|| panic!("{GUIDE} has no {end}"));
+    let (before, rest) =
+        text.split_once(&start).unwrap_or_else(|| panic!("{GUIDE} has no {start}"));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{GUIDE} has no {end}"));
     format!("{before}{start}{content}{end}{after}")
 }
 
@@ -64,15 +56,11 @@ fn the_guide_lists_every_step_setting_and_rule() {
     let present = fs::read_to_string(&path).unwrap();
     let lists = [
         ("steps", syntax("step", Script::STEPS)),
-        (
-            "settings",
-            syntax("setting", etw_testkernel::script::FILTER_SETTINGS),
-        ),
+        ("settings", syntax("setting", etw_testkernel::script::FILTER_SETTINGS)),
         ("rules", rules()),
     ];
-    let renewed = lists.iter().fold(present.clone(), |text, (list, content)| {
-        put(&text, list, content)
-    });
+    let renewed =
+        lists.iter().fold(present.clone(), |text, (list, content)| put(&text, list, content));
     if std::env::var_os(RENEW).is_some() {
         fs::write(&path, &renewed).unwrap();
         return;

@@ -32,11 +32,7 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "ExFreePool", Windows::BeforeVista),
     ("ntoskrnl.exe", "ExFreePoolWithTag", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
-    (
-        "ntoskrnl.exe",
-        "KeDelayExecutionThread",
-        Windows::BeforeVista,
-    ),
+    ("ntoskrnl.exe", "KeDelayExecutionThread", Windows::BeforeVista),
     // Debug builds only: the headers for x64 read a register instead, but ntoskrnl.exe exports it.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "KfRaiseIrql", Windows::BeforeVista),
@@ -93,12 +89,7 @@ fn the_image_is_what_windows_loads_as_a_driver() {
         assert!(flags.contains(IMAGE_DLLCHARACTERISTICS_DYNAMIC_BASE));
         assert!(flags.contains(IMAGE_DLLCHARACTERISTICS_NX_COMPAT));
 
-        let exports = pe
-            .export_table()
-            .unwrap()
-            .expect("exports")
-            .exports()
-            .unwrap();
+        let exports = pe.export_table().unwrap().expect("exports").exports().unwrap();
         let entry = exports
             .iter()
             .find(|export| export.name == Some(b"FxDriverEntry"))
@@ -120,11 +111,7 @@ fn the_image_is_what_windows_loads_as_a_driver() {
             );
         }
         let pdb = path.with_extension("pdb");
-        assert!(
-            fs::read(pdb)
-                .unwrap()
-                .starts_with(b"Microsoft C/C++ MSF 7.00")
-        );
+        assert!(fs::read(pdb).unwrap().starts_with(b"Microsoft C/C++ MSF 7.00"));
     }
 }
 
@@ -143,9 +130,7 @@ fn every_import_is_in_windows_10_2004() {
         let mut seen = 0;
         while let Some(descriptor) = descriptors.next().unwrap() {
             let module = str::from_utf8(table.name(descriptor.name.get(LE)).unwrap()).unwrap();
-            let mut thunks = table
-                .thunks(descriptor.original_first_thunk.get(LE))
-                .unwrap();
+            let mut thunks = table.thunks(descriptor.original_first_thunk.get(LE)).unwrap();
             while let Some(thunk) = thunks.next::<object::pe::ImageNtHeaders64>().unwrap() {
                 let import = table.import::<object::pe::ImageNtHeaders64>(thunk).unwrap();
                 let object::read::pe::Import::Name(_, import) = import else {
@@ -186,27 +171,12 @@ fn microsofts_crates_are_the_published_ones() {
     let output = Command::new(env!("CARGO"))
         .current_dir(etw_test_support::root())
         .env("RUSTC_BOOTSTRAP", "1")
-        .args([
-            "tree",
-            "--package",
-            "etw-sample-driver",
-            "--edges",
-            "normal,build",
-        ])
+        .args(["tree", "--package", "etw-sample-driver", "--edges", "normal,build"])
         .args(["--prefix", "none", "--format", "{p}"])
-        .args([
-            "--config",
-            "tools/wdk-standin/config.toml",
-            "-Zlockfile-path",
-            "--locked",
-        ])
+        .args(["--config", "tools/wdk-standin/config.toml", "-Zlockfile-path", "--locked"])
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tree = String::from_utf8(output.stdout).unwrap();
     for (package, standin) in [
         ("wdk v0.5.", false),
@@ -216,10 +186,7 @@ fn microsofts_crates_are_the_published_ones() {
         ("wdk-sys v0.5.", true),
         ("wdk-build v0.6.", true),
     ] {
-        let lines: Vec<&str> = tree
-            .lines()
-            .filter(|line| line.starts_with(package))
-            .collect();
+        let lines: Vec<&str> = tree.lines().filter(|line| line.starts_with(package)).collect();
         assert!(!lines.is_empty(), "{package} is not in the tree:\n{tree}");
         for line in lines {
             // A registry package has no path after its version.
@@ -254,10 +221,7 @@ fn a_file_that_is_cut_off_anywhere_is_refused() {
     // The last bytes of the file may be unused padding.
     for length in (0..good.len() - 512).step_by(37) {
         let error = refusal(&good[..length]);
-        assert!(
-            matches!(error, LoadError::Malformed { .. }),
-            "{length}: {error}"
-        );
+        assert!(matches!(error, LoadError::Malformed { .. }), "{length}: {error}");
     }
 }
 
@@ -283,10 +247,7 @@ fn another_kind_of_program_is_refused() {
 fn an_import_that_is_not_provided_is_named_when_it_is_called() {
     let mut bytes = fs::read(common::sample()).unwrap();
     let name = b"EtwSetInformation\0";
-    let at = bytes
-        .windows(name.len())
-        .position(|window| window == name)
-        .unwrap();
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
     bytes[at..at + 3].copy_from_slice(b"Xyz");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("unprovided.sys");

@@ -231,10 +231,7 @@ fn a_cancelled_request_cannot_be_made_cancelable() {
 #[test]
 fn unmarking_a_request_reports_an_earlier_cancellation() {
     let bench = Bench::new();
-    let kept = bench
-        .file
-        .start_device_control(commands::KEEP_CANCELABLE, b"x", 64)
-        .unwrap();
+    let kept = bench.file.start_device_control(commands::KEEP_CANCELABLE, b"x", 64).unwrap();
     kept.cancel().unwrap();
     bench.assert_news(&["canceled and kept"]);
     bench.assert_status(commands::UNMARK, NtStatus::CANCELLED);
@@ -275,27 +272,13 @@ fn a_forwarded_request_no_longer_belongs_to_the_driver() {
     assert_eq!(bench.ask(commands::STATE), [11, 1, 0]);
     assert!(is_pending(&kept));
     let bugcheck = bench.stops(commands::COMPLETE);
-    assert_says(
-        &bugcheck,
-        &[
-            "WdfRequestComplete",
-            "is still in a queue",
-            "does not own it",
-        ],
-    );
+    assert_says(&bugcheck, &["WdfRequestComplete", "is still in a queue", "does not own it"]);
 }
 
 #[test]
 fn a_driver_must_not_delete_a_request() {
     let bugcheck = Bench::new().stops(commands::DELETE);
-    assert_says(
-        &bugcheck,
-        &[
-            "WdfObjectDelete",
-            "WDFREQUEST",
-            "only the framework may delete",
-        ],
-    );
+    assert_says(&bugcheck, &["WdfObjectDelete", "WDFREQUEST", "only the framework may delete"]);
 }
 
 #[test]
@@ -306,10 +289,7 @@ fn a_request_that_is_never_completed_stops_the_removal() {
     let Err(KernelError::BugCheck(bugcheck)) = bench.device.remove() else {
         panic!("the kernel did not bugcheck");
     };
-    assert_says(
-        &bugcheck,
-        &["was removed", "a write of 3 bytes", "neither completed"],
-    );
+    assert_says(&bugcheck, &["was removed", "a write of 3 bytes", "neither completed"]);
 }
 
 // No request of a process takes away what another process uses.
@@ -334,23 +314,14 @@ fn a_file_that_nobody_closes_is_closed_before_its_device_is_removed() {
     let closed = lines(&bench.kernel);
     let at = |what: &str| closed.iter().position(|line| line.contains(what));
     let (cleanup, close, exit) = (at("file_cleanup"), at("file_close"), at("d0_exit to"));
-    assert!(
-        cleanup.is_some() && cleanup < close && close < exit,
-        "{closed:#?}"
-    );
+    assert!(cleanup.is_some() && cleanup < close && close < exit, "{closed:#?}");
     bench.driver.unload().unwrap();
 }
 
 // What a test does with a file that is gone is no fault of the driver.
 #[test]
 fn a_file_that_is_gone_with_its_device_fails_its_requests() {
-    let Bench {
-        kernel,
-        driver,
-        device,
-        file,
-        ..
-    } = Bench::new();
+    let Bench { kernel, driver, device, file, .. } = Bench::new();
     driver.unload().unwrap();
     let Err(KernelError::Status { status, .. }) = file.read(1) else {
         panic!("the file is still there");
@@ -386,19 +357,13 @@ fn a_wait_lock_has_one_owner() {
     let bench = Bench::new();
     assert_eq!(bench.ask(commands::WAIT_LOCK), [0, TIMEOUT, TIMEOUT, 0]);
     let bugcheck = bench.stops(commands::WAIT_LOCK_TWICE);
-    assert_says(
-        &bugcheck,
-        &["WdfWaitLockAcquire", "its caller already holds"],
-    );
+    assert_says(&bugcheck, &["WdfWaitLockAcquire", "its caller already holds"]);
 }
 
 #[test]
 fn memory_objects_carry_a_requests_buffers() {
     let bench = Bench::new();
-    let completion = bench
-        .file
-        .device_control(commands::MEMORY, b"stressed", 8)
-        .unwrap();
+    let completion = bench.file.device_control(commands::MEMORY, b"stressed", 8).unwrap();
     assert_eq!(completion.output, b"desserts");
     bench.assert_news(&["past the end c0000023"]);
     let empty = bench.file.device_control(commands::MEMORY, b"", 8).unwrap();
@@ -413,10 +378,7 @@ fn the_control_code_selects_the_buffering_method() {
     const NEITHER: u32 = 3;
     let bench = Bench::new();
     let send = |method, input: &[u8]| {
-        bench
-            .file
-            .device_control(commands::MEMORY | method, input, 8)
-            .unwrap()
+        bench.file.device_control(commands::MEMORY | method, input, 8).unwrap()
     };
     for method in [IN_DIRECT, OUT_DIRECT] {
         assert_eq!(send(method, b"stressed").output, b"desserts");
@@ -536,10 +498,7 @@ fn power_managed_queues_hold_their_requests_outside_d0() {
 #[test]
 fn a_request_that_is_returned_when_its_queue_stops_is_presented_again() {
     let bench = Bench::new();
-    let kept = bench
-        .file
-        .start_device_control(commands::KEEP, b"back", 64)
-        .unwrap();
+    let kept = bench.file.start_device_control(commands::KEEP, b"back", 64).unwrap();
     bench.device.power_cycle().unwrap();
     bench.assert_news(&[
         "keep",
@@ -613,13 +572,7 @@ fn a_removed_device_is_deleted_with_its_last_file() {
     bench.file.close().unwrap();
     assert_eq!(
         lines(&bench.kernel)[printed.len()..],
-        [
-            "file_cleanup",
-            "file_close",
-            "io_cleanup",
-            "device_cleanup",
-            "device_destroy",
-        ]
+        ["file_cleanup", "file_close", "io_cleanup", "device_cleanup", "device_destroy",]
     );
     bench.driver.unload().unwrap();
 }
@@ -644,10 +597,7 @@ fn a_device_that_its_driver_declares_failed_is_removed() {
     bench.file.close().unwrap();
     bench.device.remove().unwrap();
     bench.driver.unload().unwrap();
-    assert_eq!(
-        lines(&bench.kernel).last().map(String::as_str),
-        Some("unload")
-    );
+    assert_eq!(lines(&bench.kernel).last().map(String::as_str), Some("unload"));
 }
 
 #[test]
@@ -659,10 +609,7 @@ fn closing_a_file_cancels_its_waiting_requests() {
     bench.skip();
     bench.file.close().unwrap();
     let printed = lines(&bench.kernel);
-    assert_eq!(
-        printed[bench.seen.get()..],
-        ["file_cleanup", "canceled_on_queue", "file_close"]
-    );
+    assert_eq!(printed[bench.seen.get()..], ["file_cleanup", "canceled_on_queue", "file_close"]);
     assert_eq!(status_of(read), NtStatus::CANCELLED);
     assert!(is_pending(&others));
     other.close().unwrap();
@@ -688,10 +635,7 @@ fn files_have_names_and_a_device() {
     let missing = bench.kernel.open(r"\\.\KmdfTests", CLIENT);
     assert!(matches!(
         missing,
-        Err(KernelError::CannotOpen {
-            status: NtStatus::OBJECT_NAME_NOT_FOUND,
-            ..
-        })
+        Err(KernelError::CannotOpen { status: NtStatus::OBJECT_NAME_NOT_FOUND, .. })
     ));
     named.close().unwrap();
     linked.close().unwrap();

@@ -16,34 +16,25 @@ use etw_testkernel::{
 /// Returns the elements that the driver printed since the last call: addresses and lengths.
 fn elements(bench: &Bench) -> Vec<(u64, usize)> {
     let news = bench.news();
-    let elements = news
-        .iter()
-        .filter_map(|line| line.strip_prefix("element ")?.split_once(' '));
+    let elements = news.iter().filter_map(|line| line.strip_prefix("element ")?.split_once(' '));
     elements
         .map(|(address, length)| {
-            (
-                u64::from_str_radix(address, 16).unwrap(),
-                length.parse().unwrap(),
-            )
+            (u64::from_str_radix(address, 16).unwrap(), length.parse().unwrap())
         })
         .collect()
 }
 
 /// Reads what the driver gave its device.
 fn read(bench: &Bench, elements: &[(u64, usize)]) -> Vec<u8> {
-    let parts = elements
-        .iter()
-        .map(|(address, length)| bench.device.dma_read(*address, *length).unwrap());
+    let parts =
+        elements.iter().map(|(address, length)| bench.device.dma_read(*address, *length).unwrap());
     parts.collect::<Vec<_>>().concat()
 }
 
 /// Starts the transfer of 10,000 bytes, and returns them with the request.
 fn start(bench: &Bench) -> (Vec<u8>, Request) {
     let data: Vec<u8> = (0..10_000_u32).map(|n| n.to_le_bytes()[0]).collect();
-    let request = bench
-        .file
-        .start_device_control(commands::DMA_START, &data, 0)
-        .unwrap();
+    let request = bench.file.start_device_control(commands::DMA_START, &data, 0).unwrap();
     (data, request)
 }
 
@@ -65,13 +56,7 @@ fn a_device_shares_a_common_buffer_with_its_driver() {
     bench.device.dma_write(address + 16, b"from dev").unwrap();
     let beyond = bench.device.dma_read(address + 20, 8);
     assert!(
-        matches!(
-            beyond,
-            Err(KernelError::Status {
-                status: NtStatus::ACCESS_VIOLATION,
-                ..
-            })
-        ),
+        matches!(beyond, Err(KernelError::Status { status: NtStatus::ACCESS_VIOLATION, .. })),
         "{beyond:?}"
     );
     bench.device.power_cycle().unwrap();
@@ -106,10 +91,7 @@ fn a_transaction_has_as_many_transfers_as_the_device_needs() {
     bench.command(commands::DMA_COMPLETE);
     bench.assert_news(&["over 1 0 10000", "its request true"]);
     let completion = request.finish().unwrap();
-    assert_eq!(
-        (completion.status, completion.information),
-        (NtStatus::SUCCESS, 10_000)
-    );
+    assert_eq!((completion.status, completion.information), (NtStatus::SUCCESS, 10_000));
     bench.leave();
 }
 
@@ -119,14 +101,8 @@ fn a_transfer_continues_after_the_bytes_that_the_device_took() {
     bench.command(commands::DMA_CREATE);
     let (data, request) = start(&bench);
     let news = bench.news();
-    assert!(
-        news.iter()
-            .any(|line| line.ends_with("of 8192 for 7 at 2, write true"))
-    );
-    assert!(
-        news.iter()
-            .any(|line| line.starts_with("start c000000d 0 0 needs "))
-    );
+    assert!(news.iter().any(|line| line.ends_with("of 8192 for 7 at 2, write true")));
+    assert!(news.iter().any(|line| line.starts_with("start c000000d 0 0 needs ")));
     bench.command(commands::DMA_COMPLETE_SHORT);
     let rest = elements(&bench);
     assert_eq!(read(&bench, &rest), data[1000..9192]);
@@ -169,10 +145,7 @@ fn a_driver_bugchecks_by_the_frameworks_routine() {
     assert_eq!((bugcheck.code, bugcheck.parameters), (0xE2, [1, 2, 3, 4]));
     assert_says(
         &bugcheck,
-        &[
-            "the driver called WdfVerifierKeBugCheck from",
-            "verifier::device_control",
-        ],
+        &["the driver called WdfVerifierKeBugCheck from", "verifier::device_control"],
     );
 }
 
@@ -225,18 +198,11 @@ fn a_bus_driver_retrieves_its_children() {
 fn a_miniport_driver_has_a_device_for_an_object_of_its_own() {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::kmdf(), "miniport").unwrap();
-    assert_eq!(
-        bench::lines(&kernel),
-        ["miniport 0 true true true true true"]
-    );
+    assert_eq!(bench::lines(&kernel), ["miniport 0 true true true true true"]);
     kernel.advance(std::time::Duration::from_millis(2)).unwrap();
     driver.unload().unwrap();
     assert_eq!(
         bench::lines(&kernel)[1..],
-        [
-            "miniport timer",
-            "miniport device cleanup",
-            "miniport unloaded"
-        ]
+        ["miniport timer", "miniport device cleanup", "miniport unloaded"]
     );
 }

@@ -17,10 +17,7 @@ use etw_testkernel::{DeviceConfig, Kernel, KernelError, NtStatus, Resource};
 /// A kernel with a device that has registers and an interrupt.
 fn with_interrupt() -> Bench {
     let config = DeviceConfig::new()
-        .resource(Resource::Memory {
-            start: 0xFEDC_0000,
-            length: 0x1000,
-        })
+        .resource(Resource::Memory { start: 0xFEDC_0000, length: 0x1000 })
         .resource(Resource::Interrupt { vector: 0x51 });
     Bench::in_kernel(Kernel::new(), config)
 }
@@ -63,21 +60,11 @@ fn a_raised_interrupt_runs_its_service_routine_and_then_its_dpc() {
     bench.assert_news(&["isr 0 at 3, queued 1 0", "dpc at 2, true"]);
     let missing = bench.device.interrupt(1);
     assert!(
-        matches!(
-            missing,
-            Err(KernelError::Status {
-                status: NtStatus::INVALID_PARAMETER,
-                ..
-            })
-        ),
+        matches!(missing, Err(KernelError::Status { status: NtStatus::INVALID_PARAMETER, .. })),
         "{missing:?}"
     );
     bench.command(commands::LOCK);
-    bench.assert_news(&[
-        "locked at 3",
-        "synchronized at 3",
-        "1 vector 81 level 3 at 0",
-    ]);
+    bench.assert_news(&["locked at 3", "synchronized at 3", "1 vector 81 level 3 at 0"]);
     bench.leave();
 }
 
@@ -86,13 +73,7 @@ fn an_interrupt_without_a_resource_is_not_connected() {
     let bench = Bench::new();
     let raised = bench.device.interrupt(0);
     assert!(
-        matches!(
-            raised,
-            Err(KernelError::Status {
-                status: NtStatus::INVALID_DEVICE_STATE,
-                ..
-            })
-        ),
+        matches!(raised, Err(KernelError::Status { status: NtStatus::INVALID_DEVICE_STATE, .. })),
         "{raised:?}"
     );
     bench.leave();
@@ -101,15 +82,9 @@ fn an_interrupt_without_a_resource_is_not_connected() {
 #[test]
 fn a_driver_sees_the_irp_and_the_mdls_of_a_request() {
     let bench = Bench::new();
-    let completion = bench
-        .file
-        .device_control(commands::LOWER, b"four", 8)
-        .unwrap();
+    let completion = bench.file.device_control(commands::LOWER, b"four", 8).unwrap();
     let code = commands::LOWER;
-    bench.assert_news(&[
-        &format!("irp 6 major 14 code {code:x} lengths 4 8"),
-        "mdl 0 true mode 1",
-    ]);
+    bench.assert_news(&[&format!("irp 6 major 14 code {code:x} lengths 4 8"), "mdl 0 true mode 1"]);
     // The driver set the information in the IRP.
     assert_eq!(completion.information, 2);
     bench.leave();
@@ -161,19 +136,9 @@ fn a_bus_driver_has_children_that_other_drivers_drive() {
     assert!(bench.device.children().unwrap().is_empty());
     bench.command(commands::ADD_CHILDREN);
     let created = "without an id c0000184, then [0, 0, 0, 0, 0] 0";
-    bench.assert_news(&[
-        "list true 0 40000000",
-        created,
-        "static 0 0 true",
-        "create 7",
-        created,
-    ]);
+    bench.assert_news(&["list true 0 40000000", created, "static 0 0 true", "create 7", created]);
     bench.command(commands::CHILDREN);
-    bench.assert_news(&[
-        "listed 0 7 true",
-        "listed 8000001a 0 false",
-        "static true false",
-    ]);
+    bench.assert_news(&["listed 0 7 true", "listed 8000001a 0 false", "static true false"]);
     let children = bench.device.children().unwrap();
     assert_eq!(children.len(), 2);
     assert_eq!(children[0].instance_path().unwrap(), r"KMDF\Child\07");

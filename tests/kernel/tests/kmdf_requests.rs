@@ -32,10 +32,7 @@ fn an_open_has_a_security_context() {
 fn an_irp_has_the_buffers_of_its_method() {
     let bench = Bench::new();
     let seen = |method| {
-        bench
-            .file
-            .device_control(commands::IRP_BUFFERS | method, b"input", 64)
-            .unwrap();
+        bench.file.device_control(commands::IRP_BUFFERS | method, b"input", 64).unwrap();
         bench.news().concat()
     };
     let direct = "system true, mdl its output, user true, input false, status 0, thread true";
@@ -57,28 +54,17 @@ fn an_irp_has_the_buffers_of_its_method() {
 fn drivers_pass_each_other_their_own_addresses() {
     let bench = Bench::new();
     bench.command(commands::SEND_NEITHER);
-    bench.assert_news(&[
-        "open 0 format 0 sent 1",
-        "past the end c0000023",
-        "own 0 desserts",
-    ]);
+    bench.assert_news(&["open 0 format 0 sent 1", "past the end c0000023", "own 0 desserts"]);
     bench.leave();
 }
 
 #[test]
 fn the_second_buffer_of_a_direct_request_has_contents() {
     let bench = Bench::new();
-    bench
-        .file
-        .device_control_with(commands::SECOND | IN_DIRECT, b"", b"second!")
-        .unwrap();
+    bench.file.device_control_with(commands::SECOND | IN_DIRECT, b"", b"second!").unwrap();
     bench.assert_news(&["second second!"]);
     bench.command(commands::SEND_IN_DIRECT);
-    bench.assert_news(&[
-        "open 0 format 0 sent 1",
-        "second ........",
-        "own 0 ........",
-    ]);
+    bench.assert_news(&["open 0 format 0 sent 1", "second ........", "own 0 ........"]);
     bench.leave();
 }
 
@@ -86,15 +72,9 @@ fn the_second_buffer_of_a_direct_request_has_contents() {
 fn more_information_than_the_buffer_has_is_a_bugcheck() {
     let bench = Bench::new();
     // Without an output, the information can be the number of bytes used of the input.
-    let used = bench
-        .file
-        .device_control(commands::TOO_MUCH, b"", 0)
-        .unwrap();
+    let used = bench.file.device_control(commands::TOO_MUCH, b"", 0).unwrap();
     assert_eq!((used.status, used.information), (NtStatus::SUCCESS, 65));
-    let large = bench
-        .file
-        .device_control(commands::TOO_MUCH, b"", 65)
-        .unwrap();
+    let large = bench.file.device_control(commands::TOO_MUCH, b"", 65).unwrap();
     assert_eq!(large.output.len(), 65);
     let bugcheck = bench.stops(commands::TOO_MUCH);
     assert_eq!(bugcheck.code, 0x10D);
@@ -110,10 +90,7 @@ fn more_information_than_the_buffer_has_is_a_bugcheck() {
 #[test]
 fn statuses_of_the_framework_do_not_reach_processes() {
     let bench = Bench::new();
-    let done = bench
-        .file
-        .device_control(commands::FRAMEWORK_STATUS, b"", 0)
-        .unwrap();
+    let done = bench.file.device_control(commands::FRAMEWORK_STATUS, b"", 0).unwrap();
     assert_eq!(done.status, NtStatus::INVALID_DEVICE_REQUEST);
     bench.leave();
 }
@@ -126,8 +103,7 @@ fn an_empty_buffer_of_the_sender_is_none_to_complain_of() {
     let file = device.open(CLIENT).unwrap();
     let seen = |input: &[u8], output: usize| {
         let before = lines(&kernel).len();
-        file.device_control(commands::WMI | NEITHER, input, output)
-            .unwrap();
+        file.device_control(commands::WMI | NEITHER, input, output).unwrap();
         lines(&kernel)[before].clone()
     };
     assert_eq!(seen(b"", 0), "unsafe 0 0 true, 0 0 true");
@@ -157,11 +133,7 @@ fn failed_start(service: &str) -> Vec<String> {
 #[test]
 fn a_start_that_fails_is_undone_as_far_as_it_came() {
     const GONE: [&str; 2] = ["device_cleanup", "device_destroy"];
-    let begin = [
-        "prepare_hardware",
-        "d0_entry from 5",
-        "d0_entry_post_interrupts",
-    ];
+    let begin = ["prepare_hardware", "d0_entry from 5", "d0_entry_post_interrupts"];
     let failed = |service: &str, steps: usize, undone: &[&str]| {
         let printed = failed_start(service);
         let expected = [&begin[..steps], undone, &GONE].concat();
@@ -234,14 +206,7 @@ fn a_driver_directs_irps_to_its_queues() {
     assert_eq!(write.try_finish().unwrap(), None);
     bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
     assert_eq!(write.finish().unwrap().status, NtStatus::SUCCESS);
-    let error = bench
-        .file
-        .device_control(commands::IRP_BUFFERS, &[], 0)
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("expected a DispatchContext that the callback received"),
-        "{error}"
-    );
+    let error = bench.file.device_control(commands::IRP_BUFFERS, &[], 0).unwrap_err().to_string();
+    assert!(error.contains("expected a DispatchContext that the callback received"), "{error}");
     bench.kernel.leave_behind();
 }

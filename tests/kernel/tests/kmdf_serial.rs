@@ -45,10 +45,7 @@ fn misuse_of_presentation_locks_is_a_bugcheck() {
     assert_says(&none, &["a WDFOBJECT without a presentation lock"]);
     // The framework holds the lock already.
     let held = with_service("serial").stops(commands::ACQUIRE_LOCK);
-    assert_says(
-        &held,
-        &["a presentation lock that its caller already holds"],
-    );
+    assert_says(&held, &["a presentation lock that its caller already holds"]);
 }
 
 #[test]
@@ -114,16 +111,9 @@ fn a_work_item_waits_on_its_own_thread() {
 fn a_driver_sees_irps_before_the_framework() {
     let bench = with_service("preprocess");
     // A second routine for the same function, and a function that does not exist.
-    assert_eq!(
-        lines(&bench.kernel)[0],
-        "preprocess [0, c0000010, c000000d]"
-    );
+    assert_eq!(lines(&bench.kernel)[0], "preprocess [0, c0000010, c000000d]");
     let read = bench.file.start_read(3).unwrap();
-    bench.assert_news(&[
-        "preprocess major 3 of 3 with file true",
-        "read 3",
-        "dispatched 103",
-    ]);
+    bench.assert_news(&["preprocess major 3 of 3 with file true", "read 3", "dispatched 103"]);
     bench.assert_status(commands::RETRIEVE, NtStatus::SUCCESS);
     assert_eq!(bench::status_of(read), NtStatus::SUCCESS);
     bench.leave();
@@ -132,25 +122,13 @@ fn a_driver_sees_irps_before_the_framework() {
 #[test]
 fn a_driver_sees_requests_in_their_senders_context() {
     let bench = with_service("caller");
-    let neither = bench
-        .file
-        .device_control(commands::ACQUIRE_LOCK | 3, b"abc", 0)
-        .unwrap();
+    let neither = bench.file.device_control(commands::ACQUIRE_LOCK | 3, b"abc", 0).unwrap();
     // The code with another method is not a command.
     assert_eq!(neither.status, NtStatus::SUCCESS);
-    bench.assert_news(&[
-        "caller 0 3 0 at 0",
-        "locked 3, first 97",
-        "lock 0 2 0",
-        "enqueued 0",
-    ]);
+    bench.assert_news(&["caller 0 3 0 at 0", "locked 3, first 97", "lock 0 2 0", "enqueued 0"]);
     // Other methods have no addresses of the sender's.
     bench.command(commands::ACQUIRE_LOCK);
-    bench.assert_news(&[
-        "caller c0000010 0 c0000023 at 0",
-        "lock 0 2 0",
-        "enqueued 0",
-    ]);
+    bench.assert_news(&["caller c0000010 0 c0000023 at 0", "lock 0 2 0", "enqueued 0"]);
     bench.leave();
 }
 
@@ -175,13 +153,7 @@ fn a_child_forwards_requests_to_its_parents_queue() {
 fn a_driver_refuses_an_orderly_removal_once() {
     let bench = with_service("kmdf");
     bench.command(commands::VETO);
-    let Bench {
-        kernel,
-        driver,
-        device,
-        file,
-        ..
-    } = bench;
+    let Bench { kernel, driver, device, file, .. } = bench;
     file.close().unwrap();
     let refused = device.remove();
     assert!(
@@ -203,9 +175,6 @@ fn a_passive_interrupt_has_a_work_item_instead_of_a_dpc() {
     let printed = lines(&bench.kernel);
     assert!(printed.contains(&"enable at 0".to_owned()), "{printed:?}");
     assert!(bench.device.interrupt(0).unwrap());
-    bench.assert_news(&[
-        "isr 0 at 0, lock 0, queued 1 0, dpc 0",
-        "interrupt work at 0, true",
-    ]);
+    bench.assert_news(&["isr 0 at 0, lock 0, queued 1 0, dpc 0", "interrupt work at 0, true"]);
     bench.leave();
 }

@@ -46,14 +46,8 @@ fn settings_are_checked_as_the_framework_does() {
         .map(|warning| warning.message.as_str())
         .collect();
     assert_eq!(misused.len(), 2, "{misused:?}");
-    assert!(
-        misused[0].contains("WdfDeviceSetPnpCapabilities"),
-        "{misused:?}"
-    );
-    assert!(
-        misused[1].contains("without a successful WdfDeviceStopIdle"),
-        "{misused:?}"
-    );
+    assert!(misused[0].contains("WdfDeviceSetPnpCapabilities"), "{misused:?}");
+    assert!(misused[1].contains("without a successful WdfDeviceStopIdle"), "{misused:?}");
     bench.leave();
 }
 
@@ -69,9 +63,7 @@ fn a_collection_keeps_its_items() {
 
 #[test]
 fn a_device_has_registry_keys_and_properties() {
-    let config = DeviceConfig::new()
-        .hardware_value("value", 7_u32)
-        .hardware_id(r"Root\Sample");
+    let config = DeviceConfig::new().hardware_value("value", 7_u32).hardware_id(r"Root\Sample");
     let bench = Bench::in_kernel(Kernel::new(), config);
     bench.command(commands::KEYS);
     bench.assert_news(&[
@@ -145,10 +137,7 @@ fn a_target_that_is_opened_by_name_answers_synchronously() {
             RequestKind::Close,
         ]
     );
-    assert_eq!(
-        (&asked[1].input[..], asked[1].output_length),
-        (&b"ping"[..], 8)
-    );
+    assert_eq!((&asked[1].input[..], asked[1].output_length), (&b"ping"[..], 8));
     assert_eq!((asked[2].offset, asked[2].output_length), (512, 8));
     assert_eq!(asked[3].input, b"ping");
     drop(asked);
@@ -200,10 +189,7 @@ fn a_sent_request_is_cancelled() {
     let command = bench.send(commands::SEND);
     bench.skip();
     bench.command(commands::CANCEL_SENT);
-    bench.assert_news(&[
-        "completed c0000120 0 type 14 code 222000 true at 0",
-        "asked 1",
-    ]);
+    bench.assert_news(&["completed c0000120 0 type 14 code 222000 true at 0", "asked 1"]);
     assert_eq!(status_of(command), NtStatus::CANCELLED);
     assert_eq!(device.kept(), []);
     bench.command(commands::CANCEL_SENT);
@@ -254,10 +240,7 @@ fn a_driver_must_not_complete_a_request_that_it_has_sent() {
     let bugcheck = bench.stops(commands::COMPLETE_SENT);
     assert_says(
         &bugcheck,
-        &[
-            "WdfRequestComplete",
-            "was sent to an I/O target and is not completed",
-        ],
+        &["WdfRequestComplete", "was sent to an I/O target and is not completed"],
     );
 }
 
@@ -282,10 +265,7 @@ fn a_filter_forwards_to_a_device_of_the_test() {
     assert_eq!(kinds.last(), Some(&RequestKind::Close));
     assert_eq!(
         lines(&kernel),
-        [
-            "completed with 0x00000000, 2 bytes",
-            "completed with 0x00000000, 3 bytes"
-        ]
+        ["completed with 0x00000000, 2 bytes", "completed with 0x00000000, 3 bytes"]
     );
     device.remove().unwrap();
     driver.unload().unwrap();
@@ -310,16 +290,10 @@ fn a_cancellation_reaches_the_device_below_a_filter() {
     write.cancel().unwrap();
     let kept = lower.kept();
     assert!(is_pending(&write) && kept[0].1);
-    let completion = Completion {
-        information: 3,
-        ..Completion::success(Vec::new())
-    };
+    let completion = Completion { information: 3, ..Completion::success(Vec::new()) };
     assert!(lower.complete(&kept[0].0, completion).unwrap());
     let written = write.finish().unwrap();
-    assert_eq!(
-        (written.status, written.information),
-        (NtStatus::SUCCESS, 3)
-    );
+    assert_eq!((written.status, written.information), (NtStatus::SUCCESS, 3));
     file.close().unwrap();
     device.remove().unwrap();
     driver.unload().unwrap();
@@ -334,14 +308,9 @@ fn a_filter_above_another_driver_forwards_to_its_queues() {
     // The path leads to the top of the stack.
     let file = bench.kernel.open(r"\\.\KmdfTest\x", CLIENT).unwrap();
     bench.skip();
-    let completion = file
-        .device_control(commands::MEMORY, b"stressed", 8)
-        .unwrap();
+    let completion = file.device_control(commands::MEMORY, b"stressed", 8).unwrap();
     assert_eq!(completion.output, b"desserts");
-    bench.assert_news(&[
-        "past the end c0000023",
-        "completed with 0x00000000, 8 bytes",
-    ]);
+    bench.assert_news(&["past the end c0000023", "completed with 0x00000000, 8 bytes"]);
     let read = file.start_read(1).unwrap();
     read.cancel().unwrap();
     assert_eq!(status_of(read), NtStatus::CANCELLED);
@@ -365,13 +334,7 @@ fn requests_end_at_the_bus_below_a_filter() {
     let device = driver.add_device().unwrap();
     let opened = device.open(CLIENT);
     assert!(
-        matches!(
-            opened,
-            Err(KernelError::Status {
-                status: NtStatus::INVALID_DEVICE_REQUEST,
-                ..
-            })
-        ),
+        matches!(opened, Err(KernelError::Status { status: NtStatus::INVALID_DEVICE_REQUEST, .. })),
         "{:?}",
         opened.err()
     );

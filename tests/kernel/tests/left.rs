@@ -12,11 +12,7 @@ use etw_testkernel::{Driver, Identity, Kernel, KernelError};
 fn panic_of(body: impl FnOnce()) -> Option<String> {
     let payload = catch_unwind(AssertUnwindSafe(body)).err()?;
     let text = payload.downcast_ref::<String>().cloned();
-    text.or_else(|| {
-        payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-    })
+    text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
 }
 
 #[test]

@@ -16,14 +16,9 @@ fn the_guides_driver_traces_its_life_cycle() {
     let folder = tempfile::tempdir().unwrap();
     let kernel = Kernel::new();
     let file = folder.path().join("minimal.etl");
-    let session = kernel
-        .start_session(SessionConfig::to_file("Minimal", file))
-        .unwrap();
+    let session = kernel.start_session(SessionConfig::to_file("Minimal", file)).unwrap();
     let provider = Target::Provider(PROVIDER.parse().unwrap());
-    let everything = EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    };
+    let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     kernel.enable(session, provider, everything).unwrap();
     let driver = kernel.load(&common::minimal()).unwrap();
     let device = driver.add_device().unwrap();
@@ -37,24 +32,14 @@ fn the_guides_driver_traces_its_life_cycle() {
             let event = decode(event, &Catalog::default());
             assert_eq!(event.provider_name.as_deref(), Some("Contoso.Minimal"));
             let fields = event.fields.iter();
-            let fields: Vec<_> = fields
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
-            format!(
-                "{} {}",
-                event.event_name.unwrap_or_default(),
-                fields.join(" ")
-            )
+            let fields: Vec<_> = fields.map(|(name, value)| format!("{name}={value}")).collect();
+            format!("{} {}", event.event_name.unwrap_or_default(), fields.join(" "))
         })
         .collect();
     let path =
         r#"RegistryPath="\Registry\Machine\System\CurrentControlSet\Services\etw_minimal_driver""#;
     assert_eq!(
         told,
-        [
-            format!("Loaded {path}").as_str(),
-            "DeviceAdded Status=0x00000000",
-            "Unloaded ",
-        ]
+        [format!("Loaded {path}").as_str(), "DeviceAdded Status=0x00000000", "Unloaded ",]
     );
 }

@@ -19,11 +19,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        Self {
-            kernel: Kernel::new(),
-            folder: tempfile::tempdir().unwrap(),
-            read: 0,
-        }
+        Self { kernel: Kernel::new(), folder: tempfile::tempdir().unwrap(), read: 0 }
     }
 
     fn target() -> Target {
@@ -37,9 +33,7 @@ impl Fixture {
 
     fn session(&self, name: &str) -> SessionHandle {
         let file = self.folder.path().join(format!("{name}.etl"));
-        self.kernel
-            .start_session(SessionConfig::to_file(name, file))
-            .unwrap()
+        self.kernel.start_session(SessionConfig::to_file(name, file)).unwrap()
     }
 
     fn enable(&self, session: SessionHandle, level: u8, match_any: u64, match_all: u64) {
@@ -76,34 +70,19 @@ fn sessions_are_composed_and_decomposed() {
     assert_eq!(fixture.new_lines(), [""; 0], "nobody enables it yet");
     let (a, b) = (fixture.session("a"), fixture.session("b"));
     fixture.enable(a, 3, 0b0001, 0b0111);
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 1 level 3 any 1 all 7 source a filter 0"]
-    );
+    assert_eq!(fixture.new_lines(), ["code 1 level 3 any 1 all 7 source a filter 0"]);
     fixture.enable(b, 1, 0b0100, 0b0011);
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 1 level 3 any 5 all 3 source a filter 0"]
-    );
+    assert_eq!(fixture.new_lines(), ["code 1 level 3 any 5 all 3 source a filter 0"]);
     // A session replaces its previous enable info.
     fixture.enable(a, 2, 0b1000, 0b1001);
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 1 level 2 any c all 1 source a filter 0"]
-    );
+    assert_eq!(fixture.new_lines(), ["code 1 level 2 any c all 1 source a filter 0"]);
     // One session disables the provider. The notification is an enable with the other session's
     // enable info.
     fixture.kernel.disable(a, Fixture::target(), None).unwrap();
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 1 level 1 any 4 all 3 source 0 filter 0"]
-    );
+    assert_eq!(fixture.new_lines(), ["code 1 level 1 any 4 all 3 source 0 filter 0"]);
     // The last session stops. The notification is a disable without a source.
     fixture.kernel.stop_session(b).unwrap();
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 0 level 0 any 0 all 0 source 0 filter 0"]
-    );
+    assert_eq!(fixture.new_lines(), ["code 0 level 0 any 0 all 0 source 0 filter 0"]);
     fixture.kernel.stop_session(a).unwrap();
     assert_eq!(fixture.new_lines(), [""; 0]);
     driver.unload().unwrap();
@@ -116,10 +95,7 @@ fn an_already_enabled_provider_is_notified_at_registration() {
     let session = fixture.session("early");
     fixture.enable(session, 5, 0x10, 0);
     let driver = fixture.load();
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 1 level 5 any 10 all 0 source 0 filter 0"]
-    );
+    assert_eq!(fixture.new_lines(), ["code 1 level 5 any 10 all 0 source 0 filter 0"]);
     driver.unload().unwrap();
     fixture.kernel.stop_session(session).unwrap();
 }
@@ -146,14 +122,8 @@ fn capture_state_notifications_carry_the_composite() {
     let session = fixture.session("rundown");
     fixture.enable(session, 4, 1, 0);
     fixture.new_lines();
-    fixture
-        .kernel
-        .capture_state(session, Fixture::target(), SOURCE.parse().ok())
-        .unwrap();
-    assert_eq!(
-        fixture.new_lines(),
-        ["code 2 level 4 any 1 all 0 source a filter 0"]
-    );
+    fixture.kernel.capture_state(session, Fixture::target(), SOURCE.parse().ok()).unwrap();
+    assert_eq!(fixture.new_lines(), ["code 2 level 4 any 1 all 0 source a filter 0"]);
     driver.unload().unwrap();
 }
 
@@ -172,20 +142,14 @@ fn every_sessions_filter_is_passed() {
                 EnableParameters {
                     level: 1,
                     match_any: 1,
-                    filter: Some(FilterData {
-                        id: 1,
-                        version: 0,
-                        data: vec![7; length],
-                    }),
+                    filter: Some(FilterData { id: 1, version: 0, data: vec![7; length] }),
                     ..EnableParameters::default()
                 },
             )
             .unwrap();
         assert_eq!(
             fixture.new_lines(),
-            [format!(
-                "code 1 level 1 any 1 all 0 source 0 filter {total}"
-            )]
+            [format!("code 1 level 1 any 1 all 0 source 0 filter {total}")]
         );
     }
     driver.unload().unwrap();
@@ -202,9 +166,7 @@ fn a_ninth_session_is_refused_and_changes_nothing() {
     }
     fixture.new_lines();
     let ninth = fixture.session("ninth");
-    let refused = fixture
-        .kernel
-        .enable(ninth, Fixture::target(), EnableParameters::default());
+    let refused = fixture.kernel.enable(ninth, Fixture::target(), EnableParameters::default());
     match refused {
         Err(KernelError::Control(error)) => assert!(error.to_string().contains("1450")),
         other => panic!("the ninth session got {other:?}"),

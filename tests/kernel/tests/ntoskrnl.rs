@@ -45,10 +45,7 @@ fn passes_on(kernel: &Kernel, service: &str) -> Vec<String> {
 fn passed(kernel: &Kernel, service: &str) -> Vec<String> {
     let mut lines = lines(kernel);
     let done = lines.pop().unwrap_or_default();
-    let failed: Vec<&String> = lines
-        .iter()
-        .filter(|line| line.starts_with("FAILED"))
-        .collect();
+    let failed: Vec<&String> = lines.iter().filter(|line| line.starts_with("FAILED")).collect();
     assert!(failed.is_empty(), "{service}: {failed:#?}");
     let checks: u32 = done.strip_prefix("done ").unwrap_or("?").parse().unwrap();
     println!("{service}: {checks} checks");
@@ -118,14 +115,8 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
         ("fault-critical", "without a critical region"),
         ("fault-guarded", "without a guarded region"),
         ("fault-once", "an initialization that never completes"),
-        (
-            "fault-once-context",
-            "for etw_kernel_driver::once::low_bits",
-        ),
-        (
-            "fault-guarded-unsafe",
-            "outside a guarded region and below APC_LEVEL",
-        ),
+        ("fault-once-context", "for etw_kernel_driver::once::low_bits"),
+        ("fault-guarded-unsafe", "outside a guarded region and below APC_LEVEL"),
         ("fault-rundown-freed", "that ExFreePool had freed from"),
         ("fault-rundown", "did not return"),
         ("fault-small-rundown", "for rundown protection of 8 bytes"),
@@ -138,10 +129,7 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
 /// Returns a kernel with a process.
 fn with_process(image: &str) -> Kernel {
     let kernel = Kernel::new();
-    let identity = Identity {
-        process: 40,
-        thread: 44,
-    };
+    let identity = Identity { process: 40, thread: 44 };
     kernel.start_process(identity, image, "").unwrap();
     kernel
 }
@@ -151,10 +139,7 @@ fn a_process_has_an_image() {
     let kernel = with_process(r"\??\c:\Windows\a long name.exe");
     let printed = passes_on(&kernel, "images");
     let path = r"\Device\HarddiskVolume1\Windows\a long name.exe";
-    assert_eq!(
-        printed,
-        ["System |".to_owned(), format!("a long name.ex {path}|")]
-    );
+    assert_eq!(printed, ["System |".to_owned(), format!("a long name.ex {path}|")]);
     let kernel = with_process(r"\SystemRoot\System32\smss.exe");
     let printed = passes_on(&kernel, "images");
     assert_eq!(printed[1], r"smss.exe \SystemRoot\System32\smss.exe|");
@@ -166,10 +151,7 @@ fn a_thread_attaches_to_one_process_at_a_time() {
     passes_on(&other(), "attach");
     for (service, part) in [
         ("fault-attached", "attached to another process"),
-        (
-            "fault-ended-attached",
-            "ended while the thread was attached to a process",
-        ),
+        ("fault-ended-attached", "ended while the thread was attached to a process"),
     ] {
         let bugcheck = stops_on(&other(), service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -179,12 +161,8 @@ fn a_thread_attaches_to_one_process_at_a_time() {
 #[test]
 fn every_allocation_of_pool_can_be_made_to_fail() {
     let kernel = Kernel::new();
-    let fault = Fault {
-        routine: "ExAllocatePool2",
-        status: NtStatus::NO_MEMORY,
-        after: 0,
-        times: 3,
-    };
+    let fault =
+        Fault { routine: "ExAllocatePool2", status: NtStatus::NO_MEMORY, after: 0, times: 3 };
     kernel.inject(fault).unwrap();
     passes_on(&kernel, "no-memory");
 }
@@ -284,10 +262,7 @@ fn components_of_a_device_idle_and_become_active() {
 fn a_driver_is_told_of_power_settings() {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::kernel(), "power-settings").unwrap();
-    assert_eq!(
-        passed(&kernel, "power-settings"),
-        ["setting 5d3e9a59 4 0 1"]
-    );
+    assert_eq!(passed(&kernel, "power-settings"), ["setting 5d3e9a59 4 0 1"]);
     let source = "5d3e9a59-e9d5-4b00-a6bd-ff34ff516548".parse().unwrap();
     kernel.set_power_setting(source, &[1, 0, 0, 0]).unwrap();
     let other = Guid::from_bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
@@ -303,31 +278,18 @@ fn a_driver_is_told_of_power_settings() {
 #[test]
 fn the_recorder_keeps_messages_until_it_stops() {
     let kernel = Kernel::new();
-    let driver = kernel
-        .load_as(&common::kernel(), "fault-recorder-left")
-        .unwrap();
+    let driver = kernel.load_as(&common::kernel(), "fault-recorder-left").unwrap();
     let said = lines(&kernel);
-    assert!(
-        !said.iter().any(|line| line.starts_with("FAILED")),
-        "{said:#?}"
-    );
+    assert!(!said.iter().any(|line| line.starts_with("FAILED")), "{said:#?}");
     let messages = kernel.recorder_messages();
-    let seen: Vec<(u16, &[u8])> = messages
-        .iter()
-        .map(|message| (message.number, message.data.as_slice()))
-        .collect();
+    let seen: Vec<(u16, &[u8])> =
+        messages.iter().map(|message| (message.number, message.data.as_slice())).collect();
     let values = [0_u64, 1, 2].map(u64::to_le_bytes);
-    assert_eq!(
-        seen,
-        [(0, &values[0][..]), (1, &values[1]), (2, &values[2])]
-    );
+    assert_eq!(seen, [(0, &values[0][..]), (1, &values[1]), (2, &values[2])]);
     assert_eq!((messages[0].level, messages[0].flag), (2, 1));
     assert_eq!(messages[0].guid.to_bytes(), [9; 16]);
     let error = driver.unload().expect_err("the log is left").to_string();
-    assert!(
-        error.contains("without WppAutoLogStop for its log"),
-        "{error}"
-    );
+    assert!(error.contains("without WppAutoLogStop for its log"), "{error}");
     kernel.leave_behind();
     passes("recorder");
 }
@@ -339,14 +301,7 @@ fn a_driver_is_called_again_after_its_entry() {
     let mut said = lines(&kernel);
     let again = said.split_off(said.len() - 3);
     // The one for boot drivers is first; the second registers itself again.
-    assert_eq!(
-        again,
-        [
-            "reinitialized 1 1",
-            "reinitialized 2 2",
-            "reinitialized 3 3"
-        ]
-    );
+    assert_eq!(again, ["reinitialized 1 1", "reinitialized 2 2", "reinitialized 3 3"]);
     assert!(said.pop().unwrap().starts_with("done "));
     assert_eq!(said, [""; 0]);
     driver.unload().unwrap();
@@ -358,10 +313,7 @@ fn a_request_has_its_process() {
     const NEITHER: u32 = 0x0022_2003;
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::kernel(), "serve").unwrap();
-    let identity = Identity {
-        process: 0x2000,
-        thread: 0x2004,
-    };
+    let identity = Identity { process: 0x2000, thread: 0x2004 };
     let file = driver.open_own_device(identity).unwrap();
     let input = 41_u64.to_le_bytes();
     let answer = file.device_control(NEITHER, &input, 16).unwrap();
@@ -373,10 +325,7 @@ fn a_request_has_its_process() {
     assert!(lines(&kernel).contains(&"shutdown".to_owned()));
     driver.unload().unwrap();
     let said = lines(&kernel);
-    assert!(
-        !said.iter().any(|line| line.starts_with("FAILED")),
-        "{said:#?}"
-    );
+    assert!(!said.iter().any(|line| line.starts_with("FAILED")), "{said:#?}");
 }
 
 /// Writes a copy of the driver as it is without `/INTEGRITYCHECK`, with which the WDK links drivers in
@@ -395,17 +344,10 @@ fn without_integrity_check(folder: &Path) -> std::path::PathBuf {
 fn processes_are_watched_and_refused() {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::kernel(), "watch").unwrap();
-    let identity = |process| Identity {
-        process,
-        thread: process + 4,
-    };
+    let identity = |process| Identity { process, thread: process + 4 };
     let image = r"\??\C:\one.exe";
-    let process = kernel
-        .start_process(identity(0x3000), image, "one")
-        .unwrap();
-    process
-        .load_image(r"\one.dll", 0x7000_0000, 0x1000)
-        .unwrap();
+    let process = kernel.start_process(identity(0x3000), image, "one").unwrap();
+    process.load_image(r"\one.dll", 0x7000_0000, 0x1000).unwrap();
     process.end().unwrap();
     let refused = kernel.start_process(identity(0x4000), image, "");
     let Err(KernelError::Status { status, .. }) = refused else {
@@ -445,10 +387,7 @@ fn keys_and_values_are_those_of_the_registry() {
     assert_eq!(kernel.parameter("registry", "New"), None);
     // The key of every service has these.
     let path = r"\Registry\Machine\System\ControlSet001\Services\registry";
-    assert_eq!(
-        kernel.registry_value(path, "start"),
-        Some(RegistryValue::Dword(3))
-    );
+    assert_eq!(kernel.registry_value(path, "start"), Some(RegistryValue::Dword(3)));
 }
 
 #[test]
@@ -465,10 +404,7 @@ fn tables_of_values_are_queried() {
     for (name, value) in [
         ("Number", RegistryValue::Dword(42)),
         ("Text", "hello".into()),
-        (
-            "List",
-            RegistryValue::Texts(vec!["a".to_owned(), "bc".to_owned()]),
-        ),
+        ("List", RegistryValue::Texts(vec!["a".to_owned(), "bc".to_owned()])),
         ("Bytes", RegistryValue::Binary(vec![1, 2, 3, 4, 5, 6])),
         ("Expand", RegistryValue::Other(2, b"%\0X\0%\0\0\0".to_vec())),
     ] {
@@ -487,16 +423,11 @@ fn devices_have_keys_and_interfaces() {
     let kernel = Kernel::new();
     kernel.set_parameter("devices", "Number", 42_u32);
     let driver = kernel.load_as(&common::kernel(), "devices").unwrap();
-    let config = DeviceConfig::new()
-        .hardware_value("Hard", 1_u32)
-        .software_value("Soft", 2_u32);
+    let config = DeviceConfig::new().hardware_value("Hard", 1_u32).software_value("Soft", 2_u32);
     let device = driver.add_device_with(config).unwrap();
     passed(&kernel, "devices");
     // The interface that the driver enabled leads to the device.
-    let identity = Identity {
-        process: 1,
-        thread: 2,
-    };
+    let identity = Identity { process: 1, thread: 2 };
     device.open(identity).unwrap().close().unwrap();
     device.remove().unwrap();
     driver.unload().unwrap();
@@ -575,58 +506,25 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
 #[test]
 fn faults_are_reported() {
     for (service, part) in [
-        (
-            "fault-wait-forever",
-            "waits forever: nothing that is left to run can signal",
-        ),
+        ("fault-wait-forever", "waits forever: nothing that is left to run can signal"),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
-        (
-            "fault-semaphore",
-            "to add 1 to a semaphore's count of 1; its limit is 1",
-        ),
-        (
-            "fault-spin-lock-twice",
-            "for a spin lock that its caller already holds",
-        ),
-        (
-            "fault-spin-lock",
-            "for a spin lock that its caller does not hold",
-        ),
-        (
-            "fault-fast-mutex-twice",
-            "for a mutex that its caller already owns",
-        ),
-        (
-            "fault-close",
-            "0x0000000000001234, which is not an open handle",
-        ),
-        (
-            "fault-dereference",
-            "to which the driver holds no reference",
-        ),
+        ("fault-semaphore", "to add 1 to a semaphore's count of 1; its limit is 1"),
+        ("fault-spin-lock-twice", "for a spin lock that its caller already holds"),
+        ("fault-spin-lock", "for a spin lock that its caller does not hold"),
+        ("fault-fast-mutex-twice", "for a mutex that its caller already owns"),
+        ("fault-close", "0x0000000000001234, which is not an open handle"),
+        ("fault-dereference", "to which the driver holds no reference"),
         ("fault-dpc", "which was not initialized"),
         ("fault-timer-freed", "for a block with a timer that is set"),
-        (
-            "fault-work-item-twice",
-            "for a work item that is queued already",
-        ),
-        (
-            "fault-region",
-            "without a critical region that its thread has entered",
-        ),
+        ("fault-work-item-twice", "for a work item that is queued already"),
+        ("fault-region", "without a critical region that its thread has entered"),
         ("fault-thread", "with a bad pointer"),
-        (
-            "fault-print",
-            "with a directive for wide characters at DISPATCH_LEVEL",
-        ),
+        ("fault-print", "with a directive for wide characters at DISPATCH_LEVEL"),
         ("fault-assert", "assertion `1 == 2` failed at file.c:7"),
         ("fault-break", "no kernel debugger is attached"),
-        (
-            "fault-probe-stack",
-            "which is in the driver's stack and not in user space, and raised",
-        ),
+        ("fault-probe-stack", "which is in the driver's stack and not in user space, and raised"),
         ("fault-probe-misaligned", "which is not aligned to 8 bytes"),
         ("fault-probe-end", "which are not in user space"),
         ("fault-probe-nothing", "cannot be read"),
@@ -637,28 +535,13 @@ fn faults_are_reported() {
         ),
         ("fault-pageable", "pageable"),
         ("fault-pages-mapped", "that is mapped"),
-        (
-            "fault-shared-twice",
-            "for a spin lock that its caller already holds",
-        ),
-        (
-            "fault-shared",
-            "for a spin lock that its caller does not share",
-        ),
+        ("fault-shared-twice", "for a spin lock that its caller already holds"),
+        ("fault-shared", "for a spin lock that its caller does not share"),
         ("fault-queue-forever", "waits forever"),
-        (
-            "fault-device-timer",
-            "which is not a device whose timer was initialized",
-        ),
+        ("fault-device-timer", "which is not a device whose timer was initialized"),
         ("fault-detach", "that is not attached to a process"),
-        (
-            "fault-watcher-unknown",
-            "which is not a registration of ObRegisterCallbacks",
-        ),
-        (
-            "fault-registry-irql",
-            "ZwFlushKey was called at DISPATCH_LEVEL",
-        ),
+        ("fault-watcher-unknown", "which is not a registration of ObRegisterCallbacks"),
+        ("fault-registry-irql", "ZwFlushKey was called at DISPATCH_LEVEL"),
         (
             "fault-registry-link",
             "for a symbolic link of the registry, which the stand-in kernel does not provide",
@@ -678,26 +561,11 @@ fn faults_are_reported() {
 #[test]
 fn faults_with_resources_and_bitmaps_are_reported() {
     for (service, part) in [
-        (
-            "fault-resource",
-            "for a resource that the thread has not acquired",
-        ),
-        (
-            "fault-resource-freed",
-            "for a block with a resource (ERESOURCE) that was not deleted",
-        ),
-        (
-            "fault-resource-device",
-            "for a device with a resource (ERESOURCE) that was not deleted",
-        ),
-        (
-            "fault-resource-upgrade",
-            "for a resource that its caller shares already",
-        ),
-        (
-            "fault-bitmap",
-            "for 8 bits from bit 16 on, of a bitmap with 20 bits",
-        ),
+        ("fault-resource", "for a resource that the thread has not acquired"),
+        ("fault-resource-freed", "for a block with a resource (ERESOURCE) that was not deleted"),
+        ("fault-resource-device", "for a device with a resource (ERESOURCE) that was not deleted"),
+        ("fault-resource-upgrade", "for a resource that its caller shares already"),
+        ("fault-bitmap", "for 8 bits from bit 16 on, of a bitmap with 20 bits"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -708,25 +576,13 @@ fn faults_with_resources_and_bitmaps_are_reported() {
 fn faults_with_events_and_components_are_reported() {
     for (service, part) in [
         ("fault-activity-request", "which is not a request"),
-        (
-            "fault-activity-raised",
-            "without an activity id at DISPATCH_LEVEL",
-        ),
+        ("fault-activity-raised", "without an activity id at DISPATCH_LEVEL"),
         ("fault-wmi-object", "which is not a data block object"),
         ("fault-wmi-no-block", "IoWMIWriteEvent was called from"),
         ("fault-wmi-no-block", "which is not a block of pool"),
-        (
-            "fault-component-idle",
-            "that was not activated as often as it idles",
-        ),
-        (
-            "fault-component-answer",
-            "although no callback that it answers was called",
-        ),
-        (
-            "fault-component-twice",
-            "registered with the power management framework",
-        ),
+        ("fault-component-idle", "that was not activated as often as it idles"),
+        ("fault-component-answer", "although no callback that it answers was called"),
+        ("fault-component-twice", "registered with the power management framework"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -764,33 +620,17 @@ fn what_a_driver_left_cannot_be_released_later() {
 fn what_is_left_at_the_unload_is_reported() {
     for (service, parts) in [
         ("fault-timer-left", &["while its timer is set"][..]),
-        (
-            "fault-watcher-left",
-            &["while its routine that watches the system is registered"],
-        ),
-        (
-            "fault-wmi-left",
-            &["while its WMI data block object is open"],
-        ),
-        (
-            "fault-power-setting-left",
-            &["while its callback for a power setting is registered"],
-        ),
+        ("fault-watcher-left", &["while its routine that watches the system is registered"]),
+        ("fault-wmi-left", &["while its WMI data block object is open"]),
+        ("fault-power-setting-left", &["while its callback for a power setting is registered"]),
         (
             "fault-component-left",
             &["while its device is registered with the power management framework"],
         ),
-        (
-            "fault-pages-left",
-            &["without freeing pages or contiguous memory"],
-        ),
+        ("fault-pages-left", &["without freeing pages or contiguous memory"]),
         (
             "fault-thread-left",
-            &[
-                "while its system thread with the routine",
-                "sleep_long",
-                "PsCreateSystemThread",
-            ],
+            &["while its system thread with the routine", "sleep_long", "PsCreateSystemThread"],
         ),
     ] {
         let kernel = Kernel::new();

@@ -13,10 +13,7 @@ use etw_testkernel::{
     SessionReport, Target,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The number of events that the driver writes.
 const WRITES: u64 = 200;
@@ -28,10 +25,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        Self {
-            kernel: Kernel::new(),
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { kernel: Kernel::new(), folder: tempfile::tempdir().unwrap() }
     }
 
     fn start(&self, file: &str, output: Output) -> Result<SessionHandle, KernelError> {
@@ -81,10 +75,7 @@ impl Fixture {
 fn lengths(file: &std::path::Path) -> Vec<u64> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
-    assert_eq!(
-        oracles::assert_third_party_decoders_agree(file),
-        trace.events().count()
-    );
+    assert_eq!(oracles::assert_third_party_decoders_agree(file), trace.events().count());
     let events = trace.events_by_time().into_iter();
     events
         .map(|event| u64::from_le_bytes(event.record.user_data[..8].try_into().unwrap()))
@@ -193,17 +184,9 @@ fn invalid_sizes_and_names_are_refused() {
     let fixture = Fixture::new();
     for (file, output, sentence) in [
         ("a.etl", Output::Circular { max_kb: 4 }, "at least 8 KB"),
-        (
-            "b.etl",
-            Output::Sequential { max_kb: Some(7) },
-            "at least 8 KB",
-        ),
+        ("b.etl", Output::Sequential { max_kb: Some(7) }, "at least 8 KB"),
         ("c.etl", Output::NewFile { max_kb: 64 }, "must contain %d"),
-        (
-            "d.etl",
-            Output::Memory { buffers: 1 },
-            "at least two buffers",
-        ),
+        ("d.etl", Output::Memory { buffers: 1 }, "at least two buffers"),
     ] {
         let error = fixture.start(file, output).unwrap_err().to_string();
         assert!(error.contains(sentence), "{error}");

@@ -127,31 +127,19 @@ fn source_file(name: &str) -> Option<PathBuf> {
     let Some(packaged) = name.strip_prefix("cargo/") else {
         return Some(etw_test_support::root().join(name));
     };
-    let home = env::var_os("CARGO_HOME").map_or_else(
-        || env::home_dir().unwrap_or_default().join(".cargo"),
-        PathBuf::from,
-    );
+    let home = env::var_os("CARGO_HOME")
+        .map_or_else(|| env::home_dir().unwrap_or_default().join(".cargo"), PathBuf::from);
     let registries = fs::read_dir(home.join("registry/src")).ok()?;
-    registries
-        .flatten()
-        .map(|registry| registry.path().join(packaged))
-        .find(|path| path.exists())
+    registries.flatten().map(|registry| registry.path().join(packaged)).find(|path| path.exists())
 }
 
 /// Returns the references to the panic machinery from outside it.
 fn references(driver: &str) -> BTreeSet<Reference> {
     let path = common::driver("release", &format!("{driver}.sys"));
     let functions = functions(&path.with_extension("pdb"));
-    assert!(
-        functions.len() > 10,
-        "{driver}: {} functions",
-        functions.len()
-    );
+    assert!(functions.len() > 10, "{driver}: {} functions", functions.len());
     let bytes = fs::read(&path).unwrap();
-    let image = Image {
-        bytes: &bytes,
-        pe: PeFile64::parse(&*bytes).unwrap(),
-    };
+    let image = Image { bytes: &bytes, pe: PeFile64::parse(&*bytes).unwrap() };
     let mut found = BTreeSet::new();
     for (address, (name, length)) in &functions {
         if is_machinery(name) {
@@ -196,11 +184,7 @@ fn references(driver: &str) -> BTreeSet<Reference> {
 
 #[test]
 fn no_shipped_driver_can_panic() {
-    for driver in [
-        "etw_sample_driver",
-        "etw_minimal_driver",
-        "etw_questions_driver",
-    ] {
+    for driver in ["etw_sample_driver", "etw_minimal_driver", "etw_questions_driver"] {
         let found = references(driver);
         let (harmless, rest): (Vec<_>, Vec<_>) =
             found.iter().partition(|one| one.is_the_frameworks_table());
@@ -280,9 +264,7 @@ fn a_driver_that_can_panic_is_detected() {
         one.callee.contains("::panic_fmt") || one.callee.contains("::panic_nounwind_fmt")
     };
     assert!(
-        found
-            .iter()
-            .any(|one| is_panic(one) && one.caller.contains("driver_entry")),
+        found.iter().any(|one| is_panic(one) && one.caller.contains("driver_entry")),
         "{found:?}"
     );
 }

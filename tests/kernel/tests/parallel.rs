@@ -44,10 +44,8 @@ fn events(file: &Path) -> Vec<Key> {
     // A circular file can start with any buffer; the buffers' sequence numbers give the order.
     let sequence = |event: &Event| trace.buffers()[event.buffer as usize].sequence;
     for processor in 0..64 {
-        let mut of_one: Vec<&Event> = trace
-            .events()
-            .filter(|event| event.processor == processor)
-            .collect();
+        let mut of_one: Vec<&Event> =
+            trace.events().filter(|event| event.processor == processor).collect();
         of_one.sort_by_key(|event| sequence(event));
         assert!(
             of_one.is_sorted_by_key(|event| event.record.timestamp),
@@ -60,12 +58,7 @@ fn events(file: &Path) -> Vec<Key> {
         .map(|event| {
             let record = &event.record;
             let of = &record.descriptor;
-            (
-                record.timestamp,
-                of.level,
-                of.keyword,
-                record.user_data.clone(),
-            )
+            (record.timestamp, of.level, of.keyword, record.user_data.clone())
         })
         .collect()
 }
@@ -122,20 +115,11 @@ fn use_device(file: &File, sender: u32, amount: Amount, mut random: fastrand::Rn
                 let answer = file.device_control(IOCTL_ECHO_IN_DPC, &bytes, 40).unwrap();
                 // The DPC may be in use by another request.
                 let busy = NtStatus::from_bits(0x8000_0011);
-                assert!(
-                    [NtStatus::SUCCESS, busy].contains(&answer.status),
-                    "{}",
-                    answer.status
-                );
+                assert!([NtStatus::SUCCESS, busy].contains(&answer.status), "{}", answer.status);
             }
             _ => {
-                let burst = Burst {
-                    count: amount.burst,
-                    sender,
-                };
-                let answer = file
-                    .device_control(IOCTL_BURST, burst.as_bytes(), 0)
-                    .unwrap();
+                let burst = Burst { count: amount.burst, sender };
+                let answer = file.device_control(IOCTL_BURST, burst.as_bytes(), 0).unwrap();
                 assert_eq!(answer.status, NtStatus::SUCCESS);
             }
         }
@@ -148,10 +132,7 @@ fn control(kernel: &Kernel, folder: &Path, amount: Amount, mut random: fastrand:
     let mut gone = Vec::new();
     let stop = |(handle, infos): (SessionHandle, Vec<EnableInfo>), gone: &mut Vec<Gone>| {
         let report = kernel.stop_session(handle).unwrap();
-        gone.push(Gone {
-            infos,
-            file: report.file,
-        });
+        gone.push(Gone { infos, file: report.file });
     };
     for number in 0..amount.controls {
         match random.u8(..8) {
@@ -236,32 +217,17 @@ fn constant(
         ..SessionConfig::to_file(name, folder.join(format!("{name}.etl")))
     };
     let session = kernel.start_session(config).unwrap();
-    kernel
-        .enable(session, provider(), info.parameters())
-        .unwrap();
+    kernel.enable(session, provider(), info.parameters()).unwrap();
     session
 }
 
 fn open(device: &Device, thread: u32) -> File {
-    device
-        .open(Identity {
-            process: 77,
-            thread,
-        })
-        .unwrap()
+    device.open(Identity { process: 77, thread }).unwrap()
 }
 
-const EVERYTHING: EnableInfo = EnableInfo {
-    level: 255,
-    any: 0,
-    all: 0,
-};
+const EVERYTHING: EnableInfo = EnableInfo { level: 255, any: 0, all: 0 };
 /// The enable info of the second session that runs for the whole round.
-const REQUESTS: EnableInfo = EnableInfo {
-    level: 4,
-    any: keyword::REQUEST,
-    all: keyword::REQUEST,
-};
+const REQUESTS: EnableInfo = EnableInfo { level: 4, any: keyword::REQUEST, all: keyword::REQUEST };
 
 /// Runs everything at once, and then checks the results.
 fn round(schedule: Schedule, seed: u64, amount: Amount) -> Round {
@@ -310,10 +276,7 @@ fn round(schedule: Schedule, seed: u64, amount: Amount) -> Round {
     let requests = kernel.stop_session(requests).unwrap();
     let gone = std::mem::take(&mut *gone.lock().unwrap());
     check(&everything, &requests, &gone);
-    Round {
-        everything: everything.file,
-        folder,
-    }
+    Round { everything: everything.file, folder }
 }
 
 fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
@@ -323,10 +286,8 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     let all = events(&everything.file);
     assert_eq!(all.len() as u64, everything.events);
     // The second session recorded exactly the events that it enabled.
-    let mut wanted: Vec<&Key> = all
-        .iter()
-        .filter(|(_, level, keyword, _)| REQUESTS.passes(*level, *keyword))
-        .collect();
+    let mut wanted: Vec<&Key> =
+        all.iter().filter(|(_, level, keyword, _)| REQUESTS.passes(*level, *keyword)).collect();
     let found = events(&requests.file);
     assert_eq!(found.len() as u64, requests.events);
     let mut found: Vec<&Key> = found.iter().collect();
@@ -355,10 +316,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
         }
     }
     let nothing_lost = everything.events_lost == 0 && requests.events_lost == 0 && gone.is_empty();
-    assert!(
-        !nothing_lost || missing == 0,
-        "{missing} events are missing"
-    );
+    assert!(!nothing_lost || missing == 0, "{missing} events are missing");
     let known: HashSet<&Key> = all.iter().collect();
     for session in gone {
         for event in events(&session.file) {
@@ -378,12 +336,7 @@ fn invariants_hold_while_everything_runs_at_once() {
     let seconds = std::env::var("WDK_ETW_STRESS_SECONDS").ok();
     let seconds: u64 = seconds.map_or(3, |text| text.parse().expect("a number of seconds"));
     let end = Instant::now() + Duration::from_secs(seconds);
-    let amount = Amount {
-        requests: 60,
-        burst: 300,
-        controls: 60,
-        loads: 10,
-    };
+    let amount = Amount { requests: 60, burst: 300, controls: 60, loads: 10 };
     let mut rounds = 0;
     while rounds == 0 || Instant::now() < end {
         round(Schedule::Parallel, rounds, amount);
@@ -396,12 +349,7 @@ fn invariants_hold_while_everything_runs_at_once() {
 fn invariants_hold_for_every_seed() {
     let seeds = std::env::var("WDK_ETW_SEEDS").ok();
     let seeds: u64 = seeds.map_or(20, |text| text.parse().expect("a number of seeds"));
-    let amount = Amount {
-        requests: 12,
-        burst: 5,
-        controls: 25,
-        loads: 2,
-    };
+    let amount = Amount { requests: 12, burst: 5, controls: 25, loads: 2 };
     common::for_each_seed(seeds, |seed| {
         round(Schedule::Seeded(seed), seed, amount);
     });
@@ -409,12 +357,7 @@ fn invariants_hold_for_every_seed() {
 
 #[test]
 fn the_same_seed_repeats_the_run() {
-    let amount = Amount {
-        requests: 12,
-        burst: 5,
-        controls: 25,
-        loads: 2,
-    };
+    let amount = Amount { requests: 12, burst: 5, controls: 25, loads: 2 };
     let run = |seed| {
         let round = round(Schedule::Seeded(seed), 5, amount);
         let events = events(&round.everything);

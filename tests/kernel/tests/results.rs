@@ -22,11 +22,7 @@ fn parameters() -> EnableParameters {
     EnableParameters {
         level: 4,
         match_any: 1,
-        filter: Some(FilterData {
-            id: 1,
-            version: 0,
-            data: vec![1, 2, 3],
-        }),
+        filter: Some(FilterData { id: 1, version: 0, data: vec![1, 2, 3] }),
         ..EnableParameters::default()
     }
 }
@@ -56,9 +52,7 @@ impl Fixture {
 
     fn session(&self, config: SessionConfig) -> SessionHandle {
         let session = self.kernel.start_session(config).unwrap();
-        self.kernel
-            .enable(session, provider(), parameters())
-            .unwrap();
+        self.kernel.enable(session, provider(), parameters()).unwrap();
         session
     }
 
@@ -136,10 +130,7 @@ fn a_writes_status_says_why_no_session_recorded_it() {
     let fixture = Fixture::new(UnspecifiedBehaviour::default());
     fixture.session(SessionConfig {
         buffer_kb: 4,
-        real_time: Some(RealTime {
-            max_stored: 1,
-            max_unread: 1,
-        }),
+        real_time: Some(RealTime { max_stored: 1, max_unread: 1 }),
         ..SessionConfig::to_consumers("stored")
     });
     assert_eq!(fixture.run("until-it-fails"), ["at last: C0000188"]);
@@ -159,10 +150,7 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
         let after = u32::from(routine == "EtwWriteEx");
         fixture
             .kernel
-            .inject(Fault {
-                after,
-                ..Fault::next(routine, NtStatus::INSUFFICIENT_RESOURCES)
-            })
+            .inject(Fault { after, ..Fault::next(routine, NtStatus::INSUFFICIENT_RESOURCES) })
             .unwrap();
         let expected = format!("{line}: C000009A");
         let printed = fixture.run("results");
@@ -176,14 +164,8 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
 /// provider.
 fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameters) -> Vec<String> {
     let fixture = Fixture::new(unspecified_behaviour);
-    let session = fixture
-        .kernel
-        .start_session(fixture.config("told"))
-        .unwrap();
-    fixture
-        .kernel
-        .enable(session, provider(), parameters)
-        .unwrap();
+    let session = fixture.kernel.start_session(fixture.config("told")).unwrap();
+    fixture.kernel.enable(session, provider(), parameters).unwrap();
     fixture.run("well-behaved")
 }
 
@@ -191,17 +173,12 @@ fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameter
 #[test]
 fn level_zero_arrives_as_255_or_as_0() {
     for (passes_level_zero, level) in [(false, 255), (true, 0)] {
-        let unspecified_behaviour = UnspecifiedBehaviour {
-            passes_level_zero,
-            ..UnspecifiedBehaviour::default()
-        };
+        let unspecified_behaviour =
+            UnspecifiedBehaviour { passes_level_zero, ..UnspecifiedBehaviour::default() };
         let [line] = &told(unspecified_behaviour, EnableParameters::default())[..] else {
             panic!("one notification");
         };
-        assert!(
-            line.starts_with(&format!("code 1 level {level} any")),
-            "{line}"
-        );
+        assert!(line.starts_with(&format!("code 1 level {level} any")), "{line}");
     }
 }
 
@@ -209,14 +186,9 @@ fn level_zero_arrives_as_255_or_as_0() {
 #[test]
 fn match_all_applies_without_match_any_or_does_not() {
     for (match_all_without_any, all) in [(true, 6), (false, 0)] {
-        let unspecified_behaviour = UnspecifiedBehaviour {
-            match_all_without_any,
-            ..UnspecifiedBehaviour::default()
-        };
-        let parameters = EnableParameters {
-            match_all: 6,
-            ..EnableParameters::default()
-        };
+        let unspecified_behaviour =
+            UnspecifiedBehaviour { match_all_without_any, ..UnspecifiedBehaviour::default() };
+        let parameters = EnableParameters { match_all: 6, ..EnableParameters::default() };
         let [line] = &told(unspecified_behaviour, parameters)[..] else {
             panic!("one notification");
         };
@@ -241,10 +213,8 @@ fn a_second_set_of_traits_fails_with_a_status_of_choice() {
 #[test]
 fn filters_are_passed_at_registration_or_not() {
     for (filters_at_registration, size) in [(true, 27), (false, 0)] {
-        let unspecified_behaviour = UnspecifiedBehaviour {
-            filters_at_registration,
-            ..UnspecifiedBehaviour::default()
-        };
+        let unspecified_behaviour =
+            UnspecifiedBehaviour { filters_at_registration, ..UnspecifiedBehaviour::default() };
         let [line] = &told(unspecified_behaviour, parameters())[..] else {
             panic!("one notification");
         };
@@ -256,10 +226,8 @@ fn filters_are_passed_at_registration_or_not() {
 #[test]
 fn unregistering_sends_a_disable_or_does_not() {
     for (disabled_at_unregistration, count) in [(false, 1), (true, 2)] {
-        let unspecified_behaviour = UnspecifiedBehaviour {
-            disabled_at_unregistration,
-            ..UnspecifiedBehaviour::default()
-        };
+        let unspecified_behaviour =
+            UnspecifiedBehaviour { disabled_at_unregistration, ..UnspecifiedBehaviour::default() };
         let lines = told(unspecified_behaviour, parameters());
         assert_eq!(lines.len(), count, "{lines:?}");
         if disabled_at_unregistration {
@@ -275,40 +243,28 @@ fn the_largest_event_is_configurable() {
         largest_event: 4000,
         ..UnspecifiedBehaviour::default()
     });
-    fixture.session(SessionConfig {
-        buffer_kb: 16,
-        ..fixture.config("large")
-    });
+    fixture.session(SessionConfig { buffer_kb: 16, ..fixture.config("large") });
     let printed = fixture.run("results");
-    assert!(
-        printed.contains(&"write 8000 bytes: C0000095".to_owned()),
-        "{printed:#?}"
-    );
+    assert!(printed.contains(&"write 8000 bytes: C0000095".to_owned()), "{printed:#?}");
 }
 
 // O8
 #[test]
 fn activity_at_dispatch_is_the_interrupted_threads_or_null() {
     let activity: Guid = "11111111-2222-3333-4444-555555555555".parse().unwrap();
-    for (choice, expected) in [
-        (ImplicitActivity::OfTheThread, activity),
-        (ImplicitActivity::Null, Guid::NULL),
-    ] {
+    for (choice, expected) in
+        [(ImplicitActivity::OfTheThread, activity), (ImplicitActivity::Null, Guid::NULL)]
+    {
         let fixture = Fixture::new(UnspecifiedBehaviour {
             activity_at_dispatch: choice,
             ..UnspecifiedBehaviour::default()
         });
         let session = fixture.session(fixture.config("activity"));
-        fixture
-            .kernel
-            .set_thread_activity(Identity::SYSTEM, activity);
+        fixture.kernel.set_thread_activity(Identity::SYSTEM, activity);
         fixture.run("v52");
         let report = fixture.kernel.stop_session(session).unwrap();
         let trace = Trace::open(&report.file).unwrap();
-        let found: Vec<Guid> = trace
-            .events()
-            .map(|event| event.record.activity_id)
-            .collect();
+        let found: Vec<Guid> = trace.events().map(|event| event.record.activity_id).collect();
         assert_eq!(found, [expected]);
     }
 }
@@ -353,24 +309,12 @@ fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
             direct_replaces_group,
             ..UnspecifiedBehaviour::default()
         });
-        let session = fixture
-            .kernel
-            .start_session(fixture.config("both"))
-            .unwrap();
+        let session = fixture.kernel.start_session(fixture.config("both")).unwrap();
         let target = Target::Group(PROVIDER_GROUP.parse().unwrap());
-        let parameters = |level| EnableParameters {
-            level,
-            ..EnableParameters::default()
-        };
-        fixture
-            .kernel
-            .enable(session, target, parameters(5))
-            .unwrap();
+        let parameters = |level| EnableParameters { level, ..EnableParameters::default() };
+        fixture.kernel.enable(session, target, parameters(5)).unwrap();
         let target = Target::Provider(etw_scenarios::provider());
-        fixture
-            .kernel
-            .enable(session, target, parameters(1))
-            .unwrap();
+        fixture.kernel.enable(session, target, parameters(1)).unwrap();
         let driver = fixture.kernel.load(&common::sample()).unwrap();
         driver.unload().unwrap();
         assert_eq!(fixture.kernel.stop_session(session).unwrap().events, events);
@@ -382,9 +326,7 @@ fn enabling_a_provider_adds_to_its_group_or_replaces_it() {
 fn at_most_64_sessions_run() {
     let fixture = Fixture::new(UnspecifiedBehaviour::default());
     let start = |number: u32| {
-        fixture
-            .kernel
-            .start_session(SessionConfig::to_consumers(format!("session {number}")))
+        fixture.kernel.start_session(SessionConfig::to_consumers(format!("session {number}")))
     };
     let sessions: Vec<_> = (0..64).map(|number| start(number).unwrap()).collect();
     let refused = start(64).unwrap_err().to_string();
@@ -399,14 +341,8 @@ fn one_session_can_ignore_keyword_0() {
     let fixture = Fixture::new(UnspecifiedBehaviour::default());
     let session = |name: &str, ignore_keyword_0| {
         let session = fixture.kernel.start_session(fixture.config(name)).unwrap();
-        let parameters = EnableParameters {
-            ignore_keyword_0,
-            ..EnableParameters::default()
-        };
-        fixture
-            .kernel
-            .enable(session, provider(), parameters)
-            .unwrap();
+        let parameters = EnableParameters { ignore_keyword_0, ..EnableParameters::default() };
+        fixture.kernel.enable(session, provider(), parameters).unwrap();
         session
     };
     let (takes, ignores) = (session("takes", false), session("ignores", true));
@@ -424,10 +360,7 @@ fn every_notification_carries_the_composite() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let fixture = Fixture::new(UnspecifiedBehaviour::default());
-        let driver = fixture
-            .kernel
-            .load_as(&common::probe(), "well-behaved")
-            .unwrap();
+        let driver = fixture.kernel.load_as(&common::probe(), "well-behaved").unwrap();
         let mut sessions: Vec<(SessionHandle, Option<EnableInfo>)> = (0..4)
             .map(|number| {
                 let config = SessionConfig::to_consumers(format!("{seed} {number}"));
@@ -453,10 +386,7 @@ fn every_notification_carries_the_composite() {
                         match_all,
                         ..EnableParameters::default()
                     };
-                    fixture
-                        .kernel
-                        .enable(*session, provider(), parameters)
-                        .unwrap();
+                    fixture.kernel.enable(*session, provider(), parameters).unwrap();
                 }
                 6..9 => {
                     *info = None;
@@ -495,10 +425,7 @@ fn every_notification_carries_the_composite() {
             };
             let printed = fixture.kernel.debug_output().concat();
             let last = printed.lines().last().unwrap_or_default();
-            assert!(
-                last.starts_with(&expected),
-                "step {step} of seed {seed}: {last}"
-            );
+            assert!(last.starts_with(&expected), "step {step} of seed {seed}: {last}");
         }
         driver.unload().unwrap();
     }

@@ -16,10 +16,7 @@ fn said_here() -> Vec<String> {
     driver.unload().unwrap();
     assert_eq!(kernel.warnings(), []);
     let output = kernel.debug_output();
-    output
-        .iter()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    output.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// Returns what the program says under Wine.
@@ -36,9 +33,7 @@ fn said_by_wine() -> Vec<String> {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// The lines in which Wine 8 does not do what documents say, by their start and the part that differs here.

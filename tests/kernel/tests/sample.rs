@@ -9,16 +9,10 @@ use etw_scenarios::{check, drive, expected_everything, expected_requests};
 
 fn decoded(file: &std::path::Path) -> Vec<Decoded> {
     let mut catalog = Catalog::new();
-    catalog
-        .load(etw_test_support::root().join("inf/etw_sample_driver.man"))
-        .unwrap();
+    catalog.load(etw_test_support::root().join("inf/etw_sample_driver.man")).unwrap();
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
-    trace
-        .events_by_time()
-        .into_iter()
-        .map(|event| decode(event, &catalog))
-        .collect()
+    trace.events_by_time().into_iter().map(|event| decode(event, &catalog)).collect()
 }
 
 // R-C2, R-C3, R-T7, R-E3, R-O6, R-O10
@@ -63,20 +57,11 @@ fn a_request_is_one_activity_even_across_a_dpc() {
     let folder = tempfile::tempdir().unwrap();
     let tour = drive(&common::sample(), folder.path(), &mut |_| ()).unwrap();
     let events = decoded(&tour.everything.file);
-    let at = events
-        .iter()
-        .position(|event| event.event_name.as_deref() == Some("DpcRan"))
-        .unwrap();
-    let activities: Vec<_> = events[at - 1..=at + 1]
-        .iter()
-        .map(|event| event.activity)
-        .collect();
+    let at = events.iter().position(|event| event.event_name.as_deref() == Some("DpcRan")).unwrap();
+    let activities: Vec<_> = events[at - 1..=at + 1].iter().map(|event| event.activity).collect();
     assert!(!activities[0].is_null());
     assert_eq!(activities, [activities[0]; 3]);
-    let others = events
-        .iter()
-        .filter(|event| event.activity == activities[0])
-        .count();
+    let others = events.iter().filter(|event| event.activity == activities[0]).count();
     assert_eq!(others, 3, "another request has the same activity");
 }
 
@@ -85,10 +70,7 @@ fn the_device_is_for_administrators_and_the_system() {
     let kernel = etw_testkernel::Kernel::new();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();
-    assert_eq!(
-        device.sddl().unwrap().as_deref(),
-        Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)")
-    );
+    assert_eq!(device.sddl().unwrap().as_deref(), Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)"));
     device.remove().unwrap();
     driver.unload().unwrap();
 }
@@ -99,12 +81,7 @@ fn a_driver_that_no_session_traces_writes_nothing() {
     let kernel = etw_testkernel::Kernel::new();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();
-    let file = device
-        .open(etw_testkernel::Identity {
-            process: 1,
-            thread: 2,
-        })
-        .unwrap();
+    let file = device.open(etw_testkernel::Identity { process: 1, thread: 2 }).unwrap();
     let before = kernel.statistics().calls;
     file.write(b"x").unwrap();
     // A write calls the framework for its queue's device, the device's context, the request's context
@@ -133,10 +110,7 @@ fn full_buffers_go_to_the_file_and_nothing_is_lost() {
         .unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     let device = driver.add_device().unwrap();
-    let client = etw_testkernel::Identity {
-        process: 1,
-        thread: 2,
-    };
+    let client = etw_testkernel::Identity { process: 1, thread: 2 };
     let handle = device.open(client).unwrap();
     for number in 0..500_u32 {
         handle.write(&number.to_le_bytes()).unwrap();
@@ -151,8 +125,5 @@ fn full_buffers_go_to_the_file_and_nothing_is_lost() {
     let trace = Trace::open(&file).unwrap();
     assert_eq!(trace.events().count(), 2 * 500 + 8);
     assert!(report.buffers_written > 40, "{}", report.buffers_written);
-    assert_eq!(
-        std::fs::metadata(&file).unwrap().len(),
-        u64::from(report.buffers_written) * 4096
-    );
+    assert_eq!(std::fs::metadata(&file).unwrap().len(), u64::from(report.buffers_written) * 4096);
 }

@@ -103,10 +103,7 @@ fn dpcs_have_a_stack_of_their_own() {
 fn data_on_the_stack_of_a_waiting_thread_is_in_system_space() {
     passes("other-stack");
     let bugcheck = stops_in(&Kernel::new(), "fault-stack-gone");
-    assert_says(
-        &bugcheck,
-        &["V54", "is below the stack pointer of its thread"],
-    );
+    assert_says(&bugcheck, &["V54", "is below the stack pointer of its thread"]);
 }
 
 #[test]
@@ -118,10 +115,7 @@ const THREADS: u32 = 4;
 
 /// Returns the KMDF driver, prepared for threads that send it a command together.
 fn prepared() -> Bench {
-    let kernel = Kernel::with_config(KernelConfig {
-        processors: 4,
-        ..KernelConfig::default()
-    });
+    let kernel = Kernel::with_config(KernelConfig { processors: 4, ..KernelConfig::default() });
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     bench.command(commands::PREPARE);
     bench
@@ -130,10 +124,7 @@ fn prepared() -> Bench {
 /// Sends a command from several threads together.
 fn together(bench: &Bench, schedule: Schedule, command: u32) {
     let work = (0..THREADS).map(|number| {
-        let identity = Identity {
-            process: 40,
-            thread: 44 + 4 * number,
-        };
+        let identity = Identity { process: 40, thread: 44 + 4 * number };
         let file = bench.device.open(identity).unwrap();
         let work: Work = Box::new(move || {
             let answer = file.device_control(command, &[], 0).unwrap();

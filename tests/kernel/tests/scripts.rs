@@ -39,27 +39,15 @@ fn requests_are_sent_in_the_background_and_cancelled() {
     assert!(said.contains("line 5: cancel two\n"), "{said}");
     let started = format!("add-device\nopen\nstart {WAIT} as slow\n");
     for (step, sentence) in [
-        (
-            "wait slwo",
-            "line 4: no request was started as `slwo` (did you mean `slow`?)",
-        ),
+        ("wait slwo", "line 4: no request was started as `slwo` (did you mean `slow`?)"),
         ("cancel other", "line 4: no request was started as `other`;"),
-        (
-            "start read 1 as slow",
-            "line 4: a request was started as `slow` already",
-        ),
-        (
-            "wait slow",
-            "line 4: the driver has not completed the request",
-        ),
+        ("start read 1 as slow", "line 4: a request was started as `slow` already"),
+        ("wait slow", "line 4: the driver has not completed the request"),
     ] {
         fails(&format!("{started}{step}\ncancel slow\nclose"), sentence);
     }
     // A request that is waited for is the script's error, not the driver's.
-    fails(
-        &format!("add-device\nopen\n{WAIT}"),
-        "line 3: the driver has not completed the request",
-    );
+    fails(&format!("add-device\nopen\n{WAIT}"), "line 3: the driver has not completed the request");
     // Each client has requests of its own.
     let all = format!(
         "add-device\nopen\nstart {WAIT} as mine\ncancel mine\nwait mine\n\
@@ -77,10 +65,7 @@ fn a_device_is_removed_by_surprise() {
     );
     assert!(said.contains(" SurpriseRemoved ["), "{said}");
     fails("surprise-remove", "line 1: there is no device");
-    fails(
-        "add-device\nsurprise-remove\nremove",
-        "line 3: there is no device",
-    );
+    fails("add-device\nsurprise-remove\nremove", "line 3: there is no device");
 }
 
 #[test]
@@ -105,27 +90,18 @@ fn events_are_expected_with_their_fields() {
         )
         .unwrap_or_else(|| panic!("{said}"));
     let first = nearest.lines().nth(1).unwrap();
-    assert!(
-        first.contains(" WdkEtw.SampleDriver Write [Information, Request] Length=5"),
-        "{said}"
-    );
+    assert!(first.contains(" WdkEtw.SampleDriver Write [Information, Request] Length=5"), "{said}");
     // A misspelled name leads to the event that is meant.
     let Err(said) = run(&format!("{start}expect-event Raed"), &[]) else {
         panic!("there is no such event");
     };
-    assert!(
-        said.contains("the nearest:\n") && said.contains(" Read [Information"),
-        "{said}"
-    );
+    assert!(said.contains("the nearest:\n") && said.contains(" Read [Information"), "{said}");
     // An event counts once.
     fails(
         &format!("{start}expect-event Read\nexpect-event Read"),
         "line 6: no event Read was written since the last expected one; no event at all was",
     );
-    let Err(said) = run(
-        &format!("{start}expect-event Read\nclose"),
-        &["--clients", "2"],
-    ) else {
+    let Err(said) = run(&format!("{start}expect-event Read\nclose"), &["--clients", "2"]) else {
         panic!("several clients");
     };
     assert!(said.contains("expect events after `close`"), "{said}");
@@ -155,10 +131,7 @@ fn filters_are_set_again() {
 
 #[test]
 fn routines_fail_where_a_script_says_so() {
-    fails(
-        "fault WdfDriverCreate STATUS_NO_MEMORY",
-        "error: DriverEntry returned STATUS_NO_MEMORY",
-    );
+    fails("fault WdfDriverCreate STATUS_NO_MEMORY", "error: DriverEntry returned STATUS_NO_MEMORY");
     fails(
         "fault WdfDeviceCreate 0xC0000022 2\nadd-device",
         "error: line 2: adding the device returned STATUS_ACCESS_DENIED",

@@ -18,10 +18,7 @@ use etw_testkernel::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
-const CLIENT: Identity = Identity {
-    process: 20,
-    thread: 21,
-};
+const CLIENT: Identity = Identity { process: 20, thread: 21 };
 
 /// A kernel with the sample driver, and a file open on its device.
 struct Fixture {
@@ -38,13 +35,7 @@ impl Fixture {
         let driver = kernel.load(&common::sample()).unwrap();
         let device = driver.add_device().unwrap();
         let file = device.open(CLIENT).unwrap();
-        Self {
-            kernel,
-            folder: tempfile::tempdir().unwrap(),
-            driver,
-            device,
-            file,
-        }
+        Self { kernel, folder: tempfile::tempdir().unwrap(), driver, device, file }
     }
 
     fn config(&self, name: &str) -> SessionConfig {
@@ -62,11 +53,8 @@ impl Fixture {
     }
 
     fn enable(&self, session: SessionHandle) {
-        let parameters = EnableParameters {
-            level: 5,
-            match_any: keyword::LOAD,
-            ..EnableParameters::default()
-        };
+        let parameters =
+            EnableParameters { level: 5, match_any: keyword::LOAD, ..EnableParameters::default() };
         let target = Target::Provider(etw_scenarios::provider());
         self.kernel.enable(session, target, parameters).unwrap();
     }
@@ -77,13 +65,9 @@ impl Fixture {
 
     /// Returns the number of failed writes that the driver counted.
     fn failed(&self) -> u64 {
-        let answer = self
-            .file
-            .device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())
-            .unwrap();
-        Statistics::read_from_bytes(&answer.output)
-            .unwrap()
-            .events_failed
+        let answer =
+            self.file.device_control(IOCTL_GET_STATISTICS, &[], size_of::<Statistics>()).unwrap();
+        Statistics::read_from_bytes(&answer.output).unwrap().events_failed
     }
 
     fn leave(self) {
@@ -95,9 +79,7 @@ impl Fixture {
 
 fn burst(file: &File, sender: u32, count: u32) {
     let input = Burst { count, sender };
-    let done = file
-        .device_control(IOCTL_BURST, input.as_bytes(), 0)
-        .unwrap();
+    let done = file.device_control(IOCTL_BURST, input.as_bytes(), 0).unwrap();
     assert_eq!(done.status, NtStatus::SUCCESS);
 }
 
@@ -106,10 +88,7 @@ fn burst(file: &File, sender: u32, count: u32) {
 fn numbers(file: &Path, sender: u32) -> Vec<u32> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
-    assert_eq!(
-        oracles::assert_third_party_decoders_agree(file),
-        trace.events().count()
-    );
+    assert_eq!(oracles::assert_third_party_decoders_agree(file), trace.events().count());
     let events = trace.events_by_time().into_iter();
     events
         .map(|event| event.record.user_data.as_slice())
@@ -125,14 +104,8 @@ fn count(consumer: &Consumer) -> usize {
 // R-O10; V75
 #[test]
 fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
-    let fixture = Fixture::new(KernelConfig {
-        processors: 4,
-        ..KernelConfig::default()
-    });
-    let session = fixture.session(SessionConfig {
-        maximum_buffers: 10,
-        ..fixture.config("grow")
-    });
+    let fixture = Fixture::new(KernelConfig { processors: 4, ..KernelConfig::default() });
+    let session = fixture.session(SessionConfig { maximum_buffers: 10, ..fixture.config("grow") });
     let before = fixture.kernel.query_session(session).unwrap();
     assert_eq!((before.buffers, before.free_buffers), (8, 4));
     fixture.kernel.hold_writer(session, true).unwrap();
@@ -150,12 +123,7 @@ fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
     assert_eq!(numbers.len() as u64, report.events);
     // The kept events are the first ones and the last ten.
     let kept = numbers.len() - 10;
-    assert!(
-        numbers[..kept]
-            .iter()
-            .copied()
-            .eq(0..u32::try_from(kept).unwrap())
-    );
+    assert!(numbers[..kept].iter().copied().eq(0..u32::try_from(kept).unwrap()));
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().events_lost, report.events_lost);
     fixture.leave();
@@ -164,10 +132,8 @@ fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
 #[test]
 fn a_flush_timer_writes_partly_filled_buffers() {
     let fixture = Fixture::new(KernelConfig::default());
-    let session = fixture.session(SessionConfig {
-        flush_timer: Duration::from_secs(2),
-        ..fixture.config("timer")
-    });
+    let session = fixture
+        .session(SessionConfig { flush_timer: Duration::from_secs(2), ..fixture.config("timer") });
     fixture.burst(3);
     let written = |kernel: &Kernel| kernel.query_session(session).unwrap().buffers_written;
     assert_eq!(written(&fixture.kernel), 0);
@@ -177,11 +143,7 @@ fn a_flush_timer_writes_partly_filled_buffers() {
     assert_eq!(written(&fixture.kernel), 2, "the header's and one");
     fixture.burst(3);
     fixture.kernel.advance(Duration::from_secs(10)).unwrap();
-    assert_eq!(
-        written(&fixture.kernel),
-        3,
-        "an empty buffer is not written"
-    );
+    assert_eq!(written(&fixture.kernel), 3, "an empty buffer is not written");
     let report = fixture.kernel.stop_session(session).unwrap();
     assert_eq!(numbers(&report.file, 1), [0, 1, 2, 0, 1, 2]);
     fixture.leave();
@@ -197,12 +159,7 @@ fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
     assert_eq!(report.log_buffers_lost, 2);
     assert!(report.events_in_lost_buffers > 0);
     assert_eq!(report.events + report.events_in_lost_buffers, 500);
-    assert!(
-        report
-            .file_error
-            .unwrap()
-            .contains("cannot write the log file")
-    );
+    assert!(report.file_error.unwrap().contains("cannot write the log file"));
     let trace = Trace::open(&report.file).unwrap();
     assert_eq!(trace.header().buffers_lost, 2);
     assert_eq!(trace.events().count() as u64, report.events);
@@ -221,26 +178,14 @@ struct Three {
 
 impl Three {
     fn new(unspecified_behaviour: UnspecifiedBehaviour) -> Self {
-        let fixture = Fixture::new(KernelConfig {
-            unspecified_behaviour,
-            ..KernelConfig::default()
-        });
+        let fixture =
+            Fixture::new(KernelConfig { unspecified_behaviour, ..KernelConfig::default() });
         let roomy = fixture.session(fixture.config("roomy"));
-        let tight = fixture.session(SessionConfig {
-            maximum_buffers: 2,
-            ..fixture.config("tight")
-        });
-        let apart = fixture.session(SessionConfig {
-            independent: true,
-            ..fixture.config("apart")
-        });
+        let tight =
+            fixture.session(SessionConfig { maximum_buffers: 2, ..fixture.config("tight") });
+        let apart = fixture.session(SessionConfig { independent: true, ..fixture.config("apart") });
         fixture.kernel.hold_writer(tight, true).unwrap();
-        Self {
-            fixture,
-            roomy,
-            tight,
-            apart,
-        }
+        Self { fixture, roomy, tight, apart }
     }
 
     /// Returns the reports of the three sessions, and the number of failed writes.
@@ -280,11 +225,7 @@ fn other_sessions_record_what_an_independent_session_cannot() {
     });
     fixture.kernel.hold_writer(apart, true).unwrap();
     fixture.burst(300);
-    assert_eq!(
-        fixture.failed(),
-        0,
-        "no write fails because of the independent session"
-    );
+    assert_eq!(fixture.failed(), 0, "no write fails because of the independent session");
     let normal = fixture.kernel.stop_session(normal).unwrap();
     assert_eq!((normal.events, normal.events_lost), (300, 0));
     let apart = fixture.kernel.stop_session(apart).unwrap();
@@ -315,10 +256,8 @@ fn the_status_of_partial_failures_is_a_setting() {
 fn timestamps_use_the_sessions_clock_type() {
     let fixture = Fixture::new(KernelConfig::default());
     let counter = fixture.session(fixture.config("counter"));
-    let system = fixture.session(SessionConfig {
-        clock: ClockType::SystemTime,
-        ..fixture.config("system")
-    });
+    let system =
+        fixture.session(SessionConfig { clock: ClockType::SystemTime, ..fixture.config("system") });
     fixture.burst(5);
     let [counter, system] = [counter, system].map(|session| {
         let report = fixture.kernel.stop_session(session).unwrap();
@@ -338,10 +277,8 @@ fn timestamps_use_the_sessions_clock_type() {
 #[test]
 fn consumers_receive_flushed_buffers_and_those_stored_before_they_attached() {
     let fixture = Fixture::new(KernelConfig::default());
-    let session = fixture.session(SessionConfig {
-        buffer_kb: 4,
-        ..SessionConfig::to_consumers("live")
-    });
+    let session =
+        fixture.session(SessionConfig { buffer_kb: 4, ..SessionConfig::to_consumers("live") });
     fixture.burst(5);
     fixture.kernel.advance(Duration::from_millis(1100)).unwrap();
     let consumer = fixture.kernel.open_consumer(session).unwrap();
@@ -363,10 +300,7 @@ fn a_full_store_fails_writes_until_a_consumer_attaches() {
     let fixture = Fixture::new(KernelConfig::default());
     let session = fixture.session(SessionConfig {
         buffer_kb: 4,
-        real_time: Some(RealTime {
-            max_stored: 2,
-            max_unread: 1000,
-        }),
+        real_time: Some(RealTime { max_stored: 2, max_unread: 1000 }),
         ..SessionConfig::to_consumers("stored")
     });
     fixture.burst(400);
@@ -394,10 +328,7 @@ fn a_full_store_fails_writes_until_a_consumer_attaches() {
 fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
     let fixture = Fixture::new(KernelConfig::default());
     let session = fixture.session(SessionConfig {
-        real_time: Some(RealTime {
-            max_stored: 1,
-            max_unread: 2,
-        }),
+        real_time: Some(RealTime { max_stored: 1, max_unread: 2 }),
         ..fixture.config("both")
     });
     let consumer = fixture.kernel.open_consumer(session).unwrap();
@@ -418,10 +349,7 @@ fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
 
 /// Sends bursts from several threads at once, and returns the session that records them.
 fn bursts(config: impl FnOnce(&Fixture) -> SessionConfig, each: u32) -> (Fixture, SessionHandle) {
-    let fixture = Fixture::new(KernelConfig {
-        processors: 4,
-        ..KernelConfig::default()
-    });
+    let fixture = Fixture::new(KernelConfig { processors: 4, ..KernelConfig::default() });
     let session = fixture.session(config(&fixture));
     let work = (1..=3)
         .map(|sender| -> Work {
@@ -512,10 +440,7 @@ fn a_writer_that_cannot_keep_up_loses_events_that_are_counted() {
 #[test]
 fn sessions_in_paged_memory_receive_no_events_from_drivers() {
     let fixture = Fixture::new(KernelConfig::default());
-    let session = fixture.session(SessionConfig {
-        paged_memory: true,
-        ..fixture.config("paged")
-    });
+    let session = fixture.session(SessionConfig { paged_memory: true, ..fixture.config("paged") });
     fixture.burst(5);
     assert_eq!(fixture.kernel.stop_session(session).unwrap().events, 0);
     fixture.leave();
@@ -527,15 +452,10 @@ fn sessions_in_paged_memory_receive_no_events_from_drivers() {
         },
         ..KernelConfig::default()
     });
-    let config = SessionConfig {
-        paged_memory: true,
-        ..fixture.config("paged")
-    };
+    let config = SessionConfig { paged_memory: true, ..fixture.config("paged") };
     let session = fixture.kernel.start_session(config).unwrap();
     let target = Target::Provider(etw_scenarios::provider());
-    let refused = fixture
-        .kernel
-        .enable(session, target, EnableParameters::default());
+    let refused = fixture.kernel.enable(session, target, EnableParameters::default());
     assert!(refused.unwrap_err().to_string().contains("paged memory"));
     fixture.leave();
 }
@@ -545,10 +465,8 @@ fn sessions_in_paged_memory_receive_no_events_from_drivers() {
 fn a_filter_by_process_never_enables_a_driver() {
     let fixture = Fixture::new(KernelConfig::default());
     let session = fixture.session(fixture.config("pid"));
-    let parameters = EnableParameters {
-        only_processes: vec![CLIENT.process],
-        ..EnableParameters::default()
-    };
+    let parameters =
+        EnableParameters { only_processes: vec![CLIENT.process], ..EnableParameters::default() };
     let target = Target::Provider(etw_scenarios::provider());
     fixture.kernel.enable(session, target, parameters).unwrap();
     fixture.burst(5);
@@ -578,10 +496,8 @@ fn stack_requests_are_accepted_but_no_stacks_are_captured() {
 #[test]
 fn memory_keeps_the_newest_and_never_fails() {
     let fixture = Fixture::new(KernelConfig::default());
-    let session = fixture.session(SessionConfig {
-        output: Output::Memory { buffers: 4 },
-        ..fixture.config("ring")
-    });
+    let session = fixture
+        .session(SessionConfig { output: Output::Memory { buffers: 4 }, ..fixture.config("ring") });
     fixture.burst(2000);
     assert_eq!(fixture.failed(), 0);
     fixture.kernel.flush_session(session).unwrap();
@@ -601,10 +517,7 @@ fn conflicting_modes_are_refused() {
     let base = || fixture.config("refused");
     for (config, part) in [
         (
-            SessionConfig {
-                output: Output::Consumers,
-                ..base()
-            },
+            SessionConfig { output: Output::Consumers, ..base() },
             "neither a file nor real-time delivery",
         ),
         (
@@ -615,36 +528,14 @@ fn conflicting_modes_are_refused() {
             },
             "cannot have real-time consumers",
         ),
-        (
-            SessionConfig {
-                private: Some(1),
-                independent: true,
-                ..base()
-            },
-            "nor independent",
-        ),
-        (
-            SessionConfig {
-                clock: ClockType::CpuCycles,
-                ..base()
-            },
-            "timestamps",
-        ),
+        (SessionConfig { private: Some(1), independent: true, ..base() }, "nor independent"),
+        (SessionConfig { clock: ClockType::CpuCycles, ..base() }, "timestamps"),
     ] {
-        let error = fixture
-            .kernel
-            .start_session(config)
-            .unwrap_err()
-            .to_string();
+        let error = fixture.kernel.start_session(config).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
     let file = fixture.kernel.start_session(base()).unwrap();
-    let error = fixture
-        .kernel
-        .open_consumer(file)
-        .err()
-        .unwrap()
-        .to_string();
+    let error = fixture.kernel.open_consumer(file).err().unwrap().to_string();
     assert!(error.contains("does not deliver in real time"), "{error}");
     fixture.leave();
 }

@@ -8,29 +8,19 @@ mod common;
 use etl_file::{Catalog, Guid, Trace, decode};
 use etw_testkernel::{EnableParameters, Kernel, SessionConfig, Target};
 
-const PROVIDERS: [&str; 3] = [
-    "Contoso.Several.Driver",
-    "Contoso.Several.Devices",
-    "Contoso.Several.Library",
-];
+const PROVIDERS: [&str; 3] =
+    ["Contoso.Several.Driver", "Contoso.Several.Devices", "Contoso.Several.Library"];
 
 #[test]
 fn the_events_of_all_providers_are_decoded_by_the_image() {
     let folder = tempfile::tempdir().unwrap();
     let kernel = Kernel::new();
     let file = folder.path().join("several.etl");
-    let session = kernel
-        .start_session(SessionConfig::to_file("Several", file))
-        .unwrap();
-    let everything = EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    };
+    let session = kernel.start_session(SessionConfig::to_file("Several", file)).unwrap();
+    let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     for name in PROVIDERS {
         let provider = Target::Provider(Guid::of_name(name).unwrap());
-        kernel
-            .enable(session, provider, everything.clone())
-            .unwrap();
+        kernel.enable(session, provider, everything.clone()).unwrap();
     }
     let driver = kernel.load(&common::several()).unwrap();
     for _ in 0..2 {
@@ -50,9 +40,7 @@ fn the_events_of_all_providers_are_decoded_by_the_image() {
         .map(|event| decode(event, &catalog))
         .map(|event| {
             let fields = event.fields.iter();
-            let fields: Vec<_> = fields
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let fields: Vec<_> = fields.map(|(name, value)| format!("{name}={value}")).collect();
             format!(
                 "{} {} {} | {}",
                 event.provider_name.unwrap_or_default(),

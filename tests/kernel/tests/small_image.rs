@@ -17,10 +17,7 @@ fn checked(bytes: &[u8]) -> Result<Vec<String>, LoadError> {
 #[test]
 fn a_small_driver_is_loaded_from_memory() {
     checked(&Image::default().build()).unwrap();
-    let without = Image {
-        relocations: false,
-        ..Image::default()
-    };
+    let without = Image { relocations: false, ..Image::default() };
     checked(&without.build()).unwrap();
 }
 
@@ -38,17 +35,10 @@ fn errors_name_a_refused_image_as_the_caller_did() {
 
 #[test]
 fn names_in_an_image_cannot_control_a_terminal() {
-    let image = Image {
-        imports: &[("\u{1b}[2J", &["\n"])],
-        ..Image::default()
-    };
+    let image = Image { imports: &[("\u{1b}[2J", &["\n"])], ..Image::default() };
     // The list contains the names unescaped; the code that prints them escapes them.
     assert_eq!(checked(&image.build()).unwrap(), ["\u{1b}[2J!\n"]);
-    let mut image = Image {
-        code: b"\x1b[2J\0\0\0\0",
-        ..Image::default()
-    }
-    .build();
+    let mut image = Image { code: b"\x1b[2J\0\0\0\0", ..Image::default() }.build();
     // PointerToRawData of the first section
     image[SECTIONS + 20..][..4].fill(0x7F);
     let error = checked(&image).unwrap_err().to_string();
@@ -57,14 +47,9 @@ fn names_in_an_image_cannot_control_a_terminal() {
 
 #[test]
 fn an_import_that_is_not_provided_is_named_with_its_module() {
-    let image = Image {
-        imports: &[("ntoskrnl.exe", &["DbgPrint", "NoSuchRoutine"])],
-        ..Image::default()
-    };
-    assert_eq!(
-        checked(&image.build()).unwrap(),
-        ["ntoskrnl.exe!NoSuchRoutine"]
-    );
+    let image =
+        Image { imports: &[("ntoskrnl.exe", &["DbgPrint", "NoSuchRoutine"])], ..Image::default() };
+    assert_eq!(checked(&image.build()).unwrap(), ["ntoskrnl.exe!NoSuchRoutine"]);
 }
 
 #[test]
@@ -94,11 +79,7 @@ fn a_small_file_cannot_have_endless_imports() {
     let many = ["DbgPrint"; 100];
     let mut imports = [one; 200];
     imports[199] = ("ntoskrnl.exe", &many);
-    let mut bytes = Image {
-        imports: &imports,
-        ..Image::default()
-    }
-    .build();
+    let mut bytes = Image { imports: &imports, ..Image::default() }.build();
     checked(&bytes).unwrap();
     // All modules share the names of the last module.
     let last = bytes[IMPORTS + 199 * 20..][..20].to_vec();
@@ -113,19 +94,13 @@ fn a_small_file_cannot_have_endless_imports() {
 fn a_name_that_no_routine_can_have_is_not_copied() {
     let (long, longer) = ("x".repeat(4096), "x".repeat(4097));
     let with = |module: &str, name: &str| {
-        let image = Image {
-            imports: &[(module, &[name])],
-            ..Image::default()
-        };
+        let image = Image { imports: &[(module, &[name])], ..Image::default() };
         checked(&image.build())
     };
     assert_eq!(with(&long, &long).unwrap(), [format!("{long}!{long}")]);
     for refused in [with(&longer, "x"), with("x", &longer)] {
         let text = refused.unwrap_err().to_string();
-        assert!(
-            text.ends_with("imports: a name has 4097 bytes; the maximum is 4096"),
-            "{text}"
-        );
+        assert!(text.ends_with("imports: a name has 4097 bytes; the maximum is 4096"), "{text}");
     }
 }
 
@@ -147,10 +122,7 @@ fn mapped() -> u64 {
 fn a_refused_images_mapping_is_released() {
     const SIZE: u32 = 8 << 20;
     const RELOCS_STRIPPED: u8 = 1;
-    let without = Image {
-        relocations: false,
-        ..Image::default()
-    };
+    let without = Image { relocations: false, ..Image::default() };
     let mut bytes = without.build();
     // SizeOfImage, and the characteristics in the file header. Relocation comes after mapping.
     bytes[OPTIONAL_HEADER + 56..][..4].copy_from_slice(&SIZE.to_le_bytes());

@@ -17,10 +17,7 @@ use etw_testkernel::{
     Device, Driver, EnableParameters, File, Identity, Kernel, SessionConfig, SessionHandle, Target,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 /// The number of steps of a run.
 const STEPS: u32 = 60;
 /// The control code of the first marker.
@@ -39,14 +36,11 @@ impl EnableInfo {
     /// kernel's code.
     fn passes(&self, level: u8, keyword: u64) -> bool {
         let group = if self.disallowed { None } else { self.group };
-        [self.direct, group]
-            .into_iter()
-            .flatten()
-            .any(|(to, any, all)| {
-                let level_passes = level == 0 || to == 0 || level <= to;
-                let any_passes = any == 0 || keyword & any != 0;
-                level_passes && (keyword == 0 || (any_passes && keyword & all == all))
-            })
+        [self.direct, group].into_iter().flatten().any(|(to, any, all)| {
+            let level_passes = level == 0 || to == 0 || level <= to;
+            let any_passes = any == 0 || keyword & any != 0;
+            level_passes && (keyword == 0 || (any_passes && keyword & all == all))
+        })
     }
 }
 
@@ -90,10 +84,7 @@ impl Run {
         let folder = tempfile::tempdir().unwrap();
         let config = SessionConfig::to_file("everything", folder.path().join("everything.etl"));
         let everything = kernel.start_session(config).unwrap();
-        let all = EnableParameters {
-            level: 255,
-            ..EnableParameters::default()
-        };
+        let all = EnableParameters { level: 255, ..EnableParameters::default() };
         kernel.enable(everything, provider(), all).unwrap();
         Self {
             random: fastrand::Rng::with_seed(seed),
@@ -146,12 +137,8 @@ impl Run {
             Target::Provider(_) => infos.direct = Some(wanted),
             Target::Group(_) => infos.group = Some(wanted),
         });
-        let parameters = EnableParameters {
-            level,
-            match_any,
-            match_all,
-            ..EnableParameters::default()
-        };
+        let parameters =
+            EnableParameters { level, match_any, match_all, ..EnableParameters::default() };
         self.kernel.enable(handle, target, parameters).unwrap();
     }
 
@@ -182,11 +169,7 @@ impl Run {
             (6, Some(session)) => {
                 let disallowed = self.random.bool();
                 let handle = self.set_enable_info(session, |infos| infos.disallowed = disallowed);
-                let list = if disallowed {
-                    vec![etw_scenarios::provider()]
-                } else {
-                    Vec::new()
-                };
+                let list = if disallowed { vec![etw_scenarios::provider()] } else { Vec::new() };
                 self.kernel.set_disallow_list(handle, list).unwrap();
             }
             (7, Some(session)) => {
@@ -230,10 +213,7 @@ impl Run {
                 let run = [self.random.u8(..2), 0, 0, 0];
                 file.device_control(IOCTL_SET_TIMER, &run, 0).unwrap();
             }
-            5 => self
-                .kernel
-                .advance(std::time::Duration::from_millis(25))
-                .unwrap(),
+            5 => self.kernel.advance(std::time::Duration::from_millis(25)).unwrap(),
             6 => device.power_cycle().unwrap(),
             7 => in_use.file.take().unwrap().close().unwrap(),
             _ => self.put_down(),
@@ -311,10 +291,7 @@ fn events(trace: &Trace) -> Vec<Recorded> {
 /// first marker after it.
 fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
     let marker = |event: &Recorded| {
-        let code = event
-            .payload
-            .first_chunk::<4>()
-            .map(|code| u32::from_le_bytes(*code))?;
+        let code = event.payload.first_chunk::<4>().map(|code| u32::from_le_bytes(*code))?;
         let step = code.checked_sub(MARKER)? / 4;
         (step <= STEPS + 1).then_some(step)
     };
@@ -357,11 +334,7 @@ fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Re
             .map(|step| enables_at(step, event))
             .collect();
         let (always, ever) = (asked.iter().all(|one| *one), asked.iter().any(|one| *one));
-        assert!(
-            !always || there,
-            "lost: {event:?} in {range:?} of {:?}",
-            known.infos
-        );
+        assert!(!always || there, "lost: {event:?} in {range:?} of {:?}", known.infos);
         assert!(
             !there || ever,
             "recorded but not enabled: {event:?} in {range:?} of {:?}",

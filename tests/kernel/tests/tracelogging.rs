@@ -17,9 +17,7 @@ const GROUP: Guid = Guid::from_u128(0x5ecb_0bac_b930_47f5_a8a4_e825_3529_edb7);
 fn trace(target: Target, folder: &Path, parameters: EnableParameters) -> PathBuf {
     let kernel = Kernel::new();
     let file = folder.join("tracelogging.etl");
-    let session = kernel
-        .start_session(SessionConfig::to_file("TraceLogging", file))
-        .unwrap();
+    let session = kernel.start_session(SessionConfig::to_file("TraceLogging", file)).unwrap();
     kernel.enable(session, target, parameters).unwrap();
     let driver = kernel.load(&common::tracelogging()).unwrap();
     driver.unload().unwrap();
@@ -28,10 +26,7 @@ fn trace(target: Target, folder: &Path, parameters: EnableParameters) -> PathBuf
 }
 
 fn everything() -> EnableParameters {
-    EnableParameters {
-        level: 5,
-        ..EnableParameters::default()
-    }
+    EnableParameters { level: 5, ..EnableParameters::default() }
 }
 
 fn events(file: &Path) -> Vec<Decoded> {
@@ -45,9 +40,7 @@ fn shown(event: &Decoded) -> String {
     assert!(event.problems.is_empty(), "{event:?}");
     assert!(event.leftover.is_empty(), "{event:?}");
     let fields = event.fields.iter();
-    let fields: Vec<_> = fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let fields: Vec<_> = fields.map(|(name, value)| format!("{name}={value}")).collect();
     let name = event.event_name.as_deref().unwrap_or_default();
     format!("{name}: {}", fields.join(" "))
 }
@@ -96,24 +89,14 @@ fn each_field_type_is_decoded() {
         descriptor.keyword,
     );
     assert_eq!(numbers, (42, 3, 2, 7, 1, 0x10));
-    assert_eq!(
-        last.activity.to_string(),
-        "11111111-2222-3333-4444-555555555555"
-    );
-    assert_eq!(
-        last.related_activity.unwrap().to_string(),
-        "66666666-7777-8888-9999-aaaaaaaaaaaa"
-    );
+    assert_eq!(last.activity.to_string(), "11111111-2222-3333-4444-555555555555");
+    assert_eq!(last.related_activity.unwrap().to_string(), "66666666-7777-8888-9999-aaaaaaaaaaaa");
 }
 
 #[test]
 fn its_events_are_filtered_and_enabled_by_group() {
     let folder = tempfile::tempdir().unwrap();
-    let errors = EnableParameters {
-        level: 2,
-        match_any: 0x10,
-        ..EnableParameters::default()
-    };
+    let errors = EnableParameters { level: 2, match_any: 0x10, ..EnableParameters::default() };
     let file = trace(Target::Group(GROUP), folder.path(), errors);
     let names: Vec<_> = events(&file).iter().map(shown).collect();
     assert_eq!(names, ["Properties: tagged=9"]);

@@ -57,13 +57,7 @@ fn leaked_pool_is_reported_with_tag_and_place() {
     assert_eq!(violations.0[0].rule, Rule::PoolLeak);
     assert_says(
         &violations.to_string(),
-        &[
-            "64 bytes",
-            "'Leak'",
-            "ExAllocatePool2",
-            "PASSIVE_LEVEL",
-            "etw_probe_driver::allocate",
-        ],
+        &["64 bytes", "'Leak'", "ExAllocatePool2", "PASSIVE_LEVEL", "etw_probe_driver::allocate"],
     );
 }
 
@@ -89,18 +83,10 @@ fn registering_at_dispatch_level_is_a_bugcheck() {
     assert_eq!(bugcheck.code, 0xC4);
     assert_says(
         &bugcheck.message,
-        &[
-            "EtwRegister",
-            "DISPATCH_LEVEL (2)",
-            "PASSIVE_LEVEL (0)",
-            "V01",
-        ],
+        &["EtwRegister", "DISPATCH_LEVEL (2)", "PASSIVE_LEVEL (0)", "V01"],
     );
     assert_eq!(bugcheck.irql, etw_testkernel::Irql::DISPATCH_LEVEL);
-    assert_says(
-        &bugcheck.calls.join("\n"),
-        &["WdfSpinLockAcquire", "EtwRegister"],
-    );
+    assert_says(&bugcheck.calls.join("\n"), &["WdfSpinLockAcquire", "EtwRegister"]);
 }
 
 #[test]
@@ -125,10 +111,7 @@ fn a_double_free_is_a_bugcheck() {
 #[test]
 fn a_handle_of_another_kind_is_a_bugcheck() {
     let bugcheck = stops("wrong-handle");
-    assert_says(
-        &bugcheck.message,
-        &["WdfTimerStart", "is a WDFSPINLOCK", "expected a WDFTIMER"],
-    );
+    assert_says(&bugcheck.message, &["WdfTimerStart", "is a WDFSPINLOCK", "expected a WDFTIMER"]);
 }
 
 #[test]
@@ -140,20 +123,14 @@ fn a_released_registration_handle_is_a_bugcheck() {
 #[test]
 fn a_framework_function_that_is_not_provided_is_named() {
     let bugcheck = stops("not-provided");
-    assert_says(
-        &bugcheck.message,
-        &["WdfIoResourceListGetCount", "does not provide"],
-    );
+    assert_says(&bugcheck.message, &["WdfIoResourceListGetCount", "does not provide"]);
 }
 
 #[test]
 fn a_panic_is_reported_with_its_line() {
     let bugcheck = stops("panic");
     assert_eq!(bugcheck.code, u32::from_be_bytes(*b"RPNC"));
-    assert_says(
-        &bugcheck.message,
-        &["panicked at", "lib.rs:", "KeBugCheckEx"],
-    );
+    assert_says(&bugcheck.message, &["panicked at", "lib.rs:", "KeBugCheckEx"]);
 }
 
 #[test]
@@ -172,43 +149,25 @@ fn a_kernel_that_bugchecked_runs_nothing_more() {
 /// process survives.
 fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
     let bugcheck = stops(service);
-    assert_eq!(
-        (bugcheck.code, bugcheck.parameters[0]),
-        (code, first),
-        "{bugcheck}"
-    );
+    assert_eq!((bugcheck.code, bugcheck.parameters[0]), (code, first), "{bugcheck}");
     assert_says(&bugcheck.message, parts);
 }
 
 #[test]
 fn access_violations_are_bugchecks_and_do_not_end_the_process() {
-    let parts = [
-        "read from 0x0000000000000000",
-        "PASSIVE_LEVEL",
-        "etw_probe_driver::read_null",
-    ];
+    let parts = ["read from 0x0000000000000000", "PASSIVE_LEVEL", "etw_probe_driver::read_null"];
     traps("read-null", 0x1E, 0xC000_0005, &parts);
-    let parts = [
-        "write to 0x00000000DEAD0000",
-        "DISPATCH_LEVEL",
-        "etw_probe_driver::write_at_dispatch",
-    ];
+    let parts =
+        ["write to 0x00000000DEAD0000", "DISPATCH_LEVEL", "etw_probe_driver::write_at_dispatch"];
     traps("write-at-dispatch", 0xD1, 0xDEAD_0000, &parts);
 }
 
 #[test]
 fn a_fault_outside_the_driver_names_its_caller() {
-    let parts = [
-        "instruction fetch from 0x0000000000000008",
-        "called from",
-        "etw_probe_driver::call_null",
-    ];
+    let parts =
+        ["instruction fetch from 0x0000000000000008", "called from", "etw_probe_driver::call_null"];
     traps("call-null", 0x1E, 0xC000_0005, &parts);
-    let parts = [
-        "read from 0x000000000000",
-        "called from",
-        "etw_probe_driver::copy_from_nowhere",
-    ];
+    let parts = ["read from 0x000000000000", "called from", "etw_probe_driver::copy_from_nowhere"];
     traps("copy-from-nowhere", 0x1E, 0xC000_0005, &parts);
 }
 
@@ -222,10 +181,7 @@ fn an_invalid_instruction_or_division_is_a_bugcheck() {
 
 #[test]
 fn a_stack_overflow_is_a_bugcheck() {
-    let parts = [
-        "kernel stack of 24 KiB",
-        "etw_probe_driver::use_up_the_stack",
-    ];
+    let parts = ["kernel stack of 24 KiB", "etw_probe_driver::use_up_the_stack"];
     // UNEXPECTED_KERNEL_MODE_TRAP, for a double fault.
     traps("stack", 0x7F, 8, &parts);
 }
@@ -256,9 +212,6 @@ fn a_frame_that_is_larger_than_the_stack_ends_at_its_guard_page() {
         else {
             panic!("the {build} build was not stopped");
         };
-        assert_says(
-            &bugcheck.to_string(),
-            &["kernel stack of 24 KiB", "__chkstk"],
-        );
+        assert_says(&bugcheck.to_string(), &["kernel stack of 24 KiB", "__chkstk"]);
     }
 }

@@ -12,10 +12,7 @@ use etw_testkernel::{
     Answer, Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 const PATH: &str = r"\\.\WdmTest";
 
@@ -38,10 +35,7 @@ fn close(kernel: &Kernel, driver: Driver, file: File) {
 fn a_device_is_written_read_and_controlled() {
     let (kernel, driver, file) = open();
     let written = file.write(b"hello").unwrap();
-    assert_eq!(
-        (written.status, written.information),
-        (NtStatus::SUCCESS, 5)
-    );
+    assert_eq!((written.status, written.information), (NtStatus::SUCCESS, 5));
     let read = file.read(64).unwrap();
     assert_eq!((read.information, &read.output[..]), (5, &b"hello"[..]));
     assert_eq!(file.read(2).unwrap().output, b"he");
@@ -77,34 +71,13 @@ fn faults_with_requests_are_reported() {
     for (command, part) in [
         (commands::COMPLETE_TWICE, "which was completed before"),
         (commands::FORGET, "and did not complete the request"),
-        (
-            commands::INITIALIZE_SENT,
-            "for a request that another driver has and has not completed",
-        ),
-        (
-            commands::FREE_SENT,
-            "for a block with a request that another driver has",
-        ),
-        (
-            commands::INITIALIZE_ALLOCATED,
-            "which IoReuseIrp prepares for another use",
-        ),
-        (
-            commands::ATTACH_ROUND,
-            "to attach a device to one that is attached above it",
-        ),
-        (
-            commands::STACK_ROUND,
-            "lead back to themselves by AttachedDevice",
-        ),
-        (
-            commands::DESCRIPTORS_ROUND,
-            "whose memory descriptor lists lead back to themselves",
-        ),
-        (
-            commands::TOO_MUCH,
-            "with 9 bytes, more than the 8 of its output buffer",
-        ),
+        (commands::INITIALIZE_SENT, "for a request that another driver has and has not completed"),
+        (commands::FREE_SENT, "for a block with a request that another driver has"),
+        (commands::INITIALIZE_ALLOCATED, "which IoReuseIrp prepares for another use"),
+        (commands::ATTACH_ROUND, "to attach a device to one that is attached above it"),
+        (commands::STACK_ROUND, "lead back to themselves by AttachedDevice"),
+        (commands::DESCRIPTORS_ROUND, "whose memory descriptor lists lead back to themselves"),
+        (commands::TOO_MUCH, "with 9 bytes, more than the 8 of its output buffer"),
     ] {
         let (_kernel, _driver, file) = open();
         let error = file.device_control(command, &[], 8).unwrap_err();
@@ -132,13 +105,8 @@ fn an_open_has_a_security_context() {
 #[test]
 fn the_second_buffer_of_a_direct_request_has_contents() {
     let (kernel, driver, file) = open();
-    let compared = file
-        .device_control_with(commands::COMPARE_SECOND, b"abcd", b"dcxa")
-        .unwrap();
-    assert_eq!(
-        (compared.status, compared.information),
-        (NtStatus::SUCCESS, 3)
-    );
+    let compared = file.device_control_with(commands::COMPARE_SECOND, b"abcd", b"dcxa").unwrap();
+    assert_eq!((compared.status, compared.information), (NtStatus::SUCCESS, 3));
     close(&kernel, driver, file);
 }
 
@@ -157,9 +125,7 @@ fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
 fn the_owner_of_a_request_can_have_a_location_of_it() {
     let (kernel, driver, file) = open();
     file.write(b"hello").unwrap();
-    let read = file
-        .device_control(commands::OWN_LOCATION, &[], 16)
-        .unwrap();
+    let read = file.device_control(commands::OWN_LOCATION, &[], 16).unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
     close(&kernel, driver, file);
 }
@@ -169,9 +135,7 @@ fn numbers(file: &File, command: u32) -> Vec<u32> {
     let answer = file.device_control(command, &[], 64).unwrap();
     assert_eq!(answer.status, NtStatus::SUCCESS);
     let chunks = answer.output.chunks_exact(4);
-    chunks
-        .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
-        .collect()
+    chunks.map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
 
 #[test]
@@ -179,17 +143,7 @@ fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
     const NOT_FOUND: u32 = 0xC000_0034;
     let (kernel, driver, file) = open();
     // An open, a cleanup, and, when the reference is released, a close; then all three again.
-    let expected = [
-        0,
-        1,
-        0x0001_0100,
-        0x0001_0101,
-        NOT_FOUND,
-        0,
-        1,
-        1,
-        0x0002_0202,
-    ];
+    let expected = [0, 1, 0x0001_0100, 0x0001_0101, NOT_FOUND, 0, 1, 1, 0x0002_0202];
     assert_eq!(numbers(&file, commands::BY_NAME), expected);
     // The last open, that of IoAttachDevice, was for reading attributes, by a driver that does not share the
     // file.
@@ -227,10 +181,8 @@ fn the_name_of_a_file_keeps_its_capital_letters() {
     for path in [r"\\.\WDMTest\Some\File", r"\device\wdmTEST\Some\File"] {
         let file = kernel.open(path, CLIENT).unwrap();
         let answer = file.device_control(commands::FILE_NAME, &[], 68).unwrap();
-        let units = answer
-            .output
-            .chunks_exact(4)
-            .map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
+        let units =
+            answer.output.chunks_exact(4).map(|unit| u16::from_le_bytes([unit[0], unit[1]]));
         let units: Vec<u16> = units.collect();
         let name = String::from_utf16(&units[1..=usize::from(units[0])]).unwrap();
         assert_eq!(name, r"\Some\File", "{path}");
@@ -244,24 +196,17 @@ fn the_name_of_a_file_keeps_its_capital_letters() {
 fn a_file_that_is_not_released_is_the_fault_of_the_driver_that_opened_it() {
     let kernel = Kernel::new();
     let target = kernel.load(&common::wdm()).unwrap();
-    let opener = kernel
-        .load_as(&common::kernel(), "fault-file-left")
-        .unwrap();
+    let opener = kernel.load_as(&common::kernel(), "fault-file-left").unwrap();
     let error = opener.unload().unwrap_err().to_string();
     let part = r"etw_kernel_driver.sys was unloaded without releasing its files: \device\wdmtest";
     assert!(error.contains(part), "{error}");
     target.unload().unwrap();
     // The driver of the deleted device is not to blame, either.
     let target = kernel.load(&common::wdm()).unwrap();
-    let opener = kernel
-        .load_as(&common::kernel(), "fault-file-left")
-        .unwrap();
+    let opener = kernel.load_as(&common::kernel(), "fault-file-left").unwrap();
     target.unload().unwrap();
     let error = opener.unload().unwrap_err().to_string();
-    assert!(
-        error.contains("without releasing its files: (a device without a name)"),
-        "{error}"
-    );
+    assert!(error.contains("without releasing its files: (a device without a name)"), "{error}");
 }
 
 #[test]
@@ -365,9 +310,7 @@ fn an_entry_that_is_neither_written_nor_freed_is_a_leak() {
 fn a_request_comes_back_to_each_driver_that_forwards_it() {
     let (kernel, driver, file) = open();
     for _ in 0..10 {
-        let step = file
-            .device_control(commands::FORWARD_TWICE, &[], 8)
-            .unwrap();
+        let step = file.device_control(commands::FORWARD_TWICE, &[], 8).unwrap();
         assert_eq!((step.status, step.information), (NtStatus::SUCCESS, 3));
     }
     close(&kernel, driver, file);

@@ -15,10 +15,7 @@ use etw_testkernel::{
     RegistryValue,
 };
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The minor functions of `IRP_MJ_PNP`.
 const START: usize = 0x00;
@@ -71,21 +68,13 @@ fn a_device_is_added_started_and_removed() {
     assert!(driver.adds_devices().unwrap());
     let device = driver.add_device().unwrap();
     assert_eq!(device.instance_path().unwrap(), r"ROOT\WDM-PNP\0000");
-    let expected = [
-        (START, 1),
-        (QUERY_RELATIONS, 1),
-        (QUERY_CAPABILITIES, 1),
-        (QUERY_STATE, 1),
-    ];
+    let expected = [(START, 1), (QUERY_RELATIONS, 1), (QUERY_CAPABILITIES, 1), (QUERY_STATE, 1)];
     assert_eq!(counts_of(&device), expected);
     device.remove().unwrap();
     // A second removal has no effect, and nothing is left to open.
     device.remove().unwrap();
     let error = device.open(CLIENT).err().unwrap();
-    assert!(
-        error.to_string().contains("STATUS_NO_SUCH_DEVICE"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{error}");
     let again = driver.add_device().unwrap();
     assert_eq!(again.instance_path().unwrap(), r"ROOT\WDM-PNP\0001");
     again.remove().unwrap();
@@ -99,10 +88,8 @@ fn an_interface_leads_to_the_started_device() {
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
     let link = control(&file, commands::LINK, 400);
-    let units: Vec<u16> = link
-        .chunks_exact(2)
-        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-        .collect();
+    let units: Vec<u16> =
+        link.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     let link = String::from_utf16(&units).unwrap();
     file.close().unwrap();
     let path = link.replacen(r"\??\", r"\\?\", 1);
@@ -120,10 +107,7 @@ fn a_device_that_is_in_use_or_wanted_stays() {
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
     let error = device.remove().unwrap_err();
-    assert!(
-        error.to_string().contains("a file is open on it"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("a file is open on it"), "{error}");
     let counts = counts(&file);
     assert!(counts.contains(&(QUERY_REMOVE, 1)), "{counts:?}");
     assert!(counts.contains(&(CANCEL_REMOVE, 1)), "{counts:?}");
@@ -171,10 +155,7 @@ fn a_device_that_does_not_start_again_waits_for_its_last_file() {
     assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
     // The device object is there until the file is closed.
     let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
-    assert_eq!(
-        refused.status.to_string(),
-        "STATUS_DEVICE_NOT_READY (0xC00000A3)"
-    );
+    assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
     file.close().unwrap();
     assert!(device.open(CLIENT).is_err());
     driver.unload().unwrap();
@@ -189,10 +170,7 @@ fn a_surprise_removal_waits_for_the_last_file() {
     device.surprise_remove().unwrap();
     // The device object is there, and its driver knows that the hardware is gone.
     let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
-    assert_eq!(
-        refused.status.to_string(),
-        "STATUS_DEVICE_NOT_READY (0xC00000A3)"
-    );
+    assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
     file.close().unwrap();
     driver.unload().unwrap();
     assert_eq!(kernel.warnings(), []);
@@ -209,10 +187,7 @@ fn a_filter_shares_the_device() {
     // The stack was built again: the function driver's new device has been started once.
     let counts = counts_of(&filtered);
     assert_eq!(counts[0], (START, 1));
-    assert_eq!(
-        filtered.instance_path().unwrap(),
-        device.instance_path().unwrap()
-    );
+    assert_eq!(filtered.instance_path().unwrap(), device.instance_path().unwrap());
     filtered.power_cycle().unwrap();
     filtered.remove().unwrap();
     device.remove().unwrap();
@@ -259,11 +234,8 @@ fn what_drivers_do_not_handle_keeps_its_status() {
     let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let send = |major, minor, first| device.send(major, minor, [first, 0, 0, 0]).unwrap();
-    let unsupported = Completion {
-        status: NtStatus::NOT_SUPPORTED,
-        information: 0,
-        output: Vec::new(),
-    };
+    let unsupported =
+        Completion { status: NtStatus::NOT_SUPPORTED, information: 0, output: Vec::new() };
     // A minor function that does not exist, IRP_MN_QUERY_INTERFACE, and one of WMI.
     assert_eq!(send(PNP, 0xFF, 0), unsupported);
     assert_eq!(send(PNP, 0x08, 0), unsupported);
@@ -305,10 +277,7 @@ fn a_device_that_fails_is_removed() {
     assert!(counts(&file).contains(&(QUERY_RELATIONS, 2)));
     control(&file, commands::FAIL, 0);
     let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
-    assert_eq!(
-        refused.status.to_string(),
-        "STATUS_DEVICE_NOT_READY (0xC00000A3)"
-    );
+    assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
     file.close().unwrap();
     driver.unload().unwrap();
     assert_eq!(kernel.warnings(), []);
@@ -329,10 +298,7 @@ fn a_device_that_fails_is_removed() {
 fn faults_while_a_device_is_added_are_reported() {
     for (service, part) in [
         ("fault-add-attached", "left its device object"),
-        (
-            "fault-initializing",
-            "without clearing DO_DEVICE_INITIALIZING",
-        ),
+        ("fault-initializing", "without clearing DO_DEVICE_INITIALIZING"),
         (
             "fault-forgotten",
             "returned STATUS_SUCCESS (0x00000000) for IRP_MN_QUERY_CAPABILITIES, and neither",
@@ -351,10 +317,7 @@ fn faults_while_a_device_is_added_are_reported() {
 #[test]
 fn faults_of_a_removal_or_of_power_are_reported() {
     for (service, part) in [
-        (
-            "fault-attached",
-            "without detaching its device object from the stack",
-        ),
+        ("fault-attached", "without detaching its device object from the stack"),
         ("fault-deleted", "without deleting its device object"),
         (
             "fault-alone",
@@ -376,9 +339,7 @@ fn faults_of_a_removal_or_of_power_are_reported() {
 #[test]
 fn what_a_test_chooses_for_a_device_is_its_drivers() {
     let (kernel, driver) = load("wdm-pnp");
-    let config = DeviceConfig::new()
-        .hardware_id(r"Contoso\Sample")
-        .hardware_value("Speed", 7_u32);
+    let config = DeviceConfig::new().hardware_id(r"Contoso\Sample").hardware_value("Speed", 7_u32);
     let device = driver.add_device_with(config).unwrap();
     let path =
         r"\Registry\Machine\System\CurrentControlSet\Enum\ROOT\WDM-PNP\0000\Device Parameters";
@@ -443,11 +404,8 @@ fn queued_requests_are_completed_or_cancelled() {
         let completion = file.device_control(code, &[], 1).unwrap();
         completion.information == 1
     };
-    let (first, second, third) = (
-        keep(commands::KEEP),
-        keep(commands::KEEP),
-        keep(commands::KEEP_FOUND),
-    );
+    let (first, second, third) =
+        (keep(commands::KEEP), keep(commands::KEEP), keep(commands::KEEP_FOUND));
     assert_eq!(first.try_finish().unwrap(), None);
     second.cancel().unwrap();
     assert_eq!(second.finish().unwrap().status, NtStatus::CANCELLED);
@@ -486,18 +444,14 @@ fn a_driver_sends_requests_that_it_builds() {
     // Each method of the buffers, in a device control and in an internal one.
     for method in 0..8_u8 {
         let sent = [method, 1, 2, 3];
-        let reversed = file
-            .device_control(commands::REVERSE_OWN, &sent, 8)
-            .unwrap();
+        let reversed = file.device_control(commands::REVERSE_OWN, &sent, 8).unwrap();
         assert_eq!(reversed.status, NtStatus::SUCCESS, "{method}");
         assert_eq!(reversed.output, [3, 2, 1], "{method}");
     }
     let reversed = file.device_control(commands::REVERSE, b"abc", 8).unwrap();
     assert_eq!(reversed.output, b"cba");
     let written = *b"0123456789abcdef";
-    let read = file
-        .device_control(commands::TRANSFER_OWN, &written, 32)
-        .unwrap();
+    let read = file.device_control(commands::TRANSFER_OWN, &written, 32).unwrap();
     assert_eq!(read.output, [written, written].concat());
     // D3 while the system sleeps, as the bus says.
     let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
@@ -528,31 +482,22 @@ fn a_device_has_properties() {
     const FRIENDLY_NAME: u8 = 9;
     const ENUMERATOR: u8 = 15;
     let (_kernel, driver) = load("wdm-pnp");
-    let config = DeviceConfig::new()
-        .hardware_id(r"Contoso\Sample")
-        .property(DESCRIPTION.into(), "Sample");
+    let config =
+        DeviceConfig::new().hardware_id(r"Contoso\Sample").property(DESCRIPTION.into(), "Sample");
     let device = driver.add_device_with(config).unwrap();
     let file = device.open(CLIENT).unwrap();
     let property = |number: u8, room| {
-        let found = file
-            .device_control(commands::PROPERTY, &[number], room)
-            .unwrap();
+        let found = file.device_control(commands::PROPERTY, &[number], room).unwrap();
         let units = found.output.chunks_exact(2);
         let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-        (
-            found.status,
-            String::from_utf16(&units.collect::<Vec<_>>()).unwrap(),
-        )
+        (found.status, String::from_utf16(&units.collect::<Vec<_>>()).unwrap())
     };
     let found = |text: &str| (NtStatus::SUCCESS, text.to_owned());
     assert_eq!(property(DESCRIPTION, 100), found("Sample\0"));
     assert_eq!(property(HARDWARE_ID, 100), found("Contoso\\Sample\0\0"));
     assert_eq!(property(ENUMERATOR, 100), found("ROOT\0"));
     assert_eq!(property(ENUMERATOR, 4).0, NtStatus::BUFFER_TOO_SMALL);
-    assert_eq!(
-        property(FRIENDLY_NAME, 100).0,
-        NtStatus::OBJECT_NAME_NOT_FOUND
-    );
+    assert_eq!(property(FRIENDLY_NAME, 100).0, NtStatus::OBJECT_NAME_NOT_FOUND);
     file.close().unwrap();
     device.remove().unwrap();
     driver.unload().unwrap();
@@ -571,14 +516,9 @@ fn a_remove_lock_that_is_held_or_not_is_reported() {
     let (_kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
-    let error = file
-        .device_control(commands::WRONG_TAG, &[], 0)
-        .unwrap_err();
+    let error = file.device_control(commands::WRONG_TAG, &[], 0).unwrap_err();
     let said = message(error);
-    assert!(
-        said.contains("not acquired with the tag 0x0000000000000000"),
-        "{said}"
-    );
+    assert!(said.contains("not acquired with the tag 0x0000000000000000"), "{said}");
 }
 
 #[test]
@@ -588,9 +528,7 @@ fn a_resource_is_acquired_in_a_critical_region() {
     let file = device.open(CLIENT).unwrap();
     let good = file.device_control(commands::RESOURCE, &[1], 0).unwrap();
     assert_eq!(good.status, NtStatus::SUCCESS);
-    let error = file
-        .device_control(commands::RESOURCE, &[0], 0)
-        .unwrap_err();
+    let error = file.device_control(commands::RESOURCE, &[0], 0).unwrap_err();
     let said = message(error);
     assert!(said.contains("outside a critical region"), "{said}");
 }

@@ -17,27 +17,18 @@ use etw_testkernel::{
 };
 use serde_json::{Value, json};
 
-const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// The control GUIDs of the driver's two sets of flags.
-const SETS: [&str; 2] = [
-    "6d2c1f80-4a57-4f0c-9b3e-112233445501",
-    "6d2c1f80-4a57-4f0c-9b3e-112233445502",
-];
+const SETS: [&str; 2] =
+    ["6d2c1f80-4a57-4f0c-9b3e-112233445501", "6d2c1f80-4a57-4f0c-9b3e-112233445502"];
 
 fn set(number: usize) -> Target {
     Target::Provider(SETS[number].parse::<Guid>().unwrap())
 }
 
 fn parameters(level: u8, flags: u64) -> EnableParameters {
-    EnableParameters {
-        level,
-        match_any: flags,
-        ..EnableParameters::default()
-    }
+    EnableParameters { level, match_any: flags, ..EnableParameters::default() }
 }
 
 /// Returns the formats of the driver's messages.
@@ -60,15 +51,8 @@ impl Bench {
         let kernel = Kernel::new();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("wpp.etl");
-        let session = SessionConfig {
-            buffer_kb: 4,
-            ..SessionConfig::to_file("wpp", file)
-        };
-        Self {
-            session: kernel.start_session(config(session)).unwrap(),
-            kernel,
-            folder,
-        }
+        let session = SessionConfig { buffer_kb: 4, ..SessionConfig::to_file("wpp", file) };
+        Self { session: kernel.start_session(config(session)).unwrap(), kernel, folder }
     }
 
     fn file(&self) -> PathBuf {
@@ -140,10 +124,7 @@ fn messages_reach_the_session_in_both_ways_of_registration() {
         let bench = Bench::new(|config| config);
         for number in 0..2 {
             let everything = parameters(u8::MAX, u64::MAX);
-            bench
-                .kernel
-                .enable(bench.session, set(number), everything)
-                .unwrap();
+            bench.kernel.enable(bench.session, set(number), everything).unwrap();
         }
         bench.open_once(service);
         assert_eq!(bench.kernel.warnings(), [], "{service}");
@@ -224,23 +205,14 @@ fn a_driver_in_c_is_traced_by_its_pdb() {
         assert_eq!(formats.len(), 1, "{variant}");
         catalog.add_formats(&formats);
         let recording = Recording::start(&kernel, config, catalog).unwrap();
-        kernel
-            .enable(
-                recording.session(),
-                Target::Provider(control),
-                parameters(4, 1),
-            )
-            .unwrap();
+        kernel.enable(recording.session(), Target::Provider(control), parameters(4, 1)).unwrap();
         let driver = kernel.load(&image).unwrap();
         let device = driver.add_device().unwrap();
         let file = device.open(CLIENT).unwrap();
         file.device_control(0x22_2004, &[], 0).unwrap();
         file.close().unwrap();
         let events = recording.take().unwrap();
-        let texts: Vec<_> = events
-            .iter()
-            .map(|event| event.decoded.message.as_deref())
-            .collect();
+        let texts: Vec<_> = events.iter().map(|event| event.decoded.message.as_deref()).collect();
         let expected = "request 0x222004 at 0: control in MessageRequest";
         assert_eq!(texts, [Some(expected)], "{variant}");
         device.remove().unwrap();
@@ -283,9 +255,7 @@ fn the_last_session_that_enables_the_driver_has_it() {
         let device = driver.add_device().unwrap();
         let open = || device.open(CLIENT).unwrap().close().unwrap();
         open();
-        kernel
-            .enable(bench.session, set(0), parameters(4, 1))
-            .unwrap();
+        kernel.enable(bench.session, set(0), parameters(4, 1)).unwrap();
         open();
         kernel.enable(second, set(0), parameters(2, 1)).unwrap();
         open();
@@ -325,9 +295,7 @@ fn the_record_is_as_its_flags_say() {
     for sequence in [None, Some(Sequence::Local), Some(Sequence::Global)] {
         let bench = Bench::new(|config| SessionConfig { sequence, ..config });
         let kernel = &bench.kernel;
-        kernel
-            .enable(bench.session, set(0), parameters(5, 3))
-            .unwrap();
+        kernel.enable(bench.session, set(0), parameters(5, 3)).unwrap();
         bench.open_once("classic");
         kernel.stop_session(bench.session).unwrap();
         let bytes = fs::read(bench.file()).unwrap();
@@ -405,15 +373,10 @@ fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
 
 #[test]
 fn a_full_session_loses_messages_and_counts_them() {
-    let bench = Bench::new(|config| SessionConfig {
-        minimum_buffers: 2,
-        maximum_buffers: 2,
-        ..config
-    });
+    let bench =
+        Bench::new(|config| SessionConfig { minimum_buffers: 2, maximum_buffers: 2, ..config });
     let kernel = &bench.kernel;
-    kernel
-        .enable(bench.session, set(0), parameters(5, 3))
-        .unwrap();
+    kernel.enable(bench.session, set(0), parameters(5, 3)).unwrap();
     let driver = kernel.load_as(&common::wpp(), "classic").unwrap();
     let device = driver.add_device().unwrap();
     kernel.hold_writer(bench.session, true).unwrap();
@@ -439,25 +402,15 @@ fn a_recording_has_messages() {
     let config = SessionConfig::to_file("WPP", folder.path().join("wpp.etl"));
     let recording = Recording::start(&kernel, config, catalog()).unwrap();
     let everything = parameters(u8::MAX, u64::MAX);
-    kernel
-        .enable_every_provider(recording.session(), everything)
-        .unwrap();
+    kernel.enable_every_provider(recording.session(), everything).unwrap();
     let driver = kernel.load_as(&common::wpp(), "classic-events").unwrap();
-    let providers: Vec<Guid> = kernel
-        .providers()
-        .into_iter()
-        .map(|(guid, _)| guid)
-        .collect();
+    let providers: Vec<Guid> = kernel.providers().into_iter().map(|(guid, _)| guid).collect();
     assert_eq!(providers, SETS.map(|guid| guid.parse().unwrap()));
     let events = recording.take().unwrap();
     let types: Vec<(u8, u8, &[u8])> = events
         .iter()
         .map(|event| {
-            let EventRecord {
-                descriptor,
-                user_data,
-                ..
-            } = &event.event.record;
+            let EventRecord { descriptor, user_data, .. } = &event.event.record;
             (descriptor.opcode, descriptor.level, user_data.as_slice())
         })
         .collect();
@@ -478,10 +431,7 @@ fn a_recording_has_messages() {
 /// printed, and the warnings.
 fn says(service: &str) -> (Vec<String>, Vec<Violation>) {
     let bench = Bench::new(|config| config);
-    bench
-        .kernel
-        .enable(bench.session, set(0), parameters(4, 0x1F))
-        .unwrap();
+    bench.kernel.enable(bench.session, set(0), parameters(4, 0x1F)).unwrap();
     let driver = bench.kernel.load_as(&common::wpp(), service).unwrap();
     driver.unload().unwrap();
     let mut lines = bench.lines();
@@ -499,10 +449,7 @@ fn questions_about_sessions_are_answered() {
     let driver = kernel.load_as(&common::wpp(), "query").unwrap();
     driver.unload().unwrap();
     let lines = kernel.debug_output().concat();
-    let lines: Vec<&str> = lines
-        .lines()
-        .filter(|line| line.contains(" bytes"))
-        .collect();
+    let lines: Vec<&str> = lines.lines().filter(|line| line.contains(" bytes")).collect();
     assert_eq!(
         lines,
         [
@@ -562,22 +509,10 @@ fn unusual_calls_have_the_documented_status() {
 #[test]
 fn doubtful_messages_cause_warnings() {
     for (service, rule, part) in [
-        (
-            "unknown-flags",
-            Rule::MessageFlags,
-            "the unknown flags 0x400",
-        ),
-        (
-            "obsolete-flags",
-            Rule::MessageFlags,
-            "PERFORMANCE_TIMESTAMP",
-        ),
+        ("unknown-flags", Rule::MessageFlags, "the unknown flags 0x400"),
+        ("obsolete-flags", Rule::MessageFlags, "PERFORMANCE_TIMESTAMP"),
         ("no-guid", Rule::MessageFlags, "without TRACE_MESSAGE_GUID"),
-        (
-            "large",
-            Rule::LargeEvent,
-            "do not fit in a session's buffer",
-        ),
+        ("large", Rule::LargeEvent, "do not fit in a session's buffer"),
     ] {
         let (lines, warnings) = says(service);
         assert!(!warnings.is_empty(), "{service}");
@@ -589,10 +524,7 @@ fn doubtful_messages_cause_warnings() {
         let expected = if service == "large" { 2 } else { 1 };
         assert_eq!(times, expected, "{service}");
         if service == "large" {
-            assert_eq!(
-                lines[..2],
-                ["large: 0xc0000017", "for a buffer: 0xc0000017"]
-            );
+            assert_eq!(lines[..2], ["large: 0xc0000017", "for a buffer: 0xc0000017"]);
         }
     }
 }
@@ -600,10 +532,7 @@ fn doubtful_messages_cause_warnings() {
 /// Loads the driver as a service that bugchecks.
 fn stops(service: &str) -> BugCheck {
     let bench = Bench::new(|config| config);
-    bench
-        .kernel
-        .enable(bench.session, set(0), parameters(4, 0x1F))
-        .unwrap();
+    bench.kernel.enable(bench.session, set(0), parameters(4, 0x1F)).unwrap();
     match bench.kernel.load_as(&common::wpp(), service) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck,
         Err(error) => panic!("{service}: {error}"),
@@ -615,11 +544,7 @@ fn stops(service: &str) -> BugCheck {
 fn bad_arguments_are_the_drivers_fault() {
     for (service, id, part) in [
         ("null-guid", "V41", "a message GUID at 0x0000000000000000"),
-        (
-            "user-space",
-            "V41",
-            "a message argument at 0x000000007FFE0000",
-        ),
+        ("user-space", "V41", "a message argument at 0x000000007FFE0000"),
         ("paged-at-dispatch", "V40", "is in paged pool"),
     ] {
         let bugcheck = stops(service);
@@ -634,10 +559,7 @@ fn bad_arguments_are_the_drivers_fault() {
 fn a_forgotten_cleanup_is_found() {
     for (service, part) in [
         ("classic-forgotten", "without EtwUnregister"),
-        (
-            "wmi-forgotten",
-            "without IoWMIRegistrationControl with WMIREG_ACTION_DEREGISTER",
-        ),
+        ("wmi-forgotten", "without IoWMIRegistrationControl with WMIREG_ACTION_DEREGISTER"),
     ] {
         let kernel = Kernel::new();
         let driver = kernel.load_as(&common::wpp(), service).unwrap();
@@ -656,14 +578,11 @@ fn a_forgotten_cleanup_is_found() {
 
 #[test]
 fn a_failed_registration_leaves_nothing() {
-    for (service, routine, left) in [
-        ("classic", "EtwRegisterClassicProvider", 1),
-        ("wmi", "IoWMIRegistrationControl", 0),
-    ] {
+    for (service, routine, left) in
+        [("classic", "EtwRegisterClassicProvider", 1), ("wmi", "IoWMIRegistrationControl", 0)]
+    {
         let kernel = Kernel::new();
-        kernel
-            .inject(Fault::next(routine, NtStatus::INSUFFICIENT_RESOURCES))
-            .unwrap();
+        kernel.inject(Fault::next(routine, NtStatus::INSUFFICIENT_RESOURCES)).unwrap();
         let driver = kernel.load_as(&common::wpp(), service).unwrap();
         assert_eq!(kernel.statistics().registrations, left);
         driver.unload().unwrap();

@@ -246,11 +246,7 @@ static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level(4), Keyword::bi
 
 fn assert_live(handle: u64) {
     assert_ne!(handle, 0, "the provider passed the handle 0");
-    assert_eq!(
-        LIVE.load(Ordering::SeqCst),
-        handle,
-        "the handle was released"
-    );
+    assert_eq!(LIVE.load(Ordering::SeqCst), handle, "the handle was released");
 }
 
 // SAFETY: the crate calls the routine by this name, and no other symbol has it.
@@ -261,11 +257,7 @@ extern "system" fn EtwRegister(
     _context: *const c_void,
     handle: &mut u64,
 ) -> i32 {
-    assert_eq!(
-        LIVE.load(Ordering::SeqCst),
-        0,
-        "a provider is already registered"
-    );
+    assert_eq!(LIVE.load(Ordering::SeqCst), 0, "a provider is already registered");
     *handle = u64::from(REGISTRATIONS.fetch_add(1, Ordering::SeqCst)) + 1;
     LIVE.store(*handle, Ordering::SeqCst);
     0
@@ -282,9 +274,7 @@ extern "system" fn EtwUnregister(handle: u64) -> i32 {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "system" fn ExAllocatePool2(_flags: u64, bytes: usize, _tag: u32) -> *mut c_void {
-    Box::leak(vec![0_u8; bytes].into_boxed_slice())
-        .as_mut_ptr()
-        .cast()
+    Box::leak(vec![0_u8; bytes].into_boxed_slice()).as_mut_ptr().cast()
 }
 
 // SAFETY: as above.
@@ -440,10 +430,7 @@ fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
         ));
         let count = |shared: &(StripedProvider<1>, RateLimit, RateLimit)| {
             let admitted = |limit| u32::from(shared.0.admits(limit));
-            (
-                admitted(&shared.1) + admitted(&shared.1),
-                admitted(&shared.2),
-            )
+            (admitted(&shared.1) + admitted(&shared.1), admitted(&shared.2))
         };
         let other = {
             let shared = Arc::clone(&shared);

@@ -122,10 +122,7 @@ fn threads_leave_only_the_spans_that_they_entered() {
         let entered = Arc::new(Entered::<2>::new());
         let visit = |entered: &Entered<2>, thread: u64| {
             let number = u16::try_from(thread).unwrap();
-            let left = Left {
-                activity: activity(number),
-                previous: activity(0),
-            };
+            let left = Left { activity: activity(number), previous: activity(0) };
             // Both threads enter the same span.
             assert!(entered.enter(thread, 9, left.activity, left.previous));
             assert_eq!(entered.current(thread), Some((9, left.activity)));

@@ -33,10 +33,7 @@ pub fn document(systems: &[Answers]) -> String {
         text.push_str(NONE_MEASURED);
     }
     for (subject, questions) in subjects() {
-        let _ = write!(
-            text,
-            "\n## {subject}\n\n| question | about | documented | assumed |"
-        );
+        let _ = write!(text, "\n## {subject}\n\n| question | about | documented | assumed |");
         for one in systems {
             let _ = write!(text, " measured: {} |", one.system.build);
         }
@@ -68,11 +65,7 @@ fn row(question: &Question, systems: &[Answers]) -> String {
         text = question.text,
         about = about.join(", "),
         documented = question.documented,
-        source = if question.source == "none" {
-            "no source"
-        } else {
-            question.source
-        },
+        source = if question.source == "none" { "no source" } else { question.source },
         confidence = question.confidence.word(),
         assumed = question.assumed,
     );
@@ -87,11 +80,8 @@ fn measured(answer: Option<&Answer>) -> String {
         None => "not asked".to_owned(),
         Some(Answer::NotAsked(why)) => format!("not asked: {why}"),
         Some(Answer::Found(values)) => {
-            let values: Vec<String> = values
-                .0
-                .iter()
-                .map(|(name, value)| format!("{name}: {value}"))
-                .collect();
+            let values: Vec<String> =
+                values.0.iter().map(|(name, value)| format!("{name}: {value}")).collect();
             values.join("; ")
         }
     }

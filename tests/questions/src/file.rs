@@ -84,10 +84,7 @@ impl Answers {
             };
             answers.insert(id, answer);
         }
-        Ok(Self {
-            system: file.system,
-            answers,
-        })
+        Ok(Self { system: file.system, answers })
     }
 
     /// Writes the file. Whatever happens, there is the former file or the whole new one: the text is on the
@@ -121,11 +118,7 @@ impl Answers {
         let file = File {
             version: VERSION,
             system: self.system.clone(),
-            answers: self
-                .answers
-                .iter()
-                .map(|(id, answer)| (id.clone(), values(answer)))
-                .collect(),
+            answers: self.answers.iter().map(|(id, answer)| (id.clone(), values(answer))).collect(),
         };
         let mut text = serde_json::to_string_pretty(&file)?;
         text.push('\n');

@@ -73,10 +73,7 @@ impl Recorded {
     /// Returns an error if the trace is damaged.
     pub fn of(trace: &Trace, lost: u64) -> Result<Self, HostError> {
         if let Some(damage) = trace.damages().first() {
-            return Err(HostError {
-                what: format!("the trace is damaged: {damage}"),
-                code: None,
-            });
+            return Err(HostError { what: format!("the trace is damaged: {damage}"), code: None });
         }
         let provider = Guid::new(PROVIDER.0, PROVIDER.1, PROVIDER.2, PROVIDER.3);
         let events = trace

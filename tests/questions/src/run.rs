@@ -110,10 +110,7 @@ mod tests {
     struct Nothing;
 
     fn error() -> HostError {
-        HostError {
-            what: "nothing works".to_owned(),
-            code: None,
-        }
+        HostError { what: "nothing works".to_owned(), code: None }
     }
 
     impl Host for Nothing {
@@ -121,10 +118,7 @@ mod tests {
             Err(error())
         }
         fn thread(&self) -> Thread {
-            Thread {
-                process: 1,
-                thread: 2,
-            }
+            Thread { process: 1, thread: 2 }
         }
         fn control(&mut self, _: u32, _: &[u8], _: usize) -> Result<Completed, HostError> {
             Err(error())
@@ -188,15 +182,7 @@ mod tests {
             &mut |question, answer| asked.push((question.id, answer.is_some())),
         )
         .unwrap();
-        assert_eq!(
-            asked,
-            [
-                (safe.id, false),
-                (safe.id, true),
-                (risky.id, false),
-                (risky.id, true)
-            ]
-        );
+        assert_eq!(asked, [(safe.id, false), (safe.id, true), (risky.id, false), (risky.id, true)]);
         assert_eq!(saved.len(), 3);
         assert!(!saved[0].contains_key(risky.id));
         let why = |answers: &BTreeMap<String, Answer>| match &answers[risky.id] {
@@ -204,11 +190,7 @@ mod tests {
             Answer::Found(_) => panic!(),
         };
         assert_eq!(why(&saved[1]), "did not return");
-        assert!(
-            why(&saved[2]).contains("nothing works"),
-            "{}",
-            why(&saved[2])
-        );
+        assert!(why(&saved[2]).contains("nothing works"), "{}", why(&saved[2]));
         assert!(saved.iter().all(|one| one["timer"] == former));
         // Nothing is left beside the file.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -21,20 +21,12 @@ pub const USE_DESCRIPTOR_TYPE: u32 = 3;
 pub const NO_MEMORY: u32 = 0xC000_0017;
 
 /// The group that registrations join.
-pub const GROUP: Guid = Guid::new(
-    0x1f0e_7d2a,
-    0x52c1,
-    0x4e0b,
-    [0xb3, 0x5d, 0x0c, 0x77, 0x1a, 0x90, 0x4e, 0x26],
-);
+pub const GROUP: Guid =
+    Guid::new(0x1f0e_7d2a, 0x52c1, 0x4e0b, [0xb3, 0x5d, 0x0c, 0x77, 0x1a, 0x90, 0x4e, 0x26]);
 
 /// The group that registrations may not join.
-pub const DENIED_GROUP: Guid = Guid::new(
-    0x1f0e_7d2a,
-    0x52c1,
-    0x4e0b,
-    [0xb3, 0x5d, 0x0c, 0x77, 0x1a, 0x90, 0x4e, 0x27],
-);
+pub const DENIED_GROUP: Guid =
+    Guid::new(0x1f0e_7d2a, 0x52c1, 0x4e0b, [0xb3, 0x5d, 0x0c, 0x77, 0x1a, 0x90, 0x4e, 0x27]);
 
 /// The source id that questions pass.
 pub const SOURCE_ID: Guid = Guid::new(0x5053_0001, 2, 3, [4, 5, 6, 7, 8, 9, 10, 11]);
@@ -147,10 +139,7 @@ pub struct Stage<'a> {
 }
 
 pub fn error(what: impl Into<String>) -> HostError {
-    HostError {
-        what: what.into(),
-        code: None,
-    }
+    HostError { what: what.into(), code: None }
 }
 
 impl<'a> Stage<'a> {
@@ -163,8 +152,7 @@ impl<'a> Stage<'a> {
     pub fn ask(&mut self, ask: Ask, bytes: &[u8]) -> Result<Reply, HostError> {
         let input = [ask.as_bytes(), bytes].concat();
         let completed =
-            self.host
-                .control(IOCTL_ASK, &input, size_of::<Reply>().max(input.len()))?;
+            self.host.control(IOCTL_ASK, &input, size_of::<Reply>().max(input.len()))?;
         if completed.status.cast_signed() < 0 {
             return Err(error(format!(
                 "the driver failed operation {} with NTSTATUS 0x{:08x}",
@@ -197,23 +185,13 @@ impl<'a> Stage<'a> {
 
     /// Asks the driver for an operation without numbers.
     pub fn ask_for(&mut self, operation: u32, slot: u32, form: u32) -> Result<Reply, HostError> {
-        let ask = Ask {
-            operation,
-            slot,
-            form,
-            ..Ask::default()
-        };
+        let ask = Ask { operation, slot, form, ..Ask::default() };
         self.ask(ask, &[])
     }
 
     /// Asks the driver in a place.
     pub fn ask_in(&mut self, place: u32, operation: u32, form: u32) -> Result<Reply, HostError> {
-        let ask = Ask {
-            operation,
-            place,
-            form,
-            ..Ask::default()
-        };
+        let ask = Ask { operation, place, form, ..Ask::default() };
         self.ask(ask, &[])
     }
 
@@ -221,10 +199,7 @@ impl<'a> Stage<'a> {
     pub fn register(&mut self, slot: u32) -> Result<Reply, HostError> {
         let reply = self.ask_for(operation::REGISTER, slot, 0)?;
         if reply.statuses[0] != 0 {
-            return Err(error(format!(
-                "EtwRegister returned 0x{:08x}",
-                reply.statuses[0]
-            )));
+            return Err(error(format!("EtwRegister returned 0x{:08x}", reply.statuses[0])));
         }
         Ok(reply)
     }
@@ -268,17 +243,13 @@ impl<'a> Stage<'a> {
     pub fn need_traits(&mut self, slot: u32, traits: &[u8]) -> Result<(), HostError> {
         match self.set_traits(slot, traits)? {
             0 => Ok(()),
-            status => Err(error(format!(
-                "EtwSetInformation with traits returned 0x{status:08x}"
-            ))),
+            status => Err(error(format!("EtwSetInformation with traits returned 0x{status:08x}"))),
         }
     }
 
     /// Returns the enable callbacks since the question began.
     pub fn callbacks(&mut self) -> Result<Vec<Callback>, HostError> {
-        let completed = self
-            .host
-            .control(IOCTL_CALLBACKS, &[], size_of::<Callbacks>())?;
+        let completed = self.host.control(IOCTL_CALLBACKS, &[], size_of::<Callbacks>())?;
         let table = Callbacks::read_from_bytes(&completed.output).map_err(|_| {
             error(format!(
                 "the driver answered with {} bytes of callbacks; expected {}: driver and client \
@@ -297,10 +268,7 @@ impl<'a> Stage<'a> {
 
     /// Returns the last enable callback.
     pub fn last_callback(&mut self) -> Result<Callback, HostError> {
-        self.callbacks()?
-            .last()
-            .copied()
-            .ok_or_else(|| error("no enable callback came"))
+        self.callbacks()?.last().copied().ok_or_else(|| error("no enable callback came"))
     }
 
     /// Writes events.
@@ -358,10 +326,7 @@ impl<'a> Stage<'a> {
         mut high: u64,
     ) -> Result<(u64, u32), HostError> {
         let first = self.write_patiently(Write { size: low, ..write })?;
-        let mut above = self.write_patiently(Write {
-            size: high,
-            ..write
-        })?;
+        let mut above = self.write_patiently(Write { size: high, ..write })?;
         if first != 0 || above == 0 {
             return Err(error(format!(
                 "payloads of {low} and {high} bytes gave 0x{first:08x} and 0x{above:08x}; one \
@@ -370,10 +335,7 @@ impl<'a> Stage<'a> {
         }
         while high - low > 1 {
             let middle = low.midpoint(high);
-            match self.write_patiently(Write {
-                size: middle,
-                ..write
-            })? {
+            match self.write_patiently(Write { size: middle, ..write })? {
                 0 => low = middle,
                 status => {
                     high = middle;
@@ -403,10 +365,7 @@ impl<'a> Stage<'a> {
 
     /// Enables a provider or group at a level.
     pub fn enable(&mut self, session: Session, source: Source, level: u8) -> Result<(), HostError> {
-        let enabling = Enabling {
-            level,
-            ..Enabling::default()
-        };
+        let enabling = Enabling { level, ..Enabling::default() };
         self.host.enable(session, source, &enabling)
     }
 

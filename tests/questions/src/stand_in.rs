@@ -18,10 +18,7 @@ use crate::{
 };
 
 /// The process and thread that send requests.
-const CLIENT: Identity = Identity {
-    process: 4242,
-    thread: 4244,
-};
+const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 
 /// A host that runs the driver's image in the stand-in kernel.
 pub struct StandIn {
@@ -42,20 +39,11 @@ impl StandIn {
     /// Returns an error if the driver does not load or its device does not open, or if the folder
     /// for the sessions' files cannot be created.
     pub fn new(image: &Path, config: KernelConfig) -> Result<Self, HostError> {
-        let folder = tempfile::tempdir().map_err(|why| {
-            error(format!(
-                "cannot create a temporary folder for traces: {why}"
-            ))
-        })?;
+        let folder = tempfile::tempdir()
+            .map_err(|why| error(format!("cannot create a temporary folder for traces: {why}")))?;
         let kernel = Kernel::with_config(config);
         let loaded = Self::load(&kernel, image).inspect_err(|_| kernel.leave_behind())?;
-        Ok(Self {
-            kernel,
-            loaded: Some(loaded),
-            folder,
-            sessions: Vec::new(),
-            files: 0,
-        })
+        Ok(Self { kernel, loaded: Some(loaded), folder, sessions: Vec::new(), files: 0 })
     }
 
     fn load(kernel: &Kernel, image: &Path) -> Result<(File, Device, Driver), HostError> {
@@ -75,10 +63,7 @@ impl StandIn {
         let Some((file, device, driver)) = self.loaded.take() else {
             return Ok(());
         };
-        let closed = file
-            .close()
-            .and_then(|()| device.remove())
-            .and_then(|()| driver.unload());
+        let closed = file.close().and_then(|()| device.remove()).and_then(|()| driver.unload());
         Ok(closed.inspect_err(|_| self.kernel.leave_behind())?)
     }
 
@@ -116,23 +101,14 @@ impl Host for StandIn {
     }
 
     fn thread(&self) -> Thread {
-        Thread {
-            process: CLIENT.process,
-            thread: CLIENT.thread,
-        }
+        Thread { process: CLIENT.process, thread: CLIENT.thread }
     }
 
     fn control(&mut self, code: u32, input: &[u8], output: usize) -> Result<Completed, HostError> {
-        let (file, ..) = self
-            .loaded
-            .as_ref()
-            .ok_or_else(|| error("the driver is not loaded"))?;
+        let (file, ..) = self.loaded.as_ref().ok_or_else(|| error("the driver is not loaded"))?;
         let request = file.start_device_control(code, input, output)?;
         let completion = request.finish()?;
-        Ok(Completed {
-            status: completion.status.0.cast_unsigned(),
-            output: completion.output,
-        })
+        Ok(Completed { status: completion.status.0.cast_unsigned(), output: completion.output })
     }
 
     fn start_session(&mut self, plan: SessionPlan) -> Result<Session, HostError> {
@@ -141,11 +117,7 @@ impl Host for StandIn {
         let path = self.folder.path().join(format!("{number}.etl"));
         let config = SessionConfig::to_file(format!("Questions {number}"), path);
         let handle = self.kernel.start_session(SessionConfig {
-            buffer_kb: if plan.buffer_kb == 0 {
-                config.buffer_kb
-            } else {
-                plan.buffer_kb
-            },
+            buffer_kb: if plan.buffer_kb == 0 { config.buffer_kb } else { plan.buffer_kb },
             maximum_buffers: if plan.few_buffers { 2 } else { 0 },
             independent: plan.independent,
             paged_memory: plan.paged,
@@ -181,16 +153,9 @@ impl Host for StandIn {
             match_any: enabling.any,
             match_all: enabling.all,
             source: enabling.source,
-            filter: enabling.filter.clone().map(|data| FilterData {
-                id: 1,
-                version: 0,
-                data,
-            }),
+            filter: enabling.filter.clone().map(|data| FilterData { id: 1, version: 0, data }),
             events: EventFilters {
-                ids: enabling
-                    .ids
-                    .clone()
-                    .map(|ids| EventIdFilter { keep: true, ids }),
+                ids: enabling.ids.clone().map(|ids| EventIdFilter { keep: true, ids }),
                 ..EventFilters::default()
             },
             ..EnableParameters::default()
@@ -215,8 +180,7 @@ impl Host for StandIn {
     }
 
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError> {
-        self.kernel
-            .set_thread_activity(CLIENT, activity.unwrap_or_default());
+        self.kernel.set_thread_activity(CLIENT, activity.unwrap_or_default());
         Ok(())
     }
 

@@ -37,10 +37,7 @@ fn files() -> BTreeMap<String, String> {
     fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "json")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .map(|path| {
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             (name, fs::read_to_string(path).unwrap())
@@ -56,12 +53,7 @@ fn the_stand_in_kernels_answers_are_those_of_its_file() {
         fs::write(&path, &now).unwrap();
     }
     let then = fs::read_to_string(&path).unwrap();
-    assert_eq!(
-        now,
-        then,
-        "{} is out of date: run `cargo xtask questions`",
-        path.display()
-    );
+    assert_eq!(now, then, "{} is out of date: run `cargo xtask questions`", path.display());
 }
 
 #[test]
@@ -126,11 +118,9 @@ fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
     for status in [NtStatus::ACCESS_DENIED, NtStatus::SUCCESS] {
         add("second_traits", &|one| one.second_traits = status);
     }
-    for denied in [
-        GroupDenial::SkipsGroup,
-        GroupDenial::SkipsGroupSilently,
-        GroupDenial::DoesNotApply,
-    ] {
+    for denied in
+        [GroupDenial::SkipsGroup, GroupDenial::SkipsGroupSilently, GroupDenial::DoesNotApply]
+    {
         add("denied_group", &|one| one.denied_group = denied);
     }
     add("filters_at_registration", &|one| {
@@ -176,9 +166,7 @@ fn every_setting_is_found_from_the_answers_that_it_gives() {
     // The source has a line for each setting, and the list above at least one case.
     let source = etw_test_support::root().join("tests/kernel/src/services/etw/unspecified.rs");
     let source = fs::read_to_string(source).unwrap();
-    let (_, fields) = source
-        .split_once("pub struct UnspecifiedBehaviour {")
-        .unwrap();
+    let (_, fields) = source.split_once("pub struct UnspecifiedBehaviour {").unwrap();
     let (fields, _) = fields.split_once("\n}").unwrap();
     let fields: BTreeSet<&str> = fields
         .lines()
@@ -211,11 +199,9 @@ fn a_kernel_without_the_routine_for_activity_ids_is_an_answer() {
         },
         ..KernelConfig::default()
     });
-    for question in [
-        "activity-kernel-routine",
-        "activity-kernel-use",
-        "activity-kernel-driver-entry",
-    ] {
+    for question in
+        ["activity-kernel-routine", "activity-kernel-use", "activity-kernel-driver-entry"]
+    {
         let Answer::Found(values) = &answers.answers[question] else {
             panic!("{question}: {:?}", answers.answers[question]);
         };
@@ -239,22 +225,12 @@ fn a_thread_without_a_teb_is_refused_and_a_programs_thread_is_not() {
     };
     for question in ["activity-driver-entry", "activity-work-item"] {
         for code in ["get", "set", "get_set", "create_set"] {
-            assert_eq!(
-                value(question, code),
-                Value::from("0xc0000001"),
-                "{question} {code}"
-            );
+            assert_eq!(value(question, code), Value::from("0xc0000001"), "{question} {code}");
         }
         assert_eq!(value(question, "create"), Value::from("0x00000000"));
     }
-    assert_eq!(
-        value("activity-user-thread", "set"),
-        Value::from("0x00000000")
-    );
-    assert_eq!(
-        value("activity-kernel-use", "work_item_reads_back"),
-        Value::from(true)
-    );
+    assert_eq!(value("activity-user-thread", "set"), Value::from("0x00000000"));
+    assert_eq!(value("activity-kernel-use", "work_item_reads_back"), Value::from(true));
     let implicit = "implicit-activity-of-system-threads";
     assert_eq!(value(implicit, "set_by_plain"), Value::from("none"));
     assert_eq!(value(implicit, "set_by_kernel"), Value::from("set"));
@@ -263,10 +239,7 @@ fn a_thread_without_a_teb_is_refused_and_a_programs_thread_is_not() {
 #[test]
 fn the_reference_lists_the_questions_and_answers() {
     let path = etw_test_support::root().join("docs/reference/questions.md");
-    let systems: Vec<Answers> = files()
-        .values()
-        .map(|text| Answers::read(text).unwrap())
-        .collect();
+    let systems: Vec<Answers> = files().values().map(|text| Answers::read(text).unwrap()).collect();
     let now = document(&systems);
     if std::env::var_os("WDK_ETW_RENEW").is_some() {
         fs::write(&path, &now).unwrap();
@@ -284,19 +257,13 @@ fn every_open_question_and_every_doubtful_statement_is_asked() {
     /// The doubtful statements that no probe can ask, and why.
     const NOT_ASKED: [(&str, &str); 4] = [
         ("ETW-1.3.5", "a failure for lack of memory cannot be caused"),
-        (
-            "ETW-1.3.24",
-            "an invalid handle may be an address that the system reads",
-        ),
+        ("ETW-1.3.24", "an invalid handle may be an address that the system reads"),
         ("ETW-2.24", "the driver has no control block of WPP"),
         ("ETW-6.8.2", "the driver writes no WPP messages"),
     ];
     let path = etw_test_support::root().join("docs/reference/etw-runtime.md");
     let text = fs::read_to_string(path).unwrap();
-    let asked: BTreeSet<&str> = questions()
-        .flat_map(|question| question.about)
-        .copied()
-        .collect();
+    let asked: BTreeSet<&str> = questions().flat_map(|question| question.about).copied().collect();
     let mut defined = BTreeSet::new();
     let mut missing = Vec::new();
     // A statement goes from its anchor to the next one.
@@ -306,9 +273,7 @@ fn every_open_question_and_every_doubtful_statement_is_asked() {
         };
         let id = anchor.to_uppercase();
         defined.insert(id.clone());
-        let is_open = anchor
-            .strip_prefix('o')
-            .is_some_and(|number| number.parse::<u32>().is_ok());
+        let is_open = anchor.strip_prefix('o').is_some_and(|number| number.parse::<u32>().is_ok());
         let is_doubtful = anchor.starts_with("etw-")
             && rest
                 .rsplit_once("*(")

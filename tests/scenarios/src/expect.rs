@@ -32,14 +32,7 @@ pub struct ExpectError {
 
 /// Returns an expected event without fields.
 pub const fn event(name: &'static str, level: u8, keyword: u64) -> Expected {
-    Expected {
-        name,
-        level,
-        keyword,
-        opcode: 0,
-        related: None,
-        fields: Vec::new(),
-    }
+    Expected { name, level, keyword, opcode: 0, related: None, fields: Vec::new() }
 }
 
 impl Expected {
@@ -65,19 +58,9 @@ impl Expected {
     }
 
     fn describe(&self) -> String {
-        let fields: Vec<String> = self
-            .fields
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect();
-        describe(
-            self.name,
-            self.level,
-            self.keyword,
-            self.opcode,
-            self.related,
-            &fields,
-        )
+        let fields: Vec<String> =
+            self.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        describe(self.name, self.level, self.keyword, self.opcode, self.related, &fields)
     }
 }
 
@@ -89,16 +72,10 @@ impl Expected {
 pub fn check(events: &[Decoded], expected: &[Expected]) -> Result<(), ExpectError> {
     for number in 0..events.len().max(expected.len()) {
         let nothing = || "nothing".to_owned();
-        let want = expected
-            .get(number)
-            .map_or_else(nothing, Expected::describe);
+        let want = expected.get(number).map_or_else(nothing, Expected::describe);
         let got = events.get(number).map_or_else(nothing, describe_decoded);
         if want != got {
-            return Err(ExpectError {
-                number: number + 1,
-                expected: want,
-                got,
-            });
+            return Err(ExpectError { number: number + 1, expected: want, got });
         }
     }
     Ok(())

@@ -128,10 +128,7 @@ impl Recording {
     /// Returns an error if the trace is damaged.
     pub fn of(trace: &Trace, lost: u64) -> Result<Self, HostError> {
         if let Some(damage) = trace.damages().first() {
-            return Err(HostError {
-                what: format!("the trace is damaged: {damage}"),
-                code: None,
-            });
+            return Err(HostError { what: format!("the trace is damaged: {damage}"), code: None });
         }
         let mut catalog = Catalog::new();
         catalog.add(MANIFEST).map_err(|error| HostError {

@@ -60,10 +60,7 @@ impl Report {
     /// Returns the number of scenarios that failed.
     #[must_use]
     pub fn failures(&self) -> usize {
-        self.outcomes
-            .iter()
-            .filter(|outcome| !outcome.passed())
-            .count()
+        self.outcomes.iter().filter(|outcome| !outcome.passed()).count()
     }
 
     /// Writes the report as JSON.
@@ -84,14 +81,11 @@ impl Report {
     pub fn write_junit(&self, writer: impl io::Write) -> io::Result<()> {
         let mut suite = TestSuite::new("etw-scenarios");
         for outcome in &self.outcomes {
-            let status = outcome
-                .failure
-                .as_ref()
-                .map_or_else(TestCaseStatus::success, |failure| {
-                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                    status.set_message(failure);
-                    status
-                });
+            let status = outcome.failure.as_ref().map_or_else(TestCaseStatus::success, |failure| {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(failure);
+                status
+            });
             let mut case = TestCase::new(outcome.name, status);
             case.set_classname("scenarios");
             case.set_system_out(outcome.log.join("\n"));
@@ -115,9 +109,7 @@ mod tests {
             failure: failure.map(str::to_owned),
             log: vec!["start".to_owned(), "stop".to_owned()],
         };
-        Report {
-            outcomes: vec![outcome("good", None), outcome("bad", Some("1 < 2"))],
-        }
+        Report { outcomes: vec![outcome("good", None), outcome("bad", Some("1 < 2"))] }
     }
 
     #[test]
@@ -129,10 +121,7 @@ mod tests {
         let suites = document.root_element();
         assert_eq!(suites.attribute("tests"), Some("2"));
         assert_eq!(suites.attribute("failures"), Some("1"));
-        let failure = document
-            .descendants()
-            .find(|node| node.has_tag_name("failure"))
-            .unwrap();
+        let failure = document.descendants().find(|node| node.has_tag_name("failure")).unwrap();
         assert_eq!(failure.attribute("message"), Some("1 < 2"));
         assert_eq!(failure.parent().unwrap().attribute("name"), Some("bad"));
     }
@@ -149,9 +138,7 @@ mod tests {
 
     #[test]
     fn a_report_without_scenarios_does_not_pass() {
-        let report = Report {
-            outcomes: Vec::new(),
-        };
+        let report = Report { outcomes: Vec::new() };
         assert!(!report.passed());
         assert_eq!(report.failures(), 0);
     }

@@ -73,10 +73,7 @@ pub struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub fn new(host: &'a mut dyn Host) -> Self {
-        Self {
-            host,
-            log: Vec::new(),
-        }
+        Self { host, log: Vec::new() }
     }
 
     pub fn into_log(self) -> Vec<String> {
@@ -146,10 +143,7 @@ impl<'a> Stage<'a> {
             filter.level,
             filter.any,
             filter.all,
-            filter
-                .ids
-                .as_ref()
-                .map_or_else(String::new, |ids| format!(", {ids:?}"))
+            filter.ids.as_ref().map_or_else(String::new, |ids| format!(", {ids:?}"))
         ));
         self.host.enable(session, source, filter)
     }
@@ -160,10 +154,7 @@ impl<'a> Stage<'a> {
     }
 
     pub fn capture_state(&mut self, session: Session, source: Source) -> Result<(), Failure> {
-        self.note(format!(
-            "session {} requests a state capture from {source}",
-            session.0
-        ));
+        self.note(format!("session {} requests a state capture from {source}", session.0));
         Ok(self.host.capture_state(session, source)?)
     }
 

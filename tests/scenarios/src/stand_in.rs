@@ -19,10 +19,7 @@ use crate::host::{
 };
 
 /// The process and thread that send the scenarios' requests.
-const CLIENT: Identity = Identity {
-    process: 4242,
-    thread: 4244,
-};
+const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 
 /// The client's declaration, from which the events are made that the client would write.
 const CLIENT_DECLARATION: &str = include_str!("../../client/src/trace.rs");
@@ -89,10 +86,7 @@ impl From<KernelError> for HostError {
             KernelError::Control(error) => code_of(error),
             _ => None,
         };
-        Self {
-            what: error.to_string(),
-            code,
-        }
+        Self { what: error.to_string(), code }
     }
 }
 
@@ -111,10 +105,7 @@ const fn code_of(error: &ControlError) -> Option<u32> {
 }
 
 fn host_error(what: impl Into<String>) -> HostError {
-    HostError {
-        what: what.into(),
-        code: None,
-    }
+    HostError { what: what.into(), code: None }
 }
 
 const fn target(source: Source) -> Target {
@@ -125,10 +116,7 @@ const fn target(source: Source) -> Target {
 }
 
 fn answer(completion: Completion) -> Answer {
-    Answer {
-        status: completion.status.0.cast_unsigned(),
-        output: completion.output,
-    }
+    Answer { status: completion.status.0.cast_unsigned(), output: completion.output }
 }
 
 impl StandIn {
@@ -139,9 +127,7 @@ impl StandIn {
     /// Returns an error if the folder for the sessions' files cannot be created.
     pub fn new(image: &Path) -> Result<Self, HostError> {
         let folder = tempfile::tempdir().map_err(|error| {
-            host_error(format!(
-                "cannot create a temporary folder for traces: {error}"
-            ))
+            host_error(format!("cannot create a temporary folder for traces: {error}"))
         })?;
         Ok(Self {
             image: image.to_owned(),
@@ -196,28 +182,19 @@ impl Host for StandIn {
     }
 
     fn unload_driver(&mut self) -> Result<(), HostError> {
-        let (driver, device) = self
-            .driver
-            .take()
-            .ok_or_else(|| host_error("the driver is not loaded"))?;
+        let (driver, device) =
+            self.driver.take().ok_or_else(|| host_error("the driver is not loaded"))?;
         let removed = device.remove().and_then(|()| driver.unload());
         Ok(removed.inspect_err(|_| self.kernel.leave_behind())?)
     }
 
     fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
         let number = self.sessions.len();
-        let path = self
-            .folder
-            .path()
-            .join(format!("{}-{number}.etl", self.played));
+        let path = self.folder.path().join(format!("{}-{number}.etl", self.played));
         let config = SessionConfig::to_file(name, &path);
         let config = match room {
             BufferSpace::Ample => config,
-            BufferSpace::Minimal => SessionConfig {
-                buffer_kb: 4,
-                maximum_buffers: 2,
-                ..config
-            },
+            BufferSpace::Minimal => SessionConfig { buffer_kb: 4, maximum_buffers: 2, ..config },
         };
         let handle = self.kernel.start_session(config)?;
         if room == BufferSpace::Minimal {
@@ -278,8 +255,7 @@ impl Host for StandIn {
     }
 
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError> {
-        self.kernel
-            .set_thread_activity(CLIENT, activity.unwrap_or_default());
+        self.kernel.set_thread_activity(CLIENT, activity.unwrap_or_default());
         Ok(())
     }
 
@@ -315,10 +291,7 @@ impl Host for StandIn {
         output: usize,
     ) -> Result<Pending, HostError> {
         let request = self.file(file)?.start_device_control(code, input, output)?;
-        self.requests.push(Some(Sent {
-            request,
-            traced: None,
-        }));
+        self.requests.push(Some(Sent { request, traced: None }));
         Ok(Pending(self.requests.len() - 1))
     }
 
@@ -339,20 +312,14 @@ impl Host for StandIn {
         let output = output.saturating_add(ACTIVITY_SIZE);
         let file = self.file(file)?;
         let request = file.start_device_control(traced(code), &input, output)?;
-        self.requests.push(Some(Sent {
-            request,
-            traced: Some((code, activity)),
-        }));
+        self.requests.push(Some(Sent { request, traced: Some((code, activity)) }));
         Ok((Pending(self.requests.len() - 1), activity))
     }
 
     fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
         match self.requests.get(request.0) {
             Some(Some(sent)) => Ok(sent.request.cancel()?),
-            _ => Err(host_error(format!(
-                "request {} has already completed",
-                request.0
-            ))),
+            _ => Err(host_error(format!("request {} has already completed", request.0))),
         }
     }
 
@@ -361,21 +328,14 @@ impl Host for StandIn {
             Some(Sent { request, traced }) => {
                 let mut answer = answer(request.finish()?);
                 if let Some((code, activity)) = traced {
-                    answer
-                        .output
-                        .drain(..ACTIVITY_SIZE.min(answer.output.len()));
+                    answer.output.drain(..ACTIVITY_SIZE.min(answer.output.len()));
                     let returned = u32::try_from(answer.output.len()).unwrap_or(u32::MAX);
-                    let data = [code, returned, answer.status]
-                        .map(u32::to_le_bytes)
-                        .concat();
+                    let data = [code, returned, answer.status].map(u32::to_le_bytes).concat();
                     self.write_as_client(event_of_client("request_answered", activity, data)?)?;
                 }
                 Ok(answer)
             }
-            None => Err(host_error(format!(
-                "request {} has already completed",
-                request.0
-            ))),
+            None => Err(host_error(format!("request {} has already completed", request.0))),
         }
     }
 

@@ -21,10 +21,7 @@ use crate::{
 };
 
 /// The process and thread that use the device.
-const CLIENT: Identity = Identity {
-    process: 4242,
-    thread: 4244,
-};
+const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 
 /// The client's activity.
 const CLIENT_ACTIVITY: &str = "9d3a6c11-7e0b-4d9e-8b52-6c1f0f6a2e01";
@@ -79,11 +76,7 @@ fn expect<T: PartialEq + std::fmt::Debug>(
     if expected == got {
         return Ok(());
     }
-    Err(TourError::Answer {
-        what,
-        expected: format!("{expected:?}"),
-        got: format!("{got:?}"),
-    })
+    Err(TourError::Answer { what, expected: format!("{expected:?}"), got: format!("{got:?}") })
 }
 
 /// Checks that a request succeeded with this output.
@@ -122,10 +115,7 @@ fn drive_in(
     kernel.enable(
         everything,
         target,
-        EnableParameters {
-            level: VERBOSE,
-            ..EnableParameters::default()
-        },
+        EnableParameters { level: VERBOSE, ..EnableParameters::default() },
     )?;
 
     progress("loading the driver and adding its device");
@@ -176,17 +166,11 @@ fn drive_in(
     device.remove()?;
     driver.unload()?;
     let statistics = kernel.statistics();
-    expect(
-        "pool blocks freed",
-        &statistics.allocations,
-        &statistics.frees,
-    )?;
+    expect("pool blocks freed", &statistics.allocations, &statistics.frees)?;
     expect("registrations left", &0, &statistics.registrations)?;
     expect("warnings of the verifier", &Vec::new(), &kernel.warnings())?;
     let deepest = kernel.stack_use().into_values().max().unwrap_or(0);
-    verified.push(format!(
-        "the driver used at most {deepest} of the 24,576 bytes of kernel stack"
-    ));
+    verified.push(format!("the driver used at most {deepest} of the 24,576 bytes of kernel stack"));
     verified.push(format!(
         "all {} calls into the kernel were made at an IRQL that the routine allows",
         statistics.calls
@@ -200,12 +184,7 @@ fn drive_in(
         expect("events lost", &0, &report.events_lost)?;
     }
     verified.push("no session lost an event".into());
-    Ok(Tour {
-        everything,
-        requests,
-        statistics,
-        verified,
-    })
+    Ok(Tour { everything, requests, statistics, verified })
 }
 
 /// Sends valid and invalid requests of every kind.
@@ -217,17 +196,9 @@ fn send_requests(handle: &File) -> Result<(), TourError> {
     let echo = handle.device_control(IOCTL_ECHO_IN_DPC, b"deferred", 16)?;
     expect_output("IOCTL_ECHO_IN_DPC", b"deferred", &echo)?;
     let unknown = handle.device_control(UNKNOWN_IOCTL, &[], 0)?;
-    expect(
-        "an unknown control code",
-        &NtStatus::INVALID_DEVICE_REQUEST,
-        &unknown.status,
-    )?;
+    expect("an unknown control code", &NtStatus::INVALID_DEVICE_REQUEST, &unknown.status)?;
     let short = handle.device_control(IOCTL_SET_TIMER, &[1], 0)?;
-    expect(
-        "a timer control with truncated input",
-        &NtStatus::BUFFER_TOO_SMALL,
-        &short.status,
-    )
+    expect("a timer control with truncated input", &NtStatus::BUFFER_TOO_SMALL, &short.status)
 }
 
 /// Runs the timer, stops it, and checks the counters.
@@ -263,10 +234,7 @@ fn run_timer(kernel: &Kernel, handle: &File) -> Result<(), TourError> {
             enabled: 1,
             level: u32::from(VERBOSE),
             match_any: u64::MAX,
-            registration: Registration {
-                outcome: outcome::COMPLETE,
-                ..Registration::default()
-            },
+            registration: Registration { outcome: outcome::COMPLETE, ..Registration::default() },
             first_notifications,
             ..Statistics::default()
         },
@@ -379,9 +347,7 @@ pub fn expected_everything() -> Vec<Expected> {
         read(64, 10),
         power("D0Exit", "D3(4)"),
         power("D0Entry", "D3(4)"),
-        event("State", INFORMATION, keyword::LIFECYCLE)
-            .opcode(DC_START)
-            .field("EventsFailed", &0),
+        event("State", INFORMATION, keyword::LIFECYCLE).opcode(DC_START).field("EventsFailed", &0),
         event("FileCleanedUp", VERBOSE, keyword::REQUEST),
         event("FileClosed", VERBOSE, keyword::REQUEST),
         power("D0Exit", "D3 for good(5)"),

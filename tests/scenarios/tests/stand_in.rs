@@ -40,10 +40,7 @@ mod play {
         let mut host = StandIn::new(&sample())?;
         host.load_driver()?;
         let session = host.start_session("Traffic", BufferSpace::Ample)?;
-        let everything = Filter {
-            level: 5,
-            ..Filter::default()
-        };
+        let everything = Filter { level: 5, ..Filter::default() };
         let provider = Source::Provider(etw_scenarios::provider());
         host.enable(session, provider, &everything)?;
         let file = host.open()?;
@@ -53,10 +50,7 @@ mod play {
         host.read(file, 5)?;
         host.close(file)?;
         let file = host.open()?;
-        let reads = Reads {
-            local: 2,
-            remote: 1,
-        };
+        let reads = Reads { local: 2, remote: 1 };
         let (request, _) =
             host.start_traced_control(file, IOCTL_SIMULATE_READS, reads.as_bytes(), 0)?;
         host.finish(request)?;
@@ -97,17 +91,10 @@ mod play {
                     let host = StandIn::new(&sample()).map_err(|error| error.to_string())?;
                     let mut host = host.slowed(slowness);
                     let outcome = scenario.play(&mut host);
-                    if outcome.passed() {
-                        Ok(())
-                    } else {
-                        Err(Failed::from(outcome.describe()))
-                    }
+                    if outcome.passed() { Ok(()) } else { Err(Failed::from(outcome.describe())) }
                 })
             })
-            .chain([Trial::test(
-                "traffic-of-the-stages-on-windows",
-                check_traffic,
-            )])
+            .chain([Trial::test("traffic-of-the-stages-on-windows", check_traffic)])
             .collect();
         libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
     }

@@ -146,17 +146,14 @@ pub fn program(variable: &str, usual: &str) -> PathBuf {
 /// Rust toolchain, or Debian's.
 #[must_use]
 pub fn lld_link() -> Command {
-    let libraries = Command::new("rustc")
-        .args(["--print", "target-libdir"])
-        .output();
+    let libraries = Command::new("rustc").args(["--print", "target-libdir"]).output();
     let bundled = libraries.ok().and_then(|output| {
         let libraries = String::from_utf8(output.stdout).ok()?;
         let bin = Path::new(libraries.trim()).parent()?.join("bin");
         Some(bin.join(format!("rust-lld{}", env::consts::EXE_SUFFIX)))
     });
-    let linker = bundled
-        .filter(|linker| linker.is_file())
-        .unwrap_or_else(|| PathBuf::from("lld-link-19"));
+    let linker =
+        bundled.filter(|linker| linker.is_file()).unwrap_or_else(|| PathBuf::from("lld-link-19"));
     let mut command = Command::new(linker);
     command.args(["-flavor", "link"]);
     command

@@ -22,22 +22,10 @@ const PACKAGES: [Package; 8] = [
     package("wrong-kmdf", Some("KMDF"), true),
     package("umdf", Some("UMDF"), true),
     package("wrong-umdf", Some("UMDF"), false),
-    Package {
-        is_program: true,
-        ..package("program", None, true)
-    },
-    Package {
-        is_program: true,
-        ..package("wrong-program", None, false)
-    },
-    Package {
-        has_subscriber: true,
-        ..package("subscriber", None, false)
-    },
-    Package {
-        has_subscriber: true,
-        ..package("wrong-subscriber", None, true)
-    },
+    Package { is_program: true, ..package("program", None, true) },
+    Package { is_program: true, ..package("wrong-program", None, false) },
+    Package { has_subscriber: true, ..package("subscriber", None, false) },
+    Package { has_subscriber: true, ..package("wrong-subscriber", None, true) },
 ];
 
 const fn package(
@@ -45,13 +33,7 @@ const fn package(
     driver_type: Option<&'static str>,
     user_mode: bool,
 ) -> Package {
-    Package {
-        name,
-        driver_type,
-        user_mode,
-        is_program: false,
-        has_subscriber: false,
-    }
+    Package { name, driver_type, user_mode, is_program: false, has_subscriber: false }
 }
 
 const DECLARATION: &str = "#![deny(warnings)]\n\n#[wdk_etw::provider(name = \"Test.Mode\")]\npub mod \
@@ -83,20 +65,10 @@ fn workspace() -> PathBuf {
         }
     };
     let names = PACKAGES.map(|package| package.name);
-    write(
-        "Cargo.toml",
-        &format!("[workspace]\nresolver = \"3\"\nmembers = {names:?}\n"),
-    );
+    write("Cargo.toml", &format!("[workspace]\nresolver = \"3\"\nmembers = {names:?}\n"));
     let lock = fs::read_to_string(etw_test_support::root().join("Cargo.lock")).unwrap();
     write("Cargo.lock", &lock);
-    for Package {
-        name,
-        driver_type,
-        user_mode,
-        is_program,
-        has_subscriber,
-    } in PACKAGES
-    {
+    for Package { name, driver_type, user_mode, is_program, has_subscriber } in PACKAGES {
         let features = if user_mode { "[\"user-mode\"]" } else { "[]" };
         let mut manifest = format!(
             "[package]\nname = \"{name}\"\nedition = \"2024\"\n\n[dependencies]\nwdk-etw = {{ path = \
@@ -118,15 +90,9 @@ fn workspace() -> PathBuf {
                  println!(\"cargo::rustc-cfg=driver_model__driver_type=\\\"{kind}\\\"\");\n"
             )
         });
-        write(
-            &format!("{name}/build.rs"),
-            &format!("fn main() {{\n{settings}}}\n"),
-        );
+        write(&format!("{name}/build.rs"), &format!("fn main() {{\n{settings}}}\n"));
         if is_program {
-            write(
-                &format!("{name}/src/main.rs"),
-                &format!("{DECLARATION}\nfn main() {{}}\n"),
-            );
+            write(&format!("{name}/src/main.rs"), &format!("{DECLARATION}\nfn main() {{}}\n"));
         } else {
             write(&format!("{name}/src/lib.rs"), &source);
         }
@@ -157,10 +123,7 @@ fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) 
         command.args(["--target", target]);
     }
     let output = command.output().unwrap();
-    (
-        output.status.success(),
-        String::from_utf8(output.stderr).unwrap(),
-    )
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
 }
 
 const NO_KERNEL: &str =

@@ -2,10 +2,7 @@
 //! call the system's; the client's tests do.
 
 #![cfg(not(windows))]
-#![allow(
-    clippy::significant_drop_tightening,
-    reason = "a test's turn lasts as long as the test"
-)]
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 use std::ffi::c_void;
 
@@ -63,15 +60,7 @@ fn notify(code: u32, level: u8) {
     let (callback, context) = with(|system| system.registered).expect("a provider is registered");
     // SAFETY: the callback and the context are those that the library registered.
     unsafe {
-        callback(
-            &raw const NO_SOURCE,
-            code,
-            level,
-            0,
-            0,
-            std::ptr::null(),
-            context as *mut c_void,
-        );
+        callback(&raw const NO_SOURCE, code, level, 0, 0, std::ptr::null(), context as *mut c_void);
     }
 }
 
@@ -233,13 +222,7 @@ fn a_provider_registers_writes_and_unregisters_with_advapi32() {
     emit!(trace::request_sent(1, "not registered"));
     assert_eq!(trace::register(), Ok(Registered::Complete));
     let traits = trace::PROVIDER.traits().as_bytes().to_vec();
-    assert_eq!(
-        calls(),
-        [
-            Call::Register(trace::ID),
-            Call::SetInformation(7, 2, traits)
-        ]
-    );
+    assert_eq!(calls(), [Call::Register(trace::ID), Call::SetInformation(7, 2, traits)]);
     emit!(trace::request_sent(1, "no session"));
     assert_eq!(calls(), []);
     notify(1, 5);
@@ -249,12 +232,7 @@ fn a_provider_registers_writes_and_unregisters_with_advapi32() {
     assert_eq!(
         calls(),
         [
-            Call::Write(
-                7,
-                0,
-                Some(activity.guid()),
-                vec![2, 0, 0, 0, 2, 0, b'a', b'b']
-            ),
+            Call::Write(7, 0, Some(activity.guid()), vec![2, 0, 0, 0, 2, 0, b'a', b'b']),
             Call::Write(7, 1, None, vec![0; 4]),
         ]
     );
@@ -313,10 +291,7 @@ fn traits_of_run_time_are_on_the_heap() {
     let mut traits = TraitsBuffer::<64>::named("Test.UserMode").unwrap();
     traits.push(200, b"build 7").unwrap();
     let size = traits.as_bytes().len();
-    assert_eq!(
-        trace::PROVIDER.register_with(&traits),
-        Ok(Registered::Complete)
-    );
+    assert_eq!(trace::PROVIDER.register_with(&traits), Ok(Registered::Complete));
     assert_eq!(calls()[0], Call::Allocate(size));
     trace::unregister().unwrap();
     assert_eq!(calls(), [Call::Unregister(7), Call::Free]);

@@ -38,13 +38,10 @@ pub fn command() -> Command {
 /// Returns the command line of `cargo etw new`.
 fn new() -> Command {
     let version = |name: &'static str, help: &'static str| {
-        text(name, "NAME", help)
-            .requires("git")
-            .group("version")
-            .value_name(match name {
-                "rev" => "COMMIT",
-                _ => "NAME",
-            })
+        text(name, "NAME", help).requires("git").group("version").value_name(match name {
+            "rev" => "COMMIT",
+            _ => "NAME",
+        })
     };
     Command::new("new")
         .about("Make the folder of a new KMDF driver with an ETW provider and a test")
@@ -160,11 +157,7 @@ fn what_to_build(command: Command) -> Command {
                 .short('r')
                 .conflicts_with("profile"),
         )
-        .arg(text(
-            "profile",
-            "NAME",
-            "Build with this profile [default: dev]",
-        ))
+        .arg(text("profile", "NAME", "Build with this profile [default: dev]"))
         .arg(
             text(
                 "package",
@@ -173,16 +166,8 @@ fn what_to_build(command: Command) -> Command {
             )
             .short('p'),
         )
-        .arg(path(
-            "manifest-path",
-            "FILE",
-            "The Cargo.toml of the driver or of its workspace",
-        ))
-        .arg(path(
-            "target-dir",
-            "FOLDER",
-            "The folder for what is built [default: cargo's]",
-        ))
+        .arg(path("manifest-path", "FILE", "The Cargo.toml of the driver or of its workspace"))
+        .arg(path("target-dir", "FOLDER", "The folder for what is built [default: cargo's]"))
         .arg(
             text(
                 "features",
@@ -193,20 +178,14 @@ fn what_to_build(command: Command) -> Command {
             .action(ArgAction::Append),
         )
         .arg(flag("all-features", "Build with all features"))
-        .arg(flag(
-            "no-default-features",
-            "Build without the default features",
-        ))
+        .arg(flag("no-default-features", "Build without the default features"))
         .arg(flag("locked", "Fail if Cargo.lock is not up to date"))
         .arg(flag("offline", "Use no network"))
         .arg(flag("frozen", "As with --locked and --offline"))
         .arg(
-            flag(
-                "verbose",
-                "Show the commands that cargo runs; twice for more",
-            )
-            .short('v')
-            .action(ArgAction::Count),
+            flag("verbose", "Show the commands that cargo runs; twice for more")
+                .short('v')
+                .action(ArgAction::Count),
         )
         .arg(
             flag("quiet", "Show nothing but warnings and errors of the build")

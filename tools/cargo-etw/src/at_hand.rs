@@ -58,10 +58,9 @@ impl Settings {
         };
         let declarations = match section.get("declaration") {
             None => Vec::new(),
-            Some(Value::Array(several)) => several
-                .iter()
-                .map(|value| path(value, "declaration"))
-                .collect::<Result<_>>()?,
+            Some(Value::Array(several)) => {
+                several.iter().map(|value| path(value, "declaration")).collect::<Result<_>>()?
+            }
             Some(value) => vec![path(value, "declaration")?],
         };
         Ok(Self {
@@ -178,16 +177,11 @@ impl AtHand {
         }
         let mut names: Vec<_> = found
             .iter()
-            .flat_map(|one| {
-                one.providers
-                    .iter()
-                    .map(|provider| (provider.guid, &one.path))
-            })
+            .flat_map(|one| one.providers.iter().map(|provider| (provider.guid, &one.path)))
             .collect();
         names.sort();
-        if let Some([one, other]) = names
-            .windows(2)
-            .find(|pair| matches!(pair, [a, b] if a.0 == b.0))
+        if let Some([one, other]) =
+            names.windows(2).find(|pair| matches!(pair, [a, b] if a.0 == b.0))
         {
             bail!(
                 "two providers have the GUID {}: in {} and in {}; give one of them another name or GUID",
@@ -303,11 +297,7 @@ impl AtHand {
         let written =
             |path: &PathBuf| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
         ["debug", "release"]
-            .map(|profile| {
-                folder
-                    .join(profile)
-                    .join(format!("{}.sys", self.driver.image))
-            })
+            .map(|profile| folder.join(profile).join(format!("{}.sys", self.driver.image)))
             .into_iter()
             .filter(|path| path.is_file())
             .max_by_key(written)
@@ -323,9 +313,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let entry = entry.with_context(|| format!("cannot read {}", folder.display()))?;
         let path = entry.path();
-        let has = path
-            .extension()
-            .is_some_and(|one| one.eq_ignore_ascii_case(extension));
+        let has = path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension));
         if has && path.is_file() {
             found.push(path);
         }
@@ -345,10 +333,7 @@ pub fn described(path: &Path) -> Result<Manifest> {
 }
 
 fn warn_skipped(path: &Path, skipped: &DecodeError) {
-    eprintln!(
-        "warning: {}: skipping a part of the resources: {skipped}",
-        path.display()
-    );
+    eprintln!("warning: {}: skipping a part of the resources: {skipped}", path.display());
 }
 
 #[cfg(test)]
@@ -363,16 +348,10 @@ mod tests {
             "declaration": ["src/a.rs", "src/b.rs"], "manifest": "../inf/x.man",
         } });
         let settings = Settings::read(&metadata, Path::new("/w/driver"), "d").unwrap();
-        assert_eq!(
-            settings.manifest.as_deref(),
-            Some(Path::new("/w/inf/x.man"))
-        );
+        assert_eq!(settings.manifest.as_deref(), Some(Path::new("/w/inf/x.man")));
         assert_eq!(
             settings.declarations,
-            [
-                Path::new("/w/driver/src/a.rs"),
-                Path::new("/w/driver/src/b.rs")
-            ]
+            [Path::new("/w/driver/src/a.rs"), Path::new("/w/driver/src/b.rs")]
         );
         assert!(settings.inf.is_none());
     }
@@ -381,15 +360,10 @@ mod tests {
     fn a_wrong_setting_is_named() {
         let read = |section: Value| {
             let metadata = json!({ "etw": section });
-            Settings::read(&metadata, Path::new("/w"), "contoso")
-                .unwrap_err()
-                .to_string()
+            Settings::read(&metadata, Path::new("/w"), "contoso").unwrap_err().to_string()
         };
         let unknown = read(json!({ "manifst": "x.man" }));
-        assert!(
-            unknown.contains("contoso has an unknown key \"manifst\"; known: "),
-            "{unknown}"
-        );
+        assert!(unknown.contains("contoso has an unknown key \"manifst\"; known: "), "{unknown}");
         let kind = read(json!({ "inf": 3 }));
         assert!(
             kind.contains("inf in [package.metadata.etw] of contoso is not a string"),

@@ -88,9 +88,7 @@ fn agrees(command: &str) -> bool {
     }
     eprint!("Building drivers needs more packages. Run `{command}`? [y/N] ");
     let mut answer = String::new();
-    let is_read = io::stderr()
-        .flush()
-        .and_then(|()| io::stdin().read_line(&mut answer));
+    let is_read = io::stderr().flush().and_then(|()| io::stdin().read_line(&mut answer));
     is_read.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
 }
 
@@ -109,27 +107,13 @@ mod tests {
 
     #[test]
     fn the_options_are_those_of_cargo() {
-        let options = parsed(&[
-            "-r",
-            "-F",
-            "a,b",
-            "--features",
-            "c",
-            "--all-features",
-            "-vv",
-        ]);
+        let options = parsed(&["-r", "-F", "a,b", "--features", "c", "--all-features", "-vv"]);
         assert_eq!(options.profile, "release");
         let features = ["--features", "a,b", "--features", "c", "--all-features"];
         assert_eq!(options.features, features);
         assert_eq!(options.output, ["--verbose", "--verbose"]);
         assert!(!options.is_locked && !options.is_offline);
-        let options = parsed(&[
-            "--frozen",
-            "--no-default-features",
-            "-q",
-            "--profile",
-            "ship",
-        ]);
+        let options = parsed(&["--frozen", "--no-default-features", "-q", "--profile", "ship"]);
         assert!(options.is_locked && options.is_offline);
         assert_eq!(options.profile, "ship");
         assert_eq!(options.features, ["--no-default-features"]);

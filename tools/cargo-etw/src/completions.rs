@@ -69,11 +69,7 @@ pub fn run(matches: &ArgMatches, whole: &Command) -> Result<()> {
         .find_subcommand("etw")
         .ok_or_else(|| anyhow!("the command line has no command etw"))?;
     // clap_complete gives the functions of a name with a hyphen different names in one script.
-    let name = if shell == Shell::Bash {
-        IN_BASH
-    } else {
-        PROGRAM
-    };
+    let name = if shell == Shell::Bash { IN_BASH } else { PROGRAM };
     let mut etw = etw.clone().name(name).bin_name(name);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut etw, name, &mut script);
@@ -86,7 +82,5 @@ pub fn run(matches: &ArgMatches, whole: &Command) -> Result<()> {
         Shell::Fish => script.push_str(FISH),
         _ => {}
     }
-    io::stdout()
-        .write_all(script.as_bytes())
-        .context("cannot write to standard output")
+    io::stdout().write_all(script.as_bytes()).context("cannot write to standard output")
 }

@@ -15,13 +15,10 @@ pub fn of(source: &Path) -> Result<Configuration> {
     }
     let text = fs::read_to_string(&manifest)
         .with_context(|| format!("cannot read {}", manifest.display()))?;
-    let package: Table = text
-        .parse()
-        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let package: Table =
+        text.parse().with_context(|| format!("cannot read {}", manifest.display()))?;
     let features = default_features(&package);
-    Ok(configuration::of_driver(
-        features.iter().map(String::as_str),
-    ))
+    Ok(configuration::of_driver(features.iter().map(String::as_str)))
 }
 
 /// Returns the feature `default` of a package and the features that it enables.
@@ -58,10 +55,7 @@ mod tests {
             c = []
         "#;
         let features = default_features(&package.parse().unwrap());
-        assert_eq!(
-            features.iter().map(String::as_str).collect::<Vec<_>>(),
-            ["a", "b", "default"]
-        );
+        assert_eq!(features.iter().map(String::as_str).collect::<Vec<_>>(), ["a", "b", "default"]);
         assert!(default_features(&Table::new()).is_empty());
     }
 }

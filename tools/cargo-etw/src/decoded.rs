@@ -61,17 +61,12 @@ impl Traces {
     fn examine_leg(&self, leg: &str, out: &Path, report: &mut Report) {
         let folder = out.join(leg).join(STAGE);
         let trace = folder.join(TRACE);
-        let files: Vec<PathBuf> = FILES
-            .into_iter()
-            .map(|name| folder.join(name))
-            .filter(|path| path.is_file())
-            .collect();
+        let files: Vec<PathBuf> =
+            FILES.into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
         if !trace.is_file() || files.is_empty() {
             return;
         }
-        let compared = self
-            .catalog()
-            .and_then(|catalog| self.compare(&catalog, &trace, &files));
+        let compared = self.catalog().and_then(|catalog| self.compare(&catalog, &trace, &files));
         match compared {
             Ok((note, agrees)) => {
                 let differs = "Windows and etl decode its trace differently";
@@ -149,13 +144,8 @@ pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
-        let path = entry
-            .with_context(|| format!("cannot read {}", folder.display()))?
-            .path();
-        if path
-            .extension()
-            .is_some_and(|one| one.eq_ignore_ascii_case(extension))
-        {
+        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
+        if path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension)) {
             found.push(path);
         }
     }
@@ -170,11 +160,7 @@ fn said(result: &Comparison) -> String {
         result.compared, result.properties, result.fields
     );
     if result.undecoded > 0 {
-        let _ = write!(
-            counts,
-            " (the fields of {} are not stated)",
-            result.undecoded
-        );
+        let _ = write!(counts, " (the fields of {} are not stated)", result.undecoded);
     }
     if result.agrees() {
         return format!("{counts}, equal");
@@ -203,11 +189,7 @@ fn said(result: &Comparison) -> String {
         "{counts}, {} differences: {}{}",
         result.differences,
         named.join(", "),
-        if result.differences > NAMED as u64 {
-            ", …"
-        } else {
-            ""
-        }
+        if result.differences > NAMED as u64 { ", …" } else { "" }
     )
 }
 
@@ -223,28 +205,18 @@ mod tests {
 
     fn report() -> Report {
         let row = |leg: &str| Row {
-            id: StageId {
-                leg: leg.to_owned(),
-                stage: STAGE.to_owned(),
-            },
+            id: StageId { leg: leg.to_owned(), stage: STAGE.to_owned() },
             outcome: Outcome::Passed,
             time: None,
             reason: None,
         };
-        Report {
-            rows: vec![row(PLAIN), row(VERIFIER)],
-            ended_early: None,
-            notes: Vec::new(),
-        }
+        Report { rows: vec![row(PLAIN), row(VERIFIER)], ended_early: None, notes: Vec::new() }
     }
 
     #[test]
     fn a_run_without_a_trace_gets_no_note_and_one_that_cannot_be_read_fails() {
         let out = tempfile::tempdir().unwrap();
-        let traces = Traces {
-            image: out.path().join("driver.sys"),
-            provider: None,
-        };
+        let traces = Traces { image: out.path().join("driver.sys"), provider: None };
         let mut report = report();
         traces.examine(out.path(), &mut report);
         assert!(report.notes.is_empty(), "{:?}", report.notes);
@@ -256,11 +228,7 @@ mod tests {
         // A trace that cannot be read fails the stage, though it passed in Windows.
         fs::write(folder.join("tdh.jsonl"), "").unwrap();
         traces.examine(out.path(), &mut report);
-        assert!(
-            report.notes[0].contains("was not compared: cannot read"),
-            "{:?}",
-            report.notes
-        );
+        assert!(report.notes[0].contains("was not compared: cannot read"), "{:?}", report.notes);
         assert_eq!(report.rows[0].outcome, Outcome::Failed);
         let reason = report.rows[0].reason.as_deref().unwrap();
         assert!(reason.contains("could not be compared"), "{reason}");
@@ -283,9 +251,7 @@ mod tests {
             provider: Some(fixture::MANIFEST_PROVIDER.to_string()),
         };
         let files = [folder.join("tracerpt.xml")];
-        let (note, agrees) = traces
-            .compare(&Catalog::new(), &folder.join(TRACE), &files)
-            .unwrap();
+        let (note, agrees) = traces.compare(&Catalog::new(), &folder.join(TRACE), &files).unwrap();
         assert!(!agrees, "{note}");
         assert!(note.contains("0 events, 0 properties and 0 fields compared, 2 differences: event of 2026-01-02T03:04:05.0020000Z"), "{note}");
         for (at, leg) in [PLAIN, VERIFIER].into_iter().enumerate() {
@@ -308,10 +274,7 @@ mod tests {
             fs::write(folder.join(TRACE), "").unwrap();
             fs::write(folder.join("tdh.jsonl"), "").unwrap();
         }
-        let traces = Traces {
-            image: out.path().join("driver.sys"),
-            provider: None,
-        };
+        let traces = Traces { image: out.path().join("driver.sys"), provider: None };
         let mut report = report();
         traces.examine(out.path(), &mut report);
         assert_eq!(report.notes.len(), 2, "{:?}", report.notes);

@@ -22,25 +22,13 @@ use crate::{
 
 /// The programs that sign packages.
 const SIGNERS: [Program; 2] = [
-    Program {
-        names: &["openssl"],
-        package: "openssl",
-    },
-    Program {
-        names: &["osslsigncode"],
-        package: "osslsigncode",
-    },
+    Program { names: &["openssl"], package: "openssl" },
+    Program { names: &["osslsigncode"], package: "osslsigncode" },
 ];
 
 /// The crates of windows-drivers-rs.
-const WDK_CRATES: [&str; 6] = [
-    "wdk-build",
-    "wdk-sys",
-    "wdk",
-    "wdk-alloc",
-    "wdk-panic",
-    "wdk-macros",
-];
+const WDK_CRATES: [&str; 6] =
+    ["wdk-build", "wdk-sys", "wdk", "wdk-alloc", "wdk-panic", "wdk-macros"];
 
 /// Something that the commands need.
 struct Finding {
@@ -61,13 +49,7 @@ impl Finding {
         found: Option<String>,
         remedy: &str,
     ) -> Self {
-        Self {
-            what,
-            needed_by,
-            found,
-            remedy: remedy.to_owned(),
-            is_optional: false,
-        }
+        Self { what, needed_by, found, remedy: remedy.to_owned(), is_optional: false }
     }
 
     const fn optional(mut self) -> Self {
@@ -108,12 +90,7 @@ fn machine() -> Vec<Finding> {
             "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh",
         ),
         toolchain("toolchain for x64", "build, run, package", Machine::X64),
-        toolchain(
-            "toolchain for ARM64",
-            "build --machine arm64",
-            Machine::Arm64,
-        )
-        .optional(),
+        toolchain("toolchain for ARM64", "build --machine arm64", Machine::Arm64).optional(),
     ];
     let runs = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     let host = format!("{} {}", env::consts::ARCH, env::consts::OS);
@@ -137,12 +114,7 @@ fn machine() -> Vec<Finding> {
             let first = first.map(|line| line.trim_end_matches(", using:").to_owned());
             first.unwrap_or_else(|| path.display().to_string())
         });
-        findings.push(Finding::new(
-            what,
-            "package",
-            found,
-            &install(signer.package),
-        ));
+        findings.push(Finding::new(what, "package", found, &install(signer.package)));
     }
     let git = output_of(Process::new("git").arg("--version"));
     findings.push(Finding::new("git", "manifest check", git, &install("git")).optional());
@@ -215,10 +187,9 @@ fn driver(driver: &AtHand) -> Vec<Finding> {
     findings.push(finding);
     let inf = driver.inf();
     let (found, remedy) = match &inf {
-        Ok(found) => (
-            found.as_ref().map(|path| driver.named(path)),
-            "cargo etw inf new".to_owned(),
-        ),
+        Ok(found) => {
+            (found.as_ref().map(|path| driver.named(path)), "cargo etw inf new".to_owned())
+        }
         Err(error) => (None, format!("{error:#}")),
     };
     findings.push(Finding::new("INF file", "inf check, package", found, &remedy).optional());
@@ -227,10 +198,7 @@ fn driver(driver: &AtHand) -> Vec<Finding> {
 
 /// Returns the framework's version that the driver's metadata name, if it is supported.
 fn framework(driver: &AtHand) -> Finding {
-    let supported: Vec<String> = KMDF_VERSIONS
-        .iter()
-        .map(|minor| format!("1.{minor}"))
-        .collect();
+    let supported: Vec<String> = KMDF_VERSIONS.iter().map(|minor| format!("1.{minor}")).collect();
     let supported = supported.join(" and ");
     if let Err(error) = driver.driver.check_model() {
         return Finding::new("KMDF", "build, run", None, &error.to_string());
@@ -258,9 +226,7 @@ fn framework(driver: &AtHand) -> Finding {
 
 /// Returns the versions of the WDK's crates that the driver uses, if they are supported.
 fn crates(driver: &AtHand) -> Finding {
-    let supported = REPLACED
-        .map(|one| format!("{} {}", one.name, one.version))
-        .join(", ");
+    let supported = REPLACED.map(|one| format!("{} {}", one.name, one.version)).join(", ");
     let lock = driver.driver.workspace.join("Cargo.lock");
     let Ok(lock) = fs::read_to_string(lock) else {
         let found = Some(format!("no Cargo.lock yet; {supported} are supported"));
@@ -271,16 +237,12 @@ fn crates(driver: &AtHand) -> Finding {
         REPLACED.iter().all(|one| one.name != name) || Replaced::find(name, version).is_some()
     };
     let names = |all: Vec<&(String, String)>| {
-        let all: Vec<String> = all
-            .iter()
-            .map(|(name, version)| format!("{name} {version}"))
-            .collect();
+        let all: Vec<String> =
+            all.iter().map(|(name, version)| format!("{name} {version}")).collect();
         all.join(", ")
     };
-    let others: Vec<_> = found
-        .iter()
-        .filter(|(name, version)| !is_supported(name, version))
-        .collect();
+    let others: Vec<_> =
+        found.iter().filter(|(name, version)| !is_supported(name, version)).collect();
     if found.is_empty() {
         let remedy = format!("the driver's Cargo.lock has none; {supported} are supported");
         return Finding::new("WDK crates", "build", None, &remedy);
@@ -322,11 +284,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     } else {
         print(&findings);
     }
-    ensure!(
-        missing == 0,
-        "{missing} of {} things are missing",
-        findings.len()
-    );
+    ensure!(missing == 0, "{missing} of {} things are missing", findings.len());
     Ok(())
 }
 
@@ -346,11 +304,7 @@ fn print(findings: &[Finding]) {
         if let Some(found) = &finding.found {
             println!("found    {what:<20} {found}");
         } else {
-            let mark = if finding.is_optional {
-                "optional"
-            } else {
-                "missing "
-            };
+            let mark = if finding.is_optional { "optional" } else { "missing " };
             println!("{mark} {what:<20} needed by {}", finding.needed_by);
             println!("{:>9}{:<20} {}", "", "", finding.remedy);
         }
@@ -368,10 +322,7 @@ mod tests {
                     [[package]]\nname = \"wdk-build\"\nversion = \"0.4.0\"\n";
         let found = locked(lock);
         let pair = |name: &str, version: &str| (name.to_owned(), version.to_owned());
-        assert_eq!(
-            found,
-            [pair("wdk-sys", "0.5.2"), pair("wdk-build", "0.4.0")]
-        );
+        assert_eq!(found, [pair("wdk-sys", "0.5.2"), pair("wdk-build", "0.4.0")]);
     }
 
     #[test]

@@ -31,11 +31,7 @@ const SDDL: &str = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 /// The setup class of a new INF file.
 const CLASS: &str = "System";
 /// The framework of a driver whose metadata name none, as in wdk-build.
-const FRAMEWORK: Framework = Framework {
-    major: 1,
-    minimum: 31,
-    target: 31,
-};
+const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
 /// The seconds in which a driver must have been loaded, given a device, and unloaded.
 const SECONDS: u64 = 60;
 
@@ -71,11 +67,7 @@ pub fn command() -> Command {
             "FILE",
             "The driver's image [default: what `cargo etw build` built last, if there is one]",
         ))
-        .arg(text(
-            "hardware-id",
-            "ID",
-            "The hardware id that the file must list",
-        ))
+        .arg(text("hardware-id", "ID", "The hardware id that the file must list"))
         .arg(message_format());
     let examine = Command::new("examine")
         .about("Load an image in the stand-in kernel, and print what an INF file must match")
@@ -163,11 +155,7 @@ fn company(driver: &AtHand) -> String {
 /// Returns the driver's description, without the full stop at its end.
 pub fn description(driver: &AtHand) -> String {
     let text = driver.driver.description.trim().trim_end_matches('.');
-    if text.is_empty() {
-        format!("{} driver", driver.driver.package)
-    } else {
-        text.to_owned()
-    }
+    if text.is_empty() { format!("{} driver", driver.driver.package) } else { text.to_owned() }
 }
 
 /// Returns the framework's version in the driver's metadata.
@@ -190,10 +178,7 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
         .map(|provider| Provider {
             guid: provider.guid.to_string(),
             name: provider.name.clone(),
-            has_resources: provider
-                .events
-                .iter()
-                .any(|event| event.encoding == Encoding::Manifest),
+            has_resources: provider.events.iter().any(|event| event.encoding == Encoding::Manifest),
         })
         .collect();
     if !declared.is_empty() {
@@ -245,11 +230,7 @@ pub fn expected(
             if let (Some(major), Some(minor)) = (number(0), number(1))
                 && driver.driver.framework.is_none()
             {
-                expected.framework = Some(Framework {
-                    major,
-                    minimum: minor,
-                    target: minor,
-                });
+                expected.framework = Some(Framework { major, minimum: minor, target: minor });
             }
         }
         Err(error) => {
@@ -271,11 +252,7 @@ fn examine_apart(image: &Path) -> Result<Value> {
         .spawn()
         .context("cannot start this program again")?;
     let start = Instant::now();
-    while child
-        .try_wait()
-        .context("cannot wait for this program")?
-        .is_none()
-    {
+    while child.try_wait().context("cannot wait for this program")?.is_none() {
         if start.elapsed() > Duration::from_secs(SECONDS) {
             // A process that has just ended needs no kill.
             let _ = child.kill();
@@ -284,15 +261,11 @@ fn examine_apart(image: &Path) -> Result<Value> {
         }
         thread::sleep(Duration::from_millis(5));
     }
-    let output = child
-        .wait_with_output()
-        .context("cannot read the output of this program")?;
+    let output = child.wait_with_output().context("cannot read the output of this program")?;
     ensure!(
         output.status.success(),
         "{}",
-        String::from_utf8_lossy(&output.stderr)
-            .trim()
-            .trim_start_matches("error: ")
+        String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("error: ")
     );
     serde_json::from_slice(&output.stdout).context("cannot read the output of this program")
 }
@@ -314,10 +287,7 @@ fn examine_in(kernel: &etw_testkernel::Kernel, image: &Path) -> Result<Value> {
         .load_as(image, service)
         .with_context(|| format!("cannot load {}", image.display()))?;
     let framework = loaded.framework_version().with_context(|| {
-        format!(
-            "{} is not bound to KMDF after its DriverEntry",
-            image.display()
-        )
+        format!("{} is not bound to KMDF after its DriverEntry", image.display())
     })?;
     let sddl = if loaded.adds_devices()? {
         let device = loaded
@@ -360,9 +330,7 @@ pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
     let text = etw_manifest::text(&bytes);
     let text =
         text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))?;
-    let is_stamped = path
-        .extension()
-        .is_some_and(|one| one.eq_ignore_ascii_case("inf"));
+    let is_stamped = path.extension().is_some_and(|one| one.eq_ignore_ascii_case("inf"));
     Ok(if is_stamped { text } else { stamp.apply(&text) })
 }
 
@@ -386,10 +354,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
     let text = stamped(&path, &stamp)?;
     let inf = Inf::read(&text).with_context(|| format!("cannot read {}", path.display()))?;
     let findings = inf::check(&inf, &expected);
-    let errors = findings
-        .iter()
-        .filter(|one| one.severity == Severity::Error)
-        .count();
+    let errors = findings.iter().filter(|one| one.severity == Severity::Error).count();
     if is_json(matches)? {
         let message = json!({
             "reason": "inf-check",
@@ -411,11 +376,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
 }
 
 fn rules(number: usize) -> String {
-    if number == 1 {
-        "one rule".to_owned()
-    } else {
-        format!("{number} rules")
-    }
+    if number == 1 { "one rule".to_owned() } else { format!("{number} rules") }
 }
 
 fn in_json(finding: &Finding) -> Value {
@@ -436,9 +397,7 @@ const fn severity(finding: &Finding) -> &'static str {
 /// Prints findings in the form of a compiler's messages.
 fn print(path: &Path, findings: &[Finding]) {
     for finding in findings {
-        let line = finding
-            .line
-            .map_or_else(String::new, |line| format!(":{line}"));
+        let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
         let (path, severity) = (path.display(), severity(finding));
         eprintln!("{severity}: {path}{line}: {}", finding.message);
     }
@@ -449,10 +408,7 @@ pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> 
     let inf = Inf::read(text).with_context(|| format!("cannot read {}", path.display()))?;
     let findings = inf::check(&inf, driver);
     print(path, &findings);
-    let errors = findings
-        .iter()
-        .filter(|one| one.severity == Severity::Error)
-        .count();
+    let errors = findings.iter().filter(|one| one.severity == Severity::Error).count();
     ensure!(
         errors == 0,
         "{} breaks {}; `cargo etw inf check` checks it again",
@@ -465,10 +421,7 @@ pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> 
 /// Returns the hardware ids that a file lists.
 pub fn hardware_ids(inf: &Inf) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
-    let manufacturers = inf
-        .section("Manufacturer")
-        .into_iter()
-        .flat_map(|one| &one.entries);
+    let manufacturers = inf.section("Manufacturer").into_iter().flat_map(|one| &one.entries);
     for manufacturer in manufacturers {
         for decoration in manufacturer.values.iter().skip(1) {
             let models = inf.section(&format!("{}.{decoration}", manufacturer.value(0)));

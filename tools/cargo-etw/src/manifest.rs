@@ -42,11 +42,7 @@ pub fn command() -> Command {
             "declaration",
             "The source file with the declaration [default: the driver's, found in its source]",
         ))
-        .arg(path(
-            "out",
-            "FILE",
-            "The manifest to write [default: NAME.man beside the INF file]",
-        ))
+        .arg(path("out", "FILE", "The manifest to write [default: NAME.man beside the INF file]"))
         .arg(text(
             "image",
             "PATH",
@@ -54,10 +50,7 @@ pub fn command() -> Command {
              %SystemRoot%\\System32\\drivers]",
         ))
         .arg(written_by("cargo etw manifest write"))
-        .arg(flag(
-            "check",
-            "Report whether the file is up to date, without writing it",
-        ));
+        .arg(flag("check", "Report whether the file is up to date, without writing it"));
     let check = Command::new("check")
         .about("Check that the driver's declaration still decodes the events of an older one")
         .arg(text(
@@ -95,11 +88,7 @@ pub fn command() -> Command {
     let import = Command::new("import")
         .about("Write a Rust declaration of a manifest's providers")
         .arg(file("file", "The manifest"))
-        .arg(path(
-            "out",
-            "FILE",
-            "The source file to write [default: standard output]",
-        ));
+        .arg(path("out", "FILE", "The source file to write [default: standard output]"));
     Command::new("manifest")
         .about("Write, check, compile and import instrumentation manifests")
         .subcommand_required(true)
@@ -138,11 +127,8 @@ fn text_of(bytes: &[u8], name: &str) -> Result<String> {
 /// Reads the text of a manifest file.
 fn parsed(text: &str, name: &str) -> Result<Manifest> {
     manifest::read(text).map_err(|failures| {
-        let lines: Vec<String> = failures
-            .0
-            .iter()
-            .map(|error| format!("cannot read {name}: {error}"))
-            .collect();
+        let lines: Vec<String> =
+            failures.0.iter().map(|error| format!("cannot read {name}: {error}")).collect();
         anyhow::anyhow!("{}", lines.join("\n"))
     })
 }
@@ -154,10 +140,7 @@ fn is_source(path: &Path) -> bool {
 /// Reads a manifest, or converts a declaration to one.
 fn read(path: &Path, image: &str) -> Result<Manifest> {
     if is_source(path) {
-        let files = Files {
-            resources: image,
-            messages: image,
-        };
+        let files = Files { resources: image, messages: image };
         return match manifest_in(path, &files, &configuration::of(path)?) {
             Ok((manifest, _)) => Ok(manifest),
             // A source file without providers has empty resources.
@@ -177,10 +160,7 @@ pub fn of_declarations(declarations: &[Declaration], image: &str) -> Result<Mani
         .iter()
         .map(|one| Ok((one.path.clone(), configuration::of(&one.path)?)))
         .collect::<Result<_>>()?;
-    let files = Files {
-        resources: image,
-        messages: image,
-    };
+    let files = Files { resources: image, messages: image };
     let (manifest, _) = manifest_of_all(&sources, &files)?;
     Ok(manifest)
 }
@@ -215,10 +195,8 @@ fn write(matches: &ArgMatches) -> Result<()> {
                     );
                     return Ok(());
                 }
-                let names: Vec<String> = declarations
-                    .iter()
-                    .map(|one| driver.named(&one.path))
-                    .collect();
+                let names: Vec<String> =
+                    declarations.iter().map(|one| driver.named(&one.path)).collect();
                 let made = of_declarations(&declarations, &image)?;
                 (made, names.join(", "), out)
             }
@@ -229,11 +207,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
          TraceLogging events."
     );
     let wanted = manifest::write(&written, &comment);
-    if written
-        .providers
-        .iter()
-        .all(|provider| provider.events.is_empty())
-    {
+    if written.providers.iter().all(|provider| provider.events.is_empty()) {
         eprintln!(
             "note: every event is self-describing, so no tool needs the manifest to decode them"
         );
@@ -251,11 +225,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
         }
         return Ok(());
     }
-    let found = if out.exists() {
-        read_text(&out)?
-    } else {
-        String::new()
-    };
+    let found = if out.exists() { read_text(&out)? } else { String::new() };
     ensure!(
         found == wanted,
         "{} is {}: run `{command}` and commit what it writes",
@@ -292,10 +262,7 @@ struct Compared {
 fn check(matches: &ArgMatches) -> Result<()> {
     let base: Option<String> = optional(matches, "base")?;
     let named: Option<PathBuf> = optional(matches, "now")?;
-    let old_file = base
-        .as_ref()
-        .map(PathBuf::from)
-        .filter(|path| path.is_file());
+    let old_file = base.as_ref().map(PathBuf::from).filter(|path| path.is_file());
     let (base, now, package) = if let (Some(base), Some(now)) = (&old_file, &named) {
         (from_file(base)?, from_file(now)?, None)
     } else {
@@ -329,16 +296,8 @@ fn check(matches: &ArgMatches) -> Result<()> {
         }
         return Ok(());
     }
-    let lines: Vec<String> = breaks
-        .iter()
-        .map(|one| format!("{}:{one}", now.name))
-        .collect();
-    bail!(
-        "{} does not decode every event of {}:\n{}",
-        now.name,
-        base.name,
-        lines.join("\n")
-    );
+    let lines: Vec<String> = breaks.iter().map(|one| format!("{}:{one}", now.name)).collect();
+    bail!("{} does not decode every event of {}:\n{}", now.name, base.name, lines.join("\n"));
 }
 
 fn in_json(one: &Break) -> serde_json::Value {
@@ -351,10 +310,7 @@ fn in_json(one: &Break) -> serde_json::Value {
 }
 
 fn from_file(path: &Path) -> Result<Compared> {
-    Ok(Compared {
-        name: path.display().to_string(),
-        manifest: read(path, ANY_IMAGE)?,
-    })
+    Ok(Compared { name: path.display().to_string(), manifest: read(path, ANY_IMAGE)? })
 }
 
 /// Returns the manifest of the driver's declarations, or else of its image's resources.
@@ -372,14 +328,8 @@ fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
         "{} declares no provider and has not been built; name the newer manifest or declaration",
         driver.driver.package
     );
-    let names: Vec<String> = declarations
-        .iter()
-        .map(|one| driver.named(&one.path))
-        .collect();
-    Ok(Compared {
-        name: names.join(", "),
-        manifest: of_declarations(declarations, ANY_IMAGE)?,
-    })
+    let names: Vec<String> = declarations.iter().map(|one| driver.named(&one.path)).collect();
+    Ok(Compared { name: names.join(", "), manifest: of_declarations(declarations, ANY_IMAGE)? })
 }
 
 /// Returns the driver's manifest in a commit of git, or else the manifest of its declarations there.
@@ -387,9 +337,7 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
     let folder = driver.folder();
     let kept = driver.manifest()?;
     if !succeeds(
-        git(folder)
-            .args(["rev-parse", "--verify", "--quiet"])
-            .arg(format!("{commit}^{{commit}}")),
+        git(folder).args(["rev-parse", "--verify", "--quiet"]).arg(format!("{commit}^{{commit}}")),
     ) {
         ensure!(
             !succeeds(git(folder).arg("rev-parse")) || has_commits(folder),
@@ -428,14 +376,8 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
          `--base FILE`",
         driver.named(&kept)
     );
-    let files = Files {
-        resources: ANY_IMAGE,
-        messages: ANY_IMAGE,
-    };
-    Ok(Compared {
-        name: names.join(", "),
-        manifest: declaration::manifest(&providers, &files),
-    })
+    let files = Files { resources: ANY_IMAGE, messages: ANY_IMAGE };
+    Ok(Compared { name: names.join(", "), manifest: declaration::manifest(&providers, &files) })
 }
 
 fn git(folder: &Path) -> Process {
@@ -446,9 +388,7 @@ fn git(folder: &Path) -> Process {
 
 /// Returns whether the repository that a folder is in has a commit, on any branch.
 fn has_commits(folder: &Path) -> bool {
-    let listed = git(folder)
-        .args(["rev-list", "--all", "--max-count=1"])
-        .output();
+    let listed = git(folder).args(["rev-list", "--all", "--max-count=1"]).output();
     listed.is_ok_and(|listed| !listed.stdout.is_empty())
 }
 
@@ -459,10 +399,8 @@ fn succeeds(git: &mut Process) -> bool {
 /// Returns a file's contents in a commit, or `None` if the commit does not have the file.
 fn show(folder: &Path, commit: &str, path: &Path) -> Result<Option<Vec<u8>>> {
     // git takes a path that is relative to the folder after `./`.
-    let top = git(folder)
-        .args(["rev-parse", "--show-toplevel"])
-        .output()
-        .context("cannot start git")?;
+    let top =
+        git(folder).args(["rev-parse", "--show-toplevel"]).output().context("cannot start git")?;
     let top = PathBuf::from(String::from_utf8_lossy(&top.stdout).trim_end());
     let top = fs::canonicalize(&top).unwrap_or(top);
     let whole = match fs::canonicalize(path) {
@@ -493,9 +431,8 @@ fn compile(matches: &ArgMatches) -> Result<()> {
     let out: Option<PathBuf> = optional(matches, "out")?;
     let usual = PathBuf::from("target/manifest");
     if let Some(path) = optional::<PathBuf>(matches, "file")? {
-        let stem = path
-            .file_stem()
-            .map_or_else(|| "manifest".into(), |stem| stem.to_string_lossy());
+        let stem =
+            path.file_stem().map_or_else(|| "manifest".into(), |stem| stem.to_string_lossy());
         let made = read(&path, ANY_IMAGE)?;
         return compile_to(&made, &stem, &out.unwrap_or(usual), version);
     }

@@ -34,11 +34,7 @@ pub fn is_json(matches: &ArgMatches) -> Result<bool> {
 
 /// Returns a required file argument, by its position.
 pub fn file(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .help(help)
-        .value_name("FILE")
-        .required(true)
-        .value_parser(value_parser!(PathBuf))
+    Arg::new(name).help(help).value_name("FILE").required(true).value_parser(value_parser!(PathBuf))
 }
 
 /// Returns an optional file argument, by its position.
@@ -58,12 +54,8 @@ pub fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg 
 
 /// Returns the argument for the command that a written file names as its generator.
 pub fn written_by(usual: &'static str) -> Arg {
-    text(
-        "command",
-        "COMMAND",
-        "The command that the file's first comment names as its generator",
-    )
-    .default_value(usual)
+    text("command", "COMMAND", "The command that the file's first comment names as its generator")
+        .default_value(usual)
 }
 
 /// Returns the argument for the form of a command's result.
@@ -79,8 +71,5 @@ pub fn message_format() -> Arg {
 
 /// Returns an argument without a value.
 pub fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }

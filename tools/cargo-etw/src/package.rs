@@ -149,16 +149,8 @@ struct Architecture {
 impl Architecture {
     const fn of(machine: Machine) -> Self {
         match machine {
-            Machine::X64 => Self {
-                inf: "amd64",
-                system: "X64",
-                catalog: "_v100_X64_Vb",
-            },
-            Machine::Arm64 => Self {
-                inf: "arm64",
-                system: "ARM64",
-                catalog: "_v100_ARM64_Vb",
-            },
+            Machine::X64 => Self { inf: "amd64", system: "X64", catalog: "_v100_X64_Vb" },
+            Machine::Arm64 => Self { inf: "arm64", system: "ARM64", catalog: "_v100_ARM64_Vb" },
         }
     }
 }
@@ -211,11 +203,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         let parsed = check_text(&inf, &text, &expected)?;
         Ok((text, parsed))
     })?;
-    let stamped = Stamped {
-        path: &inf,
-        text: &text,
-        parsed: &parsed,
-    };
+    let stamped = Stamped { path: &inf, text: &text, parsed: &parsed };
     let made = made(matches, &driver, &declarations, &image, &stamped, now)?;
     let out = match optional(matches, "out")? {
         Some(out) => out,
@@ -258,14 +246,8 @@ fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
     }
     let toolchain = build::toolchain(Machine::X64, false)?;
     eprintln!("       Building {}.sys", driver.driver.image);
-    let messages = if is_json(matches)? {
-        Messages::Json
-    } else {
-        Messages::Human
-    };
-    let built = driver
-        .driver
-        .build(&toolchain, Profile::Release, messages)?;
+    let messages = if is_json(matches)? { Messages::Json } else { Messages::Human };
+    let built = driver.driver.build(&toolchain, Profile::Release, messages)?;
     Ok(built.sys)
 }
 
@@ -289,10 +271,7 @@ fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) 
             .events
             .iter()
             .any(|event| event.encoding == wdk_etw_schema::Encoding::Manifest);
-        let is_described = described
-            .providers
-            .iter()
-            .any(|one| one.guid == provider.guid);
+        let is_described = described.providers.iter().any(|one| one.guid == provider.guid);
         ensure!(
             !has_events || is_described,
             "the resources of {} do not describe the provider {}; build the image again, and declare \
@@ -342,9 +321,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
     });
     for file in sections.flat_map(|section| &section.entries) {
         let name = file.key.as_deref().unwrap_or_default();
-        let is_known = found
-            .iter()
-            .any(|(known, ..)| known.eq_ignore_ascii_case(name));
+        let is_known = found.iter().any(|(known, ..)| known.eq_ignore_ascii_case(name));
         if name.eq_ignore_ascii_case(image) || is_known {
             continue;
         }
@@ -379,9 +356,7 @@ fn made(
     let certificate_name: String = required(matches, "certificate-name")?;
     let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
     let catalog_name = stamped.parsed.value("Version", "CatalogFile");
-    let catalog_name = catalog_name
-        .context("the INF file names no catalog")?
-        .to_owned();
+    let catalog_name = catalog_name.context("the INF file names no catalog")?.to_owned();
     // The INF file keeps its own name.
     let inf_name = name_of(&stamped.path.with_extension("inf"))?;
     let inf = (inf_name, archive::windows_lines(stamped.text));
@@ -394,16 +369,8 @@ fn made(
         certificate.sign_image(&about, image, &signed)?;
         let signed = read(&signed)?;
         let machine = machine(&signed, image)?;
-        let mut members = vec![
-            Member {
-                name: &inf.0,
-                data: &inf.1,
-            },
-            Member {
-                name: &sys,
-                data: &signed,
-            },
-        ];
+        let mut members =
+            vec![Member { name: &inf.0, data: &inf.1 }, Member { name: &sys, data: &signed }];
         members.extend(others.iter().map(|(name, data, _)| Member { name, data }));
         let catalog = Catalog {
             members: &members,
@@ -421,10 +388,7 @@ fn made(
     if symbols.exists() {
         others.push((format!("{name}.pdb"), read(&symbols)?, "symbols"));
     } else {
-        eprintln!(
-            "note: {} does not exist, so the package has no symbols",
-            symbols.display()
-        );
+        eprintln!("note: {} does not exist, so the package has no symbols", symbols.display());
     }
     others.extend(descriptions(driver, declarations)?);
     Ok(Made {
@@ -475,10 +439,7 @@ fn trace(driver: &AtHand) -> Result<String> {
         };
         let (mask, level) = (provider.everything(), provider.highest_level());
         // Windows knows the names of the providers that the INF file registers.
-        let has_name = provider
-            .events
-            .iter()
-            .any(|event| !event.is_self_describing);
+        let has_name = provider.events.iter().any(|event| !event.is_self_describing);
         let name = if has_name && !provider.name.contains(' ') {
             provider.name
         } else {
@@ -489,9 +450,7 @@ fn trace(driver: &AtHand) -> Result<String> {
     if !lines.is_empty() {
         lines.push("rem Use the device.".to_owned());
         lines.push(format!("logman stop {session} -ets"));
-        lines.push(format!(
-            "tracerpt {session}.etl -o {session}.xml -of XML -lr"
-        ));
+        lines.push(format!("tracerpt {session}.etl -o {session}.xml -of XML -lr"));
     }
     Ok(lines.join("\n"))
 }
@@ -508,11 +467,8 @@ fn files(
     let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
     let notes: Option<PathBuf> = optional(matches, "notes")?;
     let notes = notes.map_or_else(|| Ok(String::new()), |path| read_text(&path))?;
-    let mut listed: Vec<(String, String)> = made
-        .others
-        .iter()
-        .map(|(name, _, what)| (name.clone(), (*what).to_owned()))
-        .collect();
+    let mut listed: Vec<(String, String)> =
+        made.others.iter().map(|(name, _, what)| (name.clone(), (*what).to_owned())).collect();
     for path in &files {
         let name = name_of(path)?;
         if listed.iter().all(|(known, _)| *known != name) {
@@ -547,13 +503,9 @@ fn files(
             None => own.push((name, text)),
         }
     }
-    let scripts = scripts
-        .into_iter()
-        .map(|(name, text)| (name.to_owned(), text));
-    let mut all: Vec<(String, Vec<u8>)> = scripts
-        .chain(own)
-        .map(|(name, text)| (name, archive::windows_lines(&text)))
-        .collect();
+    let scripts = scripts.into_iter().map(|(name, text)| (name.to_owned(), text));
+    let mut all: Vec<(String, Vec<u8>)> =
+        scripts.chain(own).map(|(name, text)| (name, archive::windows_lines(&text))).collect();
     all.extend([made.inf, made.image, made.catalog, made.certificate]);
     all.extend(made.others.into_iter().map(|(name, data, _)| (name, data)));
     for path in &files {

@@ -21,11 +21,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         (image, etl)
     };
     let is_clean = run::execute(&run::run(matches, &image, etl)?, format)?;
-    Ok(if is_clean {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Builds the driver, and returns its image.

@@ -80,11 +80,7 @@ impl Walk {
             return self.items(items, path, &folder.join(name), true);
         }
         if let Some(named) = module.attrs.iter().find_map(path_of) {
-            let from = if inline {
-                folder
-            } else {
-                path.parent().unwrap_or(folder)
-            };
+            let from = if inline { folder } else { path.parent().unwrap_or(folder) };
             let file = from.join(named);
             let folder = file.parent().unwrap_or(from).to_owned();
             return self.file(&file, &folder);
@@ -131,10 +127,9 @@ fn path_of(attribute: &Attribute) -> Option<String> {
         return None;
     };
     match &pair.value {
-        Expr::Lit(ExprLit {
-            lit: Lit::Str(text),
-            ..
-        }) if pair.path.is_ident("path") => Some(text.value()),
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) if pair.path.is_ident("path") => {
+            Some(text.value())
+        }
         _ => None,
     }
 }
@@ -191,13 +186,7 @@ mod tests {
         ]);
         assert_eq!(
             found(folder.path()),
-            [
-                "flat/below.rs",
-                "nested/type.rs",
-                "odd/beside.rs",
-                "inline/inner.rs",
-                "included.rs"
-            ]
+            ["flat/below.rs", "nested/type.rs", "odd/beside.rs", "inline/inner.rs", "included.rs"]
         );
     }
 
@@ -206,10 +195,7 @@ mod tests {
         let folder = library(&[("lib.rs", "\nmod gone;")]);
         let error = declarations(&folder.path().join("lib.rs")).unwrap_err();
         let error = error.to_string();
-        assert!(
-            error.contains("lib.rs:2: cannot find the file of the module gone"),
-            "{error}"
-        );
+        assert!(error.contains("lib.rs:2: cannot find the file of the module gone"), "{error}");
         let folder = library(&[("lib.rs", "mod a;"), ("a.rs", "fn (")]);
         let error = declarations(&folder.path().join("lib.rs")).unwrap_err();
         assert!(error.to_string().contains("a.rs:1:4: "), "{error}");

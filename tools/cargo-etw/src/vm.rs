@@ -250,21 +250,13 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let leg: Option<String> = optional(matches, "leg")?;
     let plan = kit::plan(&only, leg.as_deref())?;
     let program = qemu::find(&required::<PathBuf>(matches, "qemu")?)?;
-    let contents = if is_install {
-        None
-    } else {
-        Some(contents(matches, temporary.path())?)
-    };
+    let contents = if is_install { None } else { Some(contents(matches, temporary.path())?) };
     if let Some(contents) = contents.as_ref().filter(|_| !is_connect) {
         // A stage without a script is told now, not after an hour of installation.
         contents.files(&plan, 1)?;
     }
     let (accelerator, alternatives) = accelerators(matches, &program)?;
-    tell(&format!(
-        "Using {} ({})",
-        program.display(),
-        accelerator.name()
-    ));
+    tell(&format!("Using {} ({})", program.display(), accelerator.name()));
     let mut settings = Settings {
         program,
         accelerator,
@@ -302,17 +294,10 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let base = installation.base(&tell)?;
     if let Some(installed) = base.accelerator.filter(|one| alternatives.contains(one)) {
         // Those before it started nothing.
-        tell(&format!(
-            "Using {}, as the installation did",
-            installed.name()
-        ));
+        tell(&format!("Using {}, as the installation did", installed.name()));
         settings.accelerator = installed;
     }
-    tell(&format!(
-        "Base image: {} ({})",
-        base.image.display(),
-        base.system
-    ));
+    tell(&format!("Base image: {} ({})", base.image.display(), base.system));
     let keep = matches.get_flag("keep");
     if is_connect {
         run::connect(&base, &settings, contents.as_ref(), keep, &tell)?;
@@ -407,20 +392,13 @@ fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
         }
     }
     let status = command.status().context("cannot run `cargo etw package`")?;
-    ensure!(
-        status.success(),
-        "the driver's package was not made; name one with `--driver`"
-    );
+    ensure!(status.success(), "the driver's package was not made; name one with `--driver`");
     Ok(archive)
 }
 
 /// Reads a package: a folder, or an archive that is unpacked into one.
 fn package(path: &Path, unpacked: &Path) -> Result<Package> {
-    let folder = if path.is_dir() {
-        path.to_owned()
-    } else {
-        unpack(path, unpacked)?
-    };
+    let folder = if path.is_dir() { path.to_owned() } else { unpack(path, unpacked)? };
     let inf = only(&folder, "inf")?;
     let bytes = fs::read(&inf).with_context(|| format!("cannot read {}", inf.display()))?;
     let text = etw_manifest::text(&bytes)
@@ -444,10 +422,7 @@ fn package(path: &Path, unpacked: &Path) -> Result<Package> {
 }
 
 fn name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Returns the one file of a package that has an extension.
@@ -455,10 +430,9 @@ fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
     let mut found = with_extension(folder, extension)?;
     match (found.pop(), found.len()) {
         (Some(one), 0) => Ok(one),
-        (None, _) => bail!(
-            "{} is not a driver package: it has no .{extension} file",
-            folder.display()
-        ),
+        (None, _) => {
+            bail!("{} is not a driver package: it has no .{extension} file", folder.display())
+        }
         (Some(_), more) => bail!(
             "{} has {} .{extension} files; a driver package has one",
             folder.display(),
@@ -480,15 +454,10 @@ fn unpack(path: &Path, to: &Path) -> Result<PathBuf> {
         }
         let entries = fs::read_dir(&folder).with_context(fail)?;
         folders.extend(
-            entries
-                .filter_map(|entry| Some(entry.ok()?.path()))
-                .filter(|path| path.is_dir()),
+            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()),
         );
     }
-    bail!(
-        "{} is not a driver package: it has no .inf file",
-        path.display()
-    )
+    bail!("{} is not a driver package: it has no .inf file", path.display())
 }
 
 /// Returns the name and GUID of the provider that the package's manifest describes.

@@ -45,12 +45,7 @@ fn a_folder_without_a_driver_is_refused() {
     let library = root().join("provider-lib/wire/Cargo.toml");
     let output = etw(
         folder.path(),
-        &[
-            "--manifest-path",
-            library.to_str().unwrap(),
-            "--package",
-            "etw-wire",
-        ],
+        &["--manifest-path", library.to_str().unwrap(), "--package", "etw-wire"],
     );
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -75,21 +70,11 @@ mod built_drivers {
         let [sys, pdb] = built.as_slice() else {
             panic!("{printed}");
         };
-        assert!(
-            sys.ends_with("target/etw/x64/debug/contoso_sensor.sys"),
-            "{printed}"
-        );
-        assert!(
-            pdb.ends_with("target/etw/x64/debug/contoso_sensor.pdb"),
-            "{printed}"
-        );
+        assert!(sys.ends_with("target/etw/x64/debug/contoso_sensor.sys"), "{printed}");
+        assert!(pdb.ends_with("target/etw/x64/debug/contoso_sensor.pdb"), "{printed}");
         let image = fs::read(sys).unwrap();
         // The image names its symbols without a folder.
-        let has = |text: &str| {
-            image
-                .windows(text.len())
-                .any(|bytes| bytes == text.as_bytes())
-        };
+        let has = |text: &str| image.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(has("contoso_sensor.pdb"));
         assert!(!has(folder.path().to_str().unwrap()));
         assert_eq!(files(folder.path()), before);
@@ -101,10 +86,7 @@ mod built_drivers {
         let output = etw(folder.path(), &["--message-format", "json"]);
         assert_eq!(output.status.code(), Some(1));
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            errors.contains("the stand-in for wdk-sys lacks"),
-            "{errors}"
-        );
+        assert!(errors.contains("the stand-in for wdk-sys lacks"), "{errors}");
         assert!(errors.contains("NoSuchName"), "{errors}");
     }
 }

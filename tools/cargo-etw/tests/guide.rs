@@ -91,9 +91,7 @@ fn matches(pattern: &str, line: &str) -> bool {
 /// Returns the first expected line that the output lacks after those before it.
 fn missing<'a>(expected: &'a str, output: &str) -> Option<&'a str> {
     let mut lines = output.lines();
-    expected
-        .lines()
-        .find(|pattern| !lines.any(|line| matches(pattern, line)))
+    expected.lines().find(|pattern| !lines.any(|line| matches(pattern, line)))
 }
 
 /// Applies the changes of a `diff` block to a text.
@@ -102,9 +100,7 @@ fn apply(diff: &str, text: &str) -> Result<String, String> {
     for change in diff.split("@@\n") {
         let side = |left_out: char| -> String {
             let lines = change.lines().filter(|line| !line.starts_with(left_out));
-            lines
-                .map(|line| line.get(1..).unwrap_or_default().to_owned() + "\n")
-                .collect()
+            lines.map(|line| line.get(1..).unwrap_or_default().to_owned() + "\n").collect()
         };
         let (old, new) = (side('+'), side('-'));
         if text.matches(&old).count() != 1 {
@@ -128,11 +124,7 @@ impl Machine {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        Self {
-            here: folder.path().to_owned(),
-            folder,
-            target: target.to_owned(),
-        }
+        Self { here: folder.path().to_owned(), folder, target: target.to_owned() }
     }
 
     /// Returns a shell whose environment is that of an author.
@@ -141,14 +133,9 @@ impl Machine {
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             let is_cargos = text == "CARGO"
-                || [
-                    "CARGO_PKG_",
-                    "CARGO_MANIFEST_",
-                    "CARGO_BIN_",
-                    "CARGO_CRATE_",
-                ]
-                .iter()
-                .any(|prefix| text.starts_with(prefix));
+                || ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
+                    .iter()
+                    .any(|prefix| text.starts_with(prefix));
             if is_cargos {
                 shell.env_remove(name);
             }
@@ -197,13 +184,7 @@ impl Machine {
             assert!(output.status.success(), "git {arguments:?}: {said}");
             String::from_utf8(output.stdout).unwrap()
         };
-        let list = [
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ];
+        let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
         for name in git(&root(), &list).split_terminator('\0') {
             let (from, to) = (root().join(name), repository.join(name));
             // A file that was removed is still in git's list.
@@ -274,9 +255,8 @@ fn execute(machine: &mut Machine, route: &[&str]) {
         let seconds = start.elapsed().as_secs_f32();
         println!("{place} ({route:?}, {seconds:.1} s)\n{output}");
         executed += 1;
-        let expected = blocks
-            .get(number + 1)
-            .filter(|next| next.language == "text" && next.file().is_none());
+        let expected =
+            blocks.get(number + 1).filter(|next| next.language == "text" && next.file().is_none());
         if let Some(expected) = expected
             && let Some(line) = missing(&expected.text, &output)
         {

@@ -34,10 +34,8 @@ fn a_new_drivers_files_agree_with_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let checkout = root();
     let checkout = checkout.to_str().unwrap();
-    let output = new(
-        folder.path(),
-        &["some/where", "--name", "contoso-sensor", "--path", checkout],
-    );
+    let output =
+        new(folder.path(), &["some/where", "--name", "contoso-sensor", "--path", checkout]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("Contoso.Sensor"), "{said}");
@@ -50,23 +48,15 @@ fn a_new_drivers_files_agree_with_each_other() {
     assert!(test.contains(&format!("const PROVIDER: &str = \"{}\"", provider.guid)));
     // The INF file installs what the driver is.
     let inx = read(&made, "driver/contoso_sensor.inx");
-    let stamped = Stamp {
-        architecture: "amd64",
-        framework: "1.31",
-        date: "11/22/2026",
-        version: "0.1.0.0",
-    }
-    .apply(&inx);
+    let stamped =
+        Stamp { architecture: "amd64", framework: "1.31", date: "11/22/2026", version: "0.1.0.0" }
+            .apply(&inx);
     let sddl = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
     assert!(read(&made, "driver/src/device.rs").contains(sddl));
     let driver = inf::Driver {
         image: "contoso_sensor.sys".to_owned(),
         hardware_id: Some(r"Root\ContosoSensor".to_owned()),
-        framework: Some(inf::Framework {
-            major: 1,
-            minimum: 31,
-            target: 31,
-        }),
+        framework: Some(inf::Framework { major: 1, minimum: 31, target: 31 }),
         providers: Some(vec![inf::Provider {
             guid: provider.guid.to_string(),
             name: provider.name,
@@ -82,18 +72,9 @@ fn a_new_drivers_files_agree_with_each_other() {
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // The sources are formatted.
-    for name in [
-        "driver/build.rs",
-        "driver/src/lib.rs",
-        "driver/src/trace.rs",
-        "tests/driver.rs",
-    ] {
+    for name in ["driver/build.rs", "driver/src/lib.rs", "driver/src/trace.rs", "tests/driver.rs"] {
         let output = Command::new("rustfmt")
             .args(["--edition", "2024", "--check"])
             .arg(made.join(name))
@@ -140,20 +121,14 @@ fn wrong_folders_names_and_sources_are_refused() {
     let said = refused(folder, &["..", "--git", url]);
     assert!(said.contains("does not name a new folder"), "{said}");
     let said = refused(folder, &["my driver", "--git", url]);
-    assert!(
-        said.contains("contains ' '") && said.contains("`--name`"),
-        "{said}"
-    );
+    assert!(said.contains("contains ' '") && said.contains("`--name`"), "{said}");
     let said = refused(folder, &["x", "--name", "nul", "--git", url]);
     assert!(said.contains("a device on Windows"), "{said}");
     let said = refused(folder, &["x", "--provider", "a b", "--git", url]);
     assert!(said.contains("provider's name"), "{said}");
     let said = refused(folder, &["x", "--rev", "abc"]);
     assert!(said.contains("--git"), "{said}");
-    let said = refused(
-        folder,
-        &["x", "--git", url, "--rev", "abc", "--branch", "main"],
-    );
+    let said = refused(folder, &["x", "--git", url, "--rev", "abc", "--branch", "main"]);
     assert!(said.contains("cannot be used with"), "{said}");
     let said = refused(folder, &["x", "--path", "full"]);
     assert!(said.contains("full is not a checkout of wdk-etw"), "{said}");

@@ -12,12 +12,8 @@ use etw_test_support::root;
 use tempfile::TempDir;
 
 /// The files of the driver.
-const FILES: [&str; 4] = [
-    "build.rs",
-    "source/driver.rs",
-    "source/telemetry/mod.rs",
-    "source/telemetry/events.rs",
-];
+const FILES: [&str; 4] =
+    ["build.rs", "source/driver.rs", "source/telemetry/mod.rs", "source/telemetry/events.rs"];
 
 const EVENTS: &str = "source/telemetry/events.rs";
 
@@ -138,42 +134,27 @@ fn the_manifest_is_found_written_and_compared_with_git() {
 
     // Before the manifest is committed, the declaration in git is the base.
     let printed = own.succeed(&["manifest", "check"]);
-    assert!(
-        printed.contains("HEAD:source/telemetry/events.rs"),
-        "{printed}"
-    );
+    assert!(printed.contains("HEAD:source/telemetry/events.rs"), "{printed}");
     own.commit();
     let output = own.etw_in("source/telemetry", &["manifest", "check"]);
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        printed.contains("every event of HEAD:lidar.man"),
-        "{printed}"
-    );
+    assert!(printed.contains("every event of HEAD:lidar.man"), "{printed}");
 
     own.change(EVENTS, "points: u32", "points: u16");
     let said = own.fail(&["manifest", "check"]);
-    assert!(
-        said.contains("events.rs:18:12: Acme.Lidar.Frames: event 30 version 0"),
-        "{said}"
-    );
+    assert!(said.contains("events.rs:18:12: Acme.Lidar.Frames: event 30 version 0"), "{said}");
     let output = own.etw_in(".", &["manifest", "check", "--message-format", "json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["reason"], "manifest-check");
     assert_eq!(json["success"], false);
     assert_eq!(json["breaks"][0]["line"], 18);
     // The working tree's file is stale, and a commit without a break is a base as well.
-    assert!(
-        own.fail(&["manifest", "write", "--check"])
-            .contains("lidar.man is stale")
-    );
+    assert!(own.fail(&["manifest", "write", "--check"]).contains("lidar.man is stale"));
     own.commit();
     let said = own.fail(&["manifest", "check", "--base", "HEAD~1"]);
     assert!(said.contains("HEAD~1:lidar.man"), "{said}");
     let said = own.fail(&["manifest", "check", "--base", "v9.9"]);
-    assert!(
-        said.contains("v9.9: it is neither a file nor a commit"),
-        "{said}"
-    );
+    assert!(said.contains("v9.9: it is neither a file nor a commit"), "{said}");
 }
 
 #[test]
@@ -182,14 +163,8 @@ fn a_repository_without_a_commit_is_named_as_such() {
     fs::remove_dir_all(own.path(".git")).unwrap();
     own.git(&["init", "--quiet"]);
     let said = own.fail(&["manifest", "check"]);
-    assert!(
-        said.contains("cannot compare with HEAD: the git repository"),
-        "{said}"
-    );
-    assert!(
-        said.contains("has no commit yet; commit the driver"),
-        "{said}"
-    );
+    assert!(said.contains("cannot compare with HEAD: the git repository"), "{said}");
+    assert!(said.contains("has no commit yet; commit the driver"), "{said}");
     // Without a repository, the error is another one.
     fs::remove_dir_all(own.path(".git")).unwrap();
     let said = own.fail(&["manifest", "check"]);
@@ -199,38 +174,21 @@ fn a_repository_without_a_commit_is_named_as_such() {
 #[test]
 fn a_company_that_an_inf_file_cannot_have_is_named_with_the_option() {
     let own = Own::new();
-    own.change(
-        "Cargo.toml",
-        "Acme Robotics <drivers@acme.example>",
-        "Åsa Ögren",
-    );
+    own.change("Cargo.toml", "Acme Robotics <drivers@acme.example>", "Åsa Ögren");
     let said = own.fail(&["inf", "new"]);
-    assert!(
-        said.contains("the company \"Åsa Ögren\" has characters outside ASCII"),
-        "{said}"
-    );
-    assert!(
-        said.contains("; name the company with `--company`"),
-        "{said}"
-    );
+    assert!(said.contains("the company \"Åsa Ögren\" has characters outside ASCII"), "{said}");
+    assert!(said.contains("; name the company with `--company`"), "{said}");
     own.succeed(&["inf", "new", "--company", "Asa Ogren"]);
 }
 
 #[test]
 fn a_driver_of_another_model_is_refused_before_it_is_compiled() {
     let own = Own::new();
-    own.change(
-        "Cargo.toml",
-        "driver-type = \"KMDF\"",
-        "driver-type = \"UMDF\"",
-    );
+    own.change("Cargo.toml", "driver-type = \"KMDF\"", "driver-type = \"UMDF\"");
     let sentence =
         "acme-lidar has driver-type = \"UMDF\"; `cargo etw` builds and runs KMDF and WDM drivers";
     let said = own.fail(&["build"]);
-    assert!(
-        said.contains(sentence) && said.lines().count() == 1,
-        "{said}"
-    );
+    assert!(said.contains(sentence) && said.lines().count() == 1, "{said}");
     let output = own.etw_in(".", &["doctor"]);
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains(sentence), "{told}");
@@ -242,10 +200,7 @@ fn resources_are_compiled_for_the_driver() {
     let printed = own.succeed(&["manifest", "compile"]);
     assert_eq!(printed.lines().count(), 3, "{printed}");
     for name in ["lidar.wevt.bin", "lidar.msg.bin", "lidar.res"] {
-        assert!(
-            own.path("target/manifest").join(name).is_file(),
-            "{printed}"
-        );
+        assert!(own.path("target/manifest").join(name).is_file(), "{printed}");
     }
 }
 
@@ -311,16 +266,11 @@ fn the_inf_file_is_written_and_checked() {
     assert_eq!(json["reason"], "inf-check");
     let severity = |text: &str| {
         let findings = json["findings"].as_array().unwrap();
-        let found = findings
-            .iter()
-            .find(|one| one["message"].as_str().unwrap().contains(text));
+        let found = findings.iter().find(|one| one["message"].as_str().unwrap().contains(text));
         found.unwrap_or_else(|| panic!("no {text:?} in {json}"))["severity"].clone()
     };
     assert_eq!(severity("ServiceBinary is %12%"), "error");
-    assert_eq!(
-        severity("KmdfLibraryVersion is 1.27; expected 1.33"),
-        "error"
-    );
+    assert_eq!(severity("KmdfLibraryVersion is 1.27; expected 1.33"), "error");
     assert_eq!(severity("the oldest supported build is 19041"), "warning");
 
     own.succeed(&[
@@ -348,10 +298,7 @@ fn the_recipes_have_every_provider() {
         own.succeed(&["manifest", "write"]);
         attributes(&own.text("lidar.man"), "provider", "guid")
     };
-    let guids: Vec<&str> = guids
-        .iter()
-        .map(|guid| guid.trim_matches(['{', '}']))
-        .collect();
+    let guids: Vec<&str> = guids.iter().map(|guid| guid.trim_matches(['{', '}'])).collect();
     // Every tool's section has every provider.
     for tool in ["logman", "tracelog", "PowerShell", "xperf"] {
         let (_, section) = text.split_once(&format!("\n## {tool}\n")).unwrap();
@@ -375,10 +322,7 @@ fn the_recipes_have_every_provider() {
         assert!(is_known.contains(&word), "{line}");
         assert_eq!(line.matches('\'').count() % 2, 0, "{line}");
     }
-    let all = format!(
-        "xperf -start lidar -on {}:0x10000000008:5+{}:0x1:3 ",
-        guids[0], guids[1]
-    );
+    let all = format!("xperf -start lidar -on {}:0x10000000008:5+{}:0x1:3 ", guids[0], guids[1]);
     assert!(text.contains(&all), "no {all:?} in:\n{text}");
     // The profiles refer to providers that the file defines.
     let defined = attributes(&profile, "EventProvider", "Id");
@@ -390,10 +334,7 @@ fn the_recipes_have_every_provider() {
         assert_eq!(id.split('.').count(), 3, "{id}");
     }
     own.change(EVENTS, "level = Warning", "level = Error");
-    assert!(
-        own.fail(&["recipes", "--check"])
-            .contains("is stale: run `cargo etw recipes`")
-    );
+    assert!(own.fail(&["recipes", "--check"]).contains("is stale: run `cargo etw recipes`"));
 }
 
 #[test]
@@ -406,25 +347,16 @@ fn the_doctor_knows_the_driver() {
     let found = |json: &serde_json::Value, what: &str| {
         let findings = json["findings"].as_array().unwrap();
         let found = findings.iter().find(|one| one["what"] == what);
-        found
-            .unwrap_or_else(|| panic!("no {what} in {json}"))
-            .clone()
+        found.unwrap_or_else(|| panic!("no {what} in {json}")).clone()
     };
     assert_eq!(found(&json, "KMDF")["found"], "1.33, at least 1.31");
     let declared = found(&json, "declaration")["found"].to_string();
-    assert!(
-        declared.contains("Acme.Lidar.Health in source/telemetry/events.rs"),
-        "{declared}"
-    );
+    assert!(declared.contains("Acme.Lidar.Health in source/telemetry/events.rs"), "{declared}");
     let crates = found(&json, "WDK crates")["found"].to_string();
     assert!(crates.contains("wdk-sys 0.5."), "{crates}");
     assert_eq!(found(&json, "INF file")["remedy"], "cargo etw inf new");
 
-    own.change(
-        "Cargo.toml",
-        "target-kmdf-version-minor = 33",
-        "target-kmdf-version-minor = 15",
-    );
+    own.change("Cargo.toml", "target-kmdf-version-minor = 33", "target-kmdf-version-minor = 15");
     own.change(
         "Cargo.lock",
         "name = \"wdk-build\"\nversion = \"0.6",
@@ -485,10 +417,7 @@ fn are_signed(folder: &Path) {
             .args(arguments)
             .output()
             .unwrap();
-        (
-            output.status.success(),
-            String::from_utf8_lossy(&output.stdout).into_owned(),
-        )
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (image, catalog) = (file("lidar.sys"), file("lidar.cat"));
     for arguments in [
@@ -527,10 +456,7 @@ fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
     own.succeed(&["build", "--release"]);
     let output = own.etw_in(".", &["inf", "check"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains("usbdex.lib!USBD_CreateHandle was called"),
-        "{said}"
-    );
+    assert!(said.contains("usbdex.lib!USBD_CreateHandle was called"), "{said}");
     assert!(said.contains("source/driver.rs:"), "{said}");
     // The file itself is sound.
     assert!(output.status.success(), "{said}");
@@ -545,12 +471,7 @@ fn unpack(archive: &Path) -> TempDir {
     let mut zip = zip::ZipArchive::new(fs::File::open(archive).unwrap()).unwrap();
     for at in 0..zip.len() {
         let mut entry = zip.by_index(at).unwrap();
-        let name = entry
-            .name()
-            .unwrap()
-            .strip_prefix("lidar/")
-            .unwrap()
-            .to_owned();
+        let name = entry.name().unwrap().strip_prefix("lidar/").unwrap().to_owned();
         let mut data = Vec::new();
         entry.read_to_end(&mut data).unwrap();
         fs::write(folder.path().join(name), data).unwrap();
@@ -572,17 +493,11 @@ mod built_drivers {
         let image = image.to_str().unwrap();
         let examined = own.succeed(&["inf", "examine", image]);
         let examined: serde_json::Value = serde_json::from_str(&examined).unwrap();
-        assert!(
-            examined["sddl"].is_null() && examined["framework"][0] == 1,
-            "{examined}"
-        );
+        assert!(examined["sddl"].is_null() && examined["framework"][0] == 1, "{examined}");
         let output = own.etw_in(".", &["inf", "check", "--image", image]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{said}");
-        assert!(
-            said.contains("note: the driver has no EvtDriverDeviceAdd"),
-            "{said}"
-        );
+        assert!(said.contains("note: the driver has no EvtDriverDeviceAdd"), "{said}");
         assert!(!said.contains("cannot add a device"), "{said}");
     }
 
@@ -608,10 +523,7 @@ mod built_drivers {
         assert_eq!(json["reason"], "driver-package");
         assert_eq!(json["version"], "3.1.4.0");
         let archive = Path::new(json["archive"].as_str().unwrap());
-        assert!(
-            archive.ends_with("target/etw/package/lidar-3.1.4-x64.zip"),
-            "{json}"
-        );
+        assert!(archive.ends_with("target/etw/package/lidar-3.1.4-x64.zip"), "{json}");
         let unpacked = unpack(archive);
         let file = |name: &str| unpacked.path().join(name);
         let read = |name: &str| fs::read_to_string(file(name)).unwrap();
@@ -621,30 +533,15 @@ mod built_drivers {
         for name in json["files"].as_array().unwrap() {
             let name = name.as_str().unwrap();
             assert!(file(name).is_file(), "{name}");
-            assert!(
-                name == "README.txt" || readme.contains(name),
-                "no {name} in:\n{readme}"
-            );
+            assert!(name == "README.txt" || readme.contains(name), "no {name} in:\n{readme}");
         }
-        assert!(
-            readme.starts_with("Lidar of Acme, for a test machine"),
-            "{readme}"
-        );
-        assert!(
-            readme.contains("-p Acme.Lidar.Frames 0x10000000008 5 -ets\r\n"),
-            "{readme}"
-        );
+        assert!(readme.starts_with("Lidar of Acme, for a test machine"), "{readme}");
+        assert!(readme.contains("-p Acme.Lidar.Frames 0x10000000008 5 -ets\r\n"), "{readme}");
         assert!(read("install.cmd").contains(r#"-HardwareId "Root\lidar""#));
         assert!(read("uninstall.cmd").contains(r#"-HardwareId "Root\lidar""#));
         assert!(read("lidar.inf").contains("KmdfLibraryVersion = 1.33"));
-        assert_eq!(
-            attributes(&read("lidar.man"), "event", "value"),
-            ["20", "30"]
-        );
-        assert_eq!(
-            attributes(&read("lidar.wprp"), "EventProvider", "Name").len(),
-            4
-        );
+        assert_eq!(attributes(&read("lidar.man"), "event", "value"), ["20", "30"]);
+        assert_eq!(attributes(&read("lidar.wprp"), "EventProvider", "Name").len(), 4);
 
         assert_eq!(read("lidar.bin"), "firmware");
         let catalog = fs::read(file("lidar.cat")).unwrap();
@@ -655,18 +552,10 @@ mod built_drivers {
 
         // The symbols have the author's files as the workspace has them, and no folder of this machine.
         let symbols = fs::read(file("lidar.pdb")).unwrap();
-        let has = |text: &str| {
-            symbols
-                .windows(text.len())
-                .any(|bytes| bytes == text.as_bytes())
-        };
+        let has = |text: &str| symbols.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(has(r"C:\src\source\telemetry\events.rs"));
         assert!(has(r"packages\wdk-etw\src\"));
-        for folder in [
-            own.folder.path().to_owned(),
-            root(),
-            std::env::home_dir().unwrap(),
-        ] {
+        for folder in [own.folder.path().to_owned(), root(), std::env::home_dir().unwrap()] {
             assert!(!has(folder.to_str().unwrap()), "{}", folder.display());
         }
 
@@ -677,15 +566,9 @@ mod built_drivers {
         let printed = own.succeed(&["recipes"]);
         assert!(printed.contains("tracing.md"), "{printed}");
         let text = own.text("tracing.md");
-        assert!(
-            text.contains("from target/etw/x64/release/lidar.sys"),
-            "{text}"
-        );
+        assert!(text.contains("from target/etw/x64/release/lidar.sys"), "{text}");
         assert!(text.contains("Acme.Lidar.Frames"), "{text}");
-        assert!(
-            text.contains("| all keywords | `0x10000000008` |"),
-            "{text}"
-        );
+        assert!(text.contains("| all keywords | `0x10000000008` |"), "{text}");
         own.succeed(&["inf", "check"]);
         own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
         a_routine_of_a_static_library_links_and_is_named(&own);

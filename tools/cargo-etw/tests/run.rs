@@ -12,11 +12,7 @@ use etw_test_support::root;
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = common::etw(folder, "run", arguments);
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 /// Puts a statement after the first line of a driver's source that has a text, and returns the
@@ -76,10 +72,8 @@ mod built_drivers {
         let script = ["--script", "steps.txt", "--message-format", "json"];
         let (code, shown, errors) = run(folder, &script);
         assert_eq!(code, Some(0), "{shown}{errors}");
-        let lines: Vec<serde_json::Value> = shown
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let lines: Vec<serde_json::Value> =
+            shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let of = |reason: &str| lines.iter().filter(|line| line["reason"] == reason).count();
         assert_eq!((of("driver-image"), of("event")), (1, 3), "{shown}");
         assert_eq!((of("step"), of("finding")), (4, 0), "{shown}");

@@ -123,10 +123,7 @@ fn a_break_is_refused_with_its_place() {
     fs::write(&path, older).unwrap();
     let arguments = ["manifest", "check", "--base", text(&path), DECLARATION];
     let said = fail(&arguments);
-    assert!(
-        said.contains("trace.rs:") && said.contains("event 3 version 0"),
-        "{said}"
-    );
+    assert!(said.contains("trace.rs:") && said.contains("event 3 version 0"), "{said}");
     // The result is the same for UTF-16.
     let units = std::iter::once(0xFEFF).chain(sample.encode_utf16());
     let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
@@ -141,9 +138,7 @@ fn a_break_is_refused_with_its_place() {
 fn resources_are_compiled_and_imported() {
     let folder = tempfile::tempdir().unwrap();
     let out = text(folder.path());
-    succeed(&[
-        "manifest", "compile", MANIFEST, "--format", "3", "--out", out,
-    ]);
+    succeed(&["manifest", "compile", MANIFEST, "--format", "3", "--out", out]);
     for name in ["wevt.bin", "msg.bin", "res"] {
         let path = folder.path().join(format!("etw_sample_driver.{name}"));
         let length = fs::metadata(&path).unwrap().len();
@@ -152,10 +147,7 @@ fn resources_are_compiled_and_imported() {
     let source = folder.path().join("trace.rs");
     let said = succeed(&["manifest", "import", MANIFEST, "--out", text(&source)]);
     let counts = said.lines().last().unwrap_or_default();
-    assert!(
-        counts.starts_with("imported ") && counts.ends_with("; 0 left out"),
-        "{said}"
-    );
+    assert!(counts.starts_with("imported ") && counts.ends_with("; 0 left out"), "{said}");
     // The imported declaration agrees with its manifest.
     succeed(&["manifest", "check", "--base", MANIFEST, text(&source)]);
     let broken = folder.path().join("broken.man");

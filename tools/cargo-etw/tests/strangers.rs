@@ -248,10 +248,7 @@ fn with_rustc(version: &str) -> Option<String> {
     }
     let folder = tempfile::tempdir().unwrap();
     let (driver, programs) = (folder.path().join("driver"), folder.path().join("bin"));
-    write(
-        &driver.join("Cargo.toml"),
-        &format!("{DRIVER}[workspace]\n"),
-    );
+    write(&driver.join("Cargo.toml"), &format!("{DRIVER}[workspace]\n"));
     write(&driver.join("src/lib.rs"), LIBRARY);
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && echo rustc VERSION.0\n";
     let rustc = programs.join("rustc");
@@ -273,10 +270,7 @@ fn an_old_toolchain_is_refused() {
     let Some(shown) = with_rustc("1.91") else {
         return;
     };
-    assert!(
-        shown.contains("needs Rust 1.95 or later, but rustc is 1.91 here"),
-        "{shown}"
-    );
+    assert!(shown.contains("needs Rust 1.95 or later, but rustc is 1.91 here"), "{shown}");
     assert!(shown.contains("`cargo +1.95 etw build`"), "{shown}");
 }
 
@@ -325,10 +319,7 @@ mod built_drivers {
         // A member of a workspace.
         let output = etw(&driver, &[], None);
         let shown = errors(&output, true);
-        assert!(
-            shown.contains("note: leaving out `-C linker=nowhere`"),
-            "{shown}"
-        );
+        assert!(shown.contains("note: leaving out `-C linker=nowhere`"), "{shown}");
         let target = all.join("target");
         let pdb = fs::read(target.join("etw/x64/release/stranger.pdb")).unwrap();
         let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
@@ -364,10 +355,7 @@ mod built_drivers {
         errors(&output, true);
         let printed = String::from_utf8_lossy(&output.stdout);
         let printed = printed.lines().next().unwrap_or_default();
-        assert_eq!(
-            fs::canonicalize(printed).unwrap(),
-            fs::canonicalize(&sys).unwrap()
-        );
+        assert_eq!(fs::canonicalize(printed).unwrap(), fs::canonicalize(&sys).unwrap());
     }
 
     /// Writes a driver of one file, with Microsoft's build script.
@@ -419,10 +407,7 @@ mod built_drivers {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         errors(&output, true);
         assert!(said.contains("driver: loaded"), "{said}");
-        assert!(
-            said.contains("Loaded") && said.contains("a stranger"),
-            "{said}"
-        );
+        assert!(said.contains("Loaded") && said.contains("a stranger"), "{said}");
         assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
         for command in [["inf", "new"].as_slice(), &["package"]] {
             let shown = errors(&run(command), false);

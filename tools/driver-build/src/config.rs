@@ -15,14 +15,7 @@ const LEFT_OUT: [&str; 3] = ["linker", "linker-flavor", "strip"];
 /// Returns a value of cargo's configuration in the current folder, if it is set.
 pub fn get(rust: Rust, key: &str) -> Option<Value> {
     let mut cargo = rust.cargo();
-    cargo.args([
-        "-Zunstable-options",
-        "config",
-        "get",
-        "--format",
-        "json-value",
-        key,
-    ]);
+    cargo.args(["-Zunstable-options", "config", "get", "--format", "json-value", key]);
     // cargo fails if the value is not set. A file that cannot be read fails every command.
     serde_json::from_str(&output_of(&mut cargo)?).ok()
 }
@@ -92,11 +85,8 @@ fn configured(rust: Rust, target: &str) -> Vec<String> {
     let own = get(rust, &format!("target.{target}.rustflags"));
     let mut flags = words(&own.unwrap_or_default());
     if let Some(targets) = get(rust, "target") {
-        let cfgs: Vec<Cfg> = rust
-            .cfgs(target)
-            .iter()
-            .filter_map(|line| line.parse().ok())
-            .collect();
+        let cfgs: Vec<Cfg> =
+            rust.cfgs(target).iter().filter_map(|line| line.parse().ok()).collect();
         flags.extend(matching(&targets, target, &cfgs));
     }
     if flags.is_empty() {
@@ -124,10 +114,9 @@ fn matching(targets: &Value, target: &str, cfgs: &[Cfg]) -> Vec<String> {
 fn words(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => text.split_whitespace().map(str::to_owned).collect(),
-        Value::Array(list) => list
-            .iter()
-            .filter_map(|one| one.as_str().map(str::to_owned))
-            .collect(),
+        Value::Array(list) => {
+            list.iter().filter_map(|one| one.as_str().map(str::to_owned)).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -154,16 +143,9 @@ mod tests {
             "linker=y",
         ];
         let flags = Flags::sorted(flags.map(str::to_owned).to_vec());
-        assert_eq!(
-            flags.used,
-            ["--cfg", "x", "-C", "opt-level=1", "-Ctarget-cpu=native"]
-        );
-        let left_out = [
-            "-C linker=link.exe",
-            "-C linker-flavor=msvc",
-            "-C strip=symbols",
-            "-C linker=y",
-        ];
+        assert_eq!(flags.used, ["--cfg", "x", "-C", "opt-level=1", "-Ctarget-cpu=native"]);
+        let left_out =
+            ["-C linker=link.exe", "-C linker-flavor=msvc", "-C strip=symbols", "-C linker=y"];
         assert_eq!(flags.left_out, left_out);
     }
 

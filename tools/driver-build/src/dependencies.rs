@@ -29,10 +29,7 @@ pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String
         .collect();
     // rustc takes the last option that fits: that of the package, not of one around it.
     packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
-    packages
-        .iter()
-        .map(|(folder, name)| link::remap(folder, &format!("packages/{name}")))
-        .collect()
+    packages.iter().map(|(folder, name)| link::remap(folder, &format!("packages/{name}"))).collect()
 }
 
 /// A WDK crate that a driver depends on and that is not a stand-in.
@@ -133,9 +130,7 @@ fn used_packages<'a>(
             }
         }
     }
-    Ok(packages()
-        .filter(|one| reached.contains(&&one["id"]))
-        .collect())
+    Ok(packages().filter(|one| reached.contains(&&one["id"])).collect())
 }
 
 #[cfg(test)]
@@ -226,16 +221,10 @@ mod tests {
         );
         // The versions of Microsoft's template, and crates of a repository, are replaced too.
         let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();
-        assert_eq!(
-            (template.0.as_str(), template.1.version),
-            ("crates-io", "0.5")
-        );
+        assert_eq!((template.0.as_str(), template.1.version), ("crates-io", "0.5"));
         let git = other("0.6.2", json!("git+https://example.com/wdk?rev=1#12"));
         let git = git.stand_in().unwrap();
-        assert_eq!(
-            (git.0.as_str(), git.1.version),
-            ("https://example.com/wdk", "0.6")
-        );
+        assert_eq!((git.0.as_str(), git.1.version), ("https://example.com/wdk", "0.6"));
         let path = other("0.6.0", Value::Null);
         assert!(path.stand_in().is_none());
         let refusal = path.refusal("d");
@@ -255,11 +244,7 @@ mod tests {
             package("syn", "/home/me/.cargo/registry/src/x/syn-2", &json!("registry+x")),
         ] });
         assert_eq!(
-            outside(
-                &metadata,
-                Path::new("/home/me/driver"),
-                Path::new("/tmp/target/etw/standin")
-            ),
+            outside(&metadata, Path::new("/home/me/driver"), Path::new("/tmp/target/etw/standin")),
             [
                 "--remap-path-prefix=/home/me/lib=packages/lib",
                 "--remap-path-prefix=/home/me/lib/inner=packages/inner"

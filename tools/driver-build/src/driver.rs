@@ -179,9 +179,7 @@ impl Driver {
             .args(["metadata", "--format-version", "1", "--no-deps"])
             .arg("--manifest-path")
             .arg(&manifest);
-        let output = cargo
-            .output()
-            .with_context(|| format!("cannot start: {}", line(&cargo)))?;
+        let output = cargo.output().with_context(|| format!("cannot start: {}", line(&cargo)))?;
         ensure!(
             output.status.success(),
             "cargo cannot read {}:\n{}",
@@ -214,10 +212,9 @@ impl Driver {
         match drivers.as_slice() {
             [] => bail!(NO_DRIVER),
             [only] => Ok(only.clone()),
-            _ => bail!(
-                "the workspace has several drivers: {}; choose one with `--package`",
-                names()
-            ),
+            _ => {
+                bail!("the workspace has several drivers: {}; choose one with `--package`", names())
+            }
         }
     }
 
@@ -380,9 +377,7 @@ impl Driver {
             .args(&options.features)
             .args(options.is_offline.then_some("--offline"));
         more(&mut cargo);
-        let output = cargo
-            .output()
-            .with_context(|| format!("cannot start: {}", line(&cargo)))?;
+        let output = cargo.output().with_context(|| format!("cannot start: {}", line(&cargo)))?;
         ensure!(
             output.status.success(),
             "cargo cannot resolve the driver's dependencies:\n{}",
@@ -446,11 +441,9 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
         let is_driver = |target: &&Value| list(&target["crate_types"]).any(|kind| kind == "cdylib");
         let library = list(&package["targets"]).find(is_driver);
         let library = library.filter(|_| is_for_the_wdk(package));
-        if let (Some(library), Some(name), Some(manifest)) = (
-            library,
-            package["name"].as_str(),
-            package["manifest_path"].as_str(),
-        ) {
+        if let (Some(library), Some(name), Some(manifest)) =
+            (library, package["name"].as_str(), package["manifest_path"].as_str())
+        {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             drivers.push(Driver {
                 package: name.to_owned(),
@@ -506,13 +499,10 @@ fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
     while let Some(user) = reached.get(at) {
         at += 1;
         let dependencies = list(&user["dependencies"]).filter(|one| one["kind"].is_null());
-        let folders: Vec<&Path> = dependencies
-            .filter_map(|one| one["path"].as_str().map(Path::new))
-            .collect();
+        let folders: Vec<&Path> =
+            dependencies.filter_map(|one| one["path"].as_str().map(Path::new)).collect();
         for other in list(&metadata["packages"]) {
-            let folder = other["manifest_path"]
-                .as_str()
-                .and_then(|it| Path::new(it).parent());
+            let folder = other["manifest_path"].as_str().and_then(|it| Path::new(it).parent());
             let is_used = folder.is_some_and(|folder| folders.contains(&folder));
             if is_used && !reached.iter().any(|known| known["id"] == other["id"]) {
                 reached.push(other);
@@ -532,11 +522,7 @@ fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
 /// Returns the version of KMDF in the section `wdk` of metadata.
 fn framework(wdk: &Value) -> Option<Framework> {
     let model = &wdk["driver-model"];
-    let number = |key: &str| {
-        model[key]
-            .as_u64()
-            .and_then(|number| u32::try_from(number).ok())
-    };
+    let number = |key: &str| model[key].as_u64().and_then(|number| u32::try_from(number).ok());
     let target = number("target-kmdf-version-minor")?;
     Some(Framework {
         major: number("kmdf-version-major")?,
@@ -603,30 +589,18 @@ mod tests {
         let tool = package("tool", "lib");
         let metadata = workspace(&[driver, events, tool]);
         let found = drivers(&metadata).unwrap().remove(0);
-        let framework = Framework {
-            major: 1,
-            target: 33,
-            minimum: 31,
-        };
+        let framework = Framework { major: 1, target: 33, minimum: 31 };
         assert_eq!(found.framework, Some(framework));
         assert_eq!(found.model.as_deref(), Some("KMDF"));
-        let of = |model: &str| Driver {
-            model: Some(model.to_owned()),
-            ..found.clone()
-        };
-        for (model, is_built, has_inf) in [
-            ("KMDF", true, true),
-            ("WDM", true, false),
-            ("UMDF", false, true),
-        ] {
+        let of = |model: &str| Driver { model: Some(model.to_owned()), ..found.clone() };
+        for (model, is_built, has_inf) in
+            [("KMDF", true, true), ("WDM", true, false), ("UMDF", false, true)]
+        {
             let driver = of(model);
             assert_eq!(driver.check_model().is_ok(), is_built, "{model}");
             assert_eq!(driver.check_framework().is_ok(), has_inf, "{model}");
         }
-        assert_eq!(
-            (found.version.as_str(), found.description.as_str()),
-            ("3.1.4", "")
-        );
+        assert_eq!((found.version.as_str(), found.description.as_str()), ("3.1.4", ""));
         assert_eq!(found.authors, ["Contoso"]);
         assert_eq!(found.used_libraries, [Path::new("/w/events/src/lib.rs")]);
     }
@@ -640,19 +614,12 @@ mod tests {
 
     #[test]
     fn the_driver_is_that_of_the_folder_or_the_only_one() {
-        let all = [
-            package("my-one", "cdylib"),
-            package("two", "cdylib"),
-            package("lib", "lib"),
-        ];
+        let all = [package("my-one", "cdylib"), package("two", "cdylib"), package("lib", "lib")];
         assert_eq!(choose(&all, "my-one", None).unwrap(), "my_one");
         assert_eq!(choose(&all, "lib", Some("two")).unwrap(), "two");
         assert_eq!(choose(&all[1..], "lib", None).unwrap(), "two");
         let error = choose(&all, "lib", None).unwrap_err();
-        assert!(
-            error.contains("my-one, two") && error.contains("--package"),
-            "{error}"
-        );
+        assert!(error.contains("my-one, two") && error.contains("--package"), "{error}");
         let error = choose(&all, "my-one", Some("three")).unwrap_err();
         assert!(error.contains("no driver is named three"), "{error}");
         let error = choose(&all[2..], "lib", None).unwrap_err();

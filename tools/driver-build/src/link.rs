@@ -59,10 +59,7 @@ fn program(folder: &Path) -> Result<PathBuf> {
 ///
 /// Fails if the program for rustc cannot be written.
 pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> Result<()> {
-    let variable = format!(
-        "CARGO_TARGET_{}_LINKER",
-        target.to_uppercase().replace('-', "_")
-    );
+    let variable = format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_"));
     if cfg!(unix) {
         cargo.env(variable, program(folder)?).env(LINKER, linker);
     } else {
@@ -91,9 +88,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
 
 /// Returns whether a program was started under the linker's name.
 fn is_linker(program: &OsStr) -> bool {
-    Path::new(program)
-        .file_stem()
-        .is_some_and(|stem| stem == NAME)
+    Path::new(program).file_stem().is_some_and(|stem| stem == NAME)
 }
 
 /// A linker's command line with relative names.
@@ -112,8 +107,7 @@ impl Plan {
         let mut plan = Self::default();
         for argument in arguments {
             let changed = plan.change(argument, &exists);
-            plan.arguments
-                .push(changed.unwrap_or_else(|| argument.clone()));
+            plan.arguments.push(changed.unwrap_or_else(|| argument.clone()));
         }
         plan
     }
@@ -131,8 +125,7 @@ impl Plan {
             return None;
         }
         let relative = if OUTPUTS.iter().any(|out| option.eq_ignore_ascii_case(out)) {
-            self.out
-                .get_or_insert_with(|| path.parent().map_or_else(PathBuf::new, Path::to_owned));
+            self.out.get_or_insert_with(|| path.parent().map_or_else(PathBuf::new, Path::to_owned));
             Path::new("out").join(path.file_name()?)
         } else if exists(path) {
             self.input(path)
@@ -192,11 +185,7 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
         let to = out.join(entry.file_name());
         fs::rename(entry.path(), &to).with_context(|| write(&to))?;
     }
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The name of the build folder in images: the folder that `cargo xtask` builds in.
@@ -219,16 +208,9 @@ pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -
     // The packages' folder is named after the registry that this machine uses.
     let registries = fs::read_dir(cargo_home.join("registry/src"));
     folders.extend(
-        registries
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|registry| (registry.path(), "cargo")),
+        registries.into_iter().flatten().flatten().map(|registry| (registry.path(), "cargo")),
     );
-    folders
-        .into_iter()
-        .map(|(folder, name)| remap(&folder, name))
-        .collect()
+    folders.into_iter().map(|(folder, name)| remap(&folder, name)).collect()
 }
 
 /// Returns the compiler's option that gives a folder another name in an image.
@@ -306,18 +288,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let registry = home.path().join("registry/src/example-1");
         fs::create_dir_all(&registry).unwrap();
-        let options = remapped(
-            Path::new("/w"),
-            Path::new("/w/target"),
-            home.path(),
-            Path::new("/t"),
-        );
-        let place = |text: &str| {
-            options
-                .iter()
-                .position(|option| option.contains(text))
-                .unwrap()
-        };
+        let options =
+            remapped(Path::new("/w"), Path::new("/w/target"), home.path(), Path::new("/t"));
+        let place = |text: &str| options.iter().position(|option| option.contains(text)).unwrap();
         assert!(place("/w=.") < place("/w/target=./target/driver-build"));
         let whole = format!("{}=cargo", home.path().display());
         assert!(place(&whole) < place(&format!("{}=cargo", registry.display())));

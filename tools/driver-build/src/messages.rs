@@ -49,9 +49,7 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
             }
         }
     }
-    let status = child
-        .wait()
-        .with_context(|| format!("cannot run: {}", line(cargo)))?;
+    let status = child.wait().with_context(|| format!("cannot run: {}", line(cargo)))?;
     if status.success() {
         return Ok(());
     }

@@ -68,10 +68,7 @@ mod tests {
         let function = "cannot find function, tuple struct or tuple variant `KeNoFour` in module \
                         `wdk_sys::ntddk`";
         assert_eq!(found("E0425", function), ["KeNoFour"]);
-        assert_eq!(
-            found("", "Failed to find function info for WdfNoSuch"),
-            ["WdfNoSuch"]
-        );
+        assert_eq!(found("", "Failed to find function info for WdfNoSuch"), ["WdfNoSuch"]);
     }
 
     #[test]

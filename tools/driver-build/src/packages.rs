@@ -73,11 +73,7 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
     } else {
         let mut command = Command::new("sudo");
         // sudo gives the command a new environment.
-        command.args([
-            "--non-interactive",
-            "DEBIAN_FRONTEND=noninteractive",
-            "apt-get",
-        ]);
+        command.args(["--non-interactive", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command
     };
     command.env("DEBIAN_FRONTEND", "noninteractive");
@@ -200,10 +196,7 @@ mod tests {
         assert_eq!(refusal(Installer::Root, &names), None);
         assert_eq!(refusal(Installer::Sudo, &names), None);
         let forbidden = refusal(Installer::Forbidden, &names).unwrap();
-        assert!(
-            forbidden.contains("`sudo apt-get install wine64 chromium`"),
-            "{forbidden}"
-        );
+        assert!(forbidden.contains("`sudo apt-get install wine64 chromium`"), "{forbidden}");
         let missing = refusal(Installer::Missing, &names).unwrap();
         assert!(missing.contains("wine64 chromium"), "{missing}");
         assert!(missing.contains("no apt-get"), "{missing}");

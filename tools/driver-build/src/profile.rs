@@ -62,9 +62,7 @@ fn options(sources: &[&Value], is_set: impl Fn(&str) -> bool, name: &str) -> Vec
             },
         };
     }
-    options.push(format!(
-        "--config=profile.{name}.debug=\"line-tables-only\""
-    ));
+    options.push(format!("--config=profile.{name}.debug=\"line-tables-only\""));
     options
 }
 
@@ -76,10 +74,7 @@ mod tests {
 
     fn has_lines(config: &Value, manifest: &Value, name: &str) -> bool {
         let options = options(&[config, manifest], |_| false, name);
-        assert_eq!(
-            options[0],
-            format!("--config=profile.{name}.strip=\"none\"")
-        );
+        assert_eq!(options[0], format!("--config=profile.{name}.strip=\"none\""));
         let lines = format!("--config=profile.{name}.debug=\"line-tables-only\"");
         options.get(1) == Some(&lines)
     }
@@ -88,21 +83,13 @@ mod tests {
     fn a_release_has_line_numbers_unless_the_author_sets_debug() {
         let none = json!({});
         assert!(has_lines(&none, &none, "release"));
-        assert!(has_lines(
-            &none,
-            &json!({ "release": { "lto": true } }),
-            "release"
-        ));
+        assert!(has_lines(&none, &json!({ "release": { "lto": true } }), "release"));
         assert!(has_lines(&none, &none, "bench"));
         assert!(!has_lines(&none, &none, "dev"));
         let chosen = json!({ "release": { "debug": 0 } });
         assert!(!has_lines(&none, &chosen, "release"));
         assert!(!has_lines(&chosen, &none, "release"));
-        let variable = options(
-            &[&none],
-            |name| name == "CARGO_PROFILE_RELEASE_DEBUG",
-            "release",
-        );
+        let variable = options(&[&none], |name| name == "CARGO_PROFILE_RELEASE_DEBUG", "release");
         assert_eq!(variable.len(), 1);
     }
 
@@ -112,11 +99,7 @@ mod tests {
         let own = json!({ "ship": { "inherits": "release" }, "fast": { "inherits": "dev" } });
         assert!(has_lines(&none, &own, "ship"));
         assert!(!has_lines(&none, &own, "fast"));
-        assert!(!has_lines(
-            &json!({ "release": { "debug": "full" } }),
-            &own,
-            "ship"
-        ));
+        assert!(!has_lines(&json!({ "release": { "debug": "full" } }), &own, "ship"));
         // cargo rejects these.
         assert!(!has_lines(&none, &none, "unknown"));
         let circle = json!({ "a": { "inherits": "b" }, "b": { "inherits": "a" } });

@@ -28,10 +28,7 @@ pub fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let start = Instant::now();
     let result = body();
     let mark = if result.is_ok() { "done  " } else { "FAILED" };
-    eprintln!(
-        "{erase}{mark} {title} ({:.1} s)",
-        start.elapsed().as_secs_f32()
-    );
+    eprintln!("{erase}{mark} {title} ({:.1} s)", start.elapsed().as_secs_f32());
     result
 }
 

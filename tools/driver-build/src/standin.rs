@@ -49,12 +49,7 @@ pub struct Replaced {
 
 impl Replaced {
     const fn newest(name: &'static str, version: &'static str) -> Self {
-        Self {
-            name,
-            version,
-            folder: name,
-            older: None,
-        }
+        Self { name, version, folder: name, older: None }
     }
 
     const fn older(
@@ -63,12 +58,7 @@ impl Replaced {
         patch: &'static str,
         folder: &'static str,
     ) -> Self {
-        Self {
-            name,
-            version,
-            folder,
-            older: Some(patch),
-        }
+        Self { name, version, folder, older: Some(patch) }
     }
 
     /// Returns the manifest of the stand-in for an older version, made of that of the newest one, whose
@@ -150,10 +140,7 @@ impl Standin {
         for (name, contents) in FILES {
             let path = folder.join(name);
             if *name == MANIFEST {
-                write_if_new(
-                    &path,
-                    workspace(&String::from_utf8_lossy(contents)).as_bytes(),
-                )?;
+                write_if_new(&path, workspace(&String::from_utf8_lossy(contents)).as_bytes())?;
             } else {
                 write_if_new(&path, contents)?;
             }
@@ -181,10 +168,7 @@ impl Standin {
         let path = toml_string(&lock.join("Cargo.lock").display().to_string());
         let mut standin = Self {
             folder: folder.to_owned(),
-            arguments: vec![
-                "--config".to_owned(),
-                format!("resolver.lockfile-path={path}"),
-            ],
+            arguments: vec!["--config".to_owned(), format!("resolver.lockfile-path={path}")],
             patches: Vec::new(),
             lock,
         };
@@ -249,11 +233,7 @@ impl Standin {
     fn arguments(&self) -> Vec<String> {
         let mut arguments = self.arguments.clone();
         for (source, one) in &self.patches {
-            let source = if source == CRATES_IO {
-                source.clone()
-            } else {
-                toml_string(source)
-            };
+            let source = if source == CRATES_IO { source.clone() } else { toml_string(source) };
             // The folder's name tells two versions of a crate apart.
             let key = format!("patch.{source}.{}", toml_string(one.folder));
             let path = self.folder.join(one.folder).display().to_string();
@@ -328,9 +308,7 @@ pub fn has_name(name: &str) -> bool {
 
 /// Returns the manifest of the stand-ins' workspace with the members that are written.
 fn workspace(manifest: &str) -> String {
-    let written = FILES
-        .iter()
-        .filter_map(|(name, _)| name.strip_suffix("/Cargo.toml"));
+    let written = FILES.iter().filter_map(|(name, _)| name.strip_suffix("/Cargo.toml"));
     let older = REPLACED.iter().filter(|one| one.older.is_some());
     let mut members: Vec<&str> = written.chain(older.map(|one| one.folder)).collect();
     members.sort_unstable();
@@ -338,9 +316,7 @@ fn workspace(manifest: &str) -> String {
     let Some(start) = manifest.find("members = [") else {
         return manifest.to_owned();
     };
-    let end = manifest[start..]
-        .find(']')
-        .map_or(manifest.len(), |at| start + at + 1);
+    let end = manifest[start..].find(']').map_or(manifest.len(), |at| start + at + 1);
     [&manifest[..start], &list, &manifest[end..]].concat()
 }
 
@@ -382,9 +358,8 @@ fn unlocked(lock: &[u8]) -> Vec<u8> {
     let mut blocks = lock.split(START);
     let mut kept = blocks.next().unwrap_or_default().to_owned();
     for block in blocks {
-        let is_replaced = REPLACED
-            .iter()
-            .any(|one| block.starts_with(&format!("name = \"{}\"\n", one.name)));
+        let is_replaced =
+            REPLACED.iter().any(|one| block.starts_with(&format!("name = \"{}\"\n", one.name)));
         if !is_replaced {
             kept.push_str(START);
             kept.push_str(block);
@@ -492,9 +467,6 @@ mod tests {
         assert_eq!(fs::read(&authors).unwrap(), b"two");
         // Another workspace with the same target folder has its own.
         let other = folder.path().join("other/Cargo.lock");
-        assert_ne!(
-            lock_folder(&standin, &other),
-            lock_folder(&standin, &authors)
-        );
+        assert_ne!(lock_folder(&standin, &other), lock_folder(&standin, &authors));
     }
 }

@@ -68,10 +68,7 @@ const NO_BOOTSTRAP: &str = "0";
 /// Debian's compiler and the source of its libraries.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 /// Debian's linker for PE images. Older versions lack options that drivers are linked with.
-const DEBIAN_LINKER: Program = Program {
-    names: &["lld-link-19"],
-    package: "lld-19",
-};
+const DEBIAN_LINKER: Program = Program { names: &["lld-link-19"], package: "lld-19" };
 
 impl Rust {
     const fn rustc(self) -> &'static str {
@@ -114,10 +111,7 @@ impl Rust {
     pub fn cfgs(self, target: &str) -> Vec<String> {
         let text =
             output_of(Command::new(self.rustc()).args(["--print", "cfg", "--target", target]));
-        text.unwrap_or_default()
-            .lines()
-            .map(str::to_owned)
-            .collect()
+        text.unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
     /// Returns the toolchain's sysroot.
@@ -153,10 +147,7 @@ impl Rust {
     /// Returns the package that the toolchain needs before `cargo clippy` works.
     #[must_use]
     pub fn missing_linter(self) -> Option<&'static str> {
-        let linter = Program {
-            names: &["/usr/bin/cargo-clippy"],
-            package: "rust-web-clippy",
-        };
+        let linter = Program { names: &["/usr/bin/cargo-clippy"], package: "rust-web-clippy" };
         match self {
             Self::Current => None,
             Self::Debian => linter.missing(),
@@ -184,9 +175,7 @@ impl Rust {
     /// no libraries for, if it is installed.
     #[must_use]
     pub fn with_source() -> Option<Self> {
-        [Self::Current, Self::Debian]
-            .into_iter()
-            .find(|rust| rust.has_source() && rust.is_recent())
+        [Self::Current, Self::Debian].into_iter().find(|rust| rust.has_source() && rust.is_recent())
     }
 
     /// Returns that toolchain, and installs it if it is missing.
@@ -394,13 +383,7 @@ impl Toolchain {
             Rust::Current => linker,
             Rust::Debian => DEBIAN_LINKER.path()?,
         };
-        Some(Self {
-            machine,
-            rust,
-            libraries,
-            linker,
-            cargo_home: cargo_home(),
-        })
+        Some(Self { machine, rust, libraries, linker, cargo_home: cargo_home() })
     }
 
     /// Returns the toolchain for a machine, and installs what is missing.
@@ -459,9 +442,7 @@ impl Toolchain {
         let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
         let command = apt_command(machine);
         let installed = if !installation.may_install(&command) {
-            Err(anyhow::anyhow!(
-                "`{command}` was not run; `cargo etw build --install` runs it"
-            ))
+            Err(anyhow::anyhow!("`{command}` was not run; `cargo etw build --install` runs it"))
         } else if has_libraries() {
             packages::install(&others)
         } else {
@@ -543,9 +524,7 @@ impl Toolchain {
     pub fn build(&self, root: &Path, built_in: &Path) -> Result<Command> {
         let mut command = self.build_here(built_in)?;
         let flags = self.remapped(root, built_in);
-        command
-            .current_dir(root)
-            .arg(rustflags(self.target(), &flags));
+        command.current_dir(root).arg(rustflags(self.target(), &flags));
         Ok(command)
     }
 
@@ -563,12 +542,7 @@ impl Toolchain {
             .arg("--target-dir")
             .arg(built_in)
             .args(self.build_options());
-        link::wrap(
-            &mut command,
-            self.target(),
-            &self.linker,
-            &built_in.join("linker"),
-        )?;
+        link::wrap(&mut command, self.target(), &self.linker, &built_in.join("linker"))?;
         Ok(command)
     }
 

@@ -18,10 +18,7 @@ impl Version {
     pub fn parse(text: &str) -> Option<Self> {
         let start = text.find(|letter: char| letter.is_ascii_digit())?;
         let mut numbers = text[start..].split(|letter: char| !letter.is_ascii_digit());
-        Some(Self(
-            numbers.next()?.parse().ok()?,
-            numbers.next()?.parse().ok()?,
-        ))
+        Some(Self(numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 }
 
@@ -59,9 +56,7 @@ fn reason() -> Option<String> {
     const SELECTED: &str = "RUSTUP_TOOLCHAIN";
     let mut rustup = Command::new("rustup");
     // rustup's cargo sets the variable for the programs that it runs.
-    rustup
-        .args(["show", "active-toolchain"])
-        .env_remove(SELECTED);
+    rustup.args(["show", "active-toolchain"]).env_remove(SELECTED);
     let active = output_of(&mut rustup)?;
     Some(why(&active, env::var(SELECTED).ok().as_deref()))
 }
@@ -85,14 +80,8 @@ mod tests {
 
     #[test]
     fn versions_are_read_and_compared_as_numbers() {
-        assert_eq!(
-            Version::parse("rustc 1.95.0 (59807616e)"),
-            Some(Version(1, 95))
-        );
-        assert_eq!(
-            Version::parse("1.96.0+dfsg1-1~deb12u2"),
-            Some(Version(1, 96))
-        );
+        assert_eq!(Version::parse("rustc 1.95.0 (59807616e)"), Some(Version(1, 95)));
+        assert_eq!(Version::parse("1.96.0+dfsg1-1~deb12u2"), Some(Version(1, 96)));
         assert_eq!(Version::parse("none"), None);
         assert!(Version(1, 100) > Version(1, 95));
         assert!(Version(1, 85) < Version::oldest());

@@ -24,17 +24,12 @@ pub struct ArchiveError {
 ///
 /// Fails if the archive cannot be written or two files have the same name.
 pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(), ArchiveError> {
-    let failed = |source| ArchiveError {
-        path: path.to_owned(),
-        source,
-    };
+    let failed = |source| ArchiveError { path: path.to_owned(), source };
     let file = File::create(path).map_err(|error| failed(error.into()))?;
     let mut zip = ZipWriter::new(file);
     for (name, data) in files {
-        zip.start_file(format!("{folder}/{name}"), SimpleFileOptions::default())
-            .map_err(failed)?;
-        zip.write_all(data)
-            .map_err(|error: io::Error| failed(error.into()))?;
+        zip.start_file(format!("{folder}/{name}"), SimpleFileOptions::default()).map_err(failed)?;
+        zip.write_all(data).map_err(|error: io::Error| failed(error.into()))?;
     }
     zip.finish().map(drop).map_err(failed)
 }
@@ -42,9 +37,7 @@ pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(
 /// Returns the bytes of a string with Windows line endings.
 #[must_use]
 pub fn windows_lines(text: &str) -> Vec<u8> {
-    text.replace("\r\n", "\n")
-        .replace('\n', "\r\n")
-        .into_bytes()
+    text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes()
 }
 
 #[cfg(test)]

@@ -130,10 +130,7 @@ fn bmp(text: &str) -> Vec<u8> {
 
 /// Writes bytes with a universal ASN.1 tag.
 fn write_universal(writer: DERWriter<'_>, tag_number: u64, bytes: &[u8]) {
-    let tag = Tag {
-        tag_class: TagClass::Universal,
-        tag_number,
-    };
+    let tag = Tag { tag_class: TagClass::Universal, tag_number };
     writer.write_tagged_implicit(tag, |writer| writer.write_bytes(bytes));
 }
 
@@ -177,9 +174,7 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, (algorithm, hash):
                 writer.next().write_sequence(|writer| {
                     // Of the three flags, only `includeResources` is set.
                     writer.next().write_bitvec_bytes(&[0b1010_0000], 3);
-                    writer
-                        .next()
-                        .write_tagged(Tag::context(0), write_obsolete_link);
+                    writer.next().write_tagged(Tag::context(0), write_obsolete_link);
                 });
             } else {
                 writer.next().write_oid(&oid(FLAT_DATA));
@@ -205,10 +200,8 @@ fn hash<D: Digest + digest::Update>(member: &Member<'_>) -> Result<(bool, Vec<u8
         return Ok((false, hasher.finalize().to_vec()));
     }
     let name = || member.name.to_owned();
-    let image = PeFile64::parse(member.data).map_err(|source| CatalogError::Image {
-        name: name(),
-        source,
-    })?;
+    let image = PeFile64::parse(member.data)
+        .map_err(|source| CatalogError::Image { name: name(), source })?;
     if authenticode_digest(&image, &mut hasher).is_err() {
         return Err(CatalogError::Offsets { name: name() });
     }
@@ -310,12 +303,7 @@ impl Catalog<'_> {
                 continue;
             }
             let (_, hash_256) = hash::<Sha256>(member)?;
-            entries.push(Entry {
-                tag: hash_1,
-                is_image,
-                digest: None,
-                name,
-            });
+            entries.push(Entry { tag: hash_1, is_image, digest: None, name });
             entries.push(Entry {
                 tag: hash_256.clone(),
                 is_image,
@@ -365,11 +353,7 @@ impl Catalog<'_> {
 
 /// Writes a `CAT_MEMBERINFO`.
 fn write_member_info(writer: DERWriter<'_>, is_image: bool) {
-    let subject = if is_image {
-        IMAGE_SUBJECT
-    } else {
-        FLAT_SUBJECT
-    };
+    let subject = if is_image { IMAGE_SUBJECT } else { FLAT_SUBJECT };
     writer.write_sequence(|writer| {
         write_bmp(writer.next(), subject);
         writer.next().write_u32(CERTIFICATE_VERSION);
@@ -391,10 +375,7 @@ mod tests {
     #[test]
     fn a_member_that_only_looks_like_an_image_is_refused_by_its_name() {
         let catalog = Catalog {
-            members: &[Member {
-                name: "a.sys",
-                data: b"MZ and no more",
-            }],
+            members: &[Member { name: "a.sys", data: b"MZ and no more" }],
             hardware_ids: &[r"root\a".to_owned()],
             system: "_v100_X64_Vb",
             versions: "2:10.0",

@@ -78,11 +78,7 @@ impl Installed<'_> {
                 )
             },
         );
-        let made = if self.made().is_some() {
-            " and creates its device"
-        } else {
-            ""
-        };
+        let made = if self.made().is_some() { " and creates its device" } else { "" };
         let hashes = match self.catalog_version {
             Version::One => "SHA-1",
             Version::Two => "SHA-1 and SHA-256",
@@ -101,22 +97,13 @@ impl Installed<'_> {
             notes => format!("{notes}\n\n"),
         };
         let mut list = vec![
-            (
-                self.image.to_owned(),
-                "the driver, signed with the test certificate".to_owned(),
-            ),
-            (
-                self.inf.to_owned(),
-                "the installation instructions for Windows".to_owned(),
-            ),
+            (self.image.to_owned(), "the driver, signed with the test certificate".to_owned()),
+            (self.inf.to_owned(), "the installation instructions for Windows".to_owned()),
             (
                 self.catalog.to_owned(),
                 "the signed hashes of the driver and the INF file".to_owned(),
             ),
-            (
-                self.certificate.to_owned(),
-                "the test certificate".to_owned(),
-            ),
+            (self.certificate.to_owned(), "the test certificate".to_owned()),
         ];
         list.extend(self.files.iter().cloned());
         if self.made().is_some() {
@@ -126,10 +113,8 @@ impl Installed<'_> {
         let what = "used by uninstall.cmd: removes devices and the driver".to_owned();
         list.push(("uninstall.ps1".to_owned(), what));
         let width = list.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        let list: Vec<String> = list
-            .iter()
-            .map(|(name, what)| format!("    {name:width$}   {what}"))
-            .collect();
+        let list: Vec<String> =
+            list.iter().map(|(name, what)| format!("    {name:width$}   {what}")).collect();
         // Scripts for the command prompt have Windows line endings in some checkouts.
         template
             .replace("\r\n", "\n")
@@ -194,17 +179,10 @@ mod tests {
     fn a_device_is_made_where_there_is_no_hardware() {
         let made = files(&[r"root\Sensor".to_owned()]);
         let (_, install) = &made[2];
-        assert!(
-            install.contains(r#"-HardwareId "root\Sensor""#),
-            "{install}"
-        );
+        assert!(install.contains(r#"-HardwareId "root\Sensor""#), "{install}");
         assert!(made.iter().any(|(name, _)| *name == "device.ps1"));
         let found = files(&[r"USB\VID_1&PID_2".to_owned()]);
-        assert!(
-            found[2]
-                .1
-                .contains("pnputil /add-driver \"sensor.inf\" /install")
-        );
+        assert!(found[2].1.contains("pnputil /add-driver \"sensor.inf\" /install"));
         assert!(found.iter().all(|(name, _)| *name != "device.ps1"));
         assert!(!found[0].1.contains("device.ps1"), "{}", found[0].1);
     }
@@ -230,11 +208,7 @@ mod tests {
     #[test]
     fn the_readme_lists_the_files_and_the_commands() {
         let (_, readme) = &files(&[r"Root\Sensor".to_owned()])[0];
-        for part in [
-            "    one\n    two\n",
-            "sensor.pdb      symbols\n",
-            "Contoso sensor, for",
-        ] {
+        for part in ["    one\n    two\n", "sensor.pdb      symbols\n", "Contoso sensor, for"] {
             assert!(readme.contains(part), "no {part:?} in:\n{readme}");
         }
     }

@@ -96,9 +96,7 @@ impl Certificate {
     ///
     /// Fails if `openssl` fails or the folder cannot be created.
     pub fn find_or_make(folder: &Path, name: &str) -> Result<Self, SignError> {
-        let certificate = Self {
-            folder: folder.to_owned(),
-        };
+        let certificate = Self { folder: folder.to_owned() };
         fs::create_dir_all(folder).map_err(|error| file("create", folder, error))?;
         if !certificate.pem().exists() || !certificate.key().exists() {
             certificate.make(name)?;
@@ -227,20 +225,14 @@ impl Certificate {
         if to.exists() {
             Ok(())
         } else {
-            Err(SignError::NoOutput {
-                program: "osslsigncode",
-                path: to.to_owned(),
-            })
+            Err(SignError::NoOutput { program: "osslsigncode", path: to.to_owned() })
         }
     }
 }
 
 /// Returns seconds since 1970 as openssl takes a time: `YYYYMMDDHHMMSSZ`.
 fn asn1_time(seconds: i64) -> String {
-    let (days, rest) = (
-        seconds.div_euclid(SECONDS_OF_DAY),
-        seconds.rem_euclid(SECONDS_OF_DAY),
-    );
+    let (days, rest) = (seconds.div_euclid(SECONDS_OF_DAY), seconds.rem_euclid(SECONDS_OF_DAY));
     // Howard Hinnant's `civil_from_days`: years begin in March, eras of 400 years with the year 0.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -249,22 +241,14 @@ fn asn1_time(seconds: i64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z")
 }
 
 fn file(action: &'static str, path: &Path, source: io::Error) -> SignError {
-    SignError::File {
-        action,
-        path: path.to_owned(),
-        source,
-    }
+    SignError::File { action, path: path.to_owned(), source }
 }
 
 /// Runs a program; its output appears only in the error if it fails.
@@ -319,14 +303,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let certificate = Certificate::find_or_make(folder.path(), "Contoso's test").unwrap();
         let output = Command::new("openssl")
-            .args([
-                "x509",
-                "-noout",
-                "-startdate",
-                "-enddate",
-                "-subject",
-                "-ext",
-            ])
+            .args(["x509", "-noout", "-startdate", "-enddate", "-subject", "-ext"])
             .args(["basicConstraints,extendedKeyUsage", "-in"])
             .arg(certificate.pem())
             .output()
@@ -353,10 +330,8 @@ mod tests {
             assert!(shown.contains(text), "{text}: {shown}");
         }
         // Nothing else is left in the folder.
-        let mut names: Vec<_> = fs::read_dir(folder.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["test-certificate.key", "test-certificate.pem"]);
     }

@@ -6,18 +6,10 @@ use driver_package::inf::{
     Driver, Framework, Inf, New, NewError, Provider, Severity, Stamp, check,
 };
 
-const FRAMEWORK: Framework = Framework {
-    major: 1,
-    minimum: 31,
-    target: 31,
-};
+const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
 
 fn provider(name: &str, guid: &str, has_resources: bool) -> Provider {
-    Provider {
-        guid: guid.to_owned(),
-        name: name.to_owned(),
-        has_resources,
-    }
+    Provider { guid: guid.to_owned(), name: name.to_owned(), has_resources }
 }
 
 fn driver() -> Driver {
@@ -35,12 +27,8 @@ fn driver() -> Driver {
 }
 
 fn stamped() -> String {
-    let stamp = Stamp {
-        architecture: "amd64",
-        framework: "1.31",
-        date: "11/21/2026",
-        version: "0.1.0.0",
-    };
+    let stamp =
+        Stamp { architecture: "amd64", framework: "1.31", date: "11/21/2026", version: "0.1.0.0" };
     let path = etw_test_support::root().join("inf/etw_sample_driver.inx");
     stamp.apply(&fs::read_to_string(path).unwrap())
 }
@@ -53,12 +41,8 @@ fn the_sample_drivers_file_is_sound() {
 
 #[test]
 fn the_file_of_the_driver_that_asks_questions_is_sound() {
-    let stamp = Stamp {
-        architecture: "amd64",
-        framework: "1.31",
-        date: "11/21/2026",
-        version: "0.1.0.0",
-    };
+    let stamp =
+        Stamp { architecture: "amd64", framework: "1.31", date: "11/21/2026", version: "0.1.0.0" };
     let path = "tests/drivers/questions/etw_questions_driver.inx";
     let text = fs::read_to_string(etw_test_support::root().join(path)).unwrap();
     let inf = Inf::read(&stamp.apply(&text)).unwrap();
@@ -77,81 +61,29 @@ fn every_mistake_is_found() {
         ("$WINDOWS NT$", "$CHICAGO$", "Signature is $CHICAGO$"),
         ("Class       = System", "Class = Sample", "Class is Sample"),
         ("[Strings]", "[ClassInstall32]\n[Strings]", "infverif 1285"),
-        (
-            "Provider               = \"wdk-etw\"",
-            "Provider = \"Microsoft\"",
-            "infverif 1204",
-        ),
-        (
-            "CatalogFile = etw_sample_driver.cat",
-            "",
-            "has no CatalogFile",
-        ),
+        ("Provider               = \"wdk-etw\"", "Provider = \"Microsoft\"", "infverif 1204"),
+        ("CatalogFile = etw_sample_driver.cat", "", "has no CatalogFile"),
         ("11/21/2026", "21/11/2026", "DriverVer is not"),
         ("0.1.0.0", "0.1.0", "DriverVer is not"),
         ("PnpLockdown = 1", "PnpLockdown = 0", "PnpLockdown is 0"),
-        (
-            "DefaultDestDir = 13",
-            "DefaultDestDir = 12",
-            "DefaultDestDir is 12",
-        ),
+        ("DefaultDestDir = 13", "DefaultDestDir = 12", "DefaultDestDir is 12"),
         ("sys = 1,,", "sys = 2,,", "has no disk 2"),
-        (
-            "NTamd64.10.0...19041",
-            "NTamd64.10.0...17763",
-            "the oldest supported build is",
-        ),
-        (
-            "NTamd64.10.0...19041",
-            "NTx86.10.0...19041",
-            "NTx86 is not a supported architecture",
-        ),
+        ("NTamd64.10.0...19041", "NTamd64.10.0...17763", "the oldest supported build is"),
+        ("NTamd64.10.0...19041", "NTx86.10.0...19041", "NTx86 is not a supported architecture"),
         (r"Root\EtwSampleDriver", r"Root\Other", "the hardware id is"),
         ("[Files]", "[Others]", "the section [Files] is missing"),
-        (
-            "(A;;GA;;;BA)",
-            "(A;;GA;;;WD)",
-            "the device's security descriptor is",
-        ),
-        (
-            "0x00000002\r\nProvider",
-            "0x00000000\r\nProvider",
-            "AddService has the flags",
-        ),
+        ("(A;;GA;;;BA)", "(A;;GA;;;WD)", "the device's security descriptor is"),
+        ("0x00000002\r\nProvider", "0x00000000\r\nProvider", "AddService has the flags"),
         ("StartType     = 3", "StartType = 0", "StartType is 0"),
-        (
-            r"%13%\etw_sample_driver.sys",
-            r"%12%\x.sys",
-            "ServiceBinary is",
-        ),
-        (
-            "KmdfLibraryVersion = 1.31",
-            "KmdfLibraryVersion = 1.33",
-            "expected 1.31",
-        ),
+        (r"%13%\etw_sample_driver.sys", r"%12%\x.sys", "ServiceBinary is"),
+        ("KmdfLibraryVersion = 1.31", "KmdfLibraryVersion = 1.33", "expected 1.31"),
         ("{802b686a", "{802b686b", "names the ETW provider {802b686b"),
-        (
-            "= WdkEtw.SampleDriver",
-            "= WdkEtw.Sample",
-            "ProviderName is",
-        ),
+        ("= WdkEtw.SampleDriver", "= WdkEtw.Sample", "ProviderName is"),
         ("HKR,,Security", "HKLM,,Security", "infverif 1321"),
-        (
-            "HKR,,Security,,",
-            "HKLM,Software\\Key\r\nHKR,,Security,,",
-            "infverif 1320",
-        ),
-        (
-            "[Strings]",
-            "[Unused]\r\n[Strings]",
-            "nothing refers to [Unused]",
-        ),
+        ("HKR,,Security,,", "HKLM,Software\\Key\r\nHKR,,Security,,", "infverif 1320"),
+        ("[Strings]", "[Unused]\r\n[Strings]", "nothing refers to [Unused]"),
         ("= 1.31", "= $KMDFVERSION$", "has not been stamped"),
-        (
-            "AddService = etw_sample_driver",
-            "AddService = other",
-            "the service is other",
-        ),
+        ("AddService = etw_sample_driver", "AddService = other", "the service is other"),
         (
             "[EtwSampleDriver.NTamd64.Wdf]",
             "[EtwSampleDriver.NTamd64.CoInstallers]\r\n[EtwSampleDriver.NTamd64.Wdf]",
@@ -163,9 +95,7 @@ fn every_mistake_is_found() {
         let inf = Inf::read(&text.replace(from, to)).unwrap();
         let findings = check(&inf, &driver());
         assert!(
-            findings
-                .iter()
-                .any(|found| found.to_string().contains(finding)),
+            findings.iter().any(|found| found.to_string().contains(finding)),
             "{to}: {findings:?}"
         );
     }
@@ -185,45 +115,22 @@ const fn new(providers: &[Provider]) -> New<'_> {
 }
 
 fn stamp(inx: &str, framework: &str) -> String {
-    let stamp = Stamp {
-        architecture: "arm64",
-        framework,
-        date: "11/21/2026",
-        version: "3.1.4.0",
-    };
+    let stamp = Stamp { architecture: "arm64", framework, date: "11/21/2026", version: "3.1.4.0" };
     stamp.apply(inx)
 }
 
 #[test]
 fn a_new_file_is_sound_and_says_what_it_was_given() {
     let providers = [
-        provider(
-            "Contoso.Sensor",
-            "0f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8",
-            true,
-        ),
-        provider(
-            "Contoso.Sensor-Io",
-            "1f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8",
-            true,
-        ),
+        provider("Contoso.Sensor", "0f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8", true),
+        provider("Contoso.Sensor-Io", "1f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8", true),
     ];
     for framework in [
         FRAMEWORK,
-        Framework {
-            target: 33,
-            ..FRAMEWORK
-        },
-        Framework {
-            minimum: 33,
-            target: 33,
-            ..FRAMEWORK
-        },
+        Framework { target: 33, ..FRAMEWORK },
+        Framework { minimum: 33, target: 33, ..FRAMEWORK },
     ] {
-        let new = New {
-            framework,
-            ..new(&providers)
-        };
+        let new = New { framework, ..new(&providers) };
         let inf = Inf::read(&stamp(&new.text().unwrap(), &framework.to_string())).unwrap();
         let driver = Driver {
             image: "contoso_sensor.sys".to_owned(),
@@ -233,10 +140,7 @@ fn a_new_file_is_sound_and_says_what_it_was_given() {
             sddl: Some(new.sddl.to_owned()),
         };
         assert_eq!(check(&inf, &driver), []);
-        assert_eq!(
-            inf.value("Version", "Provider"),
-            Some("Contoso \"first\" GmbH")
-        );
+        assert_eq!(inf.value("Version", "Provider"), Some("Contoso \"first\" GmbH"));
         let decoration = format!("Devices.NTarm64.10.0...{}", framework.oldest_build());
         assert!(inf.section(&decoration).is_some(), "{decoration}");
     }
@@ -267,36 +171,17 @@ fn a_provider_that_decoders_need_must_be_registered() {
     assert!(finding.message.starts_with(sentence), "{finding:?}");
     driver.providers = Some(vec![provider("Contoso.Sensor", "0f6fd5b8", true)]);
     let findings = check(&inf, &driver);
-    assert!(
-        findings[0]
-            .message
-            .contains("Contoso.Sensor is not registered"),
-        "{findings:?}"
-    );
-    assert!(
-        findings[0]
-            .message
-            .contains("AddEventProvider = {0f6fd5b8}"),
-        "{findings:?}"
-    );
+    assert!(findings[0].message.contains("Contoso.Sensor is not registered"), "{findings:?}");
+    assert!(findings[0].message.contains("AddEventProvider = {0f6fd5b8}"), "{findings:?}");
 }
 
 #[test]
 fn values_that_an_inf_file_cannot_have_are_refused() {
-    let class = New {
-        class: "Sensors",
-        ..new(&[])
-    };
+    let class = New { class: "Sensors", ..new(&[]) };
     assert_eq!(class.text(), Err(NewError::Class("Sensors".to_owned())));
-    let company = New {
-        company: "M\u{fc}ller",
-        ..new(&[])
-    };
+    let company = New { company: "M\u{fc}ller", ..new(&[]) };
     assert!(company.text().unwrap_err().to_string().contains("company"));
-    let id = New {
-        hardware_id: "Root\\a,b",
-        ..new(&[])
-    };
+    let id = New { hardware_id: "Root\\a,b", ..new(&[]) };
     assert!(id.text().unwrap_err().to_string().contains("hardware id"));
 }
 
@@ -315,10 +200,5 @@ fn a_file_in_the_form_of_the_samples_is_accepted() {
     let findings = check(&Inf::read(&text).unwrap(), &driver);
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!(findings[0].severity, Severity::Warning);
-    assert!(
-        findings[0]
-            .message
-            .contains("oldest supported build is 19041"),
-        "{findings:?}"
-    );
+    assert!(findings[0].message.contains("oldest supported build is 19041"), "{findings:?}");
 }

@@ -9,10 +9,7 @@
 //! With `--frames`, each event has a stack of so many frames in a record of its own, which comes
 //! `--delay` events after it; with `--keys`, the stack is defined by a key at the end of the file.
 
-#[allow(
-    dead_code,
-    reason = "the tests use more of the fixture than this example"
-)]
+#[allow(dead_code, reason = "the tests use more of the fixture than this example")]
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;
 
@@ -30,10 +27,7 @@ const TICK: i64 = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let number = |name: &'static str, default: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .default_value(default)
-            .value_parser(value_parser!(u32))
+        Arg::new(name).long(name).default_value(default).value_parser(value_parser!(u32))
     };
     let arguments = Command::new("generate")
         .arg(number("events", "1000000"))
@@ -42,12 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .arg(number("frames", "0"))
         .arg(number("delay", "1000"))
         .arg(number("keys", "0"))
-        .arg(
-            Arg::new("out")
-                .short('o')
-                .required(true)
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(Arg::new("out").short('o').required(true).value_parser(value_parser!(PathBuf)))
         .get_matches();
     let get = |name: &str| arguments.get_one::<u32>(name).copied().unwrap_or_default();
     let out = arguments.get_one::<PathBuf>("out").ok_or("no output")?;
@@ -55,9 +44,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (events, processors) = (get("events"), u16::try_from(get("processors"))?);
     let header = fixture::header(ClockType::Qpc, get("buffer-size"), processors.into());
     let mut now = header.start_clock;
-    let mut buffers: Vec<Buffer> = (0..processors)
-        .map(|processor| Buffer::new(header.buffer_size, processor))
-        .collect();
+    let mut buffers: Vec<Buffer> =
+        (0..processors).map(|processor| Buffer::new(header.buffer_size, processor)).collect();
     let file = BufWriter::with_capacity(1 << 20, File::create(out)?);
     let mut log = LogFile::create(file, header)?;
     for n in 0..events {
@@ -71,13 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if frames != 0 && n >= delay {
             let of = now - i64::from(delay) * TICK;
             let event = (event.process_id, event.thread_id);
-            records.push(stack(
-                now,
-                of,
-                event,
-                frames,
-                (keys != 0).then_some(n % keys.max(1)),
-            )?);
+            records.push(stack(now, of, event, frames, (keys != 0).then_some(n % keys.max(1)))?);
         }
         // Runs of some events, as threads do not change the processor for each of them.
         let at = (n / 8) as usize % buffers.len();
@@ -119,11 +101,7 @@ fn append<W: Write + Seek>(
 
 /// Returns addresses of code in user mode, or in the kernel for even numbers.
 fn addresses(number: u32, frames: u32) -> impl Iterator<Item = u8> {
-    let base = if number.is_multiple_of(2) {
-        0xFFFF_F801_0000_0000
-    } else {
-        0x7FF6_0000_0000_u64
-    };
+    let base = if number.is_multiple_of(2) { 0xFFFF_F801_0000_0000 } else { 0x7FF6_0000_0000_u64 };
     let frames = (0..frames).map(move |frame| base + u64::from(number) * 0x100 + u64::from(frame));
     frames.flat_map(u64::to_le_bytes)
 }
@@ -146,11 +124,7 @@ fn stack(
         }
         Some(key) => {
             payload.extend(u64::from(key).to_le_bytes());
-            if key.is_multiple_of(2) {
-                0x1825
-            } else {
-                0x1826
-            }
+            if key.is_multiple_of(2) { 0x1825 } else { 0x1826 }
         }
     };
     kernel(now, hook, payload)
@@ -164,12 +138,6 @@ fn definition(now: i64, key: u32, frames: u32) -> Result<EncodedRecord, Box<dyn 
 }
 
 fn kernel(timestamp: i64, hook: u16, payload: Vec<u8>) -> Result<EncodedRecord, Box<dyn Error>> {
-    let record = KernelRecord {
-        hook,
-        version: 2,
-        timestamp,
-        payload,
-        ..KernelRecord::default()
-    };
+    let record = KernelRecord { hook, version: 2, timestamp, payload, ..KernelRecord::default() };
     Ok(EncodedRecord::try_from(&record)?)
 }

@@ -226,13 +226,8 @@ mod tests {
     fn definitions_of_stacks_that_do_not_fit_are_counted() {
         let frames = Value::Array(vec![Value::Pointer(0x1000); 60_000]);
         let definition = Decoded {
-            kind: Kind::Kernel {
-                hook: kernel::hook::STACK_DEFINITIONS[0],
-            },
-            fields: vec![
-                ("StackKey".into(), Value::Pointer(7)),
-                ("StackFrame".into(), frames),
-            ],
+            kind: Kind::Kernel { hook: kernel::hook::STACK_DEFINITIONS[0] },
+            fields: vec![("StackKey".into(), Value::Pointer(7)), ("StackFrame".into(), frames)],
             ..decoded(EventRecord::default())
         };
         let mut first = FirstPass::new();

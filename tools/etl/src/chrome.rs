@@ -206,10 +206,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes the entry of a start event that has waited.
     fn resolve(&mut self, start: &Waiting, phase: &'static str) -> io::Result<()> {
-        let place = start
-            .entry
-            .checked_sub(self.before)
-            .and_then(|place| usize::try_from(place).ok());
+        let place =
+            start.entry.checked_sub(self.before).and_then(|place| usize::try_from(place).ok());
         let entry = self.entry(&start.event, phase)?;
         match place.and_then(|place| self.queue.get_mut(place)) {
             Some(place) => {
@@ -295,11 +293,7 @@ fn frames(stack: &Stack) -> Vec<String> {
 
 /// Returns about the number of bytes that an event occupies in memory.
 fn size(event: &Decoded) -> usize {
-    let fields: usize = event
-        .fields
-        .iter()
-        .map(|(name, value)| name.len() + value.size())
-        .sum();
+    let fields: usize = event.fields.iter().map(|(name, value)| name.len() + value.size()).sum();
     let message = event.message.as_ref().map_or(0, String::len);
     let stack = event.stack.as_ref().map_or(0, |stack| {
         stack

@@ -105,11 +105,7 @@ pub fn decompress_into(
         return Err(CompressionError::TooLarge { size });
     }
     output.reserve(size);
-    let mut input = Input {
-        bytes: input,
-        at: 0,
-        nibble: None,
-    };
+    let mut input = Input { bytes: input, at: 0, nibble: None };
     while output.len() < size {
         let truncated = |output: &Vec<u8>| CompressionError::Truncated {
             present: output.len(),
@@ -153,20 +149,14 @@ fn copy_match(
     length: usize,
 ) -> Result<(), CompressionError> {
     let present = output.len();
-    let start = present
-        .checked_sub(distance)
-        .ok_or(CompressionError::Distance {
-            offset,
-            distance,
-            present,
-        })?;
+    let start = present.checked_sub(distance).ok_or(CompressionError::Distance {
+        offset,
+        distance,
+        present,
+    })?;
     let room = size - present;
     if length > room {
-        return Err(CompressionError::TooLong {
-            offset,
-            length,
-            room,
-        });
+        return Err(CompressionError::TooLong { offset, length, room });
     }
     // Each step doubles the bytes that can be copied at once.
     let end = present + length;
@@ -275,11 +265,7 @@ const TRIES: usize = 16;
 
 impl<'a> Finder<'a> {
     fn new(bytes: &'a [u8]) -> Self {
-        Self {
-            bytes,
-            last: vec![0; HASHES],
-            previous: vec![0; MAX_DISTANCE],
-        }
+        Self { bytes, last: vec![0; HASHES], previous: vec![0; MAX_DISTANCE] }
     }
 
     fn hash(&self, at: usize) -> Option<usize> {
@@ -344,13 +330,7 @@ impl Output {
     fn new(size: usize) -> Self {
         let mut bytes = Vec::with_capacity(size / 2 + 8);
         bytes.extend([0; 4]);
-        Self {
-            bytes,
-            flags_at: 0,
-            flags: 0,
-            count: 0,
-            nibble_at: None,
-        }
+        Self { bytes, flags_at: 0, flags: 0, count: 0, nibble_at: None }
     }
 
     fn put_literal(&mut self, byte: u8) {
@@ -460,16 +440,10 @@ mod tests {
 
     #[test]
     fn every_form_of_a_length_is_read_and_written() {
-        for length in [
-            3, 9, 10, 24, 25, 279, 280, 281, 65_537, 65_538, 65_539, 70_000,
-        ] {
+        for length in [3, 9, 10, 24, 25, 279, 280, 281, 65_537, 65_538, 65_539, 70_000] {
             // Two matches in sequence share a byte of nibbles.
-            let bytes = [
-                b"a".repeat(length + 1),
-                b"bcd".to_vec(),
-                b"e".repeat(length + 1),
-            ]
-            .concat();
+            let bytes =
+                [b"a".repeat(length + 1), b"bcd".to_vec(), b"e".repeat(length + 1)].concat();
             let compressed = compress(&bytes);
             assert!(compressed.len() < 40, "{length}");
             assert_eq!(decompress(&compressed, bytes.len()).unwrap(), bytes);
@@ -481,12 +455,7 @@ mod tests {
         for (gap, found) in [(MAX_DISTANCE - 16, true), (MAX_DISTANCE - 15, false)] {
             // Bytes that repeat no three bytes: pairs of counters.
             let mut bytes = b"0123456789ABCDEF".to_vec();
-            bytes.extend(
-                (0..=u16::MAX)
-                    .flat_map(u16::to_be_bytes)
-                    .skip(0x8000)
-                    .take(gap),
-            );
+            bytes.extend((0..=u16::MAX).flat_map(u16::to_be_bytes).skip(0x8000).take(gap));
             bytes.extend(b"0123456789ABCDEF");
             let compressed = compress(&bytes);
             assert_eq!(decompress(&compressed, bytes.len()).unwrap(), bytes);
@@ -514,24 +483,13 @@ mod tests {
             assert_eq!(error, truncated(before.len(), 300), "{cut} bytes");
             assert!(b"abc".starts_with(&before));
         }
-        let distance = CompressionError::Distance {
-            offset: 5,
-            distance: 2,
-            present: 1,
-        };
+        let distance = CompressionError::Distance { offset: 5, distance: 2, present: 1 };
         let before = b"\0\0\0\x40a\x08\0";
         assert_eq!(read(before, 4), (distance, b"a".to_vec()));
-        let too_long = CompressionError::TooLong {
-            offset: 7,
-            length: 297,
-            room: 296,
-        };
+        let too_long = CompressionError::TooLong { offset: 7, length: 297, room: 296 };
         assert_eq!(read(REPEATED, 299), (too_long, b"abc".to_vec()));
         // 21 fits in a nibble's form.
-        let length = CompressionError::Length {
-            offset: 5,
-            length: 21,
-        };
+        let length = CompressionError::Length { offset: 5, length: 21 };
         let long = b"\0\0\0\x40a\x07\0\x0f\xff\x15\0";
         assert_eq!(read(long, 40), (length, b"a".to_vec()));
         let large = CompressionError::TooLarge { size: MAX_SIZE + 1 };
@@ -635,15 +593,9 @@ mod tests {
         };
         for whole in [22, 23, 104, 105] {
             let length = usize::from(whole) + MIN_MATCH + 1;
-            assert_eq!(
-                decompress(&block(whole), length).unwrap(),
-                vec![b'a'; length]
-            );
+            assert_eq!(decompress(&block(whole), length).unwrap(), vec![b'a'; length]);
         }
         let refused = decompress(&block(21), 25);
-        assert!(matches!(
-            refused,
-            Err(CompressionError::Length { length: 21, .. })
-        ));
+        assert!(matches!(refused, Err(CompressionError::Length { length: 21, .. })));
     }
 }

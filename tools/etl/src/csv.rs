@@ -30,14 +30,7 @@ const COLUMNS: [&str; 13] = [
 const FIELDS: &str = "fields";
 
 /// The columns after those of the fields.
-const LAST: [&str; 6] = [
-    "process name",
-    "thread name",
-    "message",
-    "stack",
-    "payload",
-    "problems",
-];
+const LAST: [&str; 6] = ["process name", "thread name", "message", "stack", "payload", "problems"];
 
 /// The columns of fields: their names, in the order in which they were first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -135,12 +128,7 @@ impl<W: Write> Writer<W> {
             }
         }
         writer.write_record(LAST)?;
-        Ok(Self {
-            out: writer,
-            columns,
-            cell: Vec::new(),
-            times: Times::default(),
-        })
+        Ok(Self { out: writer, columns, cell: Vec::new(), times: Times::default() })
     }
 
     /// Writes the line of an event. `event` is the event as it was recorded.
@@ -182,8 +170,7 @@ impl<W: Write> Writer<W> {
         self.out.write_field(message)?;
         let frames = decoded.stack.iter().flat_map(|stack| &stack.frames);
         let frames = frames.map(ToString::to_string);
-        self.out
-            .write_field(frames.collect::<Vec<_>>().join("; "))?;
+        self.out.write_field(frames.collect::<Vec<_>>().join("; "))?;
         self.cell(|cell| text::hex(event.user_data, cell))?;
         let problems = decoded.problems.iter().map(ToString::to_string);
         let problems: Vec<String> = problems.collect();

@@ -210,10 +210,9 @@ impl LogFileHeader {
         if self.clock == ClockType::SystemTime && self.start_clock != self.start_time.raw() {
             return Err(HeaderError::StartClock);
         }
-        for (what, name) in [
-            ("session name", &self.session_name),
-            ("log file name", &self.log_file_name),
-        ] {
+        for (what, name) in
+            [("session name", &self.session_name), ("log file name", &self.log_file_name)]
+        {
             if name.contains('\0') {
                 return Err(HeaderError::NulInName(what));
             }

@@ -64,23 +64,15 @@ pub enum ImageError {
 /// damaged.
 pub fn described(path: impl AsRef<Path>) -> Result<Decoded, ImageError> {
     let path = path.as_ref();
-    let data = std::fs::read(path).map_err(|source| ImageError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
-    let found = resources(&data).map_err(|reason| ImageError::Malformed {
-        path: path.to_owned(),
-        reason,
-    })?;
+    let data =
+        std::fs::read(path).map_err(|source| ImageError::Io { path: path.to_owned(), source })?;
+    let found = resources(&data)
+        .map_err(|reason| ImageError::Malformed { path: path.to_owned(), reason })?;
     let (Some(templates), messages) = found else {
-        return Err(ImageError::Missing {
-            path: path.to_owned(),
-        });
+        return Err(ImageError::Missing { path: path.to_owned() });
     };
-    decode(templates, messages.unwrap_or_default()).map_err(|source| ImageError::Resource {
-        path: path.to_owned(),
-        source,
-    })
+    decode(templates, messages.unwrap_or_default())
+        .map_err(|source| ImageError::Resource { path: path.to_owned(), source })
 }
 
 impl Catalog {
@@ -141,9 +133,9 @@ fn resources_of<Nt: ImageNtHeaders>(data: &[u8]) -> object::Result<Resources<'_>
         }))
     };
     let templates = find(&|name| match name {
-        ResourceNameOrId::Name(name) => name
-            .to_string_lossy(directory)
-            .is_ok_and(|name| name.eq_ignore_ascii_case(TEMPLATES)),
+        ResourceNameOrId::Name(name) => {
+            name.to_string_lossy(directory).is_ok_and(|name| name.eq_ignore_ascii_case(TEMPLATES))
+        }
         ResourceNameOrId::Id(_) => false,
     })?;
     let messages = find(&|name| matches!(name, ResourceNameOrId::Id(id) if id == MESSAGE_TABLE))?;

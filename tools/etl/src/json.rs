@@ -80,12 +80,7 @@ struct KindText {
 const MAX_KINDS: usize = 1024;
 
 const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
-    [
-        &decoded.provider_name,
-        &decoded.level_name,
-        &decoded.opcode_name,
-        &decoded.task_name,
-    ]
+    [&decoded.provider_name, &decoded.level_name, &decoded.opcode_name, &decoded.task_name]
 }
 
 impl KindText {
@@ -99,11 +94,7 @@ impl KindText {
             && self.descriptor == decoded.descriptor
             && self.kind == decoded.kind
             && self.group == decoded.group
-            && self
-                .names
-                .iter()
-                .zip(names_of(decoded))
-                .all(|(one, other)| same(one, other))
+            && self.names.iter().zip(names_of(decoded)).all(|(one, other)| same(one, other))
             && (Arc::ptr_eq(&self.keywords, &decoded.keywords.names)
                 || self.keywords == decoded.keywords.names)
     }
@@ -213,12 +204,7 @@ const MANY: usize = 1 << 16;
 impl<W: Write> Writer<W> {
     /// Returns a writer of lines to `out`, which needs no buffer.
     pub fn new(out: W) -> Self {
-        Self {
-            out,
-            lines: Vec::new(),
-            times: Times::default(),
-            kinds: HashMap::new(),
-        }
+        Self { out, lines: Vec::new(), times: Times::default(), kinds: HashMap::new() }
     }
 
     /// Writes the line of the trace's header.
@@ -362,11 +348,8 @@ fn fields(fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
         let before = fields.iter().take(at);
         before.into_iter().any(|(other, _)| other == name)
     };
-    let distinct = fields.len() <= FEW
-        && !fields
-            .iter()
-            .enumerate()
-            .any(|(at, (name, _))| repeats(at, name));
+    let distinct =
+        fields.len() <= FEW && !fields.iter().enumerate().any(|(at, (name, _))| repeats(at, name));
     if !distinct {
         serde_json::to_writer(out, &FieldsObject(fields))?;
         return Ok(());
@@ -401,11 +384,7 @@ fn value(value: &Value, out: &mut Vec<u8>) -> io::Result<()> {
         }
         Value::Guid(guid) => quoted(out, |out| text::guid(*guid, out)),
         Value::Binary(bytes) => quoted(out, |out| text::hex(bytes, out)),
-        Value::Named {
-            value,
-            signed,
-            name,
-        } => {
+        Value::Named { value, signed, name } => {
             out.extend_from_slice(b"{\"value\":");
             if *signed {
                 text::decimal(value.cast_signed(), out);
@@ -475,10 +454,7 @@ impl<'a> HeaderLine<'a> {
             boot: session.boot_time,
             log_file_mode: format!("{:#010x}", session.log_file_mode),
             maximum_file_size: session.maximum_file_size,
-            os: format!(
-                "{}.{}.{}",
-                session.os_major, session.os_minor, session.os_build
-            ),
+            os: format!("{}.{}.{}", session.os_major, session.os_minor, session.os_build),
             events_lost: header.events_lost,
             buffers_lost: header.buffers_lost,
         }
@@ -536,10 +512,7 @@ struct SkippedCount {
 impl Serialize for Skipped<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(kind, count)| {
-            let count = SkippedCount {
-                records: count.records,
-                bytes: count.bytes,
-            };
+            let count = SkippedCount { records: count.records, bytes: count.bytes };
             (kind, count)
         }))
     }
@@ -682,10 +655,7 @@ impl<'a> EventLine<'a> {
             extended: event
                 .items
                 .iter()
-                .map(|(ext_type, data)| ItemObject {
-                    ext_type,
-                    data: Hex(data).to_string(),
-                })
+                .map(|(ext_type, data)| ItemObject { ext_type, data: Hex(data).to_string() })
                 .collect(),
             payload: Hex(event.user_data).to_string(),
             buffer: event.buffer,

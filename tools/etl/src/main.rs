@@ -67,10 +67,7 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
         for skipped in catalog.load_image(image)? {
-            eprintln!(
-                "warning: {}: skipping a part of the resources: {skipped}",
-                image.display()
-            );
+            eprintln!("warning: {}: skipping a part of the resources: {skipped}", image.display());
         }
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
@@ -101,10 +98,7 @@ fn tmf() -> Arg {
 /// Opens a file, and completes a catalog with the schemas that it contains; what was loaded is
 /// stronger. Also returns true if kernel events of the file may complete its other events.
 fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure> {
-    let failed = |source| Failure::Read {
-        file: file.to_owned(),
-        source,
-    };
+    let failed = |source| Failure::Read { file: file.to_owned(), source };
     let mut trace = TraceFile::open(file).map_err(failed)?;
     let Contents { schemas, completes } = Contents::of(&mut trace).map_err(failed)?;
     schemas.add_to(catalog);
@@ -113,10 +107,7 @@ fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure
     }
     let counts = schemas.counts();
     if counts.dropped > 0 || counts.defective > schemas.defects().len() {
-        warn(&format_args!(
-            "{}: schemas in the trace: {counts}",
-            file.display()
-        ));
+        warn(&format_args!("{}: schemas in the trace: {counts}", file.display()));
     }
     Ok((trace, completes))
 }
@@ -182,10 +173,8 @@ fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
         return Ok(symbols);
     }
     // A damaged PDB ends only the process that reads it.
-    let program = std::env::current_exe().map_err(|source| SymbolError::Reader {
-        program: "etl".into(),
-        source,
-    })?;
+    let program = std::env::current_exe()
+        .map_err(|source| SymbolError::Reader { program: "etl".into(), source })?;
     symbols = symbols.read_by(program, [READ_SYMBOLS]);
     for pdb in paths("pdb") {
         symbols.load(pdb)?;
@@ -310,11 +299,7 @@ fn compare_command() -> Command {
 
 fn dump_command() -> Command {
     let several = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name(value)
-            .help(help)
-            .action(ArgAction::Append)
+        Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append)
     };
     Command::new("dump")
         .about("Print the events of a file, sorted by time")
@@ -344,16 +329,8 @@ fn dump_command() -> Command {
         .arg(tmf())
         .arg(names())
         .args(functions())
-        .arg(several(
-            "provider",
-            "NAME|GUID",
-            "Show only events of this provider; can be repeated",
-        ))
-        .arg(several(
-            "event",
-            "NAME|ID",
-            "Show only events with this name or id; can be repeated",
-        ))
+        .arg(several("provider", "NAME|GUID", "Show only events of this provider; can be repeated"))
+        .arg(several("event", "NAME|ID", "Show only events with this name or id; can be repeated"))
         .arg(
             Arg::new("level")
                 .long("level")
@@ -406,13 +383,7 @@ enum Format {
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[
-            Self::Table,
-            Self::Json,
-            Self::Csv,
-            Self::Perfetto,
-            Self::Chrome,
-        ]
+        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Chrome]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -448,10 +419,7 @@ enum Failure {
     #[error(transparent)]
     Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]
-    Columns {
-        file: PathBuf,
-        source: csv::TooManyColumns,
-    },
+    Columns { file: PathBuf, source: csv::TooManyColumns },
     #[error("{}: {source}", file.display())]
     Merge { file: PathBuf, source: MergeError },
     #[error("cannot write {}: {source}", file.display())]
@@ -512,20 +480,12 @@ struct Input {
 impl Input {
     fn open(arguments: &ArgMatches) -> Result<Self, Failure> {
         let mut catalog = catalog(arguments)?;
-        let additions = Additions {
-            names: arguments.get_flag("names"),
-            symbols: symbols(arguments)?,
-        };
+        let additions =
+            Additions { names: arguments.get_flag("names"), symbols: symbols(arguments)? };
         catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
-        Ok(Self {
-            path,
-            file,
-            catalog,
-            additions,
-            completes,
-        })
+        Ok(Self { path, file, catalog, additions, completes })
     }
 
     /// Passes the selected events to an output, sorted by time.
@@ -535,10 +495,7 @@ impl Input {
         mut write: impl FnMut(&EventRef<'_>, Decoded) -> Result<(), Failure>,
     ) -> Result<Summary, Failure> {
         let path = &self.path;
-        let failed = |source| Failure::Read {
-            file: path.clone(),
-            source,
-        };
+        let failed = |source| Failure::Read { file: path.clone(), source };
         let (file, catalog) = (&mut self.file, &self.catalog);
         let mut events = if self.completes {
             Events::complete(file, catalog, selection, &self.additions).map_err(failed)?
@@ -556,11 +513,7 @@ impl Input {
     /// Prints the damage, and returns a failure code if there is any.
     fn finish(&self, damages: &Damages) -> ExitCode {
         list(&self.path.display(), damages);
-        if damages.is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+        if damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
@@ -582,18 +535,12 @@ fn selection(arguments: &ArgMatches) -> Selection {
 fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let providers = arguments.get_many("provider").unwrap_or_default();
-    let selection = Selection {
-        providers: providers.cloned().collect(),
-        ..Selection::default()
-    };
+    let selection = Selection { providers: providers.cloned().collect(), ..Selection::default() };
     let limit = *required::<usize>(arguments, "limit")?;
     let mut ours = Ours::default();
     let path = input.path.clone();
     let summary = input.events(&selection, |_, decoded| {
-        ours.add(decoded).map_err(|source| Failure::Compare {
-            file: path.clone(),
-            source,
-        })
+        ours.add(decoded).map_err(|source| Failure::Compare { file: path.clone(), source })
     })?;
     let mut results = Vec::new();
     for path in arguments.get_many::<PathBuf>("others").unwrap_or_default() {
@@ -611,11 +558,7 @@ fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     out.flush()?;
     let code = input.finish(&summary.damages);
-    Ok(if results.iter().all(|(.., result)| result.agrees()) {
-        code
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if results.iter().all(|(.., result)| result.agrees()) { code } else { ExitCode::FAILURE })
 }
 
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -637,9 +580,9 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
             out.flush()?;
             summary
         }
-        Some(file) => write_through(file, |out| {
-            print(&mut input, &selection, format, by_field, width, out)
-        })?,
+        Some(file) => {
+            write_through(file, |out| print(&mut input, &selection, format, by_field, width, out))?
+        }
     };
     Ok(input.finish(&summary.damages))
 }
@@ -669,22 +612,16 @@ fn print(
         Format::Json => {
             let mut writer = json::Writer::new(out);
             writer.header(&header, buffers)?;
-            let summary = input.events(selection, |event, decoded| {
-                Ok(writer.event(event, &decoded)?)
-            })?;
+            let summary =
+                input.events(selection, |event, decoded| Ok(writer.event(event, &decoded)?))?;
             writer.end(&summary)?;
             Ok(summary)
         }
         Format::Csv => {
-            let columns = if by_field {
-                Some(columns(input, selection)?)
-            } else {
-                None
-            };
+            let columns = if by_field { Some(columns(input, selection)?) } else { None };
             let mut writer = csv::Writer::new(out, columns)?;
-            let summary = input.events(selection, |event, decoded| {
-                Ok(writer.event(event, &decoded)?)
-            })?;
+            let summary =
+                input.events(selection, |event, decoded| Ok(writer.event(event, &decoded)?))?;
             writer.end()?;
             tell_skipped(&input.path, &summary);
             Ok(summary)
@@ -705,10 +642,7 @@ fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns
     let mut columns = csv::FieldColumns::default();
     let path = input.path.clone();
     input.events(selection, |_, decoded| {
-        columns.add(&decoded).map_err(|source| Failure::Columns {
-            file: path.clone(),
-            source,
-        })
+        columns.add(&decoded).map_err(|source| Failure::Columns { file: path.clone(), source })
     })?;
     Ok(columns)
 }
@@ -732,10 +666,7 @@ fn timeline(
         writer.attribute(&format!("etl.left_out.{kind}"), &count.to_string())?;
     }
     tell_stacks(&input.path, &summary);
-    for (what, count) in [
-        ("events", header.events_lost),
-        ("buffers", header.buffers_lost),
-    ] {
+    for (what, count) in [("events", header.events_lost), ("buffers", header.buffers_lost)] {
         writer.attribute(&format!("etl.lost_{what}"), &count.to_string())?;
     }
     tell_without_format(&input.path, &summary);
@@ -798,25 +729,16 @@ fn tell_skipped(file: &Path, summary: &Summary) {
     tell_stacks(file, summary);
     tell_without_format(file, summary);
     if summary.late != 0 {
-        complain(&format_args!(
-            "{}: {} records are out of order",
-            file.display(),
-            summary.late
-        ));
+        complain(&format_args!("{}: {} records are out of order", file.display(), summary.late));
     }
 }
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
-    let failed = |source| Failure::Read {
-        file: input.path.clone(),
-        source,
-    };
+    let failed = |source| Failure::Read { file: input.path.clone(), source };
     let (mut stats, damages) = Stats::of(&mut input.file, &input.catalog).map_err(failed)?;
     if input.completes {
-        stats
-            .complete(&mut input.file, &input.catalog, &input.additions)
-            .map_err(failed)?;
+        stats.complete(&mut input.file, &input.catalog, &input.additions).map_err(failed)?;
     }
     let mut out = io::stdout().lock();
     write!(out, "{}", stats.render())?;
@@ -843,10 +765,7 @@ fn write_through<T>(
     file: &Path,
     write: impl FnOnce(&mut io::BufWriter<File>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let failed = |source| Failure::Write {
-        file: file.to_owned(),
-        source,
-    };
+    let failed = |source| Failure::Write { file: file.to_owned(), source };
     let mut beside = file.as_os_str().to_owned();
     beside.push(".part");
     let mut out =
@@ -865,31 +784,21 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let files: Vec<&PathBuf> = files.collect();
     let mut traces = Vec::new();
     for &file in &files {
-        traces.push(TraceFile::open(file).map_err(|source| Failure::Read {
-            file: file.clone(),
-            source,
-        })?);
+        traces.push(
+            TraceFile::open(file).map_err(|source| Failure::Read { file: file.clone(), source })?,
+        );
     }
     let to = out(arguments)?;
     let name = to.display().to_string();
-    let options = merge::Options {
-        compress: arguments.get_flag("compress"),
-    };
+    let options = merge::Options { compress: arguments.get_flag("compress") };
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
-    let failed = |source| Failure::Write {
-        file: to.clone(),
-        source,
-    };
+    let failed = |source| Failure::Write { file: to.clone(), source };
     let file = File::create(&part).map_err(failed)?;
     let merged = merge::merge(&mut traces, &name, options, file);
     let merged = merged.map_err(|source| Failure::Merge {
-        file: source
-            .trace()
-            .and_then(|trace| files.get(trace).copied())
-            .unwrap_or(to)
-            .clone(),
+        file: source.trace().and_then(|trace| files.get(trace).copied()).unwrap_or(to).clone(),
         source,
     });
     let merged = match merged {
@@ -908,11 +817,7 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     writeln!(out, "of {} files in {name}", files.len())?;
     if merged.left_out > 0 {
-        writeln!(
-            out,
-            "left out {} records that describe a single session",
-            merged.left_out
-        )?;
+        writeln!(out, "left out {} records that describe a single session", merged.left_out)?;
     }
     if merged.late > 0 {
         warn(&format_args!(
@@ -983,10 +888,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 
 /// Returns the width of the terminal, if the output is one.
 fn terminal_width(stdout: &io::Stdout) -> Option<u16> {
-    stdout
-        .is_terminal()
-        .then(|| comfy_table::Table::new().width())
-        .flatten()
+    stdout.is_terminal().then(|| comfy_table::Table::new().width()).flatten()
 }
 
 /// Prints the damaged parts of a file to standard error.
@@ -996,9 +898,7 @@ fn list(file: &dyn std::fmt::Display, damages: &Damages) {
     }
     if damages.unlisted() > 0 {
         let more = damages.unlisted();
-        complain(&format_args!(
-            "{file}: {more} more damaged parts are not listed"
-        ));
+        complain(&format_args!("{file}: {more} more damaged parts are not listed"));
     }
 }
 

@@ -134,10 +134,7 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     let mut writer = Writer::create(header, out)?;
     let mut sources = Vec::new();
     for (number, trace) in traces.iter_mut().enumerate() {
-        let times = Times {
-            from: trace.clock(),
-            to,
-        };
+        let times = Times { from: trace.clock(), to };
         sources.push(Source::new(number, trace.records(), times)?);
     }
     loop {
@@ -166,10 +163,7 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
 fn processors<R: Read + Seek>(traces: &mut [TraceFile<R>]) -> Result<u32, MergeError> {
     let mut processors = 0;
     for (number, trace) in traces.iter_mut().enumerate() {
-        let failed = |error| MergeError::Read {
-            trace: number,
-            error,
-        };
+        let failed = |error| MergeError::Read { trace: number, error };
         processors = processors.max(trace.header().session.processors);
         for buffer in 0..trace.buffers() {
             if let Some(info) = trace.info(buffer).map_err(failed)? {
@@ -211,10 +205,7 @@ fn header<R: Read + Seek>(
         header.log_file_mode |= log_file_mode::COMPRESSED;
     }
     let clock = first.session_clock();
-    if !traces
-        .iter()
-        .all(|trace| is_same_counter(&clock, &trace.clock()))
-    {
+    if !traces.iter().all(|trace| is_same_counter(&clock, &trace.clock())) {
         header.clock = ClockType::SystemTime;
         header.start_clock = header.start_time.raw();
     }
@@ -251,11 +242,7 @@ impl Times {
     /// Converts a reading. The same reading always becomes the same, so that stacks still have the
     /// times of their events.
     fn convert(&self, raw: i64) -> i64 {
-        if self.from.kind == self.to.kind {
-            raw
-        } else {
-            self.from.to_file_time(raw).raw()
-        }
+        if self.from.kind == self.to.kind { raw } else { self.from.to_file_time(raw).raw() }
     }
 
     /// Converts a number of ticks.
@@ -284,12 +271,7 @@ struct Source<'t, R> {
 
 impl<'t, R: Read + Seek> Source<'t, R> {
     fn new(number: usize, records: Records<'t, R>, times: Times) -> Result<Self, MergeError> {
-        let mut source = Self {
-            number,
-            records,
-            times,
-            next: None,
-        };
+        let mut source = Self { number, records, times, next: None };
         source.advance()?;
         Ok(source)
     }
@@ -323,9 +305,7 @@ impl<W: Write + Seek> Writer<W> {
         let buffers = (0..=u16::MAX).take(processors);
         Ok(Self {
             file,
-            buffers: buffers
-                .map(|processor| Buffer::new(size, processor))
-                .collect(),
+            buffers: buffers.map(|processor| Buffer::new(size, processor)).collect(),
             merged: Merged::default(),
             last: None,
             clock,
@@ -344,11 +324,7 @@ impl<W: Write + Seek> Writer<W> {
             self.merged.left_out += 1;
             return Ok(());
         }
-        let failed = |error| MergeError::Record {
-            trace,
-            offset,
-            error,
-        };
+        let failed = |error| MergeError::Record { trace, offset, error };
         let values = if times.from.kind == times.to.kind {
             Vec::new()
         } else {
@@ -374,11 +350,7 @@ impl<W: Write + Seek> Writer<W> {
             flush(&mut self.file, buffer)?;
             appended = buffer.try_append_record(&encoded, timestamp);
         }
-        appended.map_err(|error| MergeError::Append {
-            trace,
-            offset,
-            error,
-        })?;
+        appended.map_err(|error| MergeError::Append { trace, offset, error })?;
         if record.event().is_some() {
             self.merged.events += 1;
         } else {

@@ -27,10 +27,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    const ALWAYS: Self = Self {
-        from: i64::MIN,
-        to: i64::MAX,
-    };
+    const ALWAYS: Self = Self { from: i64::MIN, to: i64::MAX };
 
     const fn contains(self, time: i64) -> bool {
         self.from <= time && time <= self.to
@@ -160,20 +157,15 @@ impl Owner for Image {
 
 /// Notes the beginning, the end or the existence of an owner. Returns true if it is a new entry.
 fn note<T: Owner>(owners: &mut Vec<T>, change: Change, time: i64, mut new: T) -> bool {
-    let current = owners
-        .iter_mut()
-        .rev()
-        .find_map(|owner| owner.interval().contains(time).then_some(owner));
+    let current =
+        owners.iter_mut().rev().find_map(|owner| owner.interval().contains(time).then_some(owner));
     match (change, current) {
         (Change::Begin, current) => {
             // The end of the owner before it was lost.
             if let Some(current) = current {
                 current.interval().to = time.saturating_sub(1).max(current.interval().from);
             }
-            *new.interval() = Interval {
-                from: time,
-                to: i64::MAX,
-            };
+            *new.interval() = Interval { from: time, to: i64::MAX };
         }
         (Change::End, Some(current)) => {
             current.interval().to = time;
@@ -184,11 +176,7 @@ fn note<T: Owner>(owners: &mut Vec<T>, change: Change, time: i64, mut new: T) ->
             let before = owners.last_mut().map(|last| last.interval().to);
             *new.interval() = Interval {
                 from: before.map_or(i64::MIN, |before| before.saturating_add(1)),
-                to: if change == Change::End {
-                    time
-                } else {
-                    i64::MAX
-                },
+                to: if change == Change::End { time } else { i64::MAX },
             };
         }
     }
@@ -353,11 +341,8 @@ impl Names {
         let Value::Guid(guid) = field(event, "GuidSig")? else {
             return None;
         };
-        let symbols = SymbolId {
-            guid: *guid,
-            age: id(event, "Age")?,
-            pdb: text(event, "PdbFileName")?,
-        };
+        let symbols =
+            SymbolId { guid: *guid, age: id(event, "Age")?, pdb: text(event, "PdbFileName")? };
         if !self.has_room() {
             return None;
         }
@@ -382,8 +367,7 @@ impl Names {
     /// visible to all processes.
     #[must_use]
     pub fn image(&self, process: u32, address: u64, time: i64) -> Option<&Image> {
-        self.image_of(process, address, time)
-            .map(|(_, image)| image)
+        self.image_of(process, address, time).map(|(_, image)| image)
     }
 
     /// Returns the identity of the symbols of the image in which an address lies.
@@ -443,9 +427,8 @@ impl Names {
         // An event may be about another process than the one in which its thread runs.
         let process = stack.process_id.unwrap_or(owner);
         for frame in &mut stack.frames {
-            frame.place = self
-                .code(process, frame.address, time, symbols)
-                .or_else(|| frame.place.take());
+            frame.place =
+                self.code(process, frame.address, time, symbols).or_else(|| frame.place.take());
         }
     }
 
@@ -466,10 +449,7 @@ impl Names {
             if let (_, Value::Pointer(address)) = field
                 && let Some(place) = self.code(process, *address, time, symbols)
             {
-                field.1 = Value::Code {
-                    address: *address,
-                    place,
-                };
+                field.1 = Value::Code { address: *address, place };
             }
         }
     }
@@ -496,10 +476,8 @@ impl Names {
             let id = self.symbols(process, address, time);
             symbols.function(name, id, offset)
         };
-        let place = function.map_or_else(
-            || format!("{name}+{offset:#x}"),
-            |function| format!("{name}!{function}"),
-        );
+        let place = function
+            .map_or_else(|| format!("{name}+{offset:#x}"), |function| format!("{name}!{function}"));
         Some(place.into())
     }
 }

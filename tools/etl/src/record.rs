@@ -94,10 +94,7 @@ impl ExtendedItem {
     /// Returns an item with the id of the related activity.
     #[must_use]
     pub fn related_activity(id: Guid) -> Self {
-        Self {
-            ext_type: ext_type::RELATED_ACTIVITYID,
-            data: id.to_bytes().to_vec(),
-        }
+        Self { ext_type: ext_type::RELATED_ACTIVITYID, data: id.to_bytes().to_vec() }
     }
 
     /// Returns the size on disk, including header and padding.
@@ -164,11 +161,7 @@ impl EncodedRecord {
         let mut bytes = Vec::with_capacity(layout::align8(size));
         event.encode_into(&mut bytes)?;
         bytes.resize(layout::align8(size), 0);
-        Ok(Self {
-            bytes,
-            size,
-            timestamp: Some(layout::EVENT_TIMESTAMP),
-        })
+        Ok(Self { bytes, size, timestamp: Some(layout::EVENT_TIMESTAMP) })
     }
 
     /// Takes one whole record of any form, without padding.
@@ -183,11 +176,7 @@ impl EncodedRecord {
         }
         let mut bytes = record.to_vec();
         bytes.resize(layout::align8(size), 0);
-        Ok(Self {
-            timestamp: layout::timestamp_offset(record),
-            bytes,
-            size,
-        })
+        Ok(Self { timestamp: layout::timestamp_offset(record), bytes, size })
     }
 
     /// Returns the size of the record in bytes, without the padding that follows it in a buffer.
@@ -229,10 +218,7 @@ impl EventRecord {
     /// Returns the first extended item of a kind.
     #[must_use]
     pub fn item(&self, ext_type: u16) -> Option<&[u8]> {
-        self.extended
-            .iter()
-            .find(|item| item.ext_type == ext_type)
-            .map(|item| item.data.as_slice())
+        self.extended.iter().find(|item| item.ext_type == ext_type).map(|item| item.data.as_slice())
     }
 
     /// Returns the related activity's id, if the event has one.
@@ -275,12 +261,7 @@ impl EventRecord {
         out.extend(self.timestamp.to_le_bytes());
         out.extend(self.provider.to_bytes());
         out.extend(descriptor.id.to_le_bytes());
-        out.extend([
-            descriptor.version,
-            descriptor.channel,
-            descriptor.level,
-            descriptor.opcode,
-        ]);
+        out.extend([descriptor.version, descriptor.channel, descriptor.level, descriptor.opcode]);
         out.extend(descriptor.task.to_le_bytes());
         out.extend(descriptor.keyword.to_le_bytes());
         out.extend(self.kernel_time.to_le_bytes());
@@ -354,10 +335,7 @@ mod tests {
         let mut record = sample();
         record.extended = vec![
             ExtendedItem::related_activity(Guid::from_bytes([7; 16])),
-            ExtendedItem {
-                ext_type: ext_type::EVENT_SCHEMA_TL,
-                data: vec![5, 0, 0, b'E', 0],
-            },
+            ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: vec![5, 0, 0, b'E', 0] },
         ];
         let bytes = record.encode().unwrap();
         assert_eq!(bytes[4..6], [1, 0], "EXTENDED_INFO");
@@ -390,10 +368,7 @@ mod tests {
     #[test]
     fn items_are_found_by_their_types() {
         let related = Guid::from_u128(0xB);
-        let item = |ext_type, data: &[u8]| ExtendedItem {
-            ext_type,
-            data: data.to_vec(),
-        };
+        let item = |ext_type, data: &[u8]| ExtendedItem { ext_type, data: data.to_vec() };
         let record = EventRecord {
             extended: vec![
                 item(ext_type::PROV_TRAITS, b"one"),

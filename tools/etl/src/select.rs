@@ -24,10 +24,7 @@ impl Selection {
     #[must_use]
     pub fn wants(&self, event: &Decoded) -> bool {
         let provider = |wanted: &String| {
-            event
-                .provider_name
-                .as_ref()
-                .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+            event.provider_name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
                 || wanted.parse() == Ok(event.provider)
         };
         let named = |wanted: &String| {
@@ -69,18 +66,12 @@ mod tests {
         };
         let all = Selection::default();
         assert!(all.wants(&event(|_| {})));
-        let level = |level| Selection {
-            level: Some(level),
-            ..Selection::default()
-        };
+        let level = |level| Selection { level: Some(level), ..Selection::default() };
         assert!(level(3).wants(&event(|_| {})));
         assert!(level(4).wants(&event(|_| {})));
         assert!(!level(2).wants(&event(|_| {})));
         assert!(level(2).wants(&event(|event| event.descriptor.level = 0)));
-        let keyword = |mask| Selection {
-            keyword: Some(mask),
-            ..Selection::default()
-        };
+        let keyword = |mask| Selection { keyword: Some(mask), ..Selection::default() };
         assert!(keyword(2).wants(&event(|_| {})));
         assert!(keyword(12).wants(&event(|_| {})));
         assert!(!keyword(1).wants(&event(|_| {})));
@@ -106,10 +97,7 @@ mod tests {
         assert!(named("Read").wants(&event(|_| {})));
         assert!(named("12").wants(&event(|_| {})));
         assert!(!named("13").wants(&event(|_| {})));
-        let two = Selection {
-            level: Some(3),
-            ..keyword(1)
-        };
+        let two = Selection { level: Some(3), ..keyword(1) };
         assert!(!two.wants(&event(|_| {})));
     }
 }

@@ -99,12 +99,7 @@ impl<T> OpenSpans<T> {
     /// Returns a table for at most `limit` open spans.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            next: 0,
-            stacks: HashMap::new(),
-            order: BTreeMap::new(),
-        }
+        Self { limit, next: 0, stacks: HashMap::new(), order: BTreeMap::new() }
     }
 
     /// Returns the value of the last open span with this key.
@@ -117,11 +112,7 @@ impl<T> OpenSpans<T> {
     /// Opens a span. Returns the values of the spans that are given up.
     #[must_use]
     pub fn start(&mut self, key: SpanKey, value: T) -> Vec<T> {
-        let given_up = if self.order.len() >= self.limit {
-            self.give_up()
-        } else {
-            Vec::new()
-        };
+        let given_up = if self.order.len() >= self.limit { self.give_up() } else { Vec::new() };
         self.order.insert(self.next, key);
         let stack = self.stacks.entry(key).or_default();
         stack.push((self.next, value));
@@ -176,11 +167,7 @@ mod tests {
     use crate::record::{EventDescriptor, EventRecord};
 
     const fn key(activity: u128) -> SpanKey {
-        SpanKey {
-            provider: Guid::from_u128(1),
-            activity: Guid::from_u128(activity),
-            task: 0,
-        }
+        SpanKey { provider: Guid::from_u128(1), activity: Guid::from_u128(activity), task: 0 }
     }
 
     #[test]
@@ -216,11 +203,7 @@ mod tests {
     fn events_of_one_activity_and_task_are_spans_in_the_order_of_their_starts() {
         let event = |opcode, activity, task| {
             decoded(EventRecord {
-                descriptor: EventDescriptor {
-                    opcode,
-                    task,
-                    ..EventDescriptor::default()
-                },
+                descriptor: EventDescriptor { opcode, task, ..EventDescriptor::default() },
                 activity_id: Guid::from_u128(activity),
                 ..EventRecord::default()
             })

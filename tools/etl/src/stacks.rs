@@ -45,11 +45,7 @@ impl Part {
     fn of(mut stack: impl Iterator<Item = u64>) -> Option<Self> {
         let first = stack.next()?;
         let narrow = first <= 0xFFFF_FFFF && stack.all(|frame| frame <= 0xFFFF_FFFF);
-        let kernel = if narrow {
-            first >= 0x8000_0000
-        } else {
-            first >> 63 != 0
-        };
+        let kernel = if narrow { first >= 0x8000_0000 } else { first >> 63 != 0 };
         Some(if kernel { Self::Kernel } else { Self::User })
     }
 }
@@ -96,23 +92,14 @@ impl Definitions {
         };
         let bytes = (self.frames.len() + frames.len()) * size_of::<u64>()
             + (self.all.len() + 1) * size_of::<Definition>();
-        let place = (
-            u32::try_from(self.frames.len()),
-            u16::try_from(frames.len()),
-        );
+        let place = (u32::try_from(self.frames.len()), u16::try_from(frames.len()));
         // A record has 65535 bytes, so that the limit alone drops definitions.
         let (true, Ok(start), Ok(count)) = (bytes <= Self::MAX_BYTES, place.0, place.1) else {
             self.dropped += 1;
             return;
         };
         self.frames.extend(frames);
-        self.all.push(Definition {
-            part,
-            key,
-            time: event.timestamp,
-            start,
-            count,
-        });
+        self.all.push(Definition { part, key, time: event.timestamp, start, count });
     }
 
     /// Sorts the definitions, so that they can be looked up.
@@ -150,8 +137,7 @@ impl Definitions {
 
     fn frames_of(&self, definition: &Definition) -> Option<&[u64]> {
         let start = usize::try_from(definition.start).ok()?;
-        self.frames
-            .get(start..start + usize::from(definition.count))
+        self.frames.get(start..start + usize::from(definition.count))
     }
 
     /// Returns the frames of a key that does not say whose they are: those of the first definition
@@ -187,10 +173,7 @@ struct StackRecord {
 
 impl StackRecord {
     const fn is_one(hook: u16) -> bool {
-        matches!(
-            hook,
-            hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER
-        )
+        matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER)
     }
 
     /// Reads a stack record. Returns `None` for other events and for keys without a definition.
@@ -221,12 +204,7 @@ impl StackRecord {
             Some(Value::ProcessId(process)) => u32::try_from(*process).ok(),
             _ => None,
         };
-        Some(Self {
-            time,
-            process,
-            thread,
-            frames,
-        })
+        Some(Self { time, process, thread, frames })
     }
 }
 
@@ -266,10 +244,7 @@ pub struct StackCounts {
 impl fmt::Display for StackCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { joined, unmatched } = self;
-        write!(
-            f,
-            "{joined} joined with their events, {unmatched} unmatched"
-        )
+        write!(f, "{joined} joined with their events, {unmatched} unmatched")
     }
 }
 
@@ -347,18 +322,11 @@ impl<T> Joiner<T> {
         }
         let number = self.left + u64::try_from(self.window.len()).unwrap_or(u64::MAX);
         if self.definitions.has_stacks() {
-            self.by_time
-                .entry(event.timestamp)
-                .or_default()
-                .push(number);
+            self.by_time.entry(event.timestamp).or_default().push(number);
         }
         self.join_half(&event, number);
         self.cost += cost(&event) + size;
-        self.window.push_back(Waiting {
-            event,
-            beside,
-            size,
-        });
+        self.window.push_back(Waiting { event, beside, size });
     }
 
     /// Returns the oldest event, if the window is full.
@@ -371,11 +339,7 @@ impl<T> Joiner<T> {
 
     /// Returns the oldest event, for the end of the stream.
     pub fn drain(&mut self) -> Option<(Decoded, T)> {
-        let Waiting {
-            event,
-            beside,
-            size,
-        } = self.window.pop_front()?;
+        let Waiting { event, beside, size } = self.window.pop_front()?;
         if let Some(numbers) = self.by_time.get_mut(&event.timestamp) {
             numbers.retain(|number| *number != self.left);
             if numbers.is_empty() {
@@ -445,9 +409,8 @@ impl<T> Joiner<T> {
         let mut best = None;
         let mut others = Vec::new();
         for number in numbers {
-            let Some(Waiting { event, .. }) = usize::try_from(number - self.left)
-                .ok()
-                .and_then(|at| self.window.get(at))
+            let Some(Waiting { event, .. }) =
+                usize::try_from(number - self.left).ok().and_then(|at| self.window.get(at))
             else {
                 continue;
             };
@@ -494,13 +457,7 @@ fn match_id(event: &Decoded) -> Option<u64> {
 /// Adds frames to a stack: those of the kernel come before those of user mode.
 fn add(stack: &mut Stack, addresses: &[u64]) {
     let part = |stack: &[Frame]| Part::of(stack.iter().map(|frame| frame.address));
-    let new: Vec<Frame> = addresses
-        .iter()
-        .map(|&address| Frame {
-            address,
-            place: None,
-        })
-        .collect();
+    let new: Vec<Frame> = addresses.iter().map(|&address| Frame { address, place: None }).collect();
     let kernel_after_user =
         part(&new) == Some(Part::Kernel) && part(&stack.frames) == Some(Part::User);
     if kernel_after_user {
@@ -520,11 +477,7 @@ fn cost(event: &Decoded) -> usize {
     WAITING
         + size_of::<Decoded>()
         + event.leftover.len()
-        + event
-            .fields
-            .iter()
-            .map(|(_, value)| value.size())
-            .sum::<usize>()
+        + event.fields.iter().map(|(_, value)| value.size()).sum::<usize>()
         + frames * size_of::<Frame>()
 }
 
@@ -545,10 +498,7 @@ mod tests {
     }
 
     fn event(timestamp: i64) -> Decoded {
-        Decoded {
-            timestamp,
-            ..decoded(EventRecord::default())
-        }
+        Decoded { timestamp, ..decoded(EventRecord::default()) }
     }
 
     #[test]
@@ -653,10 +603,7 @@ mod tests {
         // The halves of a stack, in two events.
         for (time, address) in [(10, 0x7FF6_0000_0001), (11, 0x7FF6_0000_0002)] {
             let mut half = event(time);
-            half.stack = Some(Stack {
-                match_id: 9,
-                ..frames(&[address])
-            });
+            half.stack = Some(Stack { match_id: 9, ..frames(&[address]) });
             joiner.push(half, (), 7);
         }
         assert_eq!(joiner.cost, total(&joiner));
@@ -671,10 +618,7 @@ mod tests {
         };
         assert!(joiner.join(&record));
         assert_eq!(joiner.cost, total(&joiner));
-        assert_eq!(
-            joiner.window[0].event.stack.as_ref().unwrap().frames.len(),
-            3
-        );
+        assert_eq!(joiner.window[0].event.stack.as_ref().unwrap().frames.len(), 3);
         while joiner.drain().is_some() {}
         assert_eq!(joiner.cost, 0);
     }

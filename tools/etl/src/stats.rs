@@ -138,11 +138,8 @@ impl Stats {
         let size = u64::try_from(record.bytes.len()).unwrap_or(u64::MAX);
         if let Some(event) = record.event() {
             let (number, kind) = decoder.describe(&event);
-            let of_class = if kind.event_name.is_none() {
-                kernel::names_of_event(&event)
-            } else {
-                None
-            };
+            let of_class =
+                if kind.event_name.is_none() { kernel::names_of_event(&event) } else { None };
             let has_problems = if of_class.is_some() {
                 kernel::decode_event(&event).is_some_and(|event| !event.problems.is_empty())
             } else {
@@ -252,9 +249,7 @@ impl Stats {
         let mut text = format!("{}\n\n", table.trim_fmt());
         if !self.processes.is_empty() {
             let mut table = Table::new();
-            table
-                .load_preset(presets::UTF8_FULL_CONDENSED)
-                .set_header(["Process", "Events"]);
+            table.load_preset(presets::UTF8_FULL_CONDENSED).set_header(["Process", "Events"]);
             if let Some(column) = table.column_mut(1) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -271,18 +266,13 @@ impl Stats {
             seconds
         });
         #[expect(clippy::cast_precision_loss, reason = "the number is only displayed")]
-        let rate = span
-            .filter(|seconds| *seconds > 0.0)
-            .map(|seconds| total as f64 / seconds);
+        let rate = span.filter(|seconds| *seconds > 0.0).map(|seconds| total as f64 / seconds);
         let _infallible = write!(text, "{total} events, {bytes} bytes");
         if let (Some(seconds), Some(rate)) = (span, rate) {
             let _infallible = write!(text, ", in {seconds:.6} s: {rate:.0} events a second");
         }
-        let _infallible = write!(
-            text,
-            "\nLost: {} events, {} buffers\n",
-            self.events_lost, self.buffers_lost
-        );
+        let _infallible =
+            write!(text, "\nLost: {} events, {} buffers\n", self.events_lost, self.buffers_lost);
         if self.unknown != 0 {
             let _infallible = writeln!(
                 text,
@@ -358,10 +348,7 @@ mod tests {
     fn counts_are_shown_with_what_is_missing() {
         let at = |raw: i64| Some(FileTime::from_raw(134_117_966_450_000_000 + raw));
         let names = ["P", "E", "4"].map(str::to_owned);
-        let count = Count {
-            events: 10,
-            bytes: 400,
-        };
+        let count = Count { events: 10, bytes: 400 };
         let mut stats = Stats {
             counts: [(names, count)].into(),
             first: at(0),
@@ -414,17 +401,10 @@ mod tests {
 
     #[test]
     fn events_of_classes_and_kernel_records_are_counted_with_their_bytes_and_problems() {
-        let header = LogFileHeader {
-            buffer_size: 0x1000,
-            ..LogFileHeader::default()
-        };
+        let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
         let of_class = |opcode, version, user_data| EventRecord {
             provider: "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c".parse().unwrap(),
-            descriptor: EventDescriptor {
-                version,
-                opcode,
-                ..EventDescriptor::default()
-            },
+            descriptor: EventDescriptor { version, opcode, ..EventDescriptor::default() },
             user_data,
             ..EventRecord::default()
         };
@@ -436,10 +416,7 @@ mod tests {
         }
         let mut bytes = 0;
         for hook in [0, 1, 0] {
-            let record = KernelRecord {
-                hook,
-                ..KernelRecord::default()
-            };
+            let record = KernelRecord { hook, ..KernelRecord::default() };
             let record = EncodedRecord::try_from(&record).unwrap();
             bytes += record.size() as u64;
             buffer.try_append_record(&record, 1).unwrap();
@@ -453,10 +430,7 @@ mod tests {
         assert_eq!((stats.events(), stats.with_problems), (6, 3));
         let kernel = stats.counts.iter();
         let kernel = kernel.filter(|([provider, ..], _)| provider != "Process");
-        assert_eq!(
-            kernel.clone().map(|(_, count)| count.events).sum::<u64>(),
-            3
-        );
+        assert_eq!(kernel.clone().map(|(_, count)| count.events).sum::<u64>(), 3);
         assert_eq!(kernel.map(|(_, count)| count.bytes).sum::<u64>(), bytes);
     }
 }

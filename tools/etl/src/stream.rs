@@ -100,10 +100,7 @@ impl Contents {
                 }
             }
         }
-        Ok(Self {
-            schemas: collector.finish(),
-            completes,
-        })
+        Ok(Self { schemas: collector.finish(), completes })
     }
 }
 
@@ -248,11 +245,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         let mut events = Self::new(file, catalog, selection);
         events.summary.dropped = first.dropped();
         let enricher = Enricher::new(first).with_symbols(additions.symbols.clone());
-        events.enricher = Some(if additions.names {
-            enricher.with_names()
-        } else {
-            enricher
-        });
+        events.enricher = Some(if additions.names { enricher.with_names() } else { enricher });
         Ok(events)
     }
 
@@ -260,10 +253,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the record borrows from the iterator"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "the record borrows from the iterator")]
     pub fn next(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
         if self.enricher.is_some() {
             return self.next_completed();
@@ -336,10 +326,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         Summary {
             late: self.records.late(),
             damages: self.records.damages().clone(),
-            stacks: self
-                .enricher
-                .as_ref()
-                .map_or_else(StackCounts::default, Enricher::stacks),
+            stacks: self.enricher.as_ref().map_or_else(StackCounts::default, Enricher::stacks),
             ..self.summary.clone()
         }
     }
@@ -356,9 +343,7 @@ mod tests {
         assert!(counts.is_empty());
         let mut add = |hook: usize| {
             counts.add(&Other {
-                kind: OtherKind::System {
-                    hook: hook.try_into().unwrap(),
-                },
+                kind: OtherKind::System { hook: hook.try_into().unwrap() },
                 offset: 0,
                 size: 40,
                 buffer: 1,

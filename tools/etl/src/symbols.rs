@@ -156,15 +156,11 @@ impl Symbols {
         let mut skipped = Vec::new();
         let mut folders = vec![(folder.to_owned(), DEPTH)];
         while let Some((folder, depth)) = folders.pop() {
-            let failed = |source| SymbolError::Io {
-                path: folder.clone(),
-                source,
-            };
+            let failed = |source| SymbolError::Io { path: folder.clone(), source };
             for entry in fs::read_dir(&folder).map_err(failed)? {
                 let path = entry.map_err(failed)?.path();
-                let is_pdb = path
-                    .extension()
-                    .is_some_and(|extension| extension.eq_ignore_ascii_case("pdb"));
+                let is_pdb =
+                    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdb"));
                 if path.is_dir() {
                     if depth > 0 {
                         folders.push((path, depth - 1));
@@ -178,14 +174,8 @@ impl Symbols {
     }
 
     fn add(&mut self, path: &Path) -> Result<Arc<Pdb>, SymbolError> {
-        let failed = |source| SymbolError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let malformed = |reason| SymbolError::Malformed {
-            path: path.to_owned(),
-            reason,
-        };
+        let failed = |source| SymbolError::Io { path: path.to_owned(), source };
+        let malformed = |reason| SymbolError::Malformed { path: path.to_owned(), reason };
         let pdb = if let Some(reader) = &self.reader {
             let file = File::open(path).map_err(failed)?;
             let answer = reader.read(file).map_err(|source| SymbolError::Reader {
@@ -201,8 +191,7 @@ impl Symbols {
             let _malformed = self.formats.add_annotation(message);
         }
         let pdb = Arc::new(pdb);
-        self.by_id
-            .insert(Guid::from_bytes(pdb.guid), Arc::clone(&pdb));
+        self.by_id.insert(Guid::from_bytes(pdb.guid), Arc::clone(&pdb));
         Ok(pdb)
     }
 
@@ -218,9 +207,7 @@ impl Symbols {
             None => self.by_name.get(&stem(image))?,
         };
         let offset = u32::try_from(offset).ok()?;
-        let after = pdb
-            .functions
-            .partition_point(|(start, ..)| *start <= offset);
+        let after = pdb.functions.partition_point(|(start, ..)| *start <= offset);
         let (start, end, name) = pdb.functions.get(after.checked_sub(1)?)?;
         (offset < *end).then(|| format!("{name}+{:#x}", offset - start))
     }
@@ -232,18 +219,13 @@ impl Symbols {
 /// # Errors
 /// Returns [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
 pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
-    let bytes = fs::read(path).map_err(|source| SymbolError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes =
+        fs::read(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
     let read = || {
         let mut pdb = PDB::open(Cursor::new(bytes))?;
         messages(&mut pdb)
     };
-    let malformed = |reason| SymbolError::Malformed {
-        path: path.to_owned(),
-        reason,
-    };
+    let malformed = |reason| SymbolError::Malformed { path: path.to_owned(), reason };
     let messages = catch_unwind(read)
         .map_err(|_| malformed("the file is damaged".to_owned()))?
         .map_err(|error| malformed(error.to_string()))?;
@@ -355,12 +337,7 @@ fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
         })
         .collect();
     functions.sort_by_key(|(start, ..)| *start);
-    Ok(Pdb {
-        guid,
-        ages,
-        functions,
-        messages,
-    })
+    Ok(Pdb { guid, ages, functions, messages })
 }
 
 /// Returns the strings of the annotations that are formats of WPP messages.
@@ -398,16 +375,11 @@ mod tests {
         let pdb = Arc::new(Pdb {
             guid: [7; 16],
             ages: [1, 3],
-            functions: vec![
-                (0x10, 0x20, "First".into()),
-                (0x30, u32::MAX, "Last".into()),
-            ],
+            functions: vec![(0x10, 0x20, "First".into()), (0x30, u32::MAX, "Last".into())],
             messages: Vec::new(),
         });
         let mut symbols = Symbols::new();
-        symbols
-            .by_id
-            .insert(Guid::from_bytes([7; 16]), Arc::clone(&pdb));
+        symbols.by_id.insert(Guid::from_bytes([7; 16]), Arc::clone(&pdb));
         symbols.by_name.insert("driver".to_owned(), pdb);
         symbols
     }
@@ -429,11 +401,7 @@ mod tests {
     fn the_symbols_of_an_identity_have_its_guid_and_one_of_its_ages() {
         let symbols = symbols();
         let of = |guid, age| {
-            let id = SymbolId {
-                guid: Guid::from_bytes(guid),
-                age,
-                pdb: "any.pdb".into(),
-            };
+            let id = SymbolId { guid: Guid::from_bytes(guid), age, pdb: "any.pdb".into() };
             symbols.function("any.sys", Some(&id), 0x10).is_some()
         };
         assert!(of([7; 16], 1));

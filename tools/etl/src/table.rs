@@ -15,15 +15,8 @@ use crate::stream::Summary;
 const VALUE_LENGTH: usize = 160;
 
 /// The columns of an event's line.
-const COLUMNS: [&str; COUNT] = [
-    "Time (UTC)",
-    "CPU",
-    "Provider",
-    "Event",
-    "Level",
-    "Keyword",
-    "Opcode",
-];
+const COLUMNS: [&str; COUNT] =
+    ["Time (UTC)", "CPU", "Provider", "Event", "Level", "Keyword", "Opcode"];
 const COUNT: usize = 7;
 
 /// The number of events whose names determine the widths of the columns.
@@ -80,10 +73,9 @@ impl<W: Write> Writer<W> {
     /// Returns the error of the output.
     pub fn header(&mut self, header: &TraceHeader, buffers: u32) -> io::Result<()> {
         let session = &header.session;
-        let end = header.end_time.map_or_else(
-            || "unknown, the recording was cut short".into(),
-            |end| end.to_string(),
-        );
+        let end = header
+            .end_time
+            .map_or_else(|| "unknown, the recording was cut short".into(), |end| end.to_string());
         let lines = [
             format!("Session  {}", Escaped(&session.session_name)),
             format!("File     {}", Escaped(&session.log_file_name)),
@@ -157,16 +149,10 @@ impl<W: Write> Writer<W> {
             ));
         }
         if summary.late != 0 {
-            lines.push(format!(
-                "Late     {} records are out of order",
-                summary.late
-            ));
+            lines.push(format!("Late     {} records are out of order", summary.late));
         }
         if !summary.damages.is_empty() {
-            lines.push(format!(
-                "Damaged  {} parts of the file",
-                summary.damages.count()
-            ));
+            lines.push(format!("Damaged  {} parts of the file", summary.damages.count()));
         }
         for line in lines {
             self.wrapped(&line, 9)?;
@@ -275,16 +261,7 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
 }
 
 fn entry(event: &Decoded) -> Entry {
-    let [
-        cpu,
-        provider,
-        name,
-        level,
-        keyword,
-        opcode,
-        activity,
-        fields,
-    ] = row(event);
+    let [cpu, provider, name, level, keyword, opcode, activity, fields] = row(event);
     let time = event.time.to_string();
     let day = day(&time).unwrap_or_default();
     let mut below: Vec<String> = fields.lines().map(str::to_owned).collect();
@@ -313,15 +290,7 @@ fn entry(event: &Decoded) -> Entry {
     }
     Entry {
         day: day.to_owned(),
-        cells: [
-            time_of_day(&time).to_owned(),
-            cpu,
-            provider,
-            name,
-            level,
-            keyword,
-            opcode,
-        ],
+        cells: [time_of_day(&time).to_owned(), cpu, provider, name, level, keyword, opcode],
         below,
     }
 }
@@ -374,10 +343,7 @@ fn row(event: &Decoded) -> [String; 8] {
         || {
             let task = event.task_name.as_deref().map(escaped).unwrap_or_default();
             let separator = if task.is_empty() { "" } else { " " };
-            format!(
-                "{task}{separator}id {} v{}",
-                descriptor.id, descriptor.version
-            )
+            format!("{task}{separator}id {} v{}", descriptor.id, descriptor.version)
         },
         |name| escaped(name),
     );

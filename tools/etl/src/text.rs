@@ -42,13 +42,7 @@ pub fn hexadecimal(number: u64, width: usize, out: &mut Vec<u8>) {
 }
 
 /// The bytes of a GUID in the order of its text. The first three fields are little-endian.
-const ORDER: [&[usize]; 5] = [
-    &[3, 2, 1, 0],
-    &[5, 4],
-    &[7, 6],
-    &[8, 9],
-    &[10, 11, 12, 13, 14, 15],
-];
+const ORDER: [&[usize]; 5] = [&[3, 2, 1, 0], &[5, 4], &[7, 6], &[8, 9], &[10, 11, 12, 13, 14, 15]];
 
 /// Appends a GUID in lower case with hyphens.
 pub fn guid(guid: etw_wire::Guid, out: &mut Vec<u8>) {
@@ -166,16 +160,7 @@ mod tests {
     #[test]
     fn times_have_the_form_of_file_time() {
         let mut times = Times::default();
-        let raw = [
-            0,
-            1,
-            -1,
-            9_999_999,
-            10_000_000,
-            i64::MAX,
-            i64::MIN,
-            -116_444_736,
-        ];
+        let raw = [0, 1, -1, 9_999_999, 10_000_000, i64::MAX, i64::MIN, -116_444_736];
         let second = 132_264_173_104_203_138;
         for raw in raw.into_iter().chain([second, second + 1, second + SECOND]) {
             let time = FileTime::from_raw(raw);

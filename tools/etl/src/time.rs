@@ -332,14 +332,8 @@ mod tests {
             FileTime::from_unix_nanos(1_581_943_737_751_881_099).to_string(),
             "2020-02-17T12:48:57.7518810Z"
         );
-        assert_eq!(
-            FileTime::from_raw(0).to_string(),
-            "1601-01-01T00:00:00.0000000Z"
-        );
-        assert_eq!(
-            FileTime::from_raw(i64::MAX).to_string(),
-            "FILETIME 9223372036854775807"
-        );
+        assert_eq!(FileTime::from_raw(0).to_string(), "1601-01-01T00:00:00.0000000Z");
+        assert_eq!(FileTime::from_raw(i64::MAX).to_string(), "FILETIME 9223372036854775807");
     }
 
     #[test]

@@ -11,10 +11,7 @@ use etl_file::ClockType;
 use etl_file::write::Losses;
 
 fn etl(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_etl"))
-        .args(arguments)
-        .output()
-        .unwrap()
+    Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -38,10 +35,7 @@ fn sample(change: impl FnOnce(&mut Vec<u8>)) -> Sample {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sample.etl");
     fs::write(&path, file).unwrap();
-    Sample {
-        path: path.to_str().unwrap().to_owned(),
-        _folder: folder,
-    }
+    Sample { path: path.to_str().unwrap().to_owned(), _folder: folder }
 }
 
 #[test]
@@ -53,10 +47,7 @@ fn table_decodes_with_the_manifest() {
     let table = text(&output.stdout);
     assert!(table.contains("Holds    20 events"), "{table}");
     assert!(table.contains("RequestStart"), "{table}");
-    assert!(
-        table.contains("request=1 kind=Write(1) path=\"path\""),
-        "{table}"
-    );
+    assert!(table.contains("request=1 kind=Write(1) path=\"path\""), "{table}");
     assert!(table.contains("count=2 delta=-2 ratio=0.5"), "{table}");
 }
 
@@ -65,10 +56,7 @@ fn width_limits_every_line() {
     let sample = sample(|_| {});
     let output = etl(&["dump", &sample.path, "--width", "100"]);
     let table = text(&output.stdout);
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 100),
-        "{table}"
-    );
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
 }
 
 #[test]
@@ -76,10 +64,8 @@ fn json_has_a_line_for_the_header_and_each_event() {
     let sample = sample(|_| {});
     let output = etl(&["dump", "--format", "json", &sample.path]);
     assert_eq!(output.status.code(), Some(0));
-    let lines: Vec<serde_json::Value> = text(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 22);
     assert_eq!(lines[0]["record"], "header");
     assert_eq!(lines[0]["session"], "Fixture");
@@ -103,10 +89,7 @@ fn damaged_file_is_printed_before_the_error() {
     assert!(text(&output.stdout).contains("Progress"));
     let complaint = text(&output.stderr);
     assert_eq!(complaint.lines().count(), 1, "{complaint}");
-    assert!(
-        complaint.contains("sample.etl: at offset 0x1"),
-        "{complaint}"
-    );
+    assert!(complaint.contains("sample.etl: at offset 0x1"), "{complaint}");
     assert!(complaint.contains("does not start a record"), "{complaint}");
 }
 
@@ -171,10 +154,7 @@ fn malformed_manifest_is_located() {
     let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
-    assert!(
-        complaint.contains("bad.man: line 2, column 2: the XML is malformed: "),
-        "{complaint}"
-    );
+    assert!(complaint.contains("bad.man: line 2, column 2: the XML is malformed: "), "{complaint}");
 }
 
 #[test]
@@ -196,10 +176,7 @@ fn skipped_parts_of_a_manifest_are_reported() {
         ),
         "{warnings:?}"
     );
-    assert!(
-        warnings[1].ends_with("skipping event \"3\""),
-        "{warnings:?}"
-    );
+    assert!(warnings[1].ends_with("skipping event \"3\""), "{warnings:?}");
 }
 
 #[test]
@@ -243,19 +220,13 @@ fn output_that_cannot_be_written_is_an_error() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let complaint = text(&output.stderr);
-    assert!(
-        complaint.starts_with("etl: cannot write to standard output: "),
-        "{complaint}"
-    );
+    assert!(complaint.starts_with("etl: cannot write to standard output: "), "{complaint}");
 }
 
 #[test]
 fn a_report_has_all_events_with_their_kinds_threads_and_problems() {
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
-    let losses = Losses {
-        events_lost: 3,
-        buffers_lost: 1,
-    };
+    let losses = Losses { events_lost: 3, buffers_lost: 1 };
     let (mut file, _) = fixture::file(header, 12, losses);
     // Too much and too little data.
     let first = 0x1048;
@@ -267,19 +238,9 @@ fn a_report_has_all_events_with_their_kinds_threads_and_problems() {
     fs::write(&path, file).unwrap();
     let path = path.to_str().unwrap();
     let page = folder.path().join("page.html");
-    let output = etl(&[
-        "report",
-        path,
-        "--man",
-        manifest().to_str().unwrap(),
-        "-o",
-        page.to_str().unwrap(),
-    ]);
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "the end of the file is missing"
-    );
+    let output =
+        etl(&["report", path, "--man", manifest().to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "the end of the file is missing");
     let data = page::data(&fs::read_to_string(page).unwrap());
     insta::assert_snapshot!(data.replace(path, "sample.etl"));
 }
@@ -291,10 +252,7 @@ fn a_report_says_how_many_events_it_leaves_out() {
     let page = page.to_str().unwrap();
     for (limit, said) in [
         ("20", String::new()),
-        (
-            "5",
-            format!("etl: {page}: shows 5 of 20 events; --limit sets how many\n"),
-        ),
+        ("5", format!("etl: {page}: shows 5 of 20 events; --limit sets how many\n")),
     ] {
         let output = etl(&["report", &sample.path, "--limit", limit, "-o", page]);
         assert_eq!(output.status.code(), Some(0));
@@ -312,12 +270,8 @@ fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let output = etl(&all);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let lines = text(&output.stdout);
-    let lines = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap());
-    lines
-        .filter(|line: &serde_json::Value| line["record"] == "event")
-        .collect()
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.filter(|line: &serde_json::Value| line["record"] == "event").collect()
 }
 
 #[test]
@@ -329,19 +283,12 @@ fn events_are_selected() {
     assert_eq!(described.len(), 10);
     assert!(described.iter().all(|event| event["event"] == "Progress"));
     assert_eq!(selected(&["--event", "RequestStart"]).len(), 5);
-    assert_eq!(
-        selected(&["--event", "RequestStart", "--event", "2"]).len(),
-        10
-    );
+    assert_eq!(selected(&["--event", "RequestStart", "--event", "2"]).len(), 10);
     assert_eq!(selected(&["--level", "4"]).len(), 10);
     assert_eq!(selected(&["--keyword", "0x1"]).len(), 10);
     assert_eq!(selected(&["--keyword", "0x2"]).len(), 20);
     let activity = "a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1";
-    assert_eq!(
-        selected(&["--activity", activity]).len(),
-        5,
-        "it is a related one"
-    );
+    assert_eq!(selected(&["--activity", activity]).len(), 5, "it is a related one");
     let bad = etl(&["dump", "x.etl", "--keyword", "many"]);
     assert_eq!(bad.status.code(), Some(2));
 }
@@ -369,10 +316,7 @@ fn a_timeline_has_spans_and_instants() {
     assert_eq!(events.len(), 20);
     let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
     assert_eq!((of("b"), of("e"), of("i")), (5, 5, 10));
-    let times: Vec<_> = events
-        .iter()
-        .map(|event| event["ts"].as_f64().unwrap())
-        .collect();
+    let times: Vec<_> = events.iter().map(|event| event["ts"].as_f64().unwrap()).collect();
     assert!(times[0] == 0.0 && times.is_sorted(), "{times:?}");
     let start = events.iter().find(|event| event["ph"] == "b").unwrap();
     assert_eq!(start["id"], "b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2");
@@ -387,19 +331,11 @@ fn statistics_count_by_provider_event_and_level() {
     assert_eq!(output.status.code(), Some(0));
     let said = text(&output.stdout);
     let row = |name: &str| {
-        let line = said
-            .lines()
-            .find(|line| line.contains(name))
-            .unwrap_or_default();
-        line.split(['│', '┆'])
-            .map(|cell| cell.trim().to_owned())
-            .collect::<Vec<_>>()
+        let line = said.lines().find(|line| line.contains(name)).unwrap_or_default();
+        line.split(['│', '┆']).map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(row("Progress")[4], "10");
     assert_eq!(row("RequestStart")[4], "5");
-    assert!(
-        said.contains("20 events, ") && said.contains("events a second"),
-        "{said}"
-    );
+    assert!(said.contains("20 events, ") && said.contains("events a second"), "{said}");
     assert!(said.contains("Lost: 0 events, 0 buffers"), "{said}");
 }

@@ -74,10 +74,8 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn utf16(bytes: &[u8]) -> String {
-    let units: Vec<u16> = bytes[2..]
-        .chunks(2)
-        .map(|pair| u16::from_le_bytes(pair.try_into().unwrap()))
-        .collect();
+    let units: Vec<u16> =
+        bytes[2..].chunks(2).map(|pair| u16::from_le_bytes(pair.try_into().unwrap())).collect();
     String::from_utf16(&units).unwrap()
 }
 
@@ -129,39 +127,15 @@ fn each_changed_value_is_found_in_every_form() {
         ("provider", "29d5a000-45bd", "29d5a001-45bd"),
         ("provider name", "Contoso.Sample", "Contoso.Simple"),
         ("id", "<EventID>1<|\"id\": 1,", "<EventID>9<|\"id\": 9,"),
-        (
-            "version",
-            "<Version>1<|\"version\": 1,",
-            "<Version>2<|\"version\": 2,",
-        ),
-        (
-            "level",
-            "<Level>4<|\"level\": 4,",
-            "<Level>3<|\"level\": 3,",
-        ),
+        ("version", "<Version>1<|\"version\": 1,", "<Version>2<|\"version\": 2,"),
+        ("level", "<Level>4<|\"level\": 4,", "<Level>3<|\"level\": 3,"),
         ("task", "<Task>7<|\"task\": 7,", "<Task>8<|\"task\": 8,"),
-        (
-            "opcode",
-            "<Opcode>2<|\"opcode\": 2,",
-            "<Opcode>3<|\"opcode\": 3,",
-        ),
+        ("opcode", "<Opcode>2<|\"opcode\": 2,", "<Opcode>3<|\"opcode\": 3,"),
         ("keywords", "0x2<|\"0x2\"", "0x3<|\"0x3\""),
         ("time", ":05.0050000", ":05.0050001"),
-        (
-            "process",
-            "ProcessID=\"119\"|\"process\": 119,",
-            "ProcessID=\"120\"|\"process\": 120,",
-        ),
-        (
-            "thread",
-            "ThreadID=\"102\"|\"thread\": 102,",
-            "ThreadID=\"103\"|\"thread\": 103,",
-        ),
-        (
-            "processor",
-            "ProcessorID=\"1\"|\"processor\": 1,",
-            "ProcessorID=\"0\"|\"processor\": 0,",
-        ),
+        ("process", "ProcessID=\"119\"|\"process\": 119,", "ProcessID=\"120\"|\"process\": 120,"),
+        ("thread", "ThreadID=\"102\"|\"thread\": 102,", "ThreadID=\"103\"|\"thread\": 103,"),
+        ("processor", "ProcessorID=\"1\"|\"processor\": 1,", "ProcessorID=\"0\"|\"processor\": 0,"),
         (
             "activity",
             "ActivityID=\"{b2b2|\"activity\": \"b2b2",
@@ -172,33 +146,17 @@ fn each_changed_value_is_found_in_every_form() {
             "RelatedActivityID=\"{a1|\"related_activity\": \"a1",
             "RelatedActivityID=\"{a2|\"related_activity\": \"a2",
         ),
-        (
-            "path",
-            ">path<|\"path\", \"path\"",
-            ">Path<|\"path\", \"Path\"",
-        ),
-        (
-            "ratio",
-            ">0.5<|\"ratio\", \"0.5\"",
-            ">0.6<|\"ratio\", \"0.6\"",
-        ),
+        ("path", ">path<|\"path\", \"path\"", ">Path<|\"path\", \"Path\""),
+        ("ratio", ">0.5<|\"ratio\", \"0.5\"", ">0.6<|\"ratio\", \"0.6\""),
         ("delta", ">-2<|\"delta\", \"-2\"", ">2<|\"delta\", \"2\""),
         ("mask", "0xBEEF", "0xBEEE"),
-        (
-            "bytes[2]",
-            ">9</Data>|[\"bytes[2]\", \"9\"]",
-            ">8</Data>|[\"bytes[2]\", \"8\"]",
-        ),
+        ("bytes[2]", ">9</Data>|[\"bytes[2]\", \"9\"]", ">8</Data>|[\"bytes[2]\", \"8\"]"),
     ];
     for (name, whole) in files(&trace) {
         let own = |words: &str| {
             let (xml, json) = words.split_once('|').unwrap_or((words, words));
             let word = if name == "tdh.jsonl" { json } else { xml };
-            if name == "winevent.json" {
-                word.replace('"', "\\\"")
-            } else {
-                word.to_owned()
-            }
+            if name == "winevent.json" { word.replace('"', "\\\"") } else { word.to_owned() }
         };
         for (field, from, to) in changes {
             let (from, to) = (own(from), own(to));
@@ -226,39 +184,21 @@ fn missing_and_additional_events_are_found() {
     let lines: Vec<&str> = whole.lines().collect();
     let without = [&lines[..7], &lines[8..]].concat().join("\n");
     let (code, said) = trace.write("tdh.jsonl", without).json("tdh.jsonl", &[]);
-    assert_eq!(
-        (code, &said["only_ours"], &said["only_theirs"]),
-        (1, &json!(1), &json!(0))
-    );
+    assert_eq!((code, &said["only_ours"], &said["only_theirs"]), (1, &json!(1), &json!(0)));
     assert_eq!(said["listed"][0]["field"], "event");
     let event = said["listed"][0]["event"].as_str().unwrap();
-    assert!(
-        event.starts_with("2026-01-02T03:04:05.0080000Z Fixture.Device 2"),
-        "{event}"
-    );
+    assert!(event.starts_with("2026-01-02T03:04:05.0080000Z Fixture.Device 2"), "{event}");
     let with = [&lines[..7], &lines[6..]].concat().join("\n");
     let (code, said) = trace.write("tdh.jsonl", with).json("tdh.jsonl", &[]);
-    assert_eq!(
-        (code, &said["only_ours"], &said["only_theirs"]),
-        (1, &json!(0), &json!(1))
-    );
+    assert_eq!((code, &said["only_ours"], &said["only_theirs"]), (1, &json!(0), &json!(1)));
     // The file of another decoder may have the events of one provider only.
     let (code, said) = trace
-        .write(
-            "tdh.jsonl",
-            lines
-                .iter()
-                .step_by(2)
-                .copied()
-                .collect::<Vec<_>>()
-                .join("\n"),
-        )
+        .write("tdh.jsonl", lines.iter().step_by(2).copied().collect::<Vec<_>>().join("\n"))
         .json("tdh.jsonl", &["--provider", "contoso.sample"]);
     assert_eq!((code, &said["compared"]), (0, &json!(20)));
-    let (code, said) = trace.write("tdh.jsonl", &whole).json(
-        "tdh.jsonl",
-        &["--provider", "29d5a000-45bd-558a-9252-950010cc7465"],
-    );
+    let (code, said) = trace
+        .write("tdh.jsonl", &whole)
+        .json("tdh.jsonl", &["--provider", "29d5a000-45bd-558a-9252-950010cc7465"]);
     assert_eq!((code, &said["compared"]), (0, &json!(20)));
 }
 
@@ -338,9 +278,7 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
              <EventID>0</EventID><TimeCreated SystemTime='{time}'/></System>{data}</Event>"
         );
         let contents = json!({ "events": [{ "xml": xml }] }).to_string();
-        let (_, said) = trace
-            .write("winevent.json", contents)
-            .json("winevent.json", &[]);
+        let (_, said) = trace.write("winevent.json", contents).json("winevent.json", &[]);
         let others = |said: &Value| {
             let listed = said["listed"].as_array().unwrap().iter();
             listed.filter(|one| one["field"] != "event").count()
@@ -362,9 +300,7 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
     // An event of a manifest has fields.
     let xml = event(SYSTEM, "");
     let contents = json!({ "events": [{ "xml": xml }] }).to_string();
-    let (_, said) = trace
-        .write("winevent.json", contents)
-        .json("winevent.json", &[]);
+    let (_, said) = trace.write("winevent.json", contents).json("winevent.json", &[]);
     assert_eq!(said["undecoded"], 0, "{said:#}");
 }
 
@@ -411,11 +347,7 @@ fn what_an_event_lacks_or_has_too_much_is_a_difference() {
     for kind in ["BinaryEventData", "DebugData"] {
         assert_eq!(
             fields(&format!("{DATA}<{kind}>00</{kind}>")),
-            one(
-                "problem",
-                Value::Null,
-                json!(format!("the event has {kind}"))
-            )
+            one("problem", Value::Null, json!(format!("the event has {kind}")))
         );
     }
     let user_data = "<UserData><Request xmlns='x'><request>0x0</request><kind>0</kind>\
@@ -427,14 +359,8 @@ fn what_an_event_lacks_or_has_too_much_is_a_difference() {
 fn what_is_not_stated_is_not_compared_and_said() {
     let trace = Trace::new();
     let system = "<TimeCreated SystemTime='2026-01-02T03:04:05.002Z'/>";
-    let said = trace
-        .write("other.xml", event(system, DATA))
-        .json("other.xml", &[])
-        .1;
-    assert_eq!(
-        said["unstated"],
-        json!({ "process": 1, "thread": 1, "processor": 1 })
-    );
+    let said = trace.write("other.xml", event(system, DATA)).json("other.xml", &[]).1;
+    assert_eq!(said["unstated"], json!({ "process": 1, "thread": 1, "processor": 1 }));
     // The null GUID may be left out, another may not.
     let fields: Vec<&Value> = said["listed"]
         .as_array()
@@ -450,9 +376,7 @@ fn what_is_not_stated_is_not_compared_and_said() {
 fn a_file_without_events_does_not_agree() {
     let trace = Trace::new();
     for contents in ["", "<Events/>", "[]", "{\"events\": null}"] {
-        let (code, said) = trace
-            .write("other", contents)
-            .json("other", &["--limit", "3"]);
+        let (code, said) = trace.write("other", contents).json("other", &["--limit", "3"]);
         assert_eq!(code, 1, "{contents}");
         assert_eq!(said["only_ours"], EVENTS);
         assert_eq!(said["listed"].as_array().unwrap().len(), 3);
@@ -478,34 +402,16 @@ fn files_that_cannot_be_read_cause_one_clear_error() {
     let in_json = json!([{ "xml": cut }]).to_string();
     for (contents, expected) in [
         (cut.as_bytes(), "the XML is not well-formed: "),
-        (
-            b"<html></html>",
-            "the XML's root element is \"html\"; expected Events or Event",
-        ),
-        (
-            b"<Events><Event/></Events>",
-            "event 1 has no element System",
-        ),
-        (
-            deep.as_bytes(),
-            "event 1 has structures in structures, more than 16 deep",
-        ),
-        (
-            b"<!DOCTYPE a [<!ENTITY b 'c'>]><Events/>",
-            "the XML is not well-formed: ",
-        ),
+        (b"<html></html>", "the XML's root element is \"html\"; expected Events or Event"),
+        (b"<Events><Event/></Events>", "event 1 has no element System"),
+        (deep.as_bytes(), "event 1 has structures in structures, more than 16 deep"),
+        (b"<!DOCTYPE a [<!ENTITY b 'c'>]><Events/>", "the XML is not well-formed: "),
         (b"{\"events\": [", "the JSON is not well-formed: "),
         (b"{\"events\": [1]}", "event 1 has an unknown form"),
         (b"[null]", "event 1 has an unknown form"),
-        (
-            b"{\"xml\": \"<Event><System/></Event>\"}\n{",
-            "line 2 is not well-formed JSON",
-        ),
+        (b"{\"xml\": \"<Event><System/></Event>\"}\n{", "line 2 is not well-formed JSON"),
         (mixed.as_bytes(), "event 2 is not an event of the client's"),
-        (
-            in_json.as_bytes(),
-            "the XML of event 1: the XML is not well-formed",
-        ),
+        (in_json.as_bytes(), "the XML of event 1: the XML is not well-formed"),
         (b"\x80\x80", "it is neither UTF-8 nor UTF-16"),
         (b"\xFF\xFE<", "it is neither UTF-8 nor UTF-16"),
         (b"time,id", "it is neither XML nor JSON"),
@@ -551,9 +457,7 @@ fn events_of_the_other_file_alone_are_named_and_left_out_by_their_providers() {
     let trace = Trace::new();
     let own = event(SYSTEM, DATA);
     let more = own.replace("<EventID>1<", "<EventID>9<");
-    let foreign = own
-        .replace("Fixture.Device", "Other")
-        .replace("2F4C8A60", "00000000");
+    let foreign = own.replace("Fixture.Device", "Other").replace("2F4C8A60", "00000000");
     let file = format!("<Events>{own}{more}{foreign}</Events>");
     let written = trace.write("other.xml", file);
     let named = |said: &Value| -> Vec<String> {
@@ -565,13 +469,7 @@ fn events_of_the_other_file_alone_are_named_and_left_out_by_their_providers() {
     };
     let (_, said) = written.json("other.xml", &[]);
     let time = "2026-01-02T03:04:05.0020000Z";
-    assert_eq!(
-        named(&said),
-        [
-            format!("{time} Fixture.Device 9"),
-            format!("{time} Other 1")
-        ]
-    );
+    assert_eq!(named(&said), [format!("{time} Fixture.Device 9"), format!("{time} Other 1")]);
     for provider in ["fixture.device", "2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9"] {
         let (_, said) = written.json("other.xml", &["--provider", provider]);
         assert_eq!(named(&said), [format!("{time} Fixture.Device 9")]);

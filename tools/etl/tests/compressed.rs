@@ -136,11 +136,8 @@ fn a_buffer_that_would_not_become_smaller_is_plain() {
     let mut written = Vec::new();
     for (time, length) in [(1, 3000), (2, 3500), (3, 20)] {
         let mut buffer = Buffer::new(0x1000, 0);
-        let event = EventRecord {
-            timestamp: time,
-            user_data: noise(length),
-            ..EventRecord::default()
-        };
+        let event =
+            EventRecord { timestamp: time, user_data: noise(length), ..EventRecord::default() };
         buffer.try_append(&event).unwrap();
         log.append(&buffer, time).unwrap();
         written.push(event);
@@ -227,10 +224,7 @@ fn records_before_the_damage_of_a_compressed_buffer_are_read() {
     else {
         panic!("{damage}");
     };
-    assert_eq!(
-        (present, expected),
-        (used as usize - 72, used as usize - 64)
-    );
+    assert_eq!((present, expected), (used as usize - 72, used as usize - 64));
     assert_eq!(trace.events().count(), written.len());
     // A match in the middle starts before the buffer.
     let mut file = whole.clone();
@@ -244,10 +238,7 @@ fn records_before_the_damage_of_a_compressed_buffer_are_read() {
     let cut = &whole[..middle];
     let (read, trace) = count(cut, 1);
     assert!((1..all).contains(&read), "{read} of {all}");
-    assert!(matches!(
-        trace.damages()[0].kind,
-        DamageKind::Truncated { .. }
-    ));
+    assert!(matches!(trace.damages()[0].kind, DamageKind::Truncated { .. }));
 }
 
 #[test]
@@ -286,17 +277,12 @@ fn compressed_files_are_neither_circular_nor_continued() {
 fn dissect_reads_what_we_compress() {
     let folder = tempfile::tempdir().unwrap();
     for (number, (buffer_size, processors, events)) in
-        [(0x1000, 1, 40), (0x2000, 4, 300), (0x1_0000, 2, 1500)]
-            .into_iter()
-            .enumerate()
+        [(0x1000, 1, 40), (0x2000, 4, 300), (0x1_0000, 2, 1500)].into_iter().enumerate()
     {
         let (file, written) = sample(buffer_size, processors, events);
         let path = folder.path().join(format!("{number}.etl"));
         fs::write(&path, file).unwrap();
-        assert_eq!(
-            common::assert_third_party_decoders_agree(&path),
-            written.len()
-        );
+        assert_eq!(common::assert_third_party_decoders_agree(&path), written.len());
     }
 }
 
@@ -358,10 +344,7 @@ fn a_size_that_no_buffer_has_ends_a_compressed_file() {
         let trace = Trace::parse(&file).unwrap();
         let damage = trace.damages()[0];
         assert_eq!((damage.offset, damage.buffer), (offsets[2] as u64, 2));
-        let expected = DamageKind::BufferSize {
-            expected: 0x1000,
-            found: size,
-        };
+        let expected = DamageKind::BufferSize { expected: 0x1000, found: size };
         assert_eq!(damage.kind, expected);
         assert_eq!(trace.buffers().len(), 2);
         assert!(trace.events().all(|event| event.buffer == 1));

@@ -64,26 +64,15 @@ fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let whole = Trace::parse(&file).unwrap();
     change(&mut file[SIZE..2 * SIZE]);
     let trace = Trace::parse(&file).unwrap();
-    assert_eq!(
-        outside(&trace, 1),
-        outside(&whole, 1),
-        "the others are read"
-    );
+    assert_eq!(outside(&trace, 1), outside(&whole, 1), "the others are read");
     exercise(&file);
-    trace
-        .damages()
-        .iter()
-        .map(|damage| (damage.offset, damage.kind))
-        .collect()
+    trace.damages().iter().map(|damage| (damage.offset, damage.kind)).collect()
 }
 
 #[test]
 fn buffer_of_another_size_is_skipped() {
     let damages = damage_of(|buffer| put(buffer, 0, &[0, 0x20]));
-    let kind = DamageKind::BufferSize {
-        expected: 0x1000,
-        found: 0x2000,
-    };
+    let kind = DamageKind::BufferSize { expected: 0x1000, found: 0x2000 };
     assert_eq!(damages, [(0x1000, kind)]);
 }
 
@@ -97,10 +86,7 @@ fn impossible_number_of_used_bytes_is_taken_from_its_copy() {
     let damages = trace.damages();
     assert_eq!(damages.len(), 1);
     assert_eq!(damages[0].offset, 0x1030);
-    let kind = DamageKind::Used {
-        used: 0x2000,
-        size: 0x1000,
-    };
+    let kind = DamageKind::Used { used: 0x2000, size: 0x1000 };
     assert_eq!(damages[0].kind, kind);
 }
 
@@ -118,9 +104,7 @@ fn buffer_that_is_wrongly_marked_as_compressed_is_damaged() {
 #[test]
 fn bytes_that_do_not_start_a_record_end_the_buffer() {
     let damages = damage_of(|buffer| put(buffer, 0x48, &[1, 2, 3, 4]));
-    let kind = DamageKind::NotARecord {
-        marker: 0x0403_0201,
-    };
+    let kind = DamageKind::NotARecord { marker: 0x0403_0201 };
     assert_eq!(damages, [(0x1048, kind)]);
 }
 
@@ -128,16 +112,7 @@ fn bytes_that_do_not_start_a_record_end_the_buffer() {
 fn record_size_below_its_header_or_beyond_the_buffer_is_found() {
     for size in [0_u16, 79, 0x2000] {
         let damages = damage_of(|buffer| put(buffer, 0x48, &size.to_le_bytes()));
-        let [
-            (
-                0x1048,
-                DamageKind::RecordSize {
-                    size: found,
-                    minimum: 80,
-                    ..
-                },
-            ),
-        ] = damages[..]
+        let [(0x1048, DamageKind::RecordSize { size: found, minimum: 80, .. })] = damages[..]
         else {
             panic!("{damages:?}");
         };
@@ -181,10 +156,8 @@ fn any_number_of_buffers_in_the_header_is_tolerated() {
         let trace = Trace::parse(&file).unwrap();
         assert_eq!(trace.records(), whole.records(), "{count}");
         let present = u32::try_from(file.len() / SIZE).unwrap();
-        let expected = (count > present).then_some(DamageKind::MissingBuffers {
-            expected: count,
-            present,
-        });
+        let expected =
+            (count > present).then_some(DamageKind::MissingBuffers { expected: count, present });
         let found = trace.damages().first().map(|damage| damage.kind);
         assert_eq!(found, expected);
     }
@@ -256,24 +229,16 @@ fn every_changed_byte_is_tolerated_and_hides_no_other_buffer() {
     let file = sample();
     let whole = Trace::parse(&file).unwrap();
     let buffer_of = |at: usize| u32::try_from(at / SIZE).unwrap();
-    let others: Vec<Vec<i64>> = (0..=buffer_of(file.len()))
-        .map(|buffer| outside(&whole, buffer))
-        .collect();
+    let others: Vec<Vec<i64>> =
+        (0..=buffer_of(file.len())).map(|buffer| outside(&whole, buffer)).collect();
     let mut changed = file.clone();
     for at in 0..file.len() {
         // Changes every byte once, and in headers also the lowest and the highest bit of each byte.
-        let flips: &[u8] = if at % SIZE < 0x100 {
-            &[0x01, 0x80, 0xFF]
-        } else {
-            &[0xFF]
-        };
+        let flips: &[u8] = if at % SIZE < 0x100 { &[0x01, 0x80, 0xFF] } else { &[0xFF] };
         for flip in flips {
             changed[at] = file[at] ^ flip;
             match Trace::parse(&changed) {
-                Err(_) => assert!(
-                    at < SIZE,
-                    "{at:#x}: only damage to the first buffer is fatal"
-                ),
+                Err(_) => assert!(at < SIZE, "{at:#x}: only damage to the first buffer is fatal"),
                 Ok(trace) if at >= SIZE => {
                     let buffer = buffer_of(at);
                     let expected = &others[at / SIZE];
@@ -370,10 +335,8 @@ fn other_records_are_listed_with_kind_and_size() {
     ]);
     let trace = Trace::parse(&file).unwrap();
     assert_eq!(trace.damages(), []);
-    let found: Vec<_> = trace
-        .others()
-        .map(|other| (other.kind, other.size, other.timestamp))
-        .collect();
+    let found: Vec<_> =
+        trace.others().map(|other| (other.kind, other.size, other.timestamp)).collect();
     let time = Some(0x1122_3344);
     let class = Guid::from_bytes([7; 16]);
     assert_eq!(
@@ -390,10 +353,7 @@ fn other_records_are_listed_with_kind_and_size() {
     );
     assert_eq!(trace.others().next().unwrap().offset, 0x1048);
     let shown = exercise(&file);
-    assert!(
-        shown.contains("Skipped  1 unknown 0x77 records, 10 bytes"),
-        "{shown}"
-    );
+    assert!(shown.contains("Skipped  1 unknown 0x77 records, 10 bytes"), "{shown}");
     let shown: Vec<&str> = shown.lines().collect();
     let decoded = trace.records().len() - 1;
     assert_eq!(shown[0], format!("Holds    {decoded} events"), "{shown:?}");
@@ -498,24 +458,15 @@ fn records_that_state_no_pointer_size_have_that_of_the_trace() {
 
 #[test]
 fn events_are_in_order_of_time_across_processors() {
-    let (file, written) = fixture::file(
-        fixture::header(ClockType::Qpc, 0x1000, 3),
-        100,
-        Losses::default(),
-    );
+    let (file, written) =
+        fixture::file(fixture::header(ClockType::Qpc, 0x1000, 3), 100, Losses::default());
     let trace = Trace::parse(&file).unwrap();
     let in_file: Vec<i64> = trace.events().map(|e| e.record.timestamp).collect();
     assert!(!in_file.is_sorted(), "the file has them by processor");
-    let by_time: Vec<&EventRecord> = trace
-        .events_by_time()
-        .into_iter()
-        .map(|event| &event.record)
-        .collect();
+    let by_time: Vec<&EventRecord> =
+        trace.events_by_time().into_iter().map(|event| &event.record).collect();
     assert_eq!(by_time, written.iter().collect::<Vec<_>>());
-    let events = trace
-        .records()
-        .iter()
-        .filter(|r| matches!(r, Record::Event(_)));
+    let events = trace.records().iter().filter(|r| matches!(r, Record::Event(_)));
     assert_eq!(events.count(), written.len());
 }
 
@@ -537,18 +488,14 @@ fn circular_file_overwrites_its_oldest_buffer() {
         log.append(&buffer(n), start + i64::from(n)).unwrap();
     }
     for n in 3..7 {
-        log.replace_oldest(&buffer(n), start + i64::from(n))
-            .unwrap();
+        log.replace_oldest(&buffer(n), start + i64::from(n)).unwrap();
     }
     assert_eq!((log.buffers_written(), log.len()), (4, 0x4000));
     let file = log.finish(etl_file::write::Finish::default()).unwrap();
     let trace = Trace::parse(file.get_ref()).unwrap();
     assert_eq!(trace.damages(), []);
-    let times: Vec<i64> = trace
-        .events_by_time()
-        .iter()
-        .map(|event| event.record.timestamp - start)
-        .collect();
+    let times: Vec<i64> =
+        trace.events_by_time().iter().map(|event| event.record.timestamp - start).collect();
     assert_eq!(times, [4, 5, 6]);
     let flags: Vec<u16> = trace.buffers().iter().map(|b| b.flags).collect();
     assert_eq!(flags, [0x21, 0x21, 0x20, 0x20], "the newest is marked");
@@ -575,19 +522,13 @@ fn the_oldest_buffer_is_the_one_written_longest_ago() {
     log.replace_oldest(&buffer(5), start).unwrap();
     let file = log.finish(etl_file::write::Finish::default()).unwrap();
     let trace = Trace::parse(file.get_ref()).unwrap();
-    let times: Vec<i64> = trace
-        .events()
-        .map(|event| event.record.timestamp - start)
-        .collect();
+    let times: Vec<i64> = trace.events().map(|event| event.record.timestamp - start).collect();
     assert_eq!(times, [5, 4, 3]);
 }
 
 #[test]
 fn the_stated_size_of_an_item_counts_if_it_is_possible() {
-    let item = |ext_type, byte| ExtendedItem {
-        ext_type,
-        data: vec![byte; 8],
-    };
+    let item = |ext_type, byte| ExtendedItem { ext_type, data: vec![byte; 8] };
     let event = EventRecord {
         extended: vec![item(1, 7), item(5, 9)],
         user_data: vec![1; 8],
@@ -651,10 +592,8 @@ fn a_header_without_boot_time_or_frequency_is_read_by_its_plausible_layout() {
     let session = |file: &[u8]| Trace::parse(file).unwrap().header().session.clone();
     assert_eq!(session(&file), header);
     // No layout is plausible without a frequency: the type decides.
-    let at = whole
-        .windows(8)
-        .position(|bytes| bytes == header.perf_frequency.to_le_bytes())
-        .unwrap();
+    let at =
+        whole.windows(8).position(|bytes| bytes == header.perf_frequency.to_le_bytes()).unwrap();
     for boot_time in [0, 5_i64] {
         let mut file = whole.clone();
         file[at..at + 8].fill(0);
@@ -711,28 +650,17 @@ fn a_view_of_a_kernel_record_has_the_parts_of_its_header() {
     let file = with_records(&records.map(padded));
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
     let buffer = trace.buffer(1).unwrap().unwrap();
-    let views: Vec<_> = buffer
-        .records()
-        .map(|record| stream::view(&record).unwrap().to_event().record)
-        .collect();
+    let views: Vec<_> =
+        buffer.records().map(|record| stream::view(&record).unwrap().to_event().record).collect();
     let kernel = &views[0];
-    assert_eq!(
-        (kernel.descriptor.id, kernel.descriptor.opcode),
-        (0x0A03, 3)
-    );
+    assert_eq!((kernel.descriptor.id, kernel.descriptor.opcode), (0x0A03, 3));
     assert_eq!((kernel.descriptor.version, kernel.descriptor.level), (7, 0));
     assert_eq!((kernel.thread_id, kernel.process_id), (11, 12));
     assert_eq!((kernel.kernel_time, kernel.user_time), (13, 14));
-    assert_eq!(
-        (kernel.timestamp, &*kernel.user_data),
-        (500, &[1, 2, 3][..])
-    );
+    assert_eq!((kernel.timestamp, &*kernel.user_data), (500, &[1, 2, 3][..]));
     let classic = &views[1];
     assert_eq!(classic.provider, Guid::from_u128(9));
-    assert_eq!(
-        (classic.descriptor.opcode, classic.descriptor.level),
-        (21, 4)
-    );
+    assert_eq!((classic.descriptor.opcode, classic.descriptor.level), (21, 4));
     assert_eq!(classic.descriptor.version, 3);
     assert_eq!(classic.timestamp, 600);
 }
@@ -740,10 +668,7 @@ fn a_view_of_a_kernel_record_has_the_parts_of_its_header() {
 #[test]
 fn stats_have_the_bytes_of_all_records_and_the_losses() {
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
-    let losses = Losses {
-        events_lost: 3,
-        buffers_lost: 2,
-    };
+    let losses = Losses { events_lost: 3, buffers_lost: 2 };
     let (file, written) = fixture::file(header, 40, losses);
     let bytes: usize = written.iter().map(EventRecord::encoded_size).sum();
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();

@@ -9,10 +9,7 @@ use std::fs;
 use etl_file::write::Losses;
 use etl_file::{ClockType, LogFileHeader};
 
-const LOSSES: Losses = Losses {
-    events_lost: 7,
-    buffers_lost: 2,
-};
+const LOSSES: Losses = Losses { events_lost: 7, buffers_lost: 2 };
 
 fn agree_on(header: LogFileHeader, events: u32, losses: Losses) {
     let folder = tempfile::tempdir().unwrap();
@@ -29,11 +26,7 @@ fn agree_on(header: LogFileHeader, events: u32, losses: Losses) {
 // R-O1 R-O5 R-T6 R-T7
 #[test]
 fn decoders_agree_on_a_trace_of_one_processor() {
-    agree_on(
-        fixture::header(ClockType::Qpc, 0x1000, 1),
-        40,
-        Losses::default(),
-    );
+    agree_on(fixture::header(ClockType::Qpc, 0x1000, 1), 40, Losses::default());
 }
 
 // R-O11
@@ -44,11 +37,7 @@ fn decoders_agree_on_several_processors_and_losses() {
 
 #[test]
 fn decoders_agree_on_the_system_clock() {
-    agree_on(
-        fixture::header(ClockType::SystemTime, 0x1_0000, 2),
-        500,
-        LOSSES,
-    );
+    agree_on(fixture::header(ClockType::SystemTime, 0x1_0000, 2), 500, LOSSES);
 }
 
 mod samples {
@@ -88,11 +77,7 @@ fn buffer_header_fields_that_no_decoder_checks_are_correct() {
         assert_eq!(u32_at(buffer, 0x00), 0x1000, "BufferSize");
         assert_eq!(u32_at(buffer, 0x04), used, "SavedOffset");
         assert_eq!(u32_at(buffer, 0x0C), 0, "ReferenceCount");
-        assert_eq!(
-            i64_at(buffer, 0x18),
-            i64::try_from(n).unwrap(),
-            "SequenceNumber"
-        );
+        assert_eq!(i64_at(buffer, 0x18), i64::try_from(n).unwrap(), "SequenceNumber");
         assert_eq!(i64_at(buffer, 0x20), 0, "clock");
         assert_eq!(u16_at(buffer, 0x2A), 20, "LoggerId");
         assert_eq!(u32_at(buffer, 0x2C), 3, "State");
@@ -132,10 +117,8 @@ fn buffer_header_fields_that_no_decoder_checks_are_correct() {
 fn header_event_fields_that_no_decoder_checks_are_correct() {
     let header = fixture::header(ClockType::Qpc, 0x2000, 3);
     let (file, _) = fixture::file(header.clone(), 60, LOSSES);
-    let names: Vec<u8> = "Fixture\0C:\\traces\\fixture.etl\0"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let names: Vec<u8> =
+        "Fixture\0C:\\traces\\fixture.etl\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let size = 0x20 + 0x118 + names.len();
     assert_eq!(file[0x48..0x4C], [2, 0, 2, 0xC0], "version, type, marker");
     assert_eq!(usize::from(u16_at(&file, 0x4C)), size, "Size");
@@ -172,11 +155,8 @@ fn header_event_fields_that_no_decoder_checks_are_correct() {
 
 #[test]
 fn records_start_at_multiples_of_eight_with_zeros_between() {
-    let (file, _) = fixture::file(
-        fixture::header(ClockType::Qpc, 0x2000, 1),
-        60,
-        Losses::default(),
-    );
+    let (file, _) =
+        fixture::file(fixture::header(ClockType::Qpc, 0x2000, 1), 60, Losses::default());
     let mut gaps = 0;
     for buffer in file.chunks(0x2000).skip(1) {
         let used = u32_at(buffer, 0x30) as usize;

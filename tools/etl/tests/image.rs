@@ -78,11 +78,7 @@ fn compare(name: &str, version: &str) -> usize {
     let mut by_manifest = Catalog::new();
     by_manifest.add(manifest).unwrap();
     let messages = format!("{name}.msg.bin");
-    let messages = if compiled().join(&messages).exists() {
-        read(&messages)
-    } else {
-        Vec::new()
-    };
+    let messages = if compiled().join(&messages).exists() { read(&messages) } else { Vec::new() };
     let templates = read(&format!("{name}.wevt.{version}.bin"));
     let mut by_resource = Catalog::new();
     by_resource.add_resources(&templates, &messages).unwrap();
@@ -102,11 +98,7 @@ fn compare(name: &str, version: &str) -> usize {
             assert_eq!(found.level(value), expected.level(value), "level {value}");
             for task in 0..64 {
                 let of = (task, value);
-                assert_eq!(
-                    found.opcode(task, value),
-                    expected.opcode(task, value),
-                    "{of:?}"
-                );
+                assert_eq!(found.opcode(task, value), expected.opcode(task, value), "{of:?}");
             }
         }
         for task in 0..=u16::MAX {
@@ -160,8 +152,7 @@ impl Builder {
     }
 
     fn numbers(&mut self, numbers: &[u32]) -> &mut Self {
-        self.0
-            .extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        self.0.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         self
     }
 
@@ -172,11 +163,7 @@ impl Builder {
 
     fn text(&mut self, text: &str) -> u32 {
         let at = self.at();
-        let units: Vec<u8> = text
-            .encode_utf16()
-            .chain([0])
-            .flat_map(u16::to_le_bytes)
-            .collect();
+        let units: Vec<u8> = text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect();
         let size = (4 + units.len()).next_multiple_of(4);
         self.numbers(&[u32::try_from(size).unwrap()]);
         self.0.extend(units);
@@ -211,10 +198,7 @@ fn resource() -> Vec<u8> {
     made.numbers(&[0x10, 0x01_01, 0, 0, 0]); // texts: their count is `number`
     made.numbers(&[9, 0x1_0004, 0, 3, 0]); // an array of three structures with one member
     made.numbers(&[2, 0x01_01, 0, 0x10_0000, 0]); // its member, of 16 units
-    for (number, name) in ["number", "data", "texts", "all", "inner"]
-        .into_iter()
-        .enumerate()
-    {
+    for (number, name) in ["number", "data", "texts", "all", "inner"].into_iter().enumerate() {
         let at = made.text(name);
         made.patch(fields + 20 * u32::try_from(number).unwrap() + 16, at);
     }
@@ -222,23 +206,7 @@ fn resource() -> Vec<u8> {
     made.patch(36 + 20 + 8, events);
     made.patch(36 + 16 + 4, templates);
     made.0.extend(b"EVNT");
-    made.numbers(&[
-        0,
-        1,
-        0,
-        0x0002_0007,
-        0,
-        1,
-        0,
-        u32::MAX,
-        template,
-        0,
-        0,
-        0,
-        0,
-        0,
-        0,
-    ]);
+    made.numbers(&[0, 1, 0, 0x0002_0007, 0, 1, 0, u32::MAX, template, 0, 0, 0, 0, 0, 0]);
     made.0
 }
 
@@ -251,17 +219,11 @@ fn fields_of_every_kind_are_read() {
     let [number, data, texts, all] = &*schema.fields else {
         panic!("{:#?}", schema.fields);
     };
-    assert_eq!(
-        (number.in_type, number.out_type),
-        (InType::UInt32.into(), Presentation::Unsigned)
-    );
+    assert_eq!((number.in_type, number.out_type), (InType::UInt32.into(), Presentation::Unsigned));
     assert_eq!(number.map.as_ref().unwrap().entries, [(5, "5".into())]);
     assert_eq!(data.length, Length::Field("number".into()));
     assert_eq!(texts.count, Count::Field("number".into()));
-    assert_eq!(
-        (all.in_type, &all.count),
-        (InType::Struct.into(), &Count::Fixed(3))
-    );
+    assert_eq!((all.in_type, &all.count), (InType::Struct.into(), &Count::Fixed(3)));
     assert_eq!(&*all.fields[0].name, "inner");
     assert_eq!(all.fields[0].length, Length::Fixed(16));
 }
@@ -274,22 +236,11 @@ fn errors_contain_their_offset() {
         Catalog::new().add_resources(&bad, &[]).unwrap_err()
     };
     let error = refuse(&|bad| bad[0] = b'X');
-    assert_eq!(
-        error,
-        DecodeError::Tag {
-            tag: *b"CRIM",
-            offset: 0
-        }
-    );
+    assert_eq!(error, DecodeError::Tag { tag: *b"CRIM", offset: 0 });
     let error = refuse(&|bad| bad[8] = 4);
     assert_eq!(error, DecodeError::Version(4, 1));
     let error = refuse(&|bad| bad[12] = 0xFF);
-    assert!(
-        error
-            .to_string()
-            .contains("ends inside the providers at offset 0x10"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("ends inside the providers at offset 0x10"), "{error}");
     let error = refuse(&|bad| bad.truncate(40));
     assert!(error.to_string().contains("at offset 0x"), "{error}");
 }
@@ -307,10 +258,7 @@ fn damaged_maps_are_skipped_and_returned() {
     damaged[map] = b'X';
     let mut catalog = Catalog::new();
     let skipped = catalog.add_resources(&damaged, &[]).unwrap();
-    let tag = DecodeError::Tag {
-        tag: *b"VMAP",
-        offset: map,
-    };
+    let tag = DecodeError::Tag { tag: *b"VMAP", offset: map };
     assert_eq!(skipped, [tag]);
     let schema = catalog.schema(PROVIDER, 7, 2).unwrap();
     assert_eq!(schema.fields[0].map, None);
@@ -380,10 +328,7 @@ fn a_small_resource_cannot_describe_endless_fields() {
         Catalog::new().add_resources(&made.0, &[])
     };
     assert_eq!(described(10), Ok(Vec::new()));
-    assert_eq!(
-        described(TEMPLATES),
-        Err(DecodeError::TooManyFields(1 << 18))
-    );
+    assert_eq!(described(TEMPLATES), Err(DecodeError::TooManyFields(1 << 18)));
 }
 
 proptest! {
@@ -410,18 +355,12 @@ fn image_with(folder: &Path, machine: &str, data: Vec<u8>) -> PathBuf {
     let mut res = Builder(Vec::new());
     // The empty entry at the start of a `.res` file.
     res.numbers(&[0, 0x20, 0xFFFF, 0xFFFF, 0, 0, 0, 0]);
-    let mut kind: Vec<u8> = "WEVT_TEMPLATE\0"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let mut kind: Vec<u8> = "WEVT_TEMPLATE\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     kind.extend(0xFFFF_u16.to_le_bytes());
     kind.extend(1_u16.to_le_bytes());
     kind.resize(kind.len().next_multiple_of(4), 0);
     let header = 8 + kind.len() + 16;
-    res.numbers(&[
-        u32::try_from(data.len()).unwrap(),
-        u32::try_from(header).unwrap(),
-    ]);
+    res.numbers(&[u32::try_from(data.len()).unwrap(), u32::try_from(header).unwrap()]);
     res.0.extend(kind);
     res.numbers(&[0, 0x0409_0030, 0, 0]);
     res.0.extend(data);
@@ -467,8 +406,5 @@ fn an_images_own_resources_decode_its_events() {
     let none = folder.path().join("none.txt");
     fs::write(&none, "no image").unwrap();
     let error = Catalog::new().load_image(&none).unwrap_err().to_string();
-    assert!(
-        error.contains("none.txt: it is not a well-formed PE image"),
-        "{error}"
-    );
+    assert!(error.contains("none.txt: it is not a well-formed PE image"), "{error}");
 }

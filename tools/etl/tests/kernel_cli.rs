@@ -89,10 +89,7 @@ fn records() -> Vec<(i64, EncodedRecord)> {
         thread_id: 9,
         process_id: 7,
         timestamp: 600,
-        extended: vec![ExtendedItem {
-            ext_type: 6,
-            data: match_id_and_frames,
-        }],
+        extended: vec![ExtendedItem { ext_type: 6, data: match_id_and_frames }],
         ..EventRecord::default()
     };
     let wpp = WppRecord {
@@ -105,10 +102,7 @@ fn records() -> Vec<(i64, EncodedRecord)> {
     let records = [
         (100, kernel(0x0303, 2, 100, process)),
         (110, kernel(0x0503, 3, 110, thread)),
-        (
-            120,
-            image(120, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe"),
-        ),
+        (120, image(120, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe")),
         (130, image(130, 7, APP, r"\Device\HarddiskVolume3\app.exe")),
         (200, perfinfo(0x0524, 200, switch)),
         (400, perfinfo(0x0f44, 400, dpc)),
@@ -124,17 +118,11 @@ fn records() -> Vec<(i64, EncodedRecord)> {
 
 /// Returns the bytes of a file with records.
 fn bytes_of(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
-    let header = LogFileHeader {
-        buffer_size: BUFFER,
-        ..LogFileHeader::default()
-    };
+    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
     let mut file = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     let mut buffer = Buffer::new(BUFFER, 0);
     for (time, record) in records {
-        assert_ne!(
-            buffer.try_append_record(&record, time),
-            Err(AppendError::Full)
-        );
+        assert_ne!(buffer.try_append_record(&record, time), Err(AppendError::Full));
     }
     file.append(&buffer, 1000).unwrap();
     file.finish(Finish::default()).unwrap().into_inner()
@@ -169,9 +157,7 @@ fn json(options: &[&str]) -> Vec<Json> {
     let mut arguments = vec!["dump", "--format", "json"];
     arguments.extend(options);
     let (out, _) = etl(&arguments);
-    out.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn event<'a>(lines: &'a [Json], provider: &str, name: &str) -> &'a Json {
@@ -190,23 +176,14 @@ fn json_has_kernel_events_with_stacks_and_without_the_joined_record() {
     assert_eq!(terminate["process"], 7);
     assert_eq!(
         terminate["stack"],
-        serde_json::json!([
-            "0xfffff80100000010 ntoskrnl.exe+0x10",
-            "0x7ff600000020 app.exe+0x20",
-        ])
+        serde_json::json!(["0xfffff80100000010 ntoskrnl.exe+0x10", "0x7ff600000020 app.exe+0x20",])
     );
-    let stacks = lines
-        .iter()
-        .filter(|line| line["provider_name"] == "StackWalk")
-        .count();
+    let stacks = lines.iter().filter(|line| line["provider_name"] == "StackWalk").count();
     assert_eq!(stacks, 1, "the one that matches no event");
     let dpc = event(&lines, "PerfInfo", "DPC");
     assert_eq!(dpc["thread"], 9, "who runs on the processor");
     assert_eq!(dpc["fields"]["InitialTime"], 390);
-    assert_eq!(
-        dpc["fields"]["Routine"],
-        "0xfffff80100000050 ntoskrnl.exe+0x50"
-    );
+    assert_eq!(dpc["fields"]["Routine"], "0xfffff80100000050 ntoskrnl.exe+0x50");
     let unknown = event(&lines, "Process", "Start");
     assert_eq!(unknown["leftover"], "ababab");
     assert_eq!(
@@ -226,10 +203,7 @@ fn json_has_kernel_events_with_stacks_and_without_the_joined_record() {
 #[test]
 fn an_event_of_a_provider_has_the_places_of_its_own_stack() {
     let lines = json(&[]);
-    let own = lines
-        .iter()
-        .find(|line| line["timestamp"] == 600)
-        .expect("the event");
+    let own = lines.iter().find(|line| line["timestamp"] == 600).expect("the event");
     assert_eq!(own["stack"][0], "0x7ff600000030 app.exe+0x30");
 }
 
@@ -240,30 +214,16 @@ fn names_are_shown_in_every_format() {
     assert_eq!(terminate["process_name"], "app.exe");
     assert_eq!(terminate["thread_name"], "worker");
     let dpc = event(&lines, "PerfInfo", "DPC");
-    assert_eq!(
-        (&dpc["process"], &dpc["process_name"]),
-        (&7.into(), &"app.exe".into())
-    );
+    assert_eq!((&dpc["process"], &dpc["process_name"]), (&7.into(), &"app.exe".into()));
     let (table, _) = etl(&["dump", "--names"]);
-    assert!(
-        table.contains("process 7 app.exe, thread 9 worker"),
-        "{table}"
-    );
+    assert!(table.contains("process 7 app.exe, thread 9 worker"), "{table}");
     assert!(table.contains("ntoskrnl.exe+0x10 app.exe+0x20"), "{table}");
-    assert!(
-        table.contains("Stacks   1 joined with their events, 1 unmatched"),
-        "{table}"
-    );
+    assert!(table.contains("Stacks   1 joined with their events, 1 unmatched"), "{table}");
     let (csv, messages) = etl(&["dump", "--names", "--format", "csv"]);
     let (header, _) = csv.split_once('\n').unwrap();
-    assert!(
-        header.contains(",fields,process name,thread name,"),
-        "{header}"
-    );
+    assert!(header.contains(",fields,process name,thread name,"), "{header}");
     assert!(csv.contains(",ProcessId=7,app.exe,worker,"), "{csv}");
-    let about_the_file = messages
-        .lines()
-        .map(|line| line.split_once("kernel.etl: ").unwrap().1);
+    let about_the_file = messages.lines().map(|line| line.split_once("kernel.etl: ").unwrap().1);
     assert_eq!(
         about_the_file.collect::<Vec<_>>(),
         [
@@ -281,16 +241,10 @@ fn only_events_that_say_something_about_others_need_another_pass() {
     };
     let event = || (600, EncodedRecord::new(&EventRecord::default()).unwrap());
     // Every trace of Windows has records of the trace itself.
-    assert!(!completes(vec![
-        (1, kernel(0x0050, 2, 1, vec![0; 56])),
-        event()
-    ]));
+    assert!(!completes(vec![(1, kernel(0x0050, 2, 1, vec![0; 56])), event()]));
     let image_of = image(1, 4, NTOSKRNL, "ntoskrnl.exe");
     assert!(completes(vec![(1, image_of), event()]));
-    assert!(completes(vec![
-        event(),
-        (700, perfinfo(0x0524, 700, vec![0; 24]))
-    ]));
+    assert!(completes(vec![event(), (700, perfinfo(0x0524, 700, vec![0; 24]))]));
     // The key of a stack waits for a definition, which may be missing.
     assert!(completes(vec![with_item(600, 18, &[0, 5])]));
     assert!(!completes(vec![with_item(600, 6, &[0, APP])]));
@@ -309,10 +263,7 @@ fn stats_count_kernel_events_by_class_and_event() {
     for words in ["Process", "Terminate", "CSwitch", "DPC", "WPP", "Message12"] {
         assert!(text.contains(words), "{words} in {text}");
     }
-    assert!(
-        text.contains("Stacks: 1 joined with their events, 1 unmatched"),
-        "{text}"
-    );
+    assert!(text.contains("Stacks: 1 joined with their events, 1 unmatched"), "{text}");
     let row = text.lines().find(|line| line.contains("app.exe (7)"));
     let cells: Vec<&str> = row.unwrap().split(['│', '┆']).map(str::trim).collect();
     assert_eq!(cells[1..3], ["app.exe (7)", "10"], "{text}");
@@ -325,19 +276,14 @@ fn a_chrome_timeline_has_kernel_events_stacks_and_names() {
     let entries = file["traceEvents"].as_array().unwrap();
     let named = |name: &str| {
         let mut entries = entries.iter();
-        entries
-            .find(|entry| entry["name"] == name)
-            .unwrap_or_else(|| panic!("{name} in {out}"))
+        entries.find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("{name} in {out}"))
     };
     let terminate = named("Terminate");
     assert_eq!(terminate["cat"], "Process");
     // The format has the outermost frame first.
     assert_eq!(
         terminate["stack"],
-        serde_json::json!([
-            "0x7ff600000020 app.exe+0x20",
-            "0xfffff80100000010 ntoskrnl.exe+0x10",
-        ])
+        serde_json::json!(["0x7ff600000020 app.exe+0x20", "0xfffff80100000010 ntoskrnl.exe+0x10",])
     );
     assert_eq!(named("process_name")["args"]["name"], "app.exe");
     assert_eq!(named("thread_name")["args"]["name"], "worker");
@@ -363,11 +309,7 @@ fn a_perfetto_timeline_has_the_places_of_stacks_and_their_counts() {
     let count = "stacks: 1 joined with their events, 1 unmatched";
     assert!(messages.contains(count), "{messages}");
     let bytes = fs::read(&out).unwrap();
-    let has = |text: &str| {
-        bytes
-            .windows(text.len())
-            .any(|part| part == text.as_bytes())
-    };
+    let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     for text in ["ntoskrnl.exe+0x10", "app.exe+0x20", "etl.stacks_unmatched"] {
         assert!(has(text), "{text}");
     }
@@ -451,10 +393,7 @@ fn stacks_in(records: Vec<(i64, EncodedRecord)>) -> (Vec<Json>, Json) {
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Json> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let lines: Vec<Json> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let events = lines.iter().filter(|line| line["kind"] == "event");
     (events.cloned().collect(), lines.last().unwrap().clone())
 }
@@ -480,10 +419,7 @@ fn an_event_with_the_key_of_its_stack_has_the_frames_of_the_definition() {
         events[2]["problems"][0],
         "no record of the trace defines the stack with the key 0x5"
     );
-    assert_eq!(
-        (&end["stacks_joined"], &end["stacks_unmatched"]),
-        (&2.into(), &1.into())
-    );
+    assert_eq!((&end["stacks_joined"], &end["stacks_unmatched"]), (&2.into(), &1.into()));
 }
 
 #[test]
@@ -493,18 +429,9 @@ fn the_halves_of_a_stack_in_two_events_come_together() {
         with_item(110, 6, &[0x77, APP]),
         with_item(120, 6, &[0x78, NTOSKRNL]),
     ]);
-    assert_eq!(
-        events[0]["stack"],
-        serde_json::json!(["0xfffff80100000000", "0x7ff600000000"])
-    );
-    assert_eq!(
-        events[2]["stack"],
-        serde_json::json!(["0xfffff80100000000"])
-    );
-    assert_eq!(
-        (&end["stacks_joined"], &end["stacks_unmatched"]),
-        (&1.into(), &1.into())
-    );
+    assert_eq!(events[0]["stack"], serde_json::json!(["0xfffff80100000000", "0x7ff600000000"]));
+    assert_eq!(events[2]["stack"], serde_json::json!(["0xfffff80100000000"]));
+    assert_eq!((&end["stacks_joined"], &end["stacks_unmatched"]), (&1.into(), &1.into()));
 }
 
 /// A `TraceLogging` event with a number and, if wanted, a text.
@@ -516,10 +443,7 @@ fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecor
     metadata[0] = u8::try_from(metadata.len()).unwrap();
     let event = EventRecord {
         timestamp,
-        extended: vec![ExtendedItem {
-            ext_type: 11,
-            data: metadata,
-        }],
+        extended: vec![ExtendedItem { ext_type: 11, data: metadata }],
         user_data: data.to_vec(),
         ..EventRecord::default()
     };
@@ -528,15 +452,8 @@ fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecor
 
 #[test]
 fn stats_count_the_same_problems_as_the_events_have() {
-    let wpp = WppRecord {
-        message: 12,
-        ..WppRecord::default()
-    };
-    let unknown = EventRecord {
-        timestamp: 70,
-        user_data: vec![1],
-        ..EventRecord::default()
-    };
+    let wpp = WppRecord { message: 12, ..WppRecord::default() };
+    let unknown = EventRecord { timestamp: 70, user_data: vec![1], ..EventRecord::default() };
     let class = ClassicRecord {
         class: etl_file::Guid::from_u128(7),
         timestamp: 71,
@@ -568,18 +485,9 @@ fn stats_count_the_same_problems_as_the_events_have() {
     assert_eq!(events.summary().with_problems, 11);
     let (stats, _) = Stats::of(&mut file, &catalog).unwrap();
     let text = stats.render();
-    assert!(
-        text.contains("Partly: 11 events could not be decoded completely\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("Not decoded: 2 events with data"),
-        "of no provider or class: {text}"
-    );
-    assert!(
-        text.contains("Without format: 1 WPP messages that no loaded"),
-        "{text}"
-    );
+    assert!(text.contains("Partly: 11 events could not be decoded completely\n"), "{text}");
+    assert!(text.contains("Not decoded: 2 events with data"), "of no provider or class: {text}");
+    assert!(text.contains("Without format: 1 WPP messages that no loaded"), "{text}");
     let row = text.lines().find(|line| line.contains("Terminate"));
     let cells: Vec<&str> = row.unwrap().split(['│', '┆']).map(str::trim).collect();
     assert_eq!(cells[4], "3", "{text}");

@@ -22,10 +22,7 @@ fn text(text: &str) -> Value {
 }
 
 fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16()
-        .chain([0])
-        .flat_map(u16::to_le_bytes)
-        .collect()
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
 fn system(hook: u16, version: u8, payload: Vec<u8>) -> KernelRecord {
@@ -101,11 +98,8 @@ fn a_process_has_its_sid_and_names() {
     let decoded = decode_kernel(&system(0x0301, 4, payload.clone()));
     assert_eq!(names(&decoded), (Some("Process"), Some("Start")));
     assert_eq!(decoded.problems, []);
-    let shown: Vec<String> = decoded
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let shown: Vec<String> =
+        decoded.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(
         shown,
         [
@@ -124,10 +118,7 @@ fn a_process_has_its_sid_and_names() {
         ]
     );
     // The header names the creator.
-    assert_eq!(
-        (decoded.process_id, decoded.thread_id),
-        (Some(0x55), Some(0x44))
-    );
+    assert_eq!((decoded.process_id, decoded.thread_id), (Some(0x55), Some(0x44)));
     payload.extend(134_117_966_450_000_000_u64.to_le_bytes());
     let ended = decode_kernel(&system(0x0327, 5, payload));
     assert_eq!(ended.problems, []);
@@ -175,13 +166,9 @@ fn a_thread_may_have_a_name_without_a_new_version() {
 
 #[test]
 fn a_context_switch_names_its_thread_in_the_payload() {
-    let payload = vec![
-        0xD2, 4, 0, 0, 0x29, 9, 0, 0, 8, 0xFF, 1, 0, 15, 1, 5, 3, 7, 0, 0, 0, 0xEF, 0, 0, 0,
-    ];
-    let record = KernelRecord {
-        form: KernelForm::PerfInfo,
-        ..system(0x0524, 2, payload)
-    };
+    let payload =
+        vec![0xD2, 4, 0, 0, 0x29, 9, 0, 0, 8, 0xFF, 1, 0, 15, 1, 5, 3, 7, 0, 0, 0, 0xEF, 0, 0, 0];
+    let record = KernelRecord { form: KernelForm::PerfInfo, ..system(0x0524, 2, payload) };
     let bytes = record.encode().unwrap();
     assert_eq!(bytes.len(), 16 + 24);
     let decoded = kernel::decode(&bytes).unwrap();
@@ -203,11 +190,7 @@ fn a_readied_thread_is_not_the_one_that_runs() {
     assert_eq!(decoded.field("TThreadId"), Some(&Value::ThreadId(7)));
     let sample = KernelRecord {
         form: KernelForm::PerfInfo,
-        ..system(
-            0x0f2e,
-            2,
-            vec![0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0],
-        )
+        ..system(0x0f2e, 2, vec![0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1, 0, 0, 0])
     };
     let decoded = kernel::decode(&sample.encode().unwrap()).unwrap();
     assert_eq!(decoded.thread_id, Some(9));
@@ -226,23 +209,15 @@ fn an_interrupt_has_its_vector_in_one_byte() {
 
 #[test]
 fn a_connection_has_addresses_and_ports_in_network_order() {
-    let mut payload = vec![
-        1, 2, 0, 0, 100, 0, 0, 0, 10, 0, 0, 1, 192, 168, 0, 2, 1, 0xBB, 0xC0, 1,
-    ];
+    let mut payload = vec![1, 2, 0, 0, 100, 0, 0, 0, 10, 0, 0, 1, 192, 168, 0, 2, 1, 0xBB, 0xC0, 1];
     payload.extend([5, 0, 0, 0]);
     payload.extend(0xFFFF_8A81_0000_0010_u64.to_le_bytes());
     let decoded = decode_kernel(&system(0x060b, 2, payload));
     assert_eq!(names(&decoded), (Some("TcpIp"), Some("RecvIPV4")));
     assert_eq!(decoded.problems, []);
     let of = |name: &str| decoded.field(name).unwrap().to_string();
-    assert_eq!(
-        (of("daddr"), of("dport")),
-        ("10.0.0.1".into(), "443".into())
-    );
-    assert_eq!(
-        (of("saddr"), of("sport")),
-        ("192.168.0.2".into(), "49153".into())
-    );
+    assert_eq!((of("daddr"), of("dport")), ("10.0.0.1".into(), "443".into()));
+    assert_eq!((of("saddr"), of("sport")), ("192.168.0.2".into(), "49153".into()));
     assert_eq!(decoded.field("PID"), Some(&Value::ProcessId(0x201)));
 }
 
@@ -264,22 +239,13 @@ fn a_32_bit_header_may_have_a_64_bit_payload() {
     let mut stack = vec![0; 16];
     stack.extend(0xFFFF_F801_0000_1000_u64.to_le_bytes());
     stack.extend(0x7FF6_1234_5678_u64.to_le_bytes());
-    let stack = KernelRecord {
-        pointer_size: PointerSize::Four,
-        ..system(0x1820, 2, stack)
-    };
-    let frames = vec![
-        Value::Pointer(0xFFFF_F801_0000_1000),
-        Value::Pointer(0x7FF6_1234_5678),
-    ];
+    let stack = KernelRecord { pointer_size: PointerSize::Four, ..system(0x1820, 2, stack) };
+    let frames = vec![Value::Pointer(0xFFFF_F801_0000_1000), Value::Pointer(0x7FF6_1234_5678)];
     let decoded = decode_kernel(&stack);
     assert_eq!(decoded.field("Stack"), Some(&Value::Array(frames)));
     let mut narrow = vec![0; 16];
     narrow.extend([0x78, 0x56, 0x34, 0x12, 0x00, 0x10, 0x40, 0x77]);
-    let narrow = KernelRecord {
-        payload: narrow,
-        ..stack
-    };
+    let narrow = KernelRecord { payload: narrow, ..stack };
     let frames = vec![Value::Pointer(0x1234_5678), Value::Pointer(0x7740_1000)];
     let decoded = decode_kernel(&narrow);
     assert_eq!(decoded.field("Stack"), Some(&Value::Array(frames)));
@@ -288,11 +254,7 @@ fn a_32_bit_header_may_have_a_64_bit_payload() {
 #[test]
 fn header_bytes_that_the_version_counts_are_skipped() {
     for items in 0..=8 {
-        for form in [
-            KernelForm::System,
-            KernelForm::Compact,
-            KernelForm::PerfInfo,
-        ] {
+        for form in [KernelForm::System, KernelForm::Compact, KernelForm::PerfInfo] {
             let record = KernelRecord {
                 form,
                 extra: vec![0x1111; items],
@@ -304,15 +266,9 @@ fn header_bytes_that_the_version_counts_are_skipped() {
             assert_eq!(decoded.field("ProcessId"), Some(&Value::ProcessId(7)));
         }
     }
-    let record = KernelRecord {
-        extra: vec![0; 9],
-        ..system(0x030b, 2, Vec::new())
-    };
+    let record = KernelRecord { extra: vec![0; 9], ..system(0x030b, 2, Vec::new()) };
     let error = record.encode().unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "the record's header has 9 further items, but it can have at most 8"
-    );
+    assert_eq!(error, "the record's header has 9 further items, but it can have at most 8");
 }
 
 #[test]
@@ -320,35 +276,19 @@ fn unknown_events_keep_their_bytes() {
     let version = decode_kernel(&system(0x0301, 9, vec![1, 2, 3]));
     assert_eq!(names(&version), (Some("Process"), Some("Start")));
     assert_eq!(version.leftover, [1, 2, 3]);
-    assert_eq!(
-        version.problems,
-        [Problem::UnknownVersion {
-            version: 9,
-            last: 5
-        }]
-    );
+    assert_eq!(version.problems, [Problem::UnknownVersion { version: 9, last: 5 }]);
     let event = decode_kernel(&system(0x03FE, 2, vec![1]));
     assert_eq!(names(&event), (Some("Process"), None));
-    assert_eq!(
-        (event.leftover, event.problems),
-        (vec![1], vec![Problem::UnknownKernelEvent])
-    );
+    assert_eq!((event.leftover, event.problems), (vec![1], vec![Problem::UnknownKernelEvent]));
     let class = decode_kernel(&system(0x7F01, 2, vec![1]));
     assert_eq!(names(&class), (None, None));
-    assert_eq!(
-        (class.leftover, class.problems),
-        (vec![1], vec![Problem::UnknownKernelEvent])
-    );
+    assert_eq!((class.leftover, class.problems), (vec![1], vec![Problem::UnknownKernelEvent]));
 }
 
 #[test]
 fn records_of_another_length_keep_the_fields_that_fit() {
     let short = decode_kernel(&system(0x0532, 2, vec![7, 0, 0, 0, 1]));
-    let shown: Vec<String> = short
-        .fields
-        .iter()
-        .map(|(n, v)| format!("{n}={v}"))
-        .collect();
+    let shown: Vec<String> = short.fields.iter().map(|(n, v)| format!("{n}={v}")).collect();
     assert_eq!(shown, ["TThreadId=7", "AdjustReason=1"]);
     assert_eq!(
         short.problems[0].to_string(),
@@ -360,10 +300,7 @@ fn records_of_another_length_keep_the_fields_that_fit() {
     assert_eq!(long.fields.len(), 1);
     assert_eq!(long.leftover, [8, 9]);
     assert_eq!(long.problems, [Problem::Surplus { bytes: 2 }]);
-    assert_eq!(
-        long.problems[0].to_string(),
-        "2 bytes follow the last known field"
-    );
+    assert_eq!(long.problems[0].to_string(), "2 bytes follow the last known field");
 }
 
 #[test]
@@ -420,23 +357,11 @@ fn classic_events_of_any_class_keep_their_payload() {
     };
     let decoded = kernel::decode(&record.encode().unwrap()).unwrap();
     assert_eq!(decoded.header.form, Form::Classic);
-    assert_eq!(
-        (decoded.class, decoded.header.opcode, decoded.header.level),
-        (class, 3, 4)
-    );
-    assert_eq!(
-        (decoded.header.version, decoded.header.timestamp),
-        (0x102, Some(-5))
-    );
-    assert_eq!(
-        (decoded.leftover, decoded.problems),
-        (vec![1, 2, 3], vec![Problem::NoSchema])
-    );
+    assert_eq!((decoded.class, decoded.header.opcode, decoded.header.level), (class, 3, 4));
+    assert_eq!((decoded.header.version, decoded.header.timestamp), (0x102, Some(-5)));
+    assert_eq!((decoded.leftover, decoded.problems), (vec![1, 2, 3], vec![Problem::NoSchema]));
     let parent = Guid::from_u128(7);
-    let instance = ClassicRecord {
-        instance: Some((8, 9, parent)),
-        ..record
-    };
+    let instance = ClassicRecord { instance: Some((8, 9, parent)), ..record };
     let decoded = kernel::decode(&instance.encode().unwrap()).unwrap();
     assert_eq!(decoded.header.form, Form::ClassicInstance);
     let found = decoded.header.instance.unwrap();
@@ -528,15 +453,9 @@ fn wpp_messages_have_the_parts_that_their_flags_name() {
     assert_eq!((decoded.class, decoded.header.message), (guid, 12));
     assert_eq!(names(&decoded), (Some("WPP"), Some("Message12")));
     assert_eq!(decoded.header.timestamp, Some(99));
-    assert_eq!(
-        (decoded.process_id, decoded.thread_id),
-        (Some(0x55), Some(0x44))
-    );
+    assert_eq!((decoded.process_id, decoded.thread_id), (Some(0x55), Some(0x44)));
     assert_eq!(decoded.field("Sequence"), Some(&Value::UInt(5)));
-    assert_eq!(
-        decoded.field("Arguments"),
-        Some(&Value::Binary(vec![1, 2, 3, 4]))
-    );
+    assert_eq!(decoded.field("Arguments"), Some(&Value::Binary(vec![1, 2, 3, 4])));
     let bare = WppRecord {
         component: Some(0x10),
         guid: None,
@@ -549,10 +468,7 @@ fn wpp_messages_have_the_parts_that_their_flags_name() {
     assert_eq!(decoded.header.timestamp, None);
     assert_eq!((decoded.process_id, decoded.thread_id), (None, None));
     assert_eq!(decoded.field("ComponentId"), Some(&Value::Hex(0x10)));
-    assert_eq!(
-        decoded.field("Arguments"),
-        Some(&Value::Binary(vec![1, 2, 3, 4]))
-    );
+    assert_eq!(decoded.field("Arguments"), Some(&Value::Binary(vec![1, 2, 3, 4])));
 }
 
 #[test]
@@ -572,21 +488,12 @@ fn records_are_appended_with_another_timestamp() {
     }
     for bytes in [&b"no record"[..], &[9, 0, 0x14, 0xC0, 0, 0, 0, 0]] {
         let error = EncodedRecord::from_bytes(bytes).unwrap_err();
-        assert!(
-            error.to_string().contains("not one whole record"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("not one whole record"), "{error}");
     }
-    let large = KernelRecord {
-        payload: vec![0; 65535],
-        ..KernelRecord::default()
-    };
+    let large = KernelRecord { payload: vec![0; 65535], ..KernelRecord::default() };
     let error = EncodedRecord::try_from(&large).unwrap_err();
     assert!(error.to_string().contains("at most 65535"), "{error}");
-    let full = KernelRecord {
-        payload: vec![0; 0xF00],
-        ..KernelRecord::default()
-    };
+    let full = KernelRecord { payload: vec![0; 0xF00], ..KernelRecord::default() };
     let full = EncodedRecord::try_from(&full).unwrap();
     buffer.reset();
     buffer.try_append_record(&full, 1).unwrap();
@@ -597,12 +504,7 @@ fn records_are_appended_with_another_timestamp() {
 fn the_configuration_that_merging_adds_is_decoded() {
     let class = Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0);
     let of = |opcode, payload: Vec<u8>| {
-        let record = ClassicRecord {
-            class,
-            opcode,
-            payload,
-            ..ClassicRecord::default()
-        };
+        let record = ClassicRecord { class, opcode, payload, ..ClassicRecord::default() };
         kernel::decode(&record.encode().unwrap()).unwrap()
     };
     let text = |text: &str| -> Vec<u8> {
@@ -613,30 +515,14 @@ fn the_configuration_that_merging_adds_is_decoded() {
     let decoded = of(35, mapping);
     assert_eq!(decoded.class_name.as_deref(), Some("SystemConfigEx"));
     assert_eq!(decoded.event_name.as_deref(), Some("VolumeMapping"));
-    assert_eq!(
-        decoded.field("NtPath"),
-        Some(&Value::Text(r"\Device\HarddiskVolume3\".to_owned()))
-    );
-    assert_eq!(
-        decoded.field("DosPath"),
-        Some(&Value::Text(r"C:\".to_owned()))
-    );
+    assert_eq!(decoded.field("NtPath"), Some(&Value::Text(r"\Device\HarddiskVolume3\".to_owned())));
+    assert_eq!(decoded.field("DosPath"), Some(&Value::Text(r"C:\".to_owned())));
     assert_eq!(decoded.problems, []);
     let install = 132_000_000_000_000_000_i64;
-    let build = [
-        install.to_le_bytes().to_vec(),
-        text("19041.1.amd64fre"),
-        text("Windows 10"),
-    ];
+    let build = [install.to_le_bytes().to_vec(), text("19041.1.amd64fre"), text("Windows 10")];
     let decoded = of(32, build.concat());
-    assert_eq!(
-        decoded.field("InstallDate"),
-        Some(&Value::FileTime(FileTime::from_raw(install)))
-    );
-    assert_eq!(
-        decoded.field("ProductName"),
-        Some(&Value::Text("Windows 10".to_owned()))
-    );
+    assert_eq!(decoded.field("InstallDate"), Some(&Value::FileTime(FileTime::from_raw(install))));
+    assert_eq!(decoded.field("ProductName"), Some(&Value::Text("Windows 10".to_owned())));
     let unknown = of(99, vec![1, 2]);
     assert_eq!(unknown.class_name.as_deref(), Some("SystemConfigEx"));
     assert_eq!(unknown.leftover, [1, 2]);

@@ -60,11 +60,7 @@ fn manifest_gives_an_event_its_names_and_fields() {
     assert_eq!(event.keywords.unnamed, 1 << 63, "the channel's bit");
     assert_eq!(event.activity, Guid::from_bytes([0xB2; 16]));
     assert_eq!(event.related_activity, Some(Guid::from_bytes([0xA1; 16])));
-    let kind = Value::Named {
-        value: 1,
-        signed: false,
-        name: "Write".into(),
-    };
+    let kind = Value::Named { value: 1, signed: false, name: "Write".into() };
     assert_eq!(
         event.fields,
         [
@@ -73,10 +69,7 @@ fn manifest_gives_an_event_its_names_and_fields() {
             ("path".into(), Value::Text("path".to_owned())),
         ]
     );
-    assert_eq!(
-        event.message.as_deref(),
-        Some("Request 4 to Write path begins")
-    );
+    assert_eq!(event.message.as_deref(), Some("Request 4 to Write path begins"));
     assert_eq!(event.problems, []);
     assert_eq!(event.leftover, [0_u8; 0]);
 }
@@ -125,16 +118,9 @@ fn every_form_of_a_template_field_is_decoded() {
     let event = decoded(&record, &catalog());
     assert_eq!(event.event_name.as_deref(), Some("Everything"));
     assert_eq!(event.level_name.as_deref(), Some("Very chatty"));
-    assert_eq!(
-        event.opcode_name.as_deref(),
-        Some("Pause"),
-        "the task's own"
-    );
-    let shown: Vec<String> = event
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    assert_eq!(event.opcode_name.as_deref(), Some("Pause"), "the task's own");
+    let shown: Vec<String> =
+        event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(
         shown,
         [
@@ -177,10 +163,7 @@ fn traits_name_the_manifest_to_decode_by() {
     blob.extend([0x13, 0, 2]);
     blob.extend(fixture::MANIFEST_PROVIDER.to_bytes());
     blob[0] += 0x13;
-    record.extended = vec![ExtendedItem {
-        ext_type: ext_type::PROV_TRAITS,
-        data: blob,
-    }];
+    record.extended = vec![ExtendedItem { ext_type: ext_type::PROV_TRAITS, data: blob }];
     let event = decoded(&record, &catalog());
     assert_eq!(event.provider_name.as_deref(), Some("Fixture.Control"));
     assert_eq!(event.group, Some(fixture::GROUP));
@@ -194,10 +177,7 @@ fn damaged_traits_and_metadata_are_named_and_keep_the_data() {
     record.extended[0].data[0] = 0xFF;
     record.extended[1].data.truncate(20);
     let event = decoded(&record, &catalog());
-    assert!(matches!(
-        event.problems[..],
-        [Problem::Traits(_), Problem::Schema(_)]
-    ));
+    assert!(matches!(event.problems[..], [Problem::Traits(_), Problem::Schema(_)]));
     assert_eq!(event.leftover, record.user_data);
 }
 
@@ -233,10 +213,7 @@ fn manifest_files_may_be_utf_16() {
     let path = folder.path().join("wide.man");
     let text = MANIFEST.replace("UTF-8", "UTF-16");
     let units = |order: fn(u16) -> [u8; 2]| -> Vec<u8> {
-        std::iter::once(0xFEFF)
-            .chain(text.encode_utf16())
-            .flat_map(order)
-            .collect()
+        std::iter::once(0xFEFF).chain(text.encode_utf16()).flat_map(order).collect()
     };
     for bytes in [units(u16::to_le_bytes), units(u16::to_be_bytes)] {
         fs::write(&path, bytes).unwrap();
@@ -378,10 +355,8 @@ fn malformed_parts_are_skipped_with_line_and_column() {
         let first = skipped.first().unwrap();
         assert_eq!(first.part, *part, "{first}");
         assert!(first.to_string().contains(sentence), "{first}: {sentence}");
-        let line = MANIFEST
-            .split_once(*from)
-            .map(|(before, _)| before.matches('\n').count() + 1)
-            .unwrap();
+        let line =
+            MANIFEST.split_once(*from).map(|(before, _)| before.matches('\n').count() + 1).unwrap();
         // A missing attribute is reported at the start of its element, and a duplicate at the
         // second definition. Each element is on one line, except for the provider's, which has
         // several lines.
@@ -413,10 +388,7 @@ fn malformed_xml_is_refused() {
 fn position_is_that_of_the_attribute() {
     let skipped = Catalog::new().add(&replaced("map=\"Kind\"", "map=\"Sort\""));
     let why = &skipped.unwrap()[0].why;
-    assert_eq!(
-        why.to_string(),
-        "line 43, column 56: map \"Sort\" is not defined"
-    );
+    assert_eq!(why.to_string(), "line 43, column 56: map \"Sort\" is not defined");
 }
 
 #[test]

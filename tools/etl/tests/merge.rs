@@ -43,10 +43,7 @@ fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
     let events = trace.events_by_time().into_iter();
     events
         .map(|event| {
-            let record = EventRecord {
-                timestamp: 0,
-                ..event.record.clone()
-            };
+            let record = EventRecord { timestamp: 0, ..event.record.clone() };
             (event.time, event.processor, record)
         })
         .collect()
@@ -54,10 +51,7 @@ fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
 
 #[test]
 fn every_event_is_merged_in_order_of_time() {
-    let losses = |events_lost, buffers_lost| Losses {
-        events_lost,
-        buffers_lost,
-    };
+    let losses = |events_lost, buffers_lost| Losses { events_lost, buffers_lost };
     let traces = [
         trace(ClockType::Qpc, 0, 100, losses(3, 1)),
         trace(ClockType::SystemTime, 7, 60, losses(4, 0)),
@@ -81,10 +75,7 @@ fn every_event_is_merged_in_order_of_time() {
     assert_eq!((header.events_lost, header.buffers_lost), (7, 3));
     assert_eq!(header.session.clock, ClockType::SystemTime);
     assert_eq!(header.session.start_time, fixture::START);
-    assert_eq!(
-        header.session.session_name,
-        "Session 0 + Session 7 + Session 12345"
-    );
+    assert_eq!(header.session.session_name, "Session 0 + Session 7 + Session 12345");
 }
 
 #[test]
@@ -130,10 +121,8 @@ fn what_can_be_read_of_damaged_traces_is_merged() {
 
 /// Runs the command and returns its exit code and output.
 fn etl(arguments: &[&str]) -> (Option<i32>, String) {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_etl"))
-        .args(arguments)
-        .output()
-        .unwrap();
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(said).unwrap())
 }
@@ -193,9 +182,7 @@ fn kernel_trace() -> Vec<u8> {
     let start = header.start_clock;
     let at = |ticks: i64| start + ticks;
     let pair = [0x55_u32.to_le_bytes(), 0x44_u32.to_le_bytes()].concat();
-    let frames = [0xFFFF_F800_0000_1000_u64, 0x1234]
-        .map(u64::to_le_bytes)
-        .concat();
+    let frames = [0xFFFF_F800_0000_1000_u64, 0x1234].map(u64::to_le_bytes).concat();
     let classic = ClassicRecord {
         class: Guid::from_bytes([5; 16]),
         opcode: 3,
@@ -218,17 +205,9 @@ fn kernel_trace() -> Vec<u8> {
         (0, at(0), kernel(0x0005, at(0), &[&[0; 36]])),
         (0, at(1000), kernel(0x0524, at(1000), &[&[7; 24]])),
         // An interval of 400 ticks.
-        (
-            1,
-            at(1100),
-            kernel(0x0F44, at(1100), &[&at(700).to_le_bytes(), &[0; 8]]),
-        ),
+        (1, at(1100), kernel(0x0F44, at(1100), &[&at(700).to_le_bytes(), &[0; 8]])),
         // The stack of the context switch, from another processor.
-        (
-            1,
-            at(1200),
-            kernel(0x1820, at(1200), &[&at(1000).to_le_bytes(), &pair, &frames]),
-        ),
+        (1, at(1200), kernel(0x1820, at(1200), &[&at(1000).to_le_bytes(), &pair, &frames])),
         (0, at(1300), kernel(0x010A, at(1300), &[&disk, &[0; 4]])),
         (0, at(1400), kernel(0x0008, at(1400), &[&[0; 4]])),
         (0, at(1500), classic.encode().unwrap()),
@@ -275,9 +254,7 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
     let all = records(&file);
     assert!(all.is_sorted_by_key(|(time, _)| *time));
     assert_eq!(all.len(), 48);
-    let hooks = all
-        .iter()
-        .filter(|(_, bytes)| bytes[2] == 2 && bytes[3] == 0xC0);
+    let hooks = all.iter().filter(|(_, bytes)| bytes[2] == 2 && bytes[3] == 0xC0);
     let hooks: Vec<(i64, u16, &[u8])> = hooks
         .map(|(time, bytes)| {
             let hook = u16::from_le_bytes([bytes[6], bytes[7]]);
@@ -285,13 +262,7 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
         })
         .collect();
     let times: Vec<(i64, u16)> = hooks.iter().map(|(time, hook, _)| (*time, *hook)).collect();
-    let expected = [
-        (4000, 0x0524),
-        (4400, 0x0F44),
-        (4800, 0x1820),
-        (5200, 0x010A),
-        (5600, 0x0008),
-    ];
+    let expected = [(4000, 0x0524), (4400, 0x0F44), (4800, 0x1820), (5200, 0x010A), (5600, 0x0008)];
     assert_eq!(times, expected);
     let since_start = |raw: u64| i64::try_from(raw).unwrap() - fixture::START.raw();
     // The interval's start, the time of the stack's event, and the transfer's duration.
@@ -300,22 +271,15 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
     assert_eq!(u64_at(hooks[3].2, 40), 4000);
     // The other forms are in their places.
     let forms = |bytes: &[u8]| matches!((bytes[2], bytes[3]), (0x14 | 0x12, 0xC0) | (_, 0x90));
-    let others: Vec<i64> = all
-        .iter()
-        .filter(|(_, bytes)| forms(bytes))
-        .map(|(time, _)| *time)
-        .collect();
+    let others: Vec<i64> =
+        all.iter().filter(|(_, bytes)| forms(bytes)).map(|(time, _)| *time).collect();
     assert_eq!(others, [6000, 6400, 6800]);
     let header = Trace::parse(&file).unwrap().header().session.clone();
     assert_eq!(header.session_name, "Session 2050 + NT Kernel Logger");
     assert_eq!(header.clock, ClockType::SystemTime);
     // Every event of the driver is between them.
     let before: Vec<i64> = records(&driver).into_iter().map(|(time, _)| time).collect();
-    assert!(
-        before
-            .iter()
-            .all(|time| all.iter().any(|(found, _)| found == time))
-    );
+    assert!(before.iter().all(|time| all.iter().any(|(found, _)| found == time)));
 }
 
 /// Returns the records of a trace, with another clock than 100 ns, after it is merged with a trace of
@@ -337,9 +301,7 @@ fn converted(of: &[KernelRecord]) -> Vec<Vec<u8>> {
     let left_out = of.len() as u64 - found.others;
     assert_eq!(found.left_out, left_out);
     let all = records(&file).into_iter();
-    all.map(|(_, bytes)| bytes)
-        .filter(|bytes| bytes[2] == 1)
-        .collect()
+    all.map(|(_, bytes)| bytes).filter(|bytes| bytes[2] == 1).collect()
 }
 
 #[test]
@@ -360,19 +322,9 @@ fn durations_are_found_by_the_layout_of_the_payload() {
         (0x010A, 3, 40, third.clone()),
         (0x0137, 3, 40, third),
         (0x010B, 1, 32, [&[0; 24][..], &irp, &ticks].concat()),
-        (
-            0x0138,
-            2,
-            32,
-            [&[0; 24][..], &narrow, &narrow, &ticks].concat(),
-        ),
+        (0x0138, 2, 32, [&[0; 24][..], &narrow, &narrow, &ticks].concat()),
         (0x010E, 2, 8, [&[0; 8][..], &ticks, &irp].concat()),
-        (
-            0x0139,
-            3,
-            8,
-            [&[0; 8][..], &ticks, &narrow, &[7; 4]].concat(),
-        ),
+        (0x0139, 3, 8, [&[0; 8][..], &ticks, &narrow, &[7; 4]].concat()),
     ];
     let of: Vec<_> = payloads
         .iter()
@@ -407,9 +359,7 @@ fn a_relogged_stack_keeps_the_time_of_its_event() {
     let file = log.finish(Finish::default()).unwrap().into_inner();
     let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
     let all = merged(&[file, other]);
-    let found = all
-        .events()
-        .find(|event| event.record.provider == stack_walk);
+    let found = all.events().find(|event| event.record.provider == stack_walk);
     let found = found.unwrap();
     assert_eq!(found.time.raw(), fixture::START.raw() + 1200);
     let of = i64::try_from(u64_at(&found.record.user_data, 0)).unwrap();
@@ -425,11 +375,7 @@ fn further_header_events_are_left_out() {
         payload: vec![0; 0x118],
         ..KernelRecord::default()
     };
-    let other = KernelRecord {
-        hook: 0x0008,
-        payload: vec![0; 4],
-        ..header_event.clone()
-    };
+    let other = KernelRecord { hook: 0x0008, payload: vec![0; 4], ..header_event.clone() };
     let found = converted(&[header_event, other]);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0][6..8], [8, 0]);
@@ -445,10 +391,7 @@ fn a_kernel_trace_alone_keeps_its_clock_and_its_payloads() {
         .filter(|(_, bytes)| !matches!(bytes[6..8], [0x50 | 0x05, 0]) || bytes[3] != 0xC0)
         .collect();
     assert_eq!(records(&file), kept);
-    assert_eq!(
-        Trace::parse(&file).unwrap().header().session.clock,
-        ClockType::Qpc
-    );
+    assert_eq!(Trace::parse(&file).unwrap().header().session.clock, ClockType::Qpc);
 }
 
 #[test]
@@ -477,18 +420,11 @@ fn the_command_compresses_and_says_what_it_leaves_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
-    fs::write(
-        &one,
-        trace(ClockType::SystemTime, 0, 400, Losses::default()),
-    )
-    .unwrap();
+    fs::write(&one, trace(ClockType::SystemTime, 0, 400, Losses::default())).unwrap();
     fs::write(&two, kernel_trace()).unwrap();
     let (code, said) = etl(&["merge", "--compress", &one, &two, "-o", &out]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(
-        said.contains("401 events and 7 other records of 2 files"),
-        "{said}"
-    );
+    assert!(said.contains("401 events and 7 other records of 2 files"), "{said}");
     assert!(said.contains("left out 2 records"), "{said}");
     assert!(fs::metadata(&out).unwrap().len() * 3 < fs::metadata(&one).unwrap().len());
     assert!(!fs::exists(path("out.etl.part")).unwrap());

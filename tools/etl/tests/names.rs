@@ -25,9 +25,7 @@ fn utf16(text: &str) -> Vec<u8> {
 }
 
 fn decoded(record: &KernelRecord, processor: u16) -> Decoded {
-    kernel::decode(&record.encode().unwrap())
-        .unwrap()
-        .into_decoded(&CLOCK, processor, 0)
+    kernel::decode(&record.encode().unwrap()).unwrap().into_decoded(&CLOCK, processor, 0)
 }
 
 fn event(hook: u16, version: u8, time: i64, payload: Vec<u8>) -> Decoded {
@@ -112,10 +110,7 @@ fn a_process_id_is_reused_after_its_process_has_ended() {
 
 #[test]
 fn a_start_without_the_end_before_it_ends_the_older_process() {
-    let names = observed(&[
-        process(1, 200, 50, "old.exe"),
-        process(1, 400, 50, "new.exe"),
-    ]);
+    let names = observed(&[process(1, 200, 50, "old.exe"), process(1, 400, 50, "new.exe")]);
     assert_eq!(image_name(&names, 50, 399), Some("old.exe"));
     assert_eq!(image_name(&names, 50, 400), Some("new.exe"));
 }
@@ -159,15 +154,8 @@ fn a_thread_has_its_process_and_its_last_name() {
         thread(1, 300, 50, 9, ""),
         event(0x0548, 2, 310, set_name),
     ]);
-    let name = |time| {
-        names
-            .thread(9, time)
-            .and_then(|thread| thread.name.as_deref())
-    };
-    assert_eq!(
-        (name(150), name(250), name(350)),
-        (Some("worker"), None, Some("renamed"))
-    );
+    let name = |time| names.thread(9, time).and_then(|thread| thread.name.as_deref());
+    assert_eq!((name(150), name(250), name(350)), (Some("worker"), None, Some("renamed")));
     let mut sample = event(0x030b, 2, 150, vec![1, 0, 0, 0]);
     sample.process_id = u32::MAX;
     names.resolve(&mut sample);
@@ -179,22 +167,13 @@ fn a_thread_has_its_process_and_its_last_name() {
 #[test]
 fn an_address_is_in_an_image_while_it_is_loaded() {
     let names = observed(&[
-        image(
-            0x1403,
-            100,
-            4,
-            NTOSKRNL,
-            r"\SystemRoot\system32\ntoskrnl.exe",
-        ),
+        image(0x1403, 100, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe"),
         image(0x030a, 200, 50, APP, r"\Device\HarddiskVolume3\app.exe"),
         image(0x1402, 300, 50, APP, r"\Device\HarddiskVolume3\app.exe"),
         image(0x030a, 400, 50, APP, r"\Device\HarddiskVolume3\plugin.dll"),
     ]);
     let place = |process, address, time| names.place(process, address, time);
-    assert_eq!(
-        place(50, APP + 0x1234, 250).as_deref(),
-        Some("app.exe+0x1234")
-    );
+    assert_eq!(place(50, APP + 0x1234, 250).as_deref(), Some("app.exe+0x1234"));
     assert_eq!(place(50, APP, 450).as_deref(), Some("plugin.dll+0x0"));
     assert_eq!(place(50, APP, 350), None, "nothing is loaded in between");
     assert_eq!(place(50, APP + 0x10_000, 450), None, "the end");
@@ -238,10 +217,7 @@ fn the_symbols_of_an_image_have_an_identity() {
         symbols.into_decoded(&CLOCK, 0, 0),
     ]);
     let found = names.symbols(50, NTOSKRNL + 5, 100).unwrap();
-    assert_eq!(
-        (found.guid, found.age, &*found.pdb),
-        (Guid::from_u128(0x99), 3, "ntkrnlmp.pdb")
-    );
+    assert_eq!((found.guid, found.age, &*found.pdb), (Guid::from_u128(0x99), 3, "ntkrnlmp.pdb"));
     assert_eq!(names.symbols(50, APP, 100), None);
 }
 
@@ -333,9 +309,7 @@ fn joined(events: &[Decoded]) -> (Vec<Decoded>, StackCounts) {
 
 fn frames(event: &Decoded) -> Vec<u64> {
     let stack = event.stack.iter();
-    stack
-        .flat_map(|stack| stack.frames.iter().map(|frame| frame.address))
-        .collect()
+    stack.flat_map(|stack| stack.frames.iter().map(|frame| frame.address)).collect()
 }
 
 /// An event of thread 9 at a time.
@@ -358,13 +332,7 @@ fn a_stack_joins_the_event_with_its_time_and_thread() {
         // Two events have this time.
         stack(5003, 100, 11, &[1]),
     ]);
-    assert_eq!(
-        counts,
-        StackCounts {
-            joined: 2,
-            unmatched: 2
-        }
-    );
+    assert_eq!(counts, StackCounts { joined: 2, unmatched: 2 });
     assert_eq!(out.len(), 5, "the stacks without an event stay");
     assert_eq!(frames(&out[0]), [0; 0]);
     assert_eq!(frames(&out[1]), [NTOSKRNL + 1, APP + 1, APP + 2]);
@@ -374,13 +342,7 @@ fn a_stack_joins_the_event_with_its_time_and_thread() {
 #[test]
 fn a_performance_record_gets_its_stack_by_time() {
     let (out, counts) = joined(&[switch(0, 100, 77), stack(200, 100, 78, &[NTOSKRNL])]);
-    assert_eq!(
-        counts,
-        StackCounts {
-            joined: 1,
-            unmatched: 0
-        }
-    );
+    assert_eq!(counts, StackCounts { joined: 1, unmatched: 0 });
     assert_eq!(frames(&out[0]), [NTOSKRNL]);
 }
 
@@ -438,17 +400,9 @@ fn a_key_stands_for_its_first_definition_at_or_after_the_reference() {
         definition(0x1824, 300, 5, &[NTOSKRNL + 4]),
     ]);
     // Key 6 has no definition.
-    assert_eq!(
-        counts,
-        StackCounts {
-            joined: 3,
-            unmatched: 1
-        }
-    );
-    let events: Vec<&Decoded> = out
-        .iter()
-        .filter(|event| event.event_name.as_deref() == Some("Terminate"))
-        .collect();
+    assert_eq!(counts, StackCounts { joined: 3, unmatched: 1 });
+    let events: Vec<&Decoded> =
+        out.iter().filter(|event| event.event_name.as_deref() == Some("Terminate")).collect();
     assert_eq!(frames(events[0]), [NTOSKRNL + 2, APP + 3]);
     assert_eq!(frames(events[1]), [NTOSKRNL + 4]);
 }
@@ -456,21 +410,13 @@ fn a_key_stands_for_its_first_definition_at_or_after_the_reference() {
 #[test]
 fn the_window_is_bounded_and_keeps_the_order() {
     let count = Joiner::<()>::MAX_EVENTS + 100;
-    let mut events: Vec<Decoded> = (0..count)
-        .map(|n| plain(i64::try_from(n).unwrap()))
-        .collect();
+    let mut events: Vec<Decoded> = (0..count).map(|n| plain(i64::try_from(n).unwrap())).collect();
     // The first event has left the window, the last one has not.
     let last = i64::try_from(count - 1).unwrap();
     events.push(stack(1 << 40, 0, 9, &[APP]));
     events.push(stack(1 << 40, last, 9, &[APP]));
     let (out, counts) = joined(&events);
-    assert_eq!(
-        counts,
-        StackCounts {
-            joined: 1,
-            unmatched: 1
-        }
-    );
+    assert_eq!(counts, StackCounts { joined: 1, unmatched: 1 });
     assert_eq!(out.len(), count + 1);
     assert!(out.is_sorted_by_key(|event| event.timestamp));
     assert_eq!(frames(&out[count - 1]), [APP]);
@@ -508,20 +454,14 @@ fn frames_get_their_images() {
         image(0x1403, 100, 4, NTOSKRNL, "ntoskrnl.exe"),
         image(0x1403, 100, 7, APP, "app.exe"),
     ]);
-    let (mut out, _) = joined(&[
-        plain(100),
-        stack(101, 100, 9, &[NTOSKRNL + 0x10, APP + 0x20, 5]),
-    ]);
+    let (mut out, _) = joined(&[plain(100), stack(101, 100, 9, &[NTOSKRNL + 0x10, APP + 0x20, 5])]);
     names.place_frames(&mut out[0], &Symbols::new());
     let places: Vec<Option<&str>> = out[0]
         .stack
         .iter()
         .flat_map(|stack| stack.frames.iter().map(|frame| frame.place.as_deref()))
         .collect();
-    assert_eq!(
-        places,
-        [Some("ntoskrnl.exe+0x10"), Some("app.exe+0x20"), None]
-    );
+    assert_eq!(places, [Some("ntoskrnl.exe+0x10"), Some("app.exe+0x20"), None]);
 }
 
 #[test]
@@ -546,13 +486,7 @@ fn the_frames_of_a_stack_are_those_of_the_process_that_its_record_names() {
 
 /// An event whose stack is given by keys.
 fn with_keys(time: i64, keys: &[u64]) -> Decoded {
-    Decoded {
-        stack: Some(Stack {
-            keys: keys.to_vec(),
-            ..Stack::default()
-        }),
-        ..plain(time)
-    }
+    Decoded { stack: Some(Stack { keys: keys.to_vec(), ..Stack::default() }), ..plain(time) }
 }
 
 #[test]
@@ -576,16 +510,9 @@ fn the_keys_of_an_events_own_stack_stand_for_the_next_definitions() {
 
 /// An event that has a half of a stack.
 fn half(time: i64, match_id: u64, frames: &[u64]) -> Decoded {
-    let frames = frames.iter().map(|&address| Frame {
-        address,
-        place: None,
-    });
+    let frames = frames.iter().map(|&address| Frame { address, place: None });
     Decoded {
-        stack: Some(Stack {
-            frames: frames.collect(),
-            match_id,
-            ..Stack::default()
-        }),
+        stack: Some(Stack { frames: frames.collect(), match_id, ..Stack::default() }),
         ..plain(time)
     }
 }
@@ -652,10 +579,7 @@ fn tables_have_the_entries_that_events_add() {
 fn entries_have_a_limit() {
     let mut names = Names::new();
     let mut event = process(1, 100, 0, "one.exe");
-    let at = event
-        .fields
-        .iter()
-        .position(|(name, _)| &**name == "ProcessId");
+    let at = event.fields.iter().position(|(name, _)| &**name == "ProcessId");
     for id in 0..u32::try_from(Names::MAX_ENTRIES).unwrap() + 5 {
         event.fields[at.unwrap()].1 = Value::ProcessId(id.into());
         names.observe(&event);

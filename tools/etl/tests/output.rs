@@ -16,10 +16,7 @@ type Bytes = TraceFile<Cursor<Vec<u8>>>;
 
 fn bytes() -> Vec<u8> {
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
-    let losses = Losses {
-        events_lost: 3,
-        buffers_lost: 1,
-    };
+    let losses = Losses { events_lost: 3, buffers_lost: 1 };
     fixture::file(header, 6, losses).0
 }
 
@@ -75,12 +72,9 @@ fn rows(mut trace: Bytes, catalog: &Catalog, by_field: bool) -> Vec<Vec<String>>
     }
     writer.end().unwrap();
     drop(writer);
-    let mut reader = ::csv::ReaderBuilder::new()
-        .has_headers(false)
-        .from_reader(out.as_slice());
+    let mut reader = ::csv::ReaderBuilder::new().has_headers(false).from_reader(out.as_slice());
     let rows = reader.records().map(|row| row.unwrap());
-    rows.map(|row| row.iter().map(str::to_owned).collect())
-        .collect()
+    rows.map(|row| row.iter().map(str::to_owned).collect()).collect()
 }
 
 /// Returns the cells of a column, with its heading.
@@ -114,15 +108,8 @@ fn csv_has_messages_payloads_and_problems() {
     assert_eq!(rows.len(), 7);
     assert!(rows.iter().all(|row| row.len() == rows[0].len()));
     let unknown = "no loaded manifest or image describes this event";
-    assert_eq!(
-        column(&rows, "problems")[1..],
-        ["", unknown, "", unknown, "", unknown]
-    );
-    assert!(
-        column(&rows, "payload")[1..]
-            .iter()
-            .all(|hex| hex.len() > 20)
-    );
+    assert_eq!(column(&rows, "problems")[1..], ["", unknown, "", unknown, "", unknown]);
+    assert!(column(&rows, "payload")[1..].iter().all(|hex| hex.len() > 20));
     let rows = self::rows(generated(), &catalog(), false);
     assert_eq!(column(&rows, "problems")[1..], [""; 6]);
     let messages = column(&rows, "message");
@@ -135,15 +122,9 @@ fn csv_has_messages_payloads_and_problems() {
 fn csv_has_a_column_for_each_field() {
     let rows = rows(generated(), &catalog(), true);
     assert_eq!(column(&rows, "count"), ["count", "0", "", "2", "", "4", ""]);
-    assert_eq!(
-        column(&rows, "request"),
-        ["request", "", "0", "", "1", "", "2"]
-    );
+    assert_eq!(column(&rows, "request"), ["request", "", "0", "", "1", "", "2"]);
     // Text has no quotation marks of its own.
-    assert_eq!(
-        column(&rows, "path"),
-        ["path", "", "path", "", "path", "", "path"]
-    );
+    assert_eq!(column(&rows, "path"), ["path", "", "path", "", "path", "", "path"]);
     assert!(!rows[0].contains(&"fields".to_owned()));
 }
 
@@ -151,18 +132,11 @@ fn csv_has_a_column_for_each_field() {
 fn fields_of_the_table_are_below_the_events_line() {
     let table = rendered(generated(), &catalog(), Some(80));
     let lines: Vec<&str> = table.lines().collect();
-    assert!(
-        lines.iter().all(|line| line.chars().count() <= 80),
-        "{table}"
-    );
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
     let with_fields = lines.iter().filter(|line| line.contains("count="));
     let below = with_fields.filter(|line| line.starts_with("    count="));
     assert_eq!(below.count(), 3, "{table}");
-    assert!(
-        !lines
-            .iter()
-            .any(|line| line.contains("Progress") && line.contains("count"))
-    );
+    assert!(!lines.iter().any(|line| line.contains("Progress") && line.contains("count")));
 }
 
 /// Returns JSON lines with long strings truncated.
@@ -225,10 +199,8 @@ mod samples {
 #[test]
 fn events_of_several_days_show_the_day() {
     let trace = Trace::parse(&bytes()).unwrap();
-    let mut events: Vec<Decoded> = trace
-        .events()
-        .map(|event| decode(event, &Catalog::new()))
-        .collect();
+    let mut events: Vec<Decoded> =
+        trace.events().map(|event| decode(event, &Catalog::new())).collect();
     let shown = table::render(&events, None);
     let days = |shown: &str| {
         let lines = shown.lines().filter(|line| line.len() == 10);
@@ -250,11 +222,8 @@ fn events_of_several_days_show_the_day() {
 #[test]
 fn names_cannot_control_a_terminal() {
     let trace = Trace::parse(&bytes()).unwrap();
-    let mut events: Vec<Decoded> = trace
-        .events_by_time()
-        .into_iter()
-        .map(|event| decode(event, &Catalog::new()))
-        .collect();
+    let mut events: Vec<Decoded> =
+        trace.events_by_time().into_iter().map(|event| decode(event, &Catalog::new())).collect();
     for event in &mut events {
         event.provider_name = Some("\u{1b}[2J".into());
         event.event_name = Some("\u{202e}".into());

@@ -28,11 +28,7 @@ fn relogged(class: Guid, opcode: u8, version: u8, timestamp: i64, payload: Vec<u
         process_id: NOBODY,
         timestamp,
         provider: class,
-        descriptor: EventDescriptor {
-            version,
-            opcode,
-            ..EventDescriptor::default()
-        },
+        descriptor: EventDescriptor { version, opcode, ..EventDescriptor::default() },
         user_data: payload,
         ..EventRecord::default()
     };
@@ -67,17 +63,10 @@ fn events(form: Form) -> Vec<Decoded> {
     switch.extend([0; 16]);
     let mut stack = at(200).to_le_bytes().to_vec();
     stack.extend([0x55_u32, 8].map(u32::to_le_bytes).concat());
-    stack.extend(
-        [0xFFFF_F800_0000_1000_u64, 0x7FF6_0000_2000]
-            .map(u64::to_le_bytes)
-            .concat(),
-    );
+    stack.extend([0xFFFF_F800_0000_1000_u64, 0x7FF6_0000_2000].map(u64::to_le_bytes).concat());
     let records = [
         (100, form(THREAD, 0x24, 2, at(100), switch)),
-        (
-            200,
-            form(THREAD, 0x32, 2, at(200), vec![9, 0, 0, 0, 1, 0, 0, 0]),
-        ),
+        (200, form(THREAD, 0x32, 2, at(200), vec![9, 0, 0, 0, 1, 0, 0, 0])),
         (300, form(STACK_WALK, 0x20, 2, at(300), stack)),
         (400, form(Guid::from_u128(5), 1, 0, at(400), vec![1])),
     ];
@@ -111,10 +100,7 @@ fn file(records: &[(i64, Vec<u8>)]) -> TraceFile<Cursor<Vec<u8>>> {
 
 fn assert_recognised(form: Form, of_others: Kind) {
     let all = events(form);
-    let found: Vec<_> = all
-        .iter()
-        .map(|event| (event.kind, event.problems.len()))
-        .collect();
+    let found: Vec<_> = all.iter().map(|event| (event.kind, event.problems.len())).collect();
     let kernel = |hook| (Kind::Kernel { hook }, 0);
     assert_eq!(found, [kernel(0x0524), kernel(0x0532), (of_others, 1)]);
     let [switch, ready, _] = &all[..] else {
@@ -136,10 +122,7 @@ fn kernel_events_in_event_records_are_recognised() {
 
 #[test]
 fn kernel_events_in_classic_records_are_recognised() {
-    let of_others = Kind::Classic {
-        class: Guid::from_u128(5),
-        opcode: 1,
-    };
+    let of_others = Kind::Classic { class: Guid::from_u128(5), opcode: 1 };
     assert_recognised(classic, of_others);
 }
 
@@ -171,10 +154,7 @@ fn ready() -> EventRecord {
         activity_id: Guid::from_u128(0xA),
         extended: vec![
             ExtendedItem::related_activity(Guid::from_u128(0xB)),
-            ExtendedItem {
-                ext_type: ext_type::STACK_TRACE64,
-                data: stack,
-            },
+            ExtendedItem { ext_type: ext_type::STACK_TRACE64, data: stack },
         ],
         user_data: vec![9, 0, 0, 0, 1, 0, 0, 0],
         ..EventRecord::default()

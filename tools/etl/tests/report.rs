@@ -64,11 +64,7 @@ fn driver_trace(requests: u32) -> Vec<u8> {
                 4 => ("Transfer", 2, 5),
                 _ => ("Request", 2, 4),
             };
-            let own = if (1..=4).contains(&step) {
-                inner
-            } else {
-                activity
-            };
+            let own = if (1..=4).contains(&step) { inner } else { activity };
             let mut extended = Vec::new();
             if step == 1 {
                 extended.push(ExtendedItem::related_activity(activity));
@@ -142,10 +138,7 @@ fn click_value(facet: &str, text: &str) -> String {
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn the_page_tells_what_went_wrong_first() {
     let folder = tempfile::tempdir().unwrap();
-    let losses = Losses {
-        events_lost: 5,
-        buffers_lost: 1,
-    };
+    let losses = Losses { events_lost: 5, buffers_lost: 1 };
     let (file, _) = fixture::file(fixture::header(ClockType::Qpc, 0x1000, 2), 40, losses);
     let (page, _) = etl_report(folder.path(), &file, &[]);
     let mut browser = Browser::start(1400, 900);
@@ -160,20 +153,13 @@ fn the_page_tells_what_went_wrong_first() {
     let order = browser.eval(
         "['summary', 'problems', 'timeline', 'table'].map((id) => Math.round(document.getElementById(id).getBoundingClientRect().top))",
     );
-    let order: Vec<i64> = order
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|top| top.as_i64().unwrap())
-        .collect();
+    let order: Vec<i64> =
+        order.as_array().unwrap().iter().map(|top| top.as_i64().unwrap()).collect();
     assert!(order.is_sorted(), "{order:?}");
     assert!(browser.number("document.getElementById('timeline').dataset.spans") > 0);
     // The counts have all events.
     let counts = browser.text("document.getElementById('panel-counts').textContent");
-    assert!(
-        counts.contains("RequestStart") && counts.contains("Contoso.Sample"),
-        "{counts}"
-    );
+    assert!(counts.contains("RequestStart") && counts.contains("Contoso.Sample"), "{counts}");
     browser.assert_no_errors();
 }
 
@@ -224,9 +210,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
         (r"\device\STORE", "1190"),
     ] {
         let hash = serde_json::to_string(query).unwrap();
-        browser.eval(&format!(
-            "location.hash = '#q=' + encodeURIComponent({hash})"
-        ));
+        browser.eval(&format!("location.hash = '#q=' + encodeURIComponent({hash})"));
         browser.wait_for(&format!(
             "document.getElementById('search').value === {hash} && document.body.dataset.searching === 'no'"
         ));
@@ -246,10 +230,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     assert!(in_range > 10 && in_range < 100, "{in_range}");
     browser.eval("document.querySelector('#head [data-sort=event]').click()");
     browser.eval("document.querySelector('#lanes-switch [value=thread]').click()");
-    assert_eq!(
-        browser.text("document.getElementById('timeline').dataset.lanes"),
-        "8"
-    );
+    assert_eq!(browser.text("document.getElementById('timeline').dataset.lanes"), "8");
     browser.wait_for("location.hash.includes('lanes=thread')");
     let hash = browser.text("location.hash");
     let first = browser.text("document.querySelector('.row').innerText");
@@ -257,19 +238,10 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     assert_eq!(browser.number(SHOWN), in_range);
     assert_eq!(browser.text("location.hash"), hash);
     browser.wait_for("!document.querySelector('.row').innerText.includes('…')");
-    assert_eq!(
-        browser.text("document.querySelector('.row').innerText"),
-        first
-    );
-    assert_eq!(
-        browser.text("document.getElementById('timeline').dataset.lanes"),
-        "8"
-    );
+    assert_eq!(browser.text("document.querySelector('.row').innerText"), first);
+    assert_eq!(browser.text("document.getElementById('timeline').dataset.lanes"), "8");
     // Addresses that make no sense are taken as far as they do.
-    browser.open(
-        &page,
-        "#range=x&open=99999999999&sort=nothing&view=7&lanes=x&level=2",
-    );
+    browser.open(&page, "#range=x&open=99999999999&sort=nothing&view=7&lanes=x&level=2");
     assert_eq!(browser.text(SHOWN), "20");
     browser.assert_no_errors();
 }
@@ -297,11 +269,7 @@ fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
         browser.text("document.getElementById('table').getAttribute('aria-activedescendant')"),
         "row-2"
     );
-    assert!(
-        browser
-            .text("document.querySelector('.row.at').id")
-            .contains("row-2")
-    );
+    assert!(browser.text("document.querySelector('.row.at').id").contains("row-2"));
     browser.press("ArrowUp");
     browser.press("Enter");
     browser.wait_for("document.getElementById('event').dataset.event === '1'");
@@ -337,19 +305,13 @@ fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
     browser.press("End");
     browser.wait_for("document.getElementById('event').dataset.event === '599'");
     browser.press("Escape");
-    assert_eq!(
-        browser.text("document.getElementById('event').hidden"),
-        "true"
-    );
+    assert_eq!(browser.text("document.getElementById('event').hidden"), "true");
     assert_eq!(browser.text(focus), "table");
     // An event that nothing describes shows its bytes and says why.
     browser.open(&page, "#open=3");
     browser.wait_for("document.getElementById('event').dataset.event === '3'");
     let event = browser.text("document.getElementById('event').innerText");
-    assert!(
-        event.contains("no loaded manifest or image describes this event"),
-        "{event}"
-    );
+    assert!(event.contains("no loaded manifest or image describes this event"), "{event}");
     assert!(event.contains("0000  00 00 00 00"), "{event}");
     // The timeline by keys.
     browser.press("l");
@@ -390,11 +352,7 @@ fn hostile() -> Vec<u8> {
     let record = EventRecord {
         timestamp: 2_745_263_251_999,
         provider: Guid::from_u128(7),
-        descriptor: EventDescriptor {
-            level: 2,
-            channel: 11,
-            ..EventDescriptor::default()
-        },
+        descriptor: EventDescriptor { level: 2, channel: 11, ..EventDescriptor::default() },
         extended: extended
             .into_iter()
             .map(|(ext_type, data)| ExtendedItem { ext_type, data })
@@ -423,21 +381,11 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     for tab in ["counts", "sessions", "events"] {
         browser.eval(&format!("document.getElementById('tab-{tab}').click()"));
     }
-    assert!(
-        !browser.text("document.title").contains("owned"),
-        "a script from the trace ran"
-    );
-    assert_eq!(
-        browser.text("document.images.length"),
-        "0",
-        "markup became an element"
-    );
+    assert!(!browser.text("document.title").contains("owned"), "a script from the trace ran");
+    assert_eq!(browser.text("document.images.length"), "0", "markup became an element");
     let shown = browser.text("document.getElementById('event').textContent");
     assert!(shown.contains("<img src=x onerror="), "{shown}");
-    assert!(
-        !shown.contains('\u{202e}'),
-        "a control character is shown as it is"
-    );
+    assert!(!shown.contains('\u{202e}'), "a control character is shown as it is");
     browser.assert_no_errors();
     // What got in all the same would not run: the policy permits the page's own script only.
     for blocked in [
@@ -450,10 +398,7 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
         browser.text("fetch('https://example.com').then(() => 'loaded', () => 'refused')");
     assert_eq!(refused, "refused");
     assert!(!browser.text("document.title").contains("owned"));
-    assert_ne!(
-        browser.text("getComputedStyle(document.body).color"),
-        "rgb(255, 0, 0)"
-    );
+    assert_ne!(browser.text("getComputedStyle(document.body).color"), "rgb(255, 0, 0)");
     // The page itself names nothing outside.
     let (page, _) = etl_report(folder.path(), &driver_trace(1), &[]);
     let markup = fs::read_to_string(&page).unwrap();
@@ -476,29 +421,17 @@ fn a_sample_says_what_it_has_and_keeps_what_matters() {
     let said = browser.text("document.getElementById('sampling').innerText");
     // 200 errors, 300 warnings besides them and what is not decoded, 100 of these.
     assert!(said.contains("of 12,000 events"), "{said}");
-    assert!(
-        said.contains("all 700 errors, warnings and events with problems"),
-        "{said}"
-    );
+    assert!(said.contains("all 700 errors, warnings and events with problems"), "{said}");
     assert!(said.contains("of 8,000 ("), "{said}");
-    assert!(
-        said.contains("all 200 that are among the first 100 of their kind"),
-        "{said}"
-    );
+    assert!(said.contains("all 200 that are among the first 100 of their kind"), "{said}");
     let summary = browser.text("document.getElementById('summary').innerText");
     assert!(summary.contains("12,000"), "{summary}");
     let counts = browser.text("document.getElementById('panel-counts').textContent");
-    assert!(
-        counts.contains("12,000") || counts.contains("11,900"),
-        "{counts}"
-    );
+    assert!(counts.contains("12,000") || counts.contains("11,900"), "{counts}");
     // A start is not shown without its stop.
     let open = browser.text("document.getElementById('problems').innerText");
     assert!(!open.contains("not stopped"), "{open}");
-    assert_eq!(
-        browser.text("document.getElementById('timeline').dataset.density"),
-        "exact"
-    );
+    assert_eq!(browser.text("document.getElementById('timeline').dataset.density"), "exact");
     browser.assert_no_errors();
 }
 
@@ -578,15 +511,8 @@ fn kernel_trace() -> Vec<u8> {
         thread_id: 100,
         process_id: 40,
         provider: Guid::from_u128(0x1234),
-        descriptor: EventDescriptor {
-            level: 4,
-            channel: 11,
-            ..EventDescriptor::default()
-        },
-        extended: vec![ExtendedItem {
-            ext_type: ext_type::EVENT_SCHEMA_TL,
-            data: schema.finish(),
-        }],
+        descriptor: EventDescriptor { level: 4, channel: 11, ..EventDescriptor::default() },
+        extended: vec![ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: schema.finish() }],
         user_data: vec![7, 0, 0, 0],
         ..EventRecord::default()
     };
@@ -594,9 +520,7 @@ fn kernel_trace() -> Vec<u8> {
     let mut buffer = Buffer::new(0x10000, 0);
     let mut append = |kernel: KernelRecord| {
         let encoded = EncodedRecord::from_bytes(&kernel.encode().unwrap()).unwrap();
-        buffer
-            .try_append_record(&encoded, kernel.timestamp)
-            .unwrap();
+        buffer.try_append_record(&encoded, kernel.timestamp).unwrap();
     };
     append(record(0x0301, 2, start + 10, process));
     append(record(0x0501, 3, start + 20, thread));
@@ -620,12 +544,9 @@ fn kernel_events_are_shown_and_name_processes_and_stacks() {
     browser.press("Enter");
     browser.wait_for("document.getElementById('event').dataset.event === '3'");
     let event = browser.text("document.getElementById('event').innerText");
-    for expected in [
-        "store.exe (40)",
-        "writer (100)",
-        "store.sys+0x1a2c (0xfffff80100001a2c)",
-        "0x5",
-    ] {
+    for expected in
+        ["store.exe (40)", "writer (100)", "store.sys+0x1a2c (0xfffff80100001a2c)", "0x5"]
+    {
         assert!(event.contains(expected), "{expected}: {event}");
     }
     // The kernel's events are events like any other.
@@ -649,17 +570,9 @@ const MOST_BYTES: u64 = 60_000_000;
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn a_million_events_fit_and_scroll_to_the_last() {
     let folder = tempfile::tempdir().unwrap();
-    let events: u32 = if cfg!(debug_assertions) {
-        400_000
-    } else {
-        1_000_000
-    };
+    let events: u32 = if cfg!(debug_assertions) { 400_000 } else { 1_000_000 };
     let requests = events.div_ceil(EVENTS_OF_REQUEST);
-    let (page, _) = etl_report(
-        folder.path(),
-        &driver_trace(requests),
-        &["--limit", "2000000"],
-    );
+    let (page, _) = etl_report(folder.path(), &driver_trace(requests), &["--limit", "2000000"]);
     let size = fs::metadata(&page).unwrap().len();
     let mut browser = Browser::start(1400, 900);
     let loaded = browser.open(&page, "");
@@ -682,9 +595,7 @@ fn a_million_events_fit_and_scroll_to_the_last() {
     browser.wait_for(&inside);
     assert!(browser.number("document.querySelectorAll('.row').length") < 100);
     browser.press("Enter");
-    browser.wait_for(&format!(
-        "document.getElementById('event').dataset.event === '{last}'"
-    ));
+    browser.wait_for(&format!("document.getElementById('event').dataset.event === '{last}'"));
     browser.assert_no_errors();
 }
 

@@ -42,21 +42,19 @@ fn record() -> impl Strategy<Value = EventRecord> {
         vec(item(), 0..4),
         vec(any::<u8>(), 0..200),
     )
-        .prop_map(
-            |(ids, guids, times, descriptor, extended, user_data)| EventRecord {
-                thread_id: ids.0,
-                process_id: ids.1,
-                timestamp: ids.2,
-                provider: Guid::from_bytes(guids.0),
-                descriptor,
-                activity_id: Guid::from_bytes(guids.1),
-                kernel_time: times.0,
-                user_time: times.1,
-                event_property: times.2,
-                extended,
-                user_data,
-            },
-        )
+        .prop_map(|(ids, guids, times, descriptor, extended, user_data)| EventRecord {
+            thread_id: ids.0,
+            process_id: ids.1,
+            timestamp: ids.2,
+            provider: Guid::from_bytes(guids.0),
+            descriptor,
+            activity_id: Guid::from_bytes(guids.1),
+            kernel_time: times.0,
+            user_time: times.1,
+            event_property: times.2,
+            extended,
+            user_data,
+        })
 }
 
 fn header() -> impl Strategy<Value = LogFileHeader> {
@@ -68,23 +66,21 @@ fn header() -> impl Strategy<Value = LogFileHeader> {
         "[^\0]{0,40}",
         any::<(i32, i32, u16)>(),
     )
-        .prop_map(
-            |(times, perf_frequency, cpu_mhz, session_name, log_file_name, more)| {
-                let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
-                header.start_time = FileTime::from_raw(times.0);
-                header.start_clock = times.1;
-                header.boot_time = FileTime::from_raw(times.2);
-                header.perf_frequency = perf_frequency;
-                header.cpu_mhz = cpu_mhz;
-                header.session_name = session_name;
-                header.log_file_name = log_file_name;
-                header.time_zone.bias = more.0;
-                header.time_zone.daylight_bias = more.1;
-                "UTC".clone_into(&mut header.time_zone.standard_name);
-                header.logger_id = more.2;
-                header
-            },
-        )
+        .prop_map(|(times, perf_frequency, cpu_mhz, session_name, log_file_name, more)| {
+            let mut header = fixture::header(ClockType::Qpc, 0x1000, 1);
+            header.start_time = FileTime::from_raw(times.0);
+            header.start_clock = times.1;
+            header.boot_time = FileTime::from_raw(times.2);
+            header.perf_frequency = perf_frequency;
+            header.cpu_mhz = cpu_mhz;
+            header.session_name = session_name;
+            header.log_file_name = log_file_name;
+            header.time_zone.bias = more.0;
+            header.time_zone.daylight_bias = more.1;
+            "UTC".clone_into(&mut header.time_zone.standard_name);
+            header.logger_id = more.2;
+            header
+        })
 }
 
 /// Writes records into a file of one processor.
@@ -107,11 +103,8 @@ fn write(header: LogFileHeader, records: &[EventRecord]) -> Vec<u8> {
 /// Calls every function that reads a trace.
 fn exercise(trace: &Trace) {
     let catalog = Catalog::new();
-    let events: Vec<_> = trace
-        .events_by_time()
-        .into_iter()
-        .map(|event| decode(event, &catalog))
-        .collect();
+    let events: Vec<_> =
+        trace.events_by_time().into_iter().map(|event| decode(event, &catalog)).collect();
     assert!(!table::render(&events, None).is_empty());
     for (event, decoded) in trace.events_by_time().into_iter().zip(&events) {
         let mut lines = json::Writer::new(Vec::new());
@@ -270,23 +263,14 @@ fn buffers_that_do_not_belong_to_the_file_are_refused() {
         buffer.try_append(&EventRecord::default()).unwrap();
         buffer
     };
-    assert!(matches!(
-        log.append(&Buffer::new(0x1000, 0), 0),
-        Err(WriteError::EmptyBuffer)
-    ));
+    assert!(matches!(log.append(&Buffer::new(0x1000, 0), 0), Err(WriteError::EmptyBuffer)));
     assert!(matches!(
         log.append(&filled(0x2000, 0), 0),
-        Err(WriteError::BufferSize {
-            buffer: 0x2000,
-            file: 0x1000
-        })
+        Err(WriteError::BufferSize { buffer: 0x2000, file: 0x1000 })
     ));
     assert!(matches!(
         log.append(&filled(0x1000, 2), 0),
-        Err(WriteError::Processor {
-            processor: 2,
-            processors: 2
-        })
+        Err(WriteError::Processor { processor: 2, processors: 2 })
     ));
     assert!(log.is_empty());
     log.append(&filled(0x1000, 1), 0).unwrap();
@@ -321,10 +305,7 @@ impl std::io::Seek for Full {
 
 #[test]
 fn output_that_fails_leaves_the_buffers_before_it() {
-    let out = Full {
-        inner: std::io::Cursor::new(Vec::new()),
-        room: 0x2000,
-    };
+    let out = Full { inner: std::io::Cursor::new(Vec::new()), room: 0x2000 };
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(out, header).unwrap();
     let mut buffer = Buffer::new(0x1000, 0);
@@ -341,10 +322,7 @@ fn output_that_fails_leaves_the_buffers_before_it() {
 
 #[test]
 fn a_file_that_was_cut_short_is_continued() {
-    let record = |timestamp| EventRecord {
-        timestamp,
-        ..EventRecord::default()
-    };
+    let record = |timestamp| EventRecord { timestamp, ..EventRecord::default() };
     let filled = |timestamp| {
         let mut buffer = Buffer::new(0x1000, 0);
         buffer.try_append(&record(timestamp)).unwrap();
@@ -352,10 +330,7 @@ fn a_file_that_was_cut_short_is_continued() {
     };
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     // The same buffers: at once, and with a stop after each without a call of `finish`.
-    let finish = Finish {
-        events_lost: 3,
-        ..Finish::default()
-    };
+    let finish = Finish { events_lost: 3, ..Finish::default() };
     let start = || LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
     let mut whole = start();
     let mut parts = start().finish(Finish::default()).unwrap();
@@ -411,10 +386,8 @@ fn a_file_whose_buffers_moved_is_not_continued() {
     let expected = "the buffer at offset 0x1000 has 2048 bytes; the file's buffers have 4096;";
     assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
     // A buffer that was never written, between two others.
-    let mut bytes = write(
-        fixture::header(ClockType::Qpc, 0x1000, 1),
-        &vec![EventRecord::default(); 60],
-    );
+    let mut bytes =
+        write(fixture::header(ClockType::Qpc, 0x1000, 1), &vec![EventRecord::default(); 60]);
     bytes[0x1000..0x2000].fill(0);
     let expected = "expected a buffer at offset 0x1000; the next buffer is at 0x2000;";
     assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
@@ -429,20 +402,13 @@ fn losses_are_in_the_next_buffer_and_in_the_header_while_the_session_records() {
     .unwrap();
     let mut buffer = Buffer::new(0x1000, 0);
     buffer.try_append(&EventRecord::default()).unwrap();
-    let losses = |events_lost, buffers_lost| Losses {
-        events_lost,
-        buffers_lost,
-    };
+    let losses = |events_lost, buffers_lost| Losses { events_lost, buffers_lost };
     for noted in [(0, 0), (3, 0), (3, 0), (3, 2), (3, 2), (5, 4), (5, 4)] {
         log.note_losses(losses(noted.0, noted.1));
         log.append(&buffer, 0).unwrap();
     }
     log.note_losses(losses(9, 9));
-    let finish = Finish {
-        events_lost: 5,
-        buffers_lost: 4,
-        ..Finish::default()
-    };
+    let finish = Finish { events_lost: 5, buffers_lost: 4, ..Finish::default() };
     let file = log.finish(finish).unwrap().into_inner();
     let trace = Trace::parse(&file).unwrap();
     let flags: Vec<u16> = trace.buffers().iter().map(|one| one.flags).collect();
@@ -486,10 +452,7 @@ fn a_file_with_compressed_buffers_is_not_continued_whatever_its_mode() {
         let trace = Trace::parse(&file).unwrap();
         assert!(!trace.header().session.is_compressed());
         let refused = LogFile::resume(std::io::Cursor::new(file), &trace).unwrap_err();
-        assert!(
-            matches!(refused, WriteError::NotContinuable(Obstacle::Compressed)),
-            "{refused}"
-        );
+        assert!(matches!(refused, WriteError::NotContinuable(Obstacle::Compressed)), "{refused}");
     }
 }
 
@@ -511,16 +474,10 @@ fn names_and_records_may_fill_their_room() {
     assert!(matches!(named(955), Err(WriteError::Header(_))));
 
     let mut buffer = Buffer::new(0x10_0000, 0);
-    let largest = EventRecord {
-        user_data: vec![1; 0xFFFF - 80],
-        ..EventRecord::default()
-    };
+    let largest = EventRecord { user_data: vec![1; 0xFFFF - 80], ..EventRecord::default() };
     buffer.try_append(&largest).unwrap();
     assert_eq!(buffer.check(0xFFFF), Ok(()));
-    assert!(matches!(
-        buffer.check(0x1_0000),
-        Err(AppendError::Encode(_))
-    ));
+    assert!(matches!(buffer.check(0x1_0000), Err(AppendError::Encode(_))));
 }
 
 #[test]
@@ -562,10 +519,7 @@ impl std::io::Seek for Interrupted {
 
 #[test]
 fn interrupted_writes_are_repeated() {
-    let out = Interrupted {
-        inner: std::io::Cursor::new(Vec::new()),
-        is_next: false,
-    };
+    let out = Interrupted { inner: std::io::Cursor::new(Vec::new()), is_next: false };
     let header = fixture::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(out, header.clone()).unwrap();
     let mut buffer = Buffer::new(0x1000, 0);

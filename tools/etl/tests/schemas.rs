@@ -60,9 +60,7 @@ fn decoded(info: &EventInfo, user_data: &[u8], catalog: &Catalog) -> Decoded {
 
 fn fields(event: &Decoded) -> Vec<String> {
     let fields = event.fields.iter();
-    fields
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect()
+    fields.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 const DECODED: [&str; 9] = [
@@ -84,11 +82,7 @@ fn an_event_is_decoded_by_the_schema_in_its_trace() {
     let records = [classic(33, kinds), info(&sample()), classic(33, flags)];
     let (catalog, counts, defects) = collect(&records, Catalog::new());
     assert_eq!(defects, []);
-    let expected = Counts {
-        events: 1,
-        maps: 2,
-        ..Counts::default()
-    };
+    let expected = Counts { events: 1, maps: 2, ..Counts::default() };
     assert_eq!(counts, expected);
     let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
     assert_eq!(event.problems, []);
@@ -100,10 +94,7 @@ fn an_event_is_decoded_by_the_schema_in_its_trace() {
     assert_eq!(event.task_name.as_deref(), Some("Copying"));
     assert_eq!(event.opcode_name.as_deref(), Some("Half"));
     let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
-    assert_eq!(
-        (keywords, event.keywords.unnamed),
-        (vec!["Read", "Write"], 0)
-    );
+    assert_eq!((keywords, event.keywords.unnamed), (vec!["Read", "Write"], 0));
     assert_eq!(event.message.as_deref(), Some("4096 bytes by Network"));
 }
 
@@ -111,10 +102,7 @@ fn an_event_is_decoded_by_the_schema_in_its_trace() {
 fn relogged(opcode: u8, payload: &[u8]) -> EventRecord {
     EventRecord {
         provider: schema_fixture::METADATA,
-        descriptor: EventDescriptor {
-            opcode,
-            ..EventDescriptor::default()
-        },
+        descriptor: EventDescriptor { opcode, ..EventDescriptor::default() },
         extended: vec![ExtendedItem::related_activity(Guid::from_bytes([7; 16]))],
         user_data: payload.to_vec(),
         ..EventRecord::default()
@@ -124,11 +112,7 @@ fn relogged(opcode: u8, payload: &[u8]) -> EventRecord {
 #[test]
 fn schemas_in_event_records_are_those_of_classic_records() {
     let [kinds, flags] = schema_fixture::sample_maps();
-    let records = [
-        relogged(33, &kinds),
-        relogged(32, &sample().encode()),
-        relogged(33, &flags),
-    ];
+    let records = [relogged(33, &kinds), relogged(32, &sample().encode()), relogged(33, &flags)];
     let encoded = records.clone().map(|record| record.encode().unwrap());
     let (catalog, counts, defects) = collect(&encoded, Catalog::new());
     assert_eq!(defects, []);
@@ -165,10 +149,7 @@ fn bytes_after_the_last_field_of_a_description_are_a_problem() {
     let event = decoded(&sample(), &data, &catalog);
     assert_eq!(event.leftover, [1, 2, 3]);
     assert_eq!(event.problems, [Problem::Surplus { bytes: 3 }]);
-    assert_eq!(
-        event.problems[0].to_string(),
-        "3 bytes follow the last known field"
-    );
+    assert_eq!(event.problems[0].to_string(), "3 bytes follow the last known field");
 }
 
 #[test]
@@ -222,9 +203,7 @@ fn a_manifest_of_an_event_source_is_put_together() {
     let xml = manifest("FromSource");
     let (first, second) = xml.as_bytes().split_at(200);
     let part = |process, xml, total, number| {
-        chunk(PROVIDER, process, xml, total, number)
-            .encode()
-            .unwrap()
+        chunk(PROVIDER, process, xml, total, number).encode().unwrap()
     };
     let mut records = vec![
         // Another process writes at the same time, and the order of chunks does not matter.
@@ -238,21 +217,14 @@ fn a_manifest_of_an_event_source_is_put_together() {
     ];
     let (catalog, counts, defects) = collect(&records, Catalog::new());
     assert_eq!(defects, []);
-    let expected = Counts {
-        manifests: 1,
-        ..Counts::default()
-    };
+    let expected = Counts { manifests: 1, ..Counts::default() };
     assert_eq!(counts, expected);
     let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
     assert_eq!(fields(&event), ["FromSource=9"]);
     records.truncate(2);
     let (_, counts, defects) = collect(&records, Catalog::new());
     assert_eq!((counts.manifests, counts.defective), (0, 2));
-    assert!(
-        defects[0]
-            .to_string()
-            .ends_with("is incomplete: chunks are missing")
-    );
+    assert!(defects[0].to_string().ends_with("is incomplete: chunks are missing"));
     // The XML is not well-formed.
     let (_, counts, defects) = collect(&[part(1, first, 1, 0)], Catalog::new());
     assert_eq!((counts.manifests, counts.defective), (0, 1));
@@ -262,20 +234,12 @@ fn a_manifest_of_an_event_source_is_put_together() {
 #[test]
 fn an_event_with_a_part_of_a_manifest_is_shown_as_such() {
     let record = chunk(PROVIDER, 1, b"<a/>", 3, 1);
-    let info = EventInfo {
-        provider: PROVIDER,
-        descriptor: record.descriptor,
-        ..EventInfo::default()
-    };
+    let info =
+        EventInfo { provider: PROVIDER, descriptor: record.descriptor, ..EventInfo::default() };
     let event = decoded(&info, &record.user_data, &Catalog::new());
     assert_eq!(event.problems, []);
     assert_eq!(event.event_name.as_deref(), Some("ManifestData"));
-    let shown = [
-        "MajorVersion=1",
-        "MinorVersion=0",
-        "TotalChunks=3",
-        "ChunkNumber=1",
-    ];
+    let shown = ["MajorVersion=1", "MinorVersion=0", "TotalChunks=3", "ChunkNumber=1"];
     assert_eq!(fields(&event)[..4], shown);
     assert_eq!(fields(&event)[4], "Data=\"<a/>\"");
 }
@@ -315,12 +279,7 @@ fn refused(payload: Vec<u8>) -> SchemaError {
     assert_eq!((counts.events, counts.defective), (0, 1));
     assert_eq!(catalog.providers().count(), 0);
     match defects.remove(0) {
-        Defect::Event {
-            id: 5,
-            version: 2,
-            why,
-            ..
-        } => why,
+        Defect::Event { id: 5, version: 2, why, .. } => why,
         other => panic!("{other}"),
     }
 }
@@ -336,34 +295,19 @@ fn damaged_descriptions_are_refused() {
     let short = |present, expected| SchemaError::Short { present, expected };
     assert_eq!(refused(whole[..100].to_vec()), short(100, 112));
     let expected = 112 + 24 * 11;
-    assert_eq!(
-        refused(whole[..expected - 1].to_vec()),
-        short(expected - 1, expected)
-    );
+    assert_eq!(refused(whole[..expected - 1].to_vec()), short(expected - 1, expected));
     assert_eq!(put(48, 4), SchemaError::Source(4));
     let present = whole.len();
-    let name = |offset| SchemaError::Text {
-        what: "property's name",
-        offset,
-        present,
-    };
+    let name = |offset| SchemaError::Text { what: "property's name", offset, present };
     assert_eq!(put(112 + 4, u32::MAX), name(u32::MAX));
     let last = u32::try_from(present - 1).unwrap();
     assert_eq!(put(112 + 4, last), name(last), "no NUL follows");
     let expected = 112 + 24 * 0xFFFF_FFFF_usize;
     assert_eq!(put(100, u32::MAX), short(present, expected));
-    let top = SchemaError::Index {
-        property: 0,
-        index: 12,
-        count: 11,
-    };
+    let top = SchemaError::Index { property: 0, index: 12, count: 11 };
     assert_eq!(put(104, 12), top);
     // The count of `Sizes` refers to a property behind the last one.
-    let index = SchemaError::Index {
-        property: 4,
-        index: 11,
-        count: 11,
-    };
+    let index = SchemaError::Index { property: 4, index: 11, count: 11 };
     assert_eq!(put(112 + 4 * 24 + 16, 11), index);
     // `Pairs` contains itself.
     assert_eq!(put(112 + 7 * 24 + 8, 0x0002_0007), SchemaError::Nesting);
@@ -401,15 +345,8 @@ fn structures_that_share_members_do_not_multiply_without_limit() {
         ..Property::default()
     };
     let properties = (0..600).map(|n| level(200 * (n / 200 + 1), 200));
-    let info = EventInfo {
-        properties: properties.collect(),
-        top_level: 200,
-        ..sample()
-    };
-    assert!(matches!(
-        refused(info.encode()),
-        SchemaError::Nesting | SchemaError::Index { .. }
-    ));
+    let info = EventInfo { properties: properties.collect(), top_level: 200, ..sample() };
+    assert!(matches!(refused(info.encode()), SchemaError::Nesting | SchemaError::Index { .. }));
 }
 
 #[test]
@@ -420,11 +357,7 @@ fn maps_from_texts_are_not_used_and_damaged_ones_are_named() {
     let map = map_info("Kinds", 1, &[(1, "x")]);
     let (_, counts, defects) = collect(&[classic(33, map[..20].to_vec())], Catalog::new());
     assert_eq!((counts.maps, counts.defective), (0, 1));
-    assert!(
-        defects[0].to_string().starts_with("a map in the trace: "),
-        "{}",
-        defects[0]
-    );
+    assert!(defects[0].to_string().starts_with("a map in the trace: "), "{}", defects[0]);
 }
 
 #[test]
@@ -452,10 +385,7 @@ fn the_total_size_of_schemas_is_limited() {
 /// Returns a file whose events are described at its end, and by a manifest that is written after
 /// the first event.
 fn file() -> Vec<u8> {
-    let header = LogFileHeader {
-        buffer_size: 0x4000,
-        ..LogFileHeader::default()
-    };
+    let header = LogFileHeader { buffer_size: 0x4000, ..LogFileHeader::default() };
     let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     let mut buffer = Buffer::new(0x4000, 0);
     let event = EventRecord {
@@ -473,12 +403,8 @@ fn file() -> Vec<u8> {
     }
     let source = Guid::from_bytes([9; 16]);
     let xml = manifest("Value").replace(&PROVIDER.to_string(), &source.to_string());
-    let of_source = EventRecord {
-        provider: source,
-        timestamp: 3,
-        user_data: vec![77, 0, 0, 0],
-        ..event
-    };
+    let of_source =
+        EventRecord { provider: source, timestamp: 3, user_data: vec![77, 0, 0, 0], ..event };
     buffer.try_append(&of_source).unwrap();
     let mut part = chunk(source, 0, xml.as_bytes(), 1, 0);
     part.timestamp = 4;
@@ -494,10 +420,7 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
     std::fs::write(&path, file()).unwrap();
     let dump = |more: &[&str]| {
         let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
-        program
-            .args(["dump", "--format", "json"])
-            .args(more)
-            .arg(&path);
+        program.args(["dump", "--format", "json"]).args(more).arg(&path);
         let output = program.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
@@ -525,10 +448,7 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
 /// each payload.
 fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
     const BUFFER: u32 = 0x1_0000;
-    let header = LogFileHeader {
-        buffer_size: BUFFER,
-        ..LogFileHeader::default()
-    };
+    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
     let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     for payload in payloads {
         let mut buffer = Buffer::new(BUFFER, 0);
@@ -561,16 +481,10 @@ fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use()
     assert_eq!(warnings([with_id(1)]), [""; 0]);
     let one = warnings([damaged(1)]);
     assert_eq!(one.len(), 1, "{one:?}");
-    assert!(
-        one[0].starts_with("the trace's schema of event 1 "),
-        "{one:?}"
-    );
+    assert!(one[0].starts_with("the trace's schema of event 1 "), "{one:?}");
     let many = warnings((1..=33).map(damaged));
     assert_eq!(many.len(), 33, "{many:?}");
-    assert_eq!(
-        many[32],
-        "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective"
-    );
+    assert_eq!(many[32], "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective");
     let large = |id| {
         let mut payload = with_id(id);
         payload.resize(60_000, 0);
@@ -631,11 +545,7 @@ fn descriptions_of_other_sources_are_no_defects_and_hide_none() {
     let records = [of(3), of(3), of(1), of(2), of(0)];
     let (catalog, counts, defects) = collect(&records, Catalog::new());
     assert_eq!(defects, []);
-    let expected = Counts {
-        events: 1,
-        other_sources: 3,
-        ..Counts::default()
-    };
+    let expected = Counts { events: 1, other_sources: 3, ..Counts::default() };
     assert_eq!(counts, expected);
     let event = decoded(&sample(), &schema_fixture::sample_data(), &catalog);
     assert_eq!(event.fields.len(), 9);
@@ -685,24 +595,13 @@ fn a_custom_schema_is_no_map() {
 
 #[test]
 fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() {
-    let part = |process, xml: &str| {
-        chunk(PROVIDER, process, xml.as_bytes(), 1, 0)
-            .encode()
-            .unwrap()
-    };
+    let part =
+        |process, xml: &str| chunk(PROVIDER, process, xml.as_bytes(), 1, 0).encode().unwrap();
     let five = manifest("Five");
     let six = manifest("Six").replace("value=\"5\"", "value=\"6\"");
-    let of_six = EventInfo {
-        descriptor: EventDescriptor {
-            id: 6,
-            ..sample().descriptor
-        },
-        ..sample()
-    };
-    for records in [
-        [part(1, &five), part(2, &six)],
-        [part(1, &six), part(2, &five)],
-    ] {
+    let of_six =
+        EventInfo { descriptor: EventDescriptor { id: 6, ..sample().descriptor }, ..sample() };
+    for records in [[part(1, &five), part(2, &six)], [part(1, &six), part(2, &five)]] {
         let (catalog, counts, defects) = collect(&records, Catalog::new());
         assert_eq!((counts.manifests, defects), (2, vec![]));
         let one = decoded(&sample(), &[9, 0, 0, 0], &catalog);
@@ -715,11 +614,7 @@ fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() 
         let records = names.map(|name| part(1, &manifest(name)));
         let (catalog, counts, defects) = collect(&records, Catalog::new());
         assert_eq!((counts.manifests, counts.defective), (2, 1));
-        let expected = Defect::Contradiction {
-            provider: PROVIDER,
-            id: 5,
-            version: 2,
-        };
+        let expected = Defect::Contradiction { provider: PROVIDER, id: 5, version: 2 };
         assert_eq!(defects, [expected]);
         let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
         assert_eq!(fields(&event), [format!("{}=9", names[1])]);
@@ -743,12 +638,7 @@ fn the_first_map_of_a_name_is_used() {
 #[test]
 fn an_event_without_a_name_is_named_after_its_task_and_opcode() {
     let name = |task, opcode, value| {
-        let mut one = EventInfo {
-            event_name: "",
-            task,
-            opcode,
-            ..sample()
-        };
+        let mut one = EventInfo { event_name: "", task, opcode, ..sample() };
         one.descriptor.opcode = value;
         let (catalog, ..) = collect(&[info(&one)], Catalog::new());
         let event = decoded(&one, &schema_fixture::sample_data(), &catalog);
@@ -797,10 +687,7 @@ fn page_data(page: &str) -> Vec<u8> {
 fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
-        let header = LogFileHeader {
-            buffer_size: 0x1000,
-            ..LogFileHeader::default()
-        };
+        let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
         let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
         let mut buffer = Buffer::new(0x1000, 0);
         let event = EventRecord {

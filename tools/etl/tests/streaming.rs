@@ -48,9 +48,7 @@ fn buffers(header: LogFileHeader, buffers: &[(u16, Vec<EventRecord>)]) -> Vec<u8
 fn at(times: &[i64]) -> Vec<EventRecord> {
     let start = fixture::header(ClockType::Qpc, 0x1000, 1).start_clock;
     let numbered = (0..).zip(times);
-    numbered
-        .map(|(n, time)| fixture::manifest_event(n, start + time))
-        .collect()
+    numbered.map(|(n, time)| fixture::manifest_event(n, start + time)).collect()
 }
 
 fn times(events: &[EventRecord]) -> Vec<i64> {
@@ -180,13 +178,7 @@ fn sizes_of_the_header_event_that_the_file_does_not_have_lose_no_event() {
     for (value, expected) in [
         (0, vec![]),
         (1, vec![]),
-        (
-            u32::MAX,
-            vec![DamageKind::MissingBuffers {
-                expected: u32::MAX,
-                present,
-            }],
-        ),
+        (u32::MAX, vec![DamageKind::MissingBuffers { expected: u32::MAX, present }]),
     ] {
         let mut file = file.clone();
         patch(&mut file, 0x8C, value);
@@ -254,11 +246,7 @@ fn buffers_and_records_are_accessible_by_position() {
         let last = last.and_then(|last| buffer.record(last));
         assert_eq!(last.is_none(), number == 0);
         assert_eq!(buffer.is_empty(), number == 0);
-        events.extend(
-            buffer
-                .records()
-                .map(|record| record.event().unwrap().to_event()),
-        );
+        events.extend(buffer.records().map(|record| record.event().unwrap().to_event()));
         assert!(buffer.record(buffer.len()).is_none());
     }
     assert!(trace.events().eq(&events));
@@ -293,11 +281,7 @@ impl Seek for Uneven {
 #[test]
 fn interrupted_reads_are_repeated_and_others_fail() {
     let (file, written) = closed();
-    let source = |error| Uneven {
-        source: Cursor::new(file.clone()),
-        error,
-        fails: false,
-    };
+    let source = |error| Uneven { source: Cursor::new(file.clone()), error, fails: false };
     let mut trace = TraceFile::new(source(ErrorKind::Interrupted)).unwrap();
     let mut records = trace.records();
     let mut events = 0;
@@ -435,10 +419,7 @@ fn opening_reads_the_starts_of_buffers_and_each_buffer_is_read_when_its_time_has
         assert!(flags.skip(1).all(|flag| (flag != 0) == (mode != 0)));
         let offsets: Vec<u64> = whole.buffers().iter().map(|one| one.offset).collect();
         let reads = RefCell::default();
-        let source = Noted {
-            source: Cursor::new(file),
-            reads: &reads,
-        };
+        let source = Noted { source: Cursor::new(file), reads: &reads };
         let mut trace = TraceFile::new(source).unwrap();
         // The header event may take 64 KiB. Compressed buffers are decompressed a little.
         let of_buffers = |reads: &[(u64, usize)]| -> Vec<(u64, usize)> {

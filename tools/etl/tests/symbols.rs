@@ -49,10 +49,7 @@ fn a_process_that_reads_a_pdb_says_why_it_cannot() {
     let there = read_by_etl().load(&path).unwrap_err().to_string();
     assert_eq!(here, there);
     let missing = read_by_etl().load(&folder.path().join("missing.pdb"));
-    assert!(
-        matches!(missing, Err(SymbolError::Io { .. })),
-        "{missing:?}"
-    );
+    assert!(matches!(missing, Err(SymbolError::Io { .. })), "{missing:?}");
     let program = folder.path().join("no program");
     let mut nobody = Symbols::new().read_by(program, ["x"]);
     let error = nobody.load(&path).unwrap_err();
@@ -108,11 +105,7 @@ fn a_pdb_has_functions_without_their_arguments() {
         assert!(symbols.is_empty());
         symbols.load(&path).unwrap();
         assert!(!symbols.is_empty());
-        let id = |age| SymbolId {
-            guid: Guid::from_bytes([7; 16]),
-            age,
-            pdb: "Driver.pdb".into(),
-        };
+        let id = |age| SymbolId { guid: Guid::from_bytes([7; 16]), age, pdb: "Driver.pdb".into() };
         let (pdb, image, other) = (id(2), id(5), id(3));
         let at = |id, offset| symbols.function(r"\Driver\driver.sys", id, offset);
         for id in [None, Some(&pdb), Some(&image)] {
@@ -133,10 +126,7 @@ fn a_pdb_has_the_formats_of_messages_in_its_annotations() {
     let path = folder.path().join("driver.pdb");
     fs::write(&path, SAMPLE.file()).unwrap();
     check_formats(&formats_of(&path).unwrap());
-    let plain = Pdb {
-        annotations: &[&["TMC:", "anything"]],
-        ..SAMPLE
-    };
+    let plain = Pdb { annotations: &[&["TMC:", "anything"]], ..SAMPLE };
     fs::write(&path, plain.file()).unwrap();
     assert!(formats_of(&path).unwrap().is_empty());
     fs::write(&path, b"no PDB").unwrap();
@@ -182,10 +172,7 @@ mod built_drivers {
         let inside = symbols.function("renamed.sys", Some(&id), entry + 1);
         assert_eq!(inside, Some(function.replace("+0x0", "+0x1")));
         assert_eq!(symbols.function(name, None, entry), None);
-        let other = SymbolId {
-            guid: Guid::from_bytes([1; 16]),
-            ..id.clone()
-        };
+        let other = SymbolId { guid: Guid::from_bytes([1; 16]), ..id.clone() };
         assert_eq!(symbols.function(name, Some(&other), entry), None);
         let older = SymbolId { age: 77, ..id };
         assert_eq!(symbols.function(name, Some(&older), entry), None);

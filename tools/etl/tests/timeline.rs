@@ -52,10 +52,7 @@ fn event(micros: i64, name: &str) -> Decoded {
         provider: PROVIDER,
         provider_name: Some("Contoso.Sample".into()),
         group: None,
-        descriptor: EventDescriptor {
-            level: 4,
-            ..EventDescriptor::default()
-        },
+        descriptor: EventDescriptor { level: 4, ..EventDescriptor::default() },
         event_name: Some(name.into()),
         level_name: None,
         keywords: Keywords::default(),
@@ -80,11 +77,7 @@ fn kernel(micros: i64, hook: u16, name: &str, fields: &[(&str, Field)]) -> Decod
         thread_id: u32::MAX,
         provider: Guid::from_u128(u128::from(hook >> 8)),
         provider_name: Some("Kernel".into()),
-        descriptor: EventDescriptor {
-            opcode,
-            version: 2,
-            ..EventDescriptor::default()
-        },
+        descriptor: EventDescriptor { opcode, version: 2, ..EventDescriptor::default() },
         fields: named(fields),
         ..event(micros, name)
     }
@@ -124,15 +117,9 @@ struct Timeline {
 impl Timeline {
     fn of(events: &[Decoded]) -> Self {
         let (bytes, summary) = written(events);
-        let timeline = Self {
-            lines: read(&bytes),
-            summary,
-        };
+        let timeline = Self { lines: read(&bytes), summary };
         // The summary is in the timeline as well.
-        assert_eq!(
-            timeline.attribute("etl.events"),
-            json!(timeline.summary.events)
-        );
+        assert_eq!(timeline.attribute("etl.events"), json!(timeline.summary.events));
         timeline
     }
 
@@ -184,12 +171,8 @@ fn read(bytes: &[u8]) -> Vec<Value> {
     fs::write(&path, bytes).unwrap();
     let script = etw_test_support::oracle("perfetto_dump.py");
     let output = etw_test_support::run_python([&script, &path]);
-    let lines = output
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty());
-    lines
-        .map(|line| serde_json::from_slice(line).expect("a line is JSON"))
-        .collect()
+    let lines = output.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).expect("a line is JSON")).collect()
 }
 
 #[test]
@@ -264,26 +247,13 @@ fn fields_keep_their_types() {
         ("time", Field::FileTime(START)),
         ("ipv4", Field::Ipv4(Ipv4Addr::LOCALHOST)),
         ("port", Field::Port(80)),
-        (
-            "socket",
-            Field::SocketAddress(SocketAddr::from(([127, 0, 0, 1], 80))),
-        ),
+        ("socket", Field::SocketAddress(SocketAddr::from(([127, 0, 0, 1], 80)))),
         ("status", Field::NtStatus(0xC000_0001)),
         ("win32", Field::Win32Error(5)),
         ("process", Field::ProcessId(4)),
         ("pointer", Field::Pointer(0xFFFF_8000_0000_0000)),
-        (
-            "named",
-            Field::Named {
-                signed: false,
-                value: 2,
-                name: "Two".into(),
-            },
-        ),
-        (
-            "array",
-            Field::Array(vec![Field::UInt(1), Field::Text("x".to_owned())]),
-        ),
+        ("named", Field::Named { signed: false, value: 2, name: "Two".into() }),
+        ("array", Field::Array(vec![Field::UInt(1), Field::Text("x".to_owned())])),
         ("empty", Field::Array(Vec::new())),
         (
             "struct",
@@ -412,11 +382,7 @@ fn lanes_of_activities_are_used_again() {
     let timeline = Timeline::of(&events);
     let slices = timeline.all("slice");
     assert_eq!(slices.len(), 20);
-    assert!(
-        slices
-            .iter()
-            .all(|slice| slice["track"] == slices[0]["track"])
-    );
+    assert!(slices.iter().all(|slice| slice["track"] == slices[0]["track"]));
 }
 
 #[test]
@@ -465,12 +431,7 @@ fn decoded_records_of_the_kernel_have_their_forms() {
     let path = &[b'a', 0, 0, 0];
     let file = [p, p, p, one];
     let timeline = Timeline::of(&[
-        recorded(
-            10,
-            0x0524,
-            4,
-            &[two, one, &[8, 9, 0, 0, 6, 0, 5, 1], &number(7), &number(0)],
-        ),
+        recorded(10, 0x0524, 4, &[two, one, &[8, 9, 0, 0, 6, 0, 5, 1], &number(7), &number(0)]),
         recorded(11, 0x0532, 2, &[one, &[1, 2, 1, 0]]),
         recorded(12, 0x0F44, 2, &[&entry, p]),
         recorded(13, 0x0F45, 2, &[&entry, p]),
@@ -558,10 +519,7 @@ fn related_activities_are_flows() {
     let thread = timeline.track(&flows[2]["source"]);
     assert_eq!(thread["thread"]["tid"], "201");
     let thread = timeline.track(&flows[3]["source"]);
-    assert_eq!(
-        thread["thread"]["tid"], "200",
-        "the thread of the stop event"
-    );
+    assert_eq!(thread["thread"]["tid"], "200", "the thread of the stop event");
     assert_eq!(timeline.summary.flows, 4);
     assert_eq!(timeline.summary.unknown_related, 1);
 }
@@ -632,10 +590,7 @@ fn scheduling_is_in_etw_events() {
         "flag_int": 1,
     });
     assert_eq!(events[1]["event"], second);
-    assert_eq!(
-        events[1]["thread"], 11,
-        "the thread that runs there wakes it"
-    );
+    assert_eq!(events[1]["thread"], 11, "the thread that runs there wakes it");
     assert_eq!(events[2]["event"]["old_thread_state_int"], 300);
     assert_eq!(events[2]["event"]["new_thread_id"], 0);
     assert_eq!(events[3]["form"], "stack_walk");
@@ -657,12 +612,7 @@ fn kernel_events_without_their_fields_are_instants() {
         kernel(0, 0x0524, "CSwitch", &[("NewThreadId", Field::ThreadId(1))]),
         kernel(1, 0x0F44, "DPC", &[]),
         // It would end before it starts.
-        kernel(
-            2,
-            0x0F44,
-            "DPC",
-            &[("InitialTime", Field::Int(START_CLOCK + 1_000_000))],
-        ),
+        kernel(2, 0x0F44, "DPC", &[("InitialTime", Field::Int(START_CLOCK + 1_000_000))]),
         far,
         damaged,
     ]);
@@ -753,10 +703,7 @@ fn requests_of_disks_are_slices_from_their_response_time() {
 }
 
 #[test]
-#[expect(
-    clippy::too_many_lines,
-    reason = "it lists seven events and their messages"
-)]
+#[expect(clippy::too_many_lines, reason = "it lists seven events and their messages")]
 fn operations_on_files_are_etw_events() {
     let irp = ("IrpPtr", Field::Pointer(0xFFFF_0001));
     let object = ("FileObject", Field::Pointer(0xFFFF_0002));
@@ -786,23 +733,9 @@ fn operations_on_files_are_etw_events() {
             ],
             false,
         ),
-        with(
-            2,
-            0x0443,
-            &[
-                number("Offset", 8),
-                number("IoSize", 9),
-                number("IoFlags", 10),
-            ],
-            true,
-        ),
+        with(2, 0x0443, &[number("Offset", 8), number("IoSize", 9), number("IoFlags", 10)], true),
         with(3, 0x0442, &[], true),
-        with(
-            4,
-            0x044A,
-            &[number("ExtraInfo", 11), number("InfoClass", 12)],
-            true,
-        ),
+        with(4, 0x044A, &[number("ExtraInfo", 11), number("InfoClass", 12)], true),
         with(
             5,
             0x0448,
@@ -818,11 +751,7 @@ fn operations_on_files_are_etw_events() {
             6,
             0x044C,
             "OperationEnd",
-            &[
-                irp.clone(),
-                number("ExtraInfo", 16),
-                ("NtStatus", Field::NtStatus(0xC000_0034)),
-            ],
+            &[irp.clone(), number("ExtraInfo", 16), ("NtStatus", Field::NtStatus(0xC000_0034))],
         ),
         with(
             7,
@@ -835,11 +764,8 @@ fn operations_on_files_are_etw_events() {
             true,
         ),
     ]);
-    let found: Vec<(&Value, &Value)> = timeline
-        .all("etw")
-        .into_iter()
-        .map(|line| (&line["form"], &line["event"]))
-        .collect();
+    let found: Vec<(&Value, &Value)> =
+        timeline.all("etw").into_iter().map(|line| (&line["form"], &line["event"])).collect();
     let (irp, object, key) = ("4294901761", "4294901762", "4294901763");
     let expected = [
         (
@@ -878,10 +804,8 @@ fn operations_on_files_are_etw_events() {
                 "ttid": 200, "info_class": 18, "file_name": "to", "opcode": 80}),
         ),
     ];
-    let expected: Vec<(Value, Value)> = expected
-        .into_iter()
-        .map(|(form, event)| (json!(form), event))
-        .collect();
+    let expected: Vec<(Value, Value)> =
+        expected.into_iter().map(|(form, event)| (json!(form), event)).collect();
     let expected: Vec<(&Value, &Value)> = expected.iter().map(|(a, b)| (a, b)).collect();
     assert_eq!(found, expected);
     assert_eq!(timeline.all("etw")[1]["thread"], 200);
@@ -889,37 +813,23 @@ fn operations_on_files_are_etw_events() {
 }
 
 fn stack(frames: &[(u64, Option<&str>)]) -> Stack {
-    let frames = frames.iter().map(|(address, place)| Frame {
-        address: *address,
-        place: place.map(Arc::from),
-    });
-    Stack {
-        frames: frames.collect(),
-        ..Stack::default()
-    }
+    let frames = frames
+        .iter()
+        .map(|(address, place)| Frame { address: *address, place: place.map(Arc::from) });
+    Stack { frames: frames.collect(), ..Stack::default() }
 }
 
 #[test]
 fn samples_and_events_have_their_stacks() {
     let kernel_code = 0xFFFF_F800_1234_5678;
-    let mut sampled = kernel(
-        1,
-        0x0F2E,
-        "SampledProfile",
-        &[("InstructionPointer", Field::Pointer(kernel_code))],
-    );
+    let mut sampled =
+        kernel(1, 0x0F2E, "SampledProfile", &[("InstructionPointer", Field::Pointer(kernel_code))]);
     sampled.process_id = 100;
     sampled.thread_id = 200;
-    sampled.stack = Some(stack(&[
-        (kernel_code, Some("driver.sys+0x5678")),
-        (0x7FF6_0000_1000, None),
-    ]));
-    let alone = kernel(
-        2,
-        0x0F2E,
-        "SampledProfile",
-        &[("InstructionPointer", Field::Pointer(0x1000))],
-    );
+    sampled.stack =
+        Some(stack(&[(kernel_code, Some("driver.sys+0x5678")), (0x7FF6_0000_1000, None)]));
+    let alone =
+        kernel(2, 0x0F2E, "SampledProfile", &[("InstructionPointer", Field::Pointer(0x1000))]);
     let mut with_stack = event(3, "Deep");
     with_stack.stack = sampled.stack.clone();
     let timeline = Timeline::of(&[sampled, alone, with_stack]);
@@ -1034,10 +944,7 @@ fn each_provider_has_a_counter_of_its_events_per_second() {
     assert_eq!(values("Contoso.Sample"), expected);
     assert_eq!(values("Other"), [(100, 10), (200, 0)]);
     let counter = timeline.all("counter")[0];
-    assert_eq!(
-        timeline.track(counter)["counter"],
-        json!({"unit_name": "events/s"})
-    );
+    assert_eq!(timeline.track(counter)["counter"], json!({"unit_name": "events/s"}));
     assert_eq!(
         timeline.attribute("etl.provider.Other"),
         "00000000-0000-0000-0000-000000000005, 1 events"
@@ -1081,10 +988,7 @@ fn more_threads_than_are_remembered_keep_their_tracks() {
     for (first, second) in first[LIMIT as usize..].iter().zip(second) {
         assert_eq!(first["track"], second["track"]);
     }
-    let tracks: HashSet<u64> = first
-        .iter()
-        .filter_map(|line| line["track"].as_u64())
-        .collect();
+    let tracks: HashSet<u64> = first.iter().filter_map(|line| line["track"].as_u64()).collect();
     assert_eq!(tracks.len(), first.len(), "no two threads share a track");
 }
 
@@ -1107,14 +1011,8 @@ fn times_outside_of_the_timeline_are_counted() {
 #[test]
 fn the_command_writes_a_timeline_and_says_what_it_lacks() {
     let folder = tempfile::tempdir().unwrap();
-    let (etl, out) = (
-        folder.path().join("trace.etl"),
-        folder.path().join("trace.pftrace"),
-    );
-    let losses = Losses {
-        events_lost: 3,
-        buffers_lost: 1,
-    };
+    let (etl, out) = (folder.path().join("trace.etl"), folder.path().join("trace.pftrace"));
+    let losses = Losses { events_lost: 3, buffers_lost: 1 };
     let header = fixture::header(ClockType::Qpc, 0x1000, 2);
     fs::write(&etl, fixture::file(header, 7, losses).0).unwrap();
     let dump = |more: &[&str]| {
@@ -1220,12 +1118,7 @@ fn many_start_events_for_chrome_without_a_stop_event_are_instants() {
     events.push(part(20, 2, 0));
     events.push(part(20, 2, 19));
     let entries = chrome(&events);
-    let count = |phase| {
-        entries
-            .iter()
-            .filter(|(_, found, _)| found == phase)
-            .count()
-    };
+    let count = |phase| entries.iter().filter(|(_, found, _)| found == phase).count();
     assert_eq!((count("b"), count("e"), count("i")), (1, 1, 20));
 }
 
@@ -1373,14 +1266,9 @@ fn figures_of_a_million_events() {
             one.time = FileTime::from_raw(START.raw() + 20 * n);
             one.thread_id = 200 + u32::try_from(n % 8).unwrap();
             one.fields.clear();
-            one.fields.push((
-                Arc::clone(&NAMES_OF_FIELDS[0]),
-                Field::UInt(n.cast_unsigned()),
-            ));
-            one.fields
-                .push((Arc::clone(&NAMES_OF_FIELDS[1]), Field::UInt(4096)));
-            one.fields
-                .push((Arc::clone(&NAMES_OF_FIELDS[2]), Field::NtStatus(0)));
+            one.fields.push((Arc::clone(&NAMES_OF_FIELDS[0]), Field::UInt(n.cast_unsigned())));
+            one.fields.push((Arc::clone(&NAMES_OF_FIELDS[1]), Field::UInt(4096)));
+            one.fields.push((Arc::clone(&NAMES_OF_FIELDS[2]), Field::NtStatus(0)));
             write(&one);
         }
         start.elapsed().as_secs_f64()
@@ -1391,10 +1279,9 @@ fn figures_of_a_million_events() {
     let mut chrome = etl_file::chrome::Writer::new(Vec::new()).unwrap();
     let chrome_seconds = time(&mut |event| chrome.event(event).unwrap());
     let chrome = chrome.finish().unwrap();
-    for (format, size, seconds) in [
-        ("perfetto", perfetto.len(), perfetto_seconds),
-        ("chrome", chrome.len(), chrome_seconds),
-    ] {
+    for (format, size, seconds) in
+        [("perfetto", perfetto.len(), perfetto_seconds), ("chrome", chrome.len(), chrome_seconds)]
+    {
         println!(
             "{format}: {} bytes per event, {:.0} events per second",
             size / 1_000_000,

@@ -30,10 +30,7 @@ fn formats(text: &str, arguments: &str) -> Formats {
 /// Expands a message with one argument, number 10.
 fn one(place: &str, item: &str, bytes: &[u8]) -> String {
     let formats = formats(place, &format!("x, {item} -- 10"));
-    let expanded = formats
-        .find(guid(), 10)
-        .unwrap()
-        .expand(bytes, Header::default());
+    let expanded = formats.find(guid(), 10).unwrap().expand(bytes, Header::default());
     assert_eq!(expanded.error, None, "{item}");
     assert_eq!(expanded.leftover, [0; 0], "{item}");
     assert_eq!(expanded.fields.len(), 1, "{item}");
@@ -56,12 +53,7 @@ fn every_number_is_read_and_shown() {
         ("%10!hu!", "ItemUShort", &[0xFE, 0xFF], "65534"),
         ("%10!04hX!", "ItemShort", &[0xAB, 0], "00AB"),
         ("%10!d!", "ItemLong", &[0xFE, 0xFF, 0xFF, 0xFF], "-2"),
-        (
-            "%10!u!",
-            "ItemLong",
-            &[0xFE, 0xFF, 0xFF, 0xFF],
-            "4294967294",
-        ),
+        ("%10!u!", "ItemLong", &[0xFE, 0xFF, 0xFF, 0xFF], "4294967294"),
         ("0x%10!08x!", "ItemLong", &number(0xC0DE), "0x0000c0de"),
         ("%10!#x!", "ItemULong", &number(0xC0DE), "0xc0de"),
         ("%10!x!", "ItemULongX", &number(0xC0DE), "c0de"),
@@ -72,38 +64,18 @@ fn every_number_is_read_and_shown() {
         ("[%10!6d!]", "ItemLong", &number(42), "[    42]"),
         ("[%10!+.4d!]", "ItemLong", &number(42), "[+0042]"),
         ("%10!I64d!", "ItemLongLong", &(-3_i64).to_le_bytes(), "-3"),
-        (
-            "%10!I64u!",
-            "ItemULongLong",
-            &u64::MAX.to_le_bytes(),
-            "18446744073709551615",
-        ),
+        ("%10!I64u!", "ItemULongLong", &u64::MAX.to_le_bytes(), "18446744073709551615"),
         ("%10!I64x!", "ItemLongLongX", &255_u64.to_le_bytes(), "ff"),
         ("%10!I64X!", "ItemLongLongXX", &255_u64.to_le_bytes(), "FF"),
-        (
-            "%10!p!",
-            "ItemPtr",
-            &0xABCD_u64.to_le_bytes(),
-            "000000000000ABCD",
-        ),
+        ("%10!p!", "ItemPtr", &0xABCD_u64.to_le_bytes(), "000000000000ABCD"),
         ("%10!s!", "ItemDouble", &1.5_f64.to_le_bytes(), "1.5"),
         ("%10!f!", "ItemDouble", &1.5_f64.to_le_bytes(), "1.500000"),
-        (
-            "%10!.1e!",
-            "ItemDouble",
-            &12345.0_f64.to_le_bytes(),
-            "1.2e+04",
-        ),
+        ("%10!.1e!", "ItemDouble", &12345.0_f64.to_le_bytes(), "1.2e+04"),
         ("%10!g!", "ItemDouble", &0.0001_f64.to_le_bytes(), "0.0001"),
         ("%10!g!", "ItemDouble", &1e-7_f64.to_le_bytes(), "1e-07"),
         ("%10!G!", "ItemDouble", &1e20_f64.to_le_bytes(), "1E+20"),
         ("%10!g!", "ItemDouble", &100.0_f64.to_le_bytes(), "100"),
-        (
-            "%10!08.2f!",
-            "ItemDouble",
-            &(-1.5_f64).to_le_bytes(),
-            "-0001.50",
-        ),
+        ("%10!08.2f!", "ItemDouble", &(-1.5_f64).to_le_bytes(), "-0001.50"),
         ("%10!f!", "ItemDouble", &f64::INFINITY.to_le_bytes(), "inf"),
     ];
     for (place, item, bytes, expected) in rows {
@@ -130,40 +102,15 @@ fn every_other_type_is_read_and_shown() {
         ("%10!s!", "ItemHEXDump", &[3, 0, 1, 2, 0xAB], "0102ab"),
         ("%10!s!", "ItemGuid", &guid_bytes, GUID),
         ("%10!s!", "ItemCLSID", &guid_bytes, GUID),
-        (
-            "%10!s!",
-            "ItemNTSTATUS",
-            &number(0xC000_0022),
-            "0xc0000022(STATUS_ACCESS_DENIED)",
-        ),
+        ("%10!s!", "ItemNTSTATUS", &number(0xC000_0022), "0xc0000022(STATUS_ACCESS_DENIED)"),
         ("%10!x!", "ItemNTSTATUS", &number(0xC000_0022), "c0000022"),
         ("%10!s!", "ItemIPAddr", &[192, 168, 0, 1], "192.168.0.1"),
-        (
-            "%10!s!",
-            "ItemIPV6Addr",
-            &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
-            "::1",
-        ),
-        (
-            "%10!s!",
-            "ItemMACAddr",
-            &[0, 0x11, 0x22, 0x33, 0x44, 0xFF],
-            "00-11-22-33-44-ff",
-        ),
+        ("%10!s!", "ItemIPV6Addr", &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], "::1"),
+        ("%10!s!", "ItemMACAddr", &[0, 0x11, 0x22, 0x33, 0x44, 0xFF], "00-11-22-33-44-ff"),
         ("%10!s!", "ItemPort", &[0x01, 0xBB], "443"),
         ("%10!s!", "ItemSid", &sid, "S-1-5-32-544"),
-        (
-            "%10!s!",
-            "ItemTimeDelta",
-            &(-15_000_000_i64).to_le_bytes(),
-            "-1.5000000 s",
-        ),
-        (
-            "%10!s!",
-            "ItemWaitTime",
-            &5_i64.to_le_bytes(),
-            "0.0000005 s",
-        ),
+        ("%10!s!", "ItemTimeDelta", &(-15_000_000_i64).to_le_bytes(), "-1.5000000 s"),
+        ("%10!s!", "ItemWaitTime", &5_i64.to_le_bytes(), "0.0000005 s"),
         ("%10!s!", "ItemListByte(Low,APC,DPC)", &[2], "DPC"),
         ("%10!s!", "ItemListByte(Low,APC,DPC)", &[9], "9"),
         ("%10!s!", "ItemListShort(false,true)", &[1, 0], "true"),
@@ -178,11 +125,7 @@ fn every_other_type_is_read_and_shown() {
     for (place, item, bytes, expected) in rows {
         assert_eq!(one(place, item, bytes), *expected, "{item} as {place}");
     }
-    let time = one(
-        "%10!s!",
-        "ItemTimestamp",
-        &132_223_104_000_000_000_i64.to_le_bytes(),
-    );
+    let time = one("%10!s!", "ItemTimestamp", &132_223_104_000_000_000_i64.to_le_bytes());
     assert!(time.starts_with("2020-01-01"), "{time}");
     assert!(one("%10!s!", "ItemHRESULT", &number(0x8000_4005)).contains("80004005"));
     assert!(one("%10!s!", "ItemWINERROR", &number(5)).contains('5'));
@@ -230,10 +173,7 @@ fn what_does_not_fit_is_said() {
         assert_eq!(expanded.fields.len(), read);
     }
     let expanded = format.expand(&[&whole[..], &[9, 9]].concat(), Header::default());
-    assert_eq!(
-        (expanded.text.as_str(), expanded.leftover),
-        ("1 x 2", vec![9, 9])
-    );
+    assert_eq!((expanded.text.as_str(), expanded.leftover), ("1 x 2", vec![9, 9]));
     let names: Vec<&str> = expanded.fields.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, ["a", "b(c, d)", "e"]);
 }
@@ -246,10 +186,7 @@ fn an_unknown_type_ends_the_arguments() {
     );
     let format = formats.find(guid(), 10).unwrap();
     let expanded = format.expand(&[1, 0, 0, 0, 7, 7], Header::default());
-    let unknown = ArgumentError::UnknownType {
-        number: 11,
-        item: "ItemFancy".into(),
-    };
+    let unknown = ArgumentError::UnknownType { number: 11, item: "ItemFancy".into() };
     assert_eq!(expanded.error, Some(unknown));
     assert_eq!(expanded.text, "1 %11!s! %12!d!");
     assert_eq!(expanded.leftover, [7, 7]);
@@ -272,10 +209,8 @@ fn defects_are_named_and_hide_nothing_else() {
     );
     let mut formats = Formats::new();
     let defects = formats.add_text(&text);
-    let found: Vec<(usize, DefectKind)> = defects
-        .iter()
-        .map(|defect| (defect.line, defect.kind))
-        .collect();
+    let found: Vec<(usize, DefectKind)> =
+        defects.iter().map(|defect| (defect.line, defect.kind)).collect();
     assert_eq!(
         found,
         [
@@ -318,14 +253,8 @@ fn annotations_of_a_pdb_are_formats() {
     let pointer = 0xFFFF_C50C_6F4A_1230_u64.to_le_bytes();
     let expanded = format.expand(&pointer, Header::default());
     assert_eq!(expanded.text, "Handle 0xFFFFC50C6F4A1230");
-    let narrow = Header {
-        pointer_size: PointerSize::Four,
-        ..Header::default()
-    };
-    assert_eq!(
-        format.expand(&pointer[..4], narrow).text,
-        "Handle 0x6F4A1230"
-    );
+    let narrow = Header { pointer_size: PointerSize::Four, ..Header::default() };
+    assert_eq!(format.expand(&pointer[..4], narrow).text, "Handle 0x6F4A1230");
     for length in 1..3 {
         assert!(formats.add_annotation(&strings[..length]).is_err());
     }
@@ -348,11 +277,7 @@ fn a_folder_of_files_describes_records() {
     let skipped = catalog.load_formats(folder.path()).unwrap();
     assert_eq!(skipped.len(), 1);
     assert!(skipped[0].to_string().contains("odd.tmf: line 1: expected"));
-    assert!(
-        catalog
-            .load_formats(folder.path().join("no such file"))
-            .is_err()
-    );
+    assert!(catalog.load_formats(folder.path().join("no such file")).is_err());
 
     let record = WppRecord {
         message: 10,
@@ -384,11 +309,8 @@ fn a_folder_of_files_describes_records() {
     assert_eq!(decoded.descriptor.level, 2);
     assert_eq!(&*decoded.keywords.names[0], "QUEUE");
     assert_eq!(decoded.problems, []);
-    let fields: Vec<(&str, &Value)> = decoded
-        .fields
-        .iter()
-        .map(|(name, value)| (&**name, value))
-        .collect();
+    let fields: Vec<(&str, &Value)> =
+        decoded.fields.iter().map(|(name, value)| (&**name, value)).collect();
     let expected = [
         ("Sequence", &Value::UInt(1)),
         ("name", &Value::Text("size".to_owned())),
@@ -396,10 +318,7 @@ fn a_folder_of_files_describes_records() {
     ];
     assert_eq!(fields, expected);
 
-    let cut = WppRecord {
-        arguments: utf16("si"),
-        ..record
-    };
+    let cut = WppRecord { arguments: utf16("si"), ..record };
     let decoded = decode(&cut);
     let truncated = ArgumentError::Truncated { number: 10 };
     assert_eq!(decoded.problems, [Problem::Argument(truncated)]);
@@ -413,10 +332,7 @@ fn a_folder_of_files_describes_records() {
     assert_eq!(decoded.problems, [Problem::Surplus { bytes: 2 }]);
     assert_eq!(decoded.leftover, [1, 2]);
 
-    let other = WppRecord {
-        message: 11,
-        ..record
-    };
+    let other = WppRecord { message: 11, ..record };
     let decoded = decode(&other);
     assert_eq!(decoded.problems, [Problem::NoFormat]);
     assert_eq!(decoded.message, None);
@@ -445,11 +361,7 @@ fn numbers_are_shown_as_printf_shows_them() {
         ("%10!.0g!", 3.0, "3"),
     ];
     for (place, number, expected) in rows {
-        assert_eq!(
-            one(place, "ItemDouble", &double(*number)),
-            *expected,
-            "{place}"
-        );
+        assert_eq!(one(place, "ItemDouble", &double(*number)), *expected, "{place}");
     }
     let rows: &[(&str, i32, &str)] = &[
         ("%10! d!", 42, " 42"),
@@ -489,10 +401,7 @@ fn the_place_of_an_argument_says_what_its_value_is() {
         assert_eq!(value(place, "ItemULongX"), Value::Hex(0xFFFF_FFC1));
     }
     let formats = formats("%10!c!", "x, ItemChar -- 10");
-    let expanded = formats
-        .find(guid(), 10)
-        .unwrap()
-        .expand(b"A", Header::default());
+    let expanded = formats.find(guid(), 10).unwrap().expand(b"A", Header::default());
     assert_eq!(expanded.fields[0].1, Value::Text("A".to_owned()));
 }
 
@@ -507,18 +416,12 @@ fn edges_of_types_are_read() {
     let of_time = |units: i64| one("%10!s!", "ItemWaitTime", &units.to_le_bytes());
     assert_eq!(of_time(0), "0.0000000 s");
     assert_eq!(one("%10!u!", "ItemChar4", b"\x01\0\0\0"), "1");
-    assert_eq!(
-        one("%10!x!", "ItemTimestamp", &0x1234_i64.to_le_bytes()),
-        "1234"
-    );
+    assert_eq!(one("%10!x!", "ItemTimestamp", &0x1234_i64.to_le_bytes()), "1234");
     assert_eq!(one("%10!d!", "ItemWaitTime", &(-7_i64).to_le_bytes()), "-7");
     // A set of more bits than a number has.
     let names: Vec<String> = (0..70).map(|bit| format!("b{bit}")).collect();
     let set = format!("ItemSetLong({})", names.join(","));
-    assert_eq!(
-        one("%10!s!", &set, &0x8000_0001_u32.to_le_bytes()),
-        "[b0,b31]"
-    );
+    assert_eq!(one("%10!s!", &set, &0x8000_0001_u32.to_le_bytes()), "[b0,b31]");
     // Other words are no types.
     for item in ["Itemized list", "Item-Long", "Long"] {
         let file = format!("{GUID} driver\n#typev a_c1 10 \"%10!d!\"\n{{\nx, {item} -- 10\n}}\n");
@@ -530,12 +433,8 @@ fn edges_of_types_are_read() {
 #[test]
 fn places_of_the_header_are_shown_in_any_form() {
     let formats = formats("%3!s! %7!5d!|%8!s!", "a, ItemChar -- 10");
-    let header = Header {
-        thread: Some(26),
-        process: Some(43),
-        sequence: Some(3),
-        ..Header::default()
-    };
+    let header =
+        Header { thread: Some(26), process: Some(43), sequence: Some(3), ..Header::default() };
     let expanded = formats.find(guid(), 10).unwrap().expand(&[1], header);
     assert_eq!(expanded.text, "26     3|43");
 }
@@ -585,12 +484,7 @@ fn an_annotation_ends_at_the_words_of_who_may_see_it() {
     formats.add_annotation(&strings).unwrap();
     assert_eq!(formats.len(), 1);
     // Without these words, what follows is an argument.
-    let others = [
-        strings[0],
-        strings[1],
-        "#typev b_c1 12 \"text\"",
-        "no argument",
-    ];
+    let others = [strings[0], strings[1], "#typev b_c1 12 \"text\"", "no argument"];
     assert_eq!(formats.add_annotation(&others), Err(DefectKind::Argument));
 }
 
@@ -612,10 +506,7 @@ fn a_file_of_formats_has_a_limit() {
     let file = fs::File::create(&path).unwrap();
     file.set_len(Formats::MAX_FILE + 1).unwrap();
     let refused = Formats::new().load(&path).unwrap_err();
-    assert!(
-        matches!(refused, FormatsError::TooLarge { .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, FormatsError::TooLarge { .. }), "{refused}");
     file.set_len(Formats::MAX_FILE).unwrap();
     assert!(Formats::new().load(&path).is_ok());
 }
@@ -625,10 +516,7 @@ fn a_long_text_is_cut() {
     const LIMIT: usize = 1 << 20;
     let whole = |places: usize, length: usize| {
         let formats = formats(&"%10!s!".repeat(places), "x, ItemPString -- 10");
-        let argument = [
-            &u16::try_from(length).unwrap().to_le_bytes()[..],
-            &vec![b'x'; length],
-        ];
+        let argument = [&u16::try_from(length).unwrap().to_le_bytes()[..], &vec![b'x'; length]];
         let format = formats.find(guid(), 10).unwrap();
         format.expand(&argument.concat(), Header::default()).text
     };
@@ -645,12 +533,7 @@ fn a_message_states_its_pointer_size() {
         (Some(PointerSize::Four), PointerSize::Four),
         (Some(PointerSize::Eight), PointerSize::Eight),
     ] {
-        let mut bytes = WppRecord {
-            message: 10,
-            ..WppRecord::default()
-        }
-        .encode()
-        .unwrap();
+        let mut bytes = WppRecord { message: 10, ..WppRecord::default() }.encode().unwrap();
         bytes[6] &= !0xC0;
         bytes[6] |= match size {
             None => 0,

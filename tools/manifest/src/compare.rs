@@ -108,23 +108,14 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
     let sizes = size(property.count, "count") + &size(property.length, "length");
     match &property.kind {
         PropertyKind::Struct(members) => {
-            let members: Vec<String> = members
-                .iter()
-                .map(|member| describe(member, members, provider))
-                .collect();
+            let members: Vec<String> =
+                members.iter().map(|member| describe(member, members, provider)).collect();
             format!("{} {{ {} }}{sizes}", property.name, members.join(", "))
         }
-        PropertyKind::Unknown {
-            in_type, out_type, ..
-        } => {
+        PropertyKind::Unknown { in_type, out_type, .. } => {
             format!("{}: {in_type} as {out_type}{sizes}", property.name)
         }
-        PropertyKind::Data {
-            in_type,
-            out_type,
-            map,
-            ..
-        } => {
+        PropertyKind::Data { in_type, out_type, map, .. } => {
             let shown = out_type.name();
             let in_type = in_type_name(*in_type);
             // The map's name makes no difference, but its kind does.
@@ -140,10 +131,7 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
 
 fn fields(event: &Event, provider: &Provider) -> Vec<String> {
     let properties = properties(event, provider);
-    properties
-        .iter()
-        .map(|property| describe(property, properties, provider))
-        .collect()
+    properties.iter().map(|property| describe(property, properties, provider)).collect()
 }
 
 /// Returns the first difference between two lists of fields.
@@ -177,12 +165,8 @@ fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     let task = event.task.map_or(0, |at| provider.tasks[at].value);
     let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
     let channel = event.channel.map_or(0, |at| provider.channels[at].value);
-    [
-        ("task", u64::from(task)),
-        ("opcode", u64::from(opcode)),
-        ("channel", u64::from(channel)),
-    ]
-    .map(|(what, value)| Descriptor { what, value })
+    [("task", u64::from(task)), ("opcode", u64::from(opcode)), ("channel", u64::from(channel))]
+        .map(|(what, value)| Descriptor { what, value })
 }
 
 /// Returns the encodings of fields, without names and presentations.
@@ -224,9 +208,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
             }
             PropertyKind::Data { .. } if is_counted => "counted bytes".to_owned(),
             PropertyKind::Unknown { in_type, .. } => format!("type {in_type}"),
-            PropertyKind::Data {
-                in_type, out_type, ..
-            } => match (*in_type, property.length) {
+            PropertyKind::Data { in_type, out_type, .. } => match (*in_type, property.length) {
                 // A fixed number of bytes, whatever the type's name.
                 (InType::Binary, Size::Fixed(length)) => format!("1 byte*{length}"),
                 (InType::Binary, Size::None) if *out_type == OutType::Ipv6 => {
@@ -284,9 +266,7 @@ fn value_shape(in_type: InType) -> &'static str {
 }
 
 fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
-    event
-        .template
-        .map_or(&[], |template| &provider.templates[template].properties)
+    event.template.map_or(&[], |template| &provider.templates[template].properties)
 }
 
 /// Compares a declaration with the manifest that it names. Returns the events that the manifest
@@ -296,11 +276,7 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();
     for ours in &declared.providers {
         let mut report = |at, what| {
-            found.push(Break {
-                at,
-                provider: ours.name.clone(),
-                what,
-            });
+            found.push(Break { at, provider: ours.name.clone(), what });
         };
         let Some(theirs) = file.providers.iter().find(|one| one.guid == ours.guid) else {
             report(ours.at, Change::NotInManifest(ours.guid.to_string()));
@@ -316,28 +292,14 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
             let mine = shapes(properties(event, ours));
             let others = shapes(properties(other, theirs));
             if let Some(difference) = difference(&others, &mine) {
-                report(
-                    event.at,
-                    Change::Disagrees {
-                        id,
-                        version,
-                        difference,
-                    },
-                );
+                report(event.at, Change::Disagrees { id, version, difference });
             }
             let level =
                 |event: &Event, of: &Provider| event.level.map_or(0, |at| of.levels[at].value);
-            let mut pairs = vec![(
-                "level",
-                u64::from(level(other, theirs)),
-                u64::from(level(event, ours)),
-            )];
+            let mut pairs =
+                vec![("level", u64::from(level(other, theirs)), u64::from(level(event, ours)))];
             let (before, now) = (descriptor(other, theirs), descriptor(event, ours));
-            pairs.push((
-                "channel keyword",
-                theirs.channel_bit(other),
-                ours.channel_bit(event),
-            ));
+            pairs.push(("channel keyword", theirs.channel_bit(other), ours.channel_bit(event)));
             for (before, now) in before.into_iter().zip(now) {
                 pairs.push((before.what, before.value, now.value));
             }
@@ -386,11 +348,7 @@ fn compare_event(event: &Event, old: &Provider, new: &Provider, found: &mut Vec<
     let (id, version) = (event.id, event.version);
     let same = |one: &&Event| (one.id, one.version) == (id, version);
     let mut report = |at: Position, what: Change| {
-        found.push(Break {
-            at,
-            provider: new.name.clone(),
-            what,
-        });
+        found.push(Break { at, provider: new.name.clone(), what });
     };
     let Some(now) = new.events.iter().find(same) else {
         report(new.at, Change::Gone { id, version });
@@ -399,15 +357,7 @@ fn compare_event(event: &Event, old: &Provider, new: &Provider, found: &mut Vec<
     if let Some(difference) = difference(&fields(event, old), &fields(now, new)) {
         let versions = new.events.iter().filter(|one| one.id == id);
         let next = versions.map(|one| u16::from(one.version) + 1).max();
-        report(
-            now.at,
-            Change::Layout {
-                id,
-                version,
-                difference,
-                next: next.unwrap_or(0),
-            },
-        );
+        report(now.at, Change::Layout { id, version, difference, next: next.unwrap_or(0) });
     }
     for (before, after) in descriptor(event, old).into_iter().zip(descriptor(now, new)) {
         if before.value != after.value {

@@ -134,10 +134,7 @@ impl QName {
     /// Returns a name without a prefix.
     #[must_use]
     pub fn plain(name: &str) -> Self {
-        Self {
-            written: name.to_owned(),
-            namespace: String::new(),
-        }
+        Self { written: name.to_owned(), namespace: String::new() }
     }
 
     /// Returns whether the name belongs to winmeta.xml's namespace.
@@ -149,9 +146,7 @@ impl QName {
     /// Returns the local name, without the prefix.
     #[must_use]
     pub fn local(&self) -> &str {
-        self.written
-            .split_once(':')
-            .map_or(self.written.as_str(), |(_, local)| local)
+        self.written.split_once(':').map_or(self.written.as_str(), |(_, local)| local)
     }
 }
 
@@ -504,12 +499,10 @@ impl Provider {
     #[must_use]
     pub fn channel_bit(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
-        event
-            .channel
-            .map_or(0, |channel| match FIRST.checked_sub(channel) {
-                Some(bit) if self.channels[channel].declared => 1 << bit,
-                _ => 0,
-            })
+        event.channel.map_or(0, |channel| match FIRST.checked_sub(channel) {
+            Some(bit) if self.channels[channel].declared => 1 << bit,
+            _ => 0,
+        })
     }
 
     /// Returns the event descriptor's keyword: the bits of the event's keywords and channel.
@@ -518,8 +511,6 @@ impl Provider {
         event
             .keywords
             .iter()
-            .fold(self.channel_bit(event), |mask, keyword| {
-                mask | self.keywords[*keyword].mask
-            })
+            .fold(self.channel_bit(event), |mask, keyword| mask | self.keywords[*keyword].mask)
     }
 }

@@ -143,15 +143,10 @@ fn list(properties: &[Property], provider: &Provider, used: &mut Vec<usize>) -> 
                 let members = list(members, provider, used).join(", ");
                 (format!("{{ {members} }}"), property.length)
             }
-            PropertyKind::Unknown {
-                in_type, out_type, ..
-            } => (format!("{in_type} as {out_type}"), property.length),
-            PropertyKind::Data {
-                in_type,
-                out_type,
-                map,
-                ..
-            } => {
+            PropertyKind::Unknown { in_type, out_type, .. } => {
+                (format!("{in_type} as {out_type}"), property.length)
+            }
+            PropertyKind::Data { in_type, out_type, map, .. } => {
                 let map = map.and_then(|at| Some((at, provider.maps.get(at)?)));
                 used.extend(map.map(|(at, _)| at));
                 let map = map.map_or_else(String::new, |(_, map)| format!(" of {}", map.name));

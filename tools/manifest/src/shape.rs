@@ -39,19 +39,11 @@ enum Inner {
 }
 
 const fn leaf(name: &'static str, attributes: &'static [(&'static str, Kind)]) -> Shape {
-    Shape {
-        name,
-        attributes,
-        inner: Inner::Shapes(&[]),
-    }
+    Shape { name, attributes, inner: Inner::Shapes(&[]) }
 }
 
 const fn list(name: &'static str, inner: &'static [&'static Shape]) -> Shape {
-    Shape {
-        name,
-        attributes: &[],
-        inner: Inner::Shapes(inner),
-    }
+    Shape { name, attributes: &[], inner: Inner::Shapes(inner) }
 }
 
 const fn with(
@@ -59,11 +51,7 @@ const fn with(
     attributes: &'static [(&'static str, Kind)],
     inner: &'static [&'static Shape],
 ) -> Shape {
-    Shape {
-        name,
-        attributes,
-        inner: Inner::Shapes(inner),
-    }
+    Shape { name, attributes, inner: Inner::Shapes(inner) }
 }
 
 static DATA: Shape = leaf(
@@ -78,21 +66,10 @@ static DATA: Shape = leaf(
         ("tags", Any),
     ],
 );
-static STRUCT: Shape = with(
-    "struct",
-    &[("name", Any), ("count", Any), ("tags", Any)],
-    &[&DATA],
-);
-static USER_DATA: Shape = Shape {
-    name: "UserData",
-    attributes: &[],
-    inner: Inner::Anything,
-};
-static TEMPLATE: Shape = with(
-    "template",
-    &[("tid", Any), ("name", Any), ("tags", Any)],
-    &[&DATA, &STRUCT, &USER_DATA],
-);
+static STRUCT: Shape = with("struct", &[("name", Any), ("count", Any), ("tags", Any)], &[&DATA]);
+static USER_DATA: Shape = Shape { name: "UserData", attributes: &[], inner: Inner::Anything };
+static TEMPLATE: Shape =
+    with("template", &[("tid", Any), ("name", Any), ("tags", Any)], &[&DATA, &STRUCT, &USER_DATA]);
 static EVENT: Shape = leaf(
     "event",
     &[
@@ -114,44 +91,18 @@ static EVENT: Shape = leaf(
 );
 static OPCODE: Shape = leaf(
     "opcode",
-    &[
-        ("name", Any),
-        ("symbol", Symbol),
-        ("value", Any),
-        ("mofValue", Any),
-        ("message", Any),
-    ],
+    &[("name", Any), ("symbol", Symbol), ("value", Any), ("mofValue", Any), ("message", Any)],
 );
 static OPCODES: Shape = list("opcodes", &[&OPCODE]);
 static TASK: Shape = with(
     "task",
-    &[
-        ("name", Any),
-        ("symbol", Symbol),
-        ("value", Any),
-        ("eventGUID", Guid),
-        ("message", Any),
-    ],
+    &[("name", Any), ("symbol", Symbol), ("value", Any), ("eventGUID", Guid), ("message", Any)],
     &[&OPCODES],
 );
-static LEVEL: Shape = leaf(
-    "level",
-    &[
-        ("name", Any),
-        ("symbol", Symbol),
-        ("value", Any),
-        ("message", Any),
-    ],
-);
-static KEYWORD: Shape = leaf(
-    "keyword",
-    &[
-        ("name", Any),
-        ("symbol", Symbol),
-        ("mask", Hexadecimal),
-        ("message", Any),
-    ],
-);
+static LEVEL: Shape =
+    leaf("level", &[("name", Any), ("symbol", Symbol), ("value", Any), ("message", Any)]);
+static KEYWORD: Shape =
+    leaf("keyword", &[("name", Any), ("symbol", Symbol), ("mask", Hexadecimal), ("message", Any)]);
 static FILTER: Shape = leaf(
     "filter",
     &[
@@ -163,14 +114,8 @@ static FILTER: Shape = leaf(
         ("message", Any),
     ],
 );
-static LOGGING: Shape = list(
-    "logging",
-    &[
-        &leaf("autoBackup", &[]),
-        &leaf("retention", &[]),
-        &leaf("maxSize", &[]),
-    ],
-);
+static LOGGING: Shape =
+    list("logging", &[&leaf("autoBackup", &[]), &leaf("retention", &[]), &leaf("maxSize", &[])]);
 static PUBLISHING: Shape = list(
     "publishing",
     &[
@@ -201,25 +146,17 @@ static CHANNEL: Shape = with(
     ],
     &[&LOGGING, &PUBLISHING],
 );
-static IMPORT_CHANNEL: Shape = leaf(
-    "importChannel",
-    &[("name", Any), ("chid", Any), ("symbol", Symbol)],
-);
+static IMPORT_CHANNEL: Shape =
+    leaf("importChannel", &[("name", Any), ("chid", Any), ("symbol", Symbol)]);
 static VALUE_MAP: Shape = with(
     "valueMap",
     &[("name", Any), ("symbol", Symbol)],
-    &[&leaf(
-        "map",
-        &[("value", Any), ("message", Any), ("symbol", Symbol)],
-    )],
+    &[&leaf("map", &[("value", Any), ("message", Any), ("symbol", Symbol)])],
 );
 static BIT_MAP: Shape = with(
     "bitMap",
     &[("name", Any), ("symbol", Symbol)],
-    &[&leaf(
-        "map",
-        &[("value", Hexadecimal), ("message", Any), ("symbol", Symbol)],
-    )],
+    &[&leaf("map", &[("value", Hexadecimal), ("message", Any), ("symbol", Symbol)])],
 );
 static PATTERN_MAP: Shape = with(
     "patternMap",
@@ -259,25 +196,14 @@ static PROVIDER: Shape = with(
 );
 static MESSAGE_TABLE: Shape = list(
     "messageTable",
-    &[&leaf(
-        "message",
-        &[
-            ("value", Any),
-            ("mid", Any),
-            ("message", Any),
-            ("symbol", Symbol),
-        ],
-    )],
+    &[&leaf("message", &[("value", Any), ("mid", Any), ("message", Any), ("symbol", Symbol)])],
 );
 static RESOURCES: Shape = with(
     "resources",
     &[("culture", Any)],
     &[&list(
         "stringTable",
-        &[&leaf(
-            "string",
-            &[("id", Any), ("value", Any), ("stringType", Any)],
-        )],
+        &[&leaf("string", &[("id", Any), ("value", Any), ("stringType", Any)])],
     )],
 );
 static EVENTS: Shape = list("events", &[&PROVIDER, &MESSAGE_TABLE]);
@@ -288,11 +214,7 @@ static MANIFEST: Shape = list(
         &list("instrumentation", &[&EVENTS]),
         &LOCALIZATION,
         // Only winmeta.xml describes types.
-        &Shape {
-            name: "metadata",
-            attributes: &[("name", Any)],
-            inner: Inner::Anything,
-        },
+        &Shape { name: "metadata", attributes: &[("name", Any)], inner: Inner::Anything },
     ],
 );
 
@@ -329,10 +251,7 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
         let value = attribute.value();
         let known = shape.attributes.iter().find(|known| known.0 == name);
         let rule = match known {
-            None => Some(Rule::Attribute {
-                element: shape.name,
-                attribute: name.to_owned(),
-            }),
+            None => Some(Rule::Attribute { element: shape.name, attribute: name.to_owned() }),
             Some((attribute, kind)) => wrong(*kind, attribute, value),
         };
         if let Some(rule) = rule {
@@ -353,10 +272,7 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
             None => findings.push((
                 inner,
                 None,
-                Rule::Element {
-                    inner: name.to_owned(),
-                    outer: shape.name.to_owned(),
-                },
+                Rule::Element { inner: name.to_owned(), outer: shape.name.to_owned() },
             )),
         }
     }
@@ -381,14 +297,8 @@ fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
         Symbol | Namespace => Some(Rule::Symbol(text())),
         // A value that is not a GUID or number at all is reported where it is read.
         Guid if value.starts_with('{') || value.len() != BARE_GUID => None,
-        Guid => Some(Rule::Guid {
-            attribute,
-            text: text(),
-        }),
+        Guid => Some(Rule::Guid { attribute, text: text() }),
         Hexadecimal if value.parse::<u64>().is_err() => None,
-        Hexadecimal => Some(Rule::Hexadecimal {
-            attribute,
-            text: text(),
-        }),
+        Hexadecimal => Some(Rule::Hexadecimal { attribute, text: text() }),
     }
 }

@@ -6,10 +6,7 @@ use crate::model::{Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text,
 
 /// Returns a string of winmeta.xml, which is added to the manifest's strings if it is missing.
 fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
-    let known = manifest
-        .texts
-        .iter()
-        .position(|text| text.standard && text.id == id);
+    let known = manifest.texts.iter().position(|text| text.standard && text.id == id);
     known.unwrap_or_else(|| {
         manifest.texts.push(Text {
             id: id.to_owned(),
@@ -22,10 +19,7 @@ fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
 }
 
 fn written(local: &str) -> QName {
-    QName {
-        written: format!("win:{local}"),
-        namespace: NAMESPACE.to_owned(),
-    }
+    QName { written: format!("win:{local}"), namespace: NAMESPACE.to_owned() }
 }
 
 /// Returns a level by its name.
@@ -34,11 +28,7 @@ pub fn level(manifest: &mut Manifest, local: &str) -> Option<Level> {
     Some(Level {
         name: written(known.name),
         value: known.value,
-        message: Some(import(
-            manifest,
-            &format!("level.{}", known.name),
-            known.text,
-        )),
+        message: Some(import(manifest, &format!("level.{}", known.name), known.text)),
         standard: true,
         ..Level::default()
     })
@@ -60,10 +50,7 @@ pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
 /// manifest's strings.
 pub fn standard_channel(manifest: &mut Manifest, value: u8) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.value == value)?;
-    Some(Channel {
-        declared: true,
-        ..channel(manifest, known.name)?
-    })
+    Some(Channel { declared: true, ..channel(manifest, known.name)? })
 }
 
 /// Returns an opcode by its name.
@@ -72,11 +59,7 @@ pub fn opcode(manifest: &mut Manifest, local: &str) -> Option<Opcode> {
     Some(Opcode {
         name: written(known.name),
         value: known.value,
-        message: Some(import(
-            manifest,
-            &format!("opcode.{}", known.text),
-            known.text,
-        )),
+        message: Some(import(manifest, &format!("opcode.{}", known.text), known.text)),
         standard: true,
         ..Opcode::default()
     })
@@ -88,11 +71,7 @@ pub fn task(manifest: &mut Manifest, local: &str) -> Option<Task> {
     Some(Task {
         name: written(known.name),
         value: known.value,
-        message: Some(import(
-            manifest,
-            &format!("task.{}", known.name),
-            known.text,
-        )),
+        message: Some(import(manifest, &format!("task.{}", known.name), known.text)),
         standard: true,
         ..Task::default()
     })
@@ -114,9 +93,7 @@ pub fn keyword(manifest: &mut Manifest, local: &str) -> Option<Keyword> {
 /// Returns whether winmeta.xml defines an imported channel.
 pub fn is_channel(channel: &Channel) -> bool {
     let id = channel.id.as_deref().unwrap_or(&channel.name);
-    CHANNELS
-        .iter()
-        .any(|known| known.name == id || known.name == channel.name)
+    CHANNELS.iter().any(|known| known.name == id || known.name == channel.name)
 }
 
 /// Returns winmeta.xml's channel with a name, and adds its text to the manifest's strings.
@@ -147,10 +124,7 @@ mod tests {
         assert!(level(&mut manifest, "ReservedLevel6").is_none());
         assert!(opcode(&mut manifest, "DC_Start").is_some());
         assert!(task(&mut manifest, "Some").is_none());
-        assert_eq!(
-            keyword(&mut manifest, "SQM").unwrap().mask,
-            0x8_0000_0000_0000
-        );
+        assert_eq!(keyword(&mut manifest, "SQM").unwrap().mask, 0x8_0000_0000_0000);
         assert_eq!(channel(&mut manifest, "Security").unwrap().value, 10);
     }
 }

@@ -24,18 +24,10 @@ fn below() -> String {
 fn spread() -> String {
     let text = element().replacen("<instrumentationManifest", "<assembly", 1);
     let text = text.replace("</instrumentationManifest>", "</assembly>");
-    let text = text.replacen(
-        &format!("xmlns=\"{EVENTS}\""),
-        &format!("xmlns=\"{ASSEMBLY}\""),
-        1,
-    );
+    let text = text.replacen(&format!("xmlns=\"{EVENTS}\""), &format!("xmlns=\"{ASSEMBLY}\""), 1);
     let text = text.replacen("<events>", &format!("<events xmlns=\"{EVENTS}\">"), 1);
     assert!(text.contains(ASSEMBLY) && text.contains(EVENTS), "{text}");
-    text.replacen(
-        "<instrumentation>",
-        "<file name=\"c.sys\"/><instrumentation>",
-        1,
-    )
+    text.replacen("<instrumentation>", "<file name=\"c.sys\"/><instrumentation>", 1)
 }
 
 /// Returns a model's text without places, which differ.
@@ -64,16 +56,12 @@ fn an_assembly_contains_a_manifest_or_its_parts() {
 #[test]
 fn the_form_of_an_assemblys_manifest_is_checked() {
     for text in [below(), spread()] {
-        for (from, to) in [
-            ("<levels>", "<lovels/><levels>"),
-            ("<stringTable>", "<strongTable/><stringTable>"),
-        ] {
+        for (from, to) in
+            [("<levels>", "<lovels/><levels>"), ("<stringTable>", "<strongTable/><stringTable>")]
+        {
             let text = text.replacen(from, to, 1);
             let failures = read(&text).unwrap_err();
-            assert!(
-                matches!(failures.0[0].rule, Rule::Element { .. }),
-                "{failures}"
-            );
+            assert!(matches!(failures.0[0].rule, Rule::Element { .. }), "{failures}");
         }
     }
 }

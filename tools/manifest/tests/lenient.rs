@@ -72,10 +72,7 @@ fn parts_are_counted_and_listed_in_the_order_of_the_file() {
     assert_eq!(count(Part::Event), 1);
     let loud = read.skipped.iter().find(|one| one.part == Part::Level);
     let loud = loud.unwrap().to_string();
-    assert!(
-        loud.ends_with("must be a number from 16 to 255; skipping level \"Loud\""),
-        "{loud}"
-    );
+    assert!(loud.ends_with("must be a number from 16 to 255; skipping level \"Loud\""), "{loud}");
 }
 
 /// `strTableRef` of eventman.xsd has two forms; mc.exe looks the second one up in a message file,
@@ -94,10 +91,7 @@ fn a_text_from_a_message_file_is_not_in_the_manifest() {
         assert_eq!(manifest.providers[0].message, None);
     }
     let text = replaced("$(string.Provider)", "Contoso");
-    assert!(matches!(
-        read(&text).unwrap_err().0[0].rule,
-        Rule::TextReference(_)
-    ));
+    assert!(matches!(read(&text).unwrap_err().0[0].rule, Rule::TextReference(_)));
     let (_, parts) = skipped(&text);
     assert_eq!(parts, [(Part::Reference, "Contoso".to_owned())]);
 }
@@ -128,14 +122,8 @@ fn a_member_may_be_counted_by_a_field_before_its_structure() {
 
 #[test]
 fn a_document_that_is_not_a_manifest_is_refused() {
-    assert!(matches!(
-        read_lenient("<a>").unwrap_err().rule,
-        Rule::Xml(_)
-    ));
-    assert!(matches!(
-        read_lenient("<a/>").unwrap_err().rule,
-        Rule::NotAManifest(_)
-    ));
+    assert!(matches!(read_lenient("<a>").unwrap_err().rule, Rule::Xml(_)));
+    assert!(matches!(read_lenient("<a/>").unwrap_err().rule, Rule::NotAManifest(_)));
 }
 
 /// Returns a manifest with these parts in its provider.
@@ -156,10 +144,7 @@ fn a_skipped_part_does_not_displace_the_next_one() {
          <string id='a'/><string id='a' value='b'/></stringTable></resources>";
     let text = around(texts, &format!("<events>{events}</events>"));
     let (manifest, parts) = skipped(&text);
-    assert_eq!(
-        parts,
-        [(Part::Event, "1".to_owned()), (Part::Text, "a".to_owned())]
-    );
+    assert_eq!(parts, [(Part::Event, "1".to_owned()), (Part::Text, "a".to_owned())]);
     assert_eq!(manifest.providers[0].events.len(), 1);
     assert_eq!(manifest.texts.len(), 1);
     assert_eq!(manifest.texts[0].value, "b");
@@ -177,11 +162,7 @@ fn a_skipped_language_leaves_no_texts() {
     let (manifest, parts) = skipped(&around(&languages, ""));
     assert_eq!(parts, [(Part::Language, String::new())]);
     assert_eq!(manifest.culture, "de-DE");
-    let texts: Vec<&str> = manifest
-        .texts
-        .iter()
-        .map(|text| text.value.as_str())
-        .collect();
+    let texts: Vec<&str> = manifest.texts.iter().map(|text| text.value.as_str()).collect();
     assert_eq!(texts, ["kept"]);
 }
 
@@ -254,10 +235,7 @@ fn decoders_accept_types_without_a_prefix() {
     assert_eq!(parts, []);
     let kinds = |manifest: &Manifest| {
         let properties = &manifest.providers[0].templates[0].properties;
-        format!(
-            "{:?}",
-            properties.iter().map(|one| &one.kind).collect::<Vec<_>>()
-        )
+        format!("{:?}", properties.iter().map(|one| &one.kind).collect::<Vec<_>>())
     };
     assert_eq!(kinds(&manifest), kinds(&read(SOUND).unwrap()));
 }
@@ -290,17 +268,11 @@ fn an_exported_manifest_is_read_with_its_characters() {
     let Lenient { manifest, skipped } = read_lenient(EXPORTED).unwrap();
     let provider = &manifest.providers[0];
     assert_eq!(provider.events.len(), 1);
-    assert_eq!(
-        provider.events[0].level.map(|at| provider.levels[at].value),
-        Some(0)
-    );
+    assert_eq!(provider.events[0].level.map(|at| provider.levels[at].value), Some(0));
     assert_eq!(provider.templates[0].properties.len(), 2);
     let text = provider.maps[0].items[0].message.unwrap();
     assert_eq!(manifest.texts[text].value, "Not \"all\"");
-    assert!(
-        skipped.iter().all(|one| one.part == Part::Character),
-        "{skipped:?}"
-    );
+    assert!(skipped.iter().all(|one| one.part == Part::Character), "{skipped:?}");
     assert_eq!(
         skipped[0].to_string(),
         "line 6, column 1: `\"` has to be escaped in XML; taking it literally"

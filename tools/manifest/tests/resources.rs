@@ -11,29 +11,19 @@ const SOUND: &str = include_str!("fixture/sound.man");
 /// The two resources of a manifest.
 fn encode(manifest: &Manifest, version: Version) -> (Vec<u8>, Vec<u8>) {
     let templates = wevt_template(manifest, version).unwrap();
-    (
-        templates,
-        message_table(manifest).unwrap().unwrap_or_default(),
-    )
+    (templates, message_table(manifest).unwrap().unwrap_or_default())
 }
 
 #[test]
 fn written_resources_are_read_and_compile_to_the_same_resources() {
     // Resources do not contain the white space of `UserData`, but the templates' GUIDs depend on
     // it.
-    let manifest = read(
-        &SOUND
-            .replace("<UserData>", "<!--")
-            .replace("</UserData>", "-->"),
-    );
+    let manifest = read(&SOUND.replace("<UserData>", "<!--").replace("</UserData>", "-->"));
     let manifest = manifest.unwrap_or_else(|failures| panic!("{failures}"));
     for version in [Version::V3, Version::V5] {
         let (templates, messages) = encode(&manifest, version);
-        let Decoded {
-            manifest: again,
-            version: found,
-            skipped,
-        } = decode(&templates, &messages).unwrap();
+        let Decoded { manifest: again, version: found, skipped } =
+            decode(&templates, &messages).unwrap();
         assert_eq!(found, version);
         assert_eq!(skipped, []);
         let (ours, theirs) = (&again.providers[0], &manifest.providers[0]);
@@ -66,10 +56,7 @@ fn cut_resources_are_refused_or_read_without_the_cut_parts() {
     // The last two bytes belong to no part.
     for length in 0..templates.len() - 2 {
         let read = decode(&templates[..length], &messages);
-        assert!(
-            read.is_err() || !read.unwrap().skipped.is_empty(),
-            "{length}"
-        );
+        assert!(read.is_err() || !read.unwrap().skipped.is_empty(), "{length}");
     }
 }
 
@@ -106,14 +93,8 @@ fn providers_cannot_repeat_the_same_list_endlessly() {
     let read = |bytes: &[u8]| decode(bytes, &[]).map(|read| read.manifest.providers.len());
     assert_eq!(read(&shared_levels(1, 100, true)), Ok(1));
     assert_eq!(read(&shared_levels(2, 100, false)), Ok(2));
-    assert!(matches!(
-        read(&shared_levels(2, 100, true)),
-        Err(DecodeError::Reference { .. })
-    ));
-    assert!(matches!(
-        read(&shared_levels(700, 1000, false)),
-        Err(DecodeError::Repetition(_))
-    ));
+    assert!(matches!(read(&shared_levels(2, 100, true)), Err(DecodeError::Reference { .. })));
+    assert!(matches!(read(&shared_levels(700, 1000, false)), Err(DecodeError::Repetition(_))));
 }
 
 /// Other compilers write tokens that this reader does not support.
@@ -125,14 +106,8 @@ fn damage_that_decoders_can_ignore_is_skipped() {
     // The first bytes of elements' content, of an attribute's value and of parts.
     let fragment = find(&templates, b"\x0F\x01\x01\0").unwrap();
     for (tag, value) in [
-        (
-            fragment + find(&templates[fragment..], b"\x0D").unwrap(),
-            0x0E,
-        ),
-        (
-            fragment + find(&templates[fragment..], b"\x05\x01").unwrap(),
-            0x0D,
-        ),
+        (fragment + find(&templates[fragment..], b"\x0D").unwrap(), 0x0E),
+        (fragment + find(&templates[fragment..], b"\x05\x01").unwrap(), 0x0D),
         (find(&templates, b"QUER").unwrap(), b'X'),
         (find(&templates, b"FLTR").unwrap(), b'X'),
         (find(&templates, b"CHAN").unwrap(), b'X'),

@@ -127,30 +127,17 @@ fn runs(program: &Path, accelerator: Accelerator) -> Result<()> {
     let mut running = machine.start(&serial)?;
     let until = Instant::now() + PATIENCE;
     let word = String::from_utf8_lossy(WORD);
-    let refused = |reason: String| Error::Control {
-        command: "cont".to_owned(),
-        reason,
-    };
+    let refused = |reason: String| Error::Control { command: "cont".to_owned(), reason };
     loop {
         interrupt::check()?;
-        if running
-            .lines()?
-            .iter()
-            .any(|line| line.contains(word.trim_end()))
-        {
+        if running.lines()?.iter().any(|line| line.contains(word.trim_end())) {
             return running.quit();
         }
         if let Some(status) = running.ended() {
-            return Err(refused(format!(
-                "QEMU ended ({status}): {}",
-                running.output()
-            )));
+            return Err(refused(format!("QEMU ended ({status}): {}", running.output())));
         }
         if Instant::now() > until {
-            return Err(refused(format!(
-                "the guest did nothing in {} s",
-                PATIENCE.as_secs()
-            )));
+            return Err(refused(format!("the guest did nothing in {} s", PATIENCE.as_secs())));
         }
         thread::sleep(Duration::from_millis(20));
     }

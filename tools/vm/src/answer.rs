@@ -40,12 +40,8 @@ pub enum Windows {
 
 impl Windows {
     /// Every known system.
-    pub const ALL: [Self; 4] = [
-        Self::Windows10,
-        Self::Windows11,
-        Self::Server2022,
-        Self::Server2025,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::Windows10, Self::Windows11, Self::Server2022, Self::Server2025];
 
     /// Returns the name on the command line.
     #[must_use]
@@ -225,14 +221,9 @@ fn is_key(text: &str) -> bool {
 /// [`Error::UnknownWindows`].
 pub fn windows_of(image: &Path, named: Option<Windows>) -> Result<Windows> {
     named.or_else(|| Windows::of_image(image)).ok_or_else(|| {
-        let known: Vec<String> = Windows::ALL
-            .iter()
-            .map(|one| format!("{} ({})", one.name(), one.title()))
-            .collect();
-        Error::UnknownWindows {
-            path: image.to_owned(),
-            known: known.join(", "),
-        }
+        let known: Vec<String> =
+            Windows::ALL.iter().map(|one| format!("{} ({})", one.name(), one.title())).collect();
+        Error::UnknownWindows { path: image.to_owned(), known: known.join(", ") }
     })
 }
 
@@ -265,11 +256,7 @@ impl Answer {
                 self.language
             )));
         }
-        let (disk, partition) = if self.is_uefi {
-            (DISK_UEFI, "3")
-        } else {
-            (DISK_BIOS, "2")
-        };
+        let (disk, partition) = if self.is_uefi { (DISK_UEFI, "3") } else { (DISK_BIOS, "2") };
         let is_11 = self.windows == Windows::Windows11;
         let only = |text: &'static str, is_wanted: bool| if is_wanted { text } else { "" };
         let blocks = [
@@ -300,10 +287,7 @@ impl Answer {
     /// As [`Answer::to_xml`].
     pub fn files(&self) -> Result<Files> {
         Ok(Files::from([
-            (
-                "autounattend.xml".to_owned(),
-                windows_lines(self.to_xml()?.as_bytes()),
-            ),
+            ("autounattend.xml".to_owned(), windows_lines(self.to_xml()?.as_bytes())),
             ("wdk-etw/setup.cmd".to_owned(), windows_lines(SETUP)),
             ("wdk-etw/start.cmd".to_owned(), windows_lines(START)),
         ]))

@@ -41,10 +41,7 @@ const NAMES: [(u32, &str); 31] = [
     (0xC4, "DRIVER_VERIFIER_DETECTED_VIOLATION"),
     (0xC5, "DRIVER_CORRUPTED_EXPOOL"),
     (0xC9, "DRIVER_VERIFIER_IOMANAGER_VIOLATION"),
-    (
-        0xCE,
-        "DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS",
-    ),
+    (0xCE, "DRIVER_UNLOADED_WITHOUT_CANCELLING_PENDING_OPERATIONS"),
     (0xD1, "DRIVER_IRQL_NOT_LESS_OR_EQUAL"),
     (0xD5, "DRIVER_PAGE_FAULT_IN_FREED_SPECIAL_POOL"),
     (0xE2, "MANUALLY_INITIATED_CRASH"),
@@ -75,12 +72,7 @@ impl Bugcheck {
         let number = |name: &str| info[name].as_u64();
         Some(Self {
             code: u32::try_from(number("arg1")?).ok()?,
-            parameters: [
-                number("arg2")?,
-                number("arg3")?,
-                number("arg4")?,
-                number("arg5")?,
-            ],
+            parameters: [number("arg2")?, number("arg3")?, number("arg4")?, number("arg5")?],
         })
     }
 

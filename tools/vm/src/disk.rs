@@ -40,11 +40,7 @@ fn failure<'a>(
     action: &'static str,
     path: &'a Path,
 ) -> impl Fn(&dyn std::fmt::Display) -> Error + 'a {
-    move |reason| Error::Disk {
-        action,
-        path: path.to_owned(),
-        reason: reason.to_string(),
-    }
+    move |reason| Error::Disk { action, path: path.to_owned(), reason: reason.to_string() }
 }
 
 /// Makes a disk with the tag file. It takes as much of the host's disk as is written to it.
@@ -73,13 +69,9 @@ pub fn create(path: &Path, bytes: u64) -> Result<()> {
         .map_err(file("create", path))?;
     image.set_len(bytes).map_err(file("resize", path))?;
     let sectors = u32::try_from(bytes / SECTOR - FIRST_SECTOR).map_err(|error| fail(&error))?;
-    image
-        .write_all(&boot_record(sectors))
-        .map_err(file("write", path))?;
+    image.write_all(&boot_record(sectors)).map_err(file("write", path))?;
     let mut partition = partition(image, path)?;
-    let options = FormatVolumeOptions::new()
-        .fat_type(FatType::Fat32)
-        .volume_label(*b"WDK-ETW    ");
+    let options = FormatVolumeOptions::new().fat_type(FatType::Fat32).volume_label(*b"WDK-ETW    ");
     fatfs::format_volume(&mut partition, options).map_err(|error| fail(&error))?;
     let file_system = FileSystem::new(partition, FsOptions::new()).map_err(|error| fail(&error))?;
     let tag = file_system.root_dir().create_file(TAG);
@@ -151,16 +143,10 @@ fn copy(
     /// A damaged file system may contain itself.
     const MAX_DEPTH: usize = 32;
     let mut note = |path: &str, reason: String| {
-        not_copied.push(NotCopied {
-            path: path.to_owned(),
-            reason,
-        });
+        not_copied.push(NotCopied { path: path.to_owned(), reason });
     };
     if depth > MAX_DEPTH {
-        note(
-            shown,
-            format!("more than {MAX_DEPTH} folders are in one another"),
-        );
+        note(shown, format!("more than {MAX_DEPTH} folders are in one another"));
         return;
     }
     let mut folders = Vec::new();
@@ -168,27 +154,17 @@ fn copy(
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                note(
-                    shown,
-                    format!("the folder cannot be read to its end: {error}"),
-                );
+                note(shown, format!("the folder cannot be read to its end: {error}"));
                 break;
             }
         };
         let name = entry.file_name();
-        let shown = if shown.is_empty() {
-            name.clone()
-        } else {
-            format!("{shown}/{name}")
-        };
+        let shown = if shown.is_empty() { name.clone() } else { format!("{shown}/{name}") };
         if name == "." || name == ".." || shown == TAG || shown == "System Volume Information" {
             continue;
         }
         if !is_plain(&name) {
-            note(
-                &shown,
-                "its name is not one that this machine can have".to_owned(),
-            );
+            note(&shown, "its name is not one that this machine can have".to_owned());
             continue;
         }
         let target = to.join(&name);
@@ -201,10 +177,7 @@ fn copy(
     for (dir, shown, target) in folders {
         match fs::create_dir_all(&target) {
             Ok(()) => copy(&dir, &shown, &target, depth + 1, not_copied),
-            Err(error) => not_copied.push(NotCopied {
-                path: shown,
-                reason: error.to_string(),
-            }),
+            Err(error) => not_copied.push(NotCopied { path: shown, reason: error.to_string() }),
         }
     }
 }
@@ -240,13 +213,7 @@ pub fn read_file(path: &Path, name: &str) -> Result<Vec<u8>> {
     let file_system =
         FileSystem::new(partition(image, path)?, options).map_err(|error| fail(&error))?;
     let mut bytes = Vec::new();
-    let mut found = file_system
-        .root_dir()
-        .open_file(name)
-        .map_err(|error| fail(&error))?;
-    found
-        .rewind()
-        .and_then(|()| found.read_to_end(&mut bytes))
-        .map_err(|error| fail(&error))?;
+    let mut found = file_system.root_dir().open_file(name).map_err(|error| fail(&error))?;
+    found.rewind().and_then(|()| found.read_to_end(&mut bytes)).map_err(|error| fail(&error))?;
     Ok(bytes)
 }

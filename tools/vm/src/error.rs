@@ -127,9 +127,5 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Returns a function that makes an error of an operation on a file.
 pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
-    move |source| Error::File {
-        action,
-        path,
-        source,
-    }
+    move |source| Error::File { action, path, source }
 }

@@ -76,10 +76,7 @@ impl Base {
         };
         let own = folder.join("variables.fd");
         fs::copy(variables, &own).map_err(file("copy", variables))?;
-        Ok(Firmware::Uefi {
-            code: code.clone(),
-            variables: own,
-        })
+        Ok(Firmware::Uefi { code: code.clone(), variables: own })
     }
 }
 
@@ -94,10 +91,7 @@ impl Installation {
     pub fn base(&self, tell: &dyn Fn(&str)) -> Result<Base> {
         check_iso(&self.iso)?;
         fs::create_dir_all(&self.images).map_err(file("create", &self.images))?;
-        let images = self
-            .images
-            .canonicalize()
-            .map_err(file("find", &self.images))?;
+        let images = self.images.canonicalize().map_err(file("find", &self.images))?;
         let hash = hash(&self.iso, &images, tell)?;
         let version = self.answer.version()?;
         let name = format!("{}-{}", short(&hash), short(&version));
@@ -123,11 +117,10 @@ impl Installation {
         });
         let path = folder.join("base.json");
         fs::write(&path, format!("{about:#}\n")).map_err(file("write", &path))?;
-        self.installed(&folder, tell)?
-            .ok_or_else(|| Error::Installation {
-                reason: "the base image is gone".to_owned(),
-                folder,
-            })
+        self.installed(&folder, tell)?.ok_or_else(|| Error::Installation {
+            reason: "the base image is gone".to_owned(),
+            folder,
+        })
     }
 
     /// Returns the base image in a folder, if its installation came to its end and Windows still runs
@@ -222,10 +215,7 @@ impl Installation {
             let own = path("variables.fd");
             fs::copy(&variables, &own).map_err(file("copy", &variables))?;
             make_writable(&own)?;
-            Firmware::Uefi {
-                code,
-                variables: own,
-            }
+            Firmware::Uefi { code, variables: own }
         } else {
             Firmware::Bios
         };
@@ -234,11 +224,7 @@ impl Installation {
             settings: settings.clone(),
             firmware,
             // The firmware tries the empty disk first, then the CD; Setup calls the disk 0.
-            drives: vec![
-                Drive::System(image.clone()),
-                Drive::Cd(source),
-                Drive::Cd(cd.clone()),
-            ],
+            drives: vec![Drive::System(image.clone()), Drive::Cd(source), Drive::Cd(cd.clone())],
             display: Display::None,
         };
         let slow = settings.accelerator.slowness();
@@ -258,18 +244,10 @@ impl Installation {
                 Duration::ZERO
             },
         };
-        let mut steps = Steps {
-            tell,
-            start: Instant::now(),
-            system: None,
-            errors: Vec::new(),
-        };
+        let mut steps = Steps { tell, start: Instant::now(), system: None, errors: Vec::new() };
         let running = machine.start(&path("serial.log"))?;
         let ending = watch::watch(running, &limits, folder, &mut steps)?;
-        let failed = |reason: String| Error::Installation {
-            reason,
-            folder: folder.to_owned(),
-        };
+        let failed = |reason: String| Error::Installation { reason, folder: folder.to_owned() };
         if let Some(error) = steps.errors.first() {
             return Err(failed(format!("Windows reported: {error}")));
         }
@@ -325,9 +303,7 @@ fn check_iso(path: &Path) -> Result<()> {
     const PLACE: u64 = 0x8001;
     let mut image = File::open(path).map_err(file("open", path))?;
     let mut identifier = [0; 5];
-    let found = image
-        .seek(SeekFrom::Start(PLACE))
-        .and_then(|_| image.read_exact(&mut identifier));
+    let found = image.seek(SeekFrom::Start(PLACE)).and_then(|_| image.read_exact(&mut identifier));
     // Images with UDF alone have BEA01 there.
     if found.is_err() || !(&identifier == b"CD001" || &identifier == b"BEA01") {
         return Err(Error::Plan(format!(
@@ -347,9 +323,7 @@ fn make_writable(path: &Path) -> Result<()> {
 
 /// Returns the seconds since 1970.
 fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 fn short(hash: &str) -> &str {
@@ -362,20 +336,11 @@ fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
     let known = folder.join("hashes.json");
     let place = image.canonicalize().map_err(file("find", image))?;
     let data = fs::metadata(image).map_err(file("read", image))?;
-    let time = data
-        .modified()
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let key = format!(
-        "{} {} {}",
-        place.display(),
-        data.len(),
-        time.unwrap_or_default().as_nanos()
-    );
+    let time = data.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let key = format!("{} {} {}", place.display(), data.len(), time.unwrap_or_default().as_nanos());
     let read = fs::read(&known).ok();
-    let mut hashes: Value = read
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_else(|| json!({}));
+    let mut hashes: Value =
+        read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_else(|| json!({}));
     if let Some(hash) = hashes[&key].as_str() {
         return Ok(hash.to_owned());
     }
@@ -421,10 +386,7 @@ fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
             is_told = true;
         }
         if start.elapsed() > PATIENCE {
-            return Err(Error::Busy {
-                path: path.to_owned(),
-                waited: PATIENCE,
-            });
+            return Err(Error::Busy { path: path.to_owned(), waited: PATIENCE });
         }
         thread::sleep(Duration::from_millis(200));
     }

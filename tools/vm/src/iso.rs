@@ -71,17 +71,11 @@ pub fn write(image: &Path, label: &str, files: &Files) -> Result<()> {
 
 /// Fails if a path cannot be written.
 fn check(files: &Files) -> Result<()> {
-    let refuse = |name: &str, reason: String| Error::Iso {
-        name: name.to_owned(),
-        reason,
-    };
+    let refuse = |name: &str, reason: String| Error::Iso { name: name.to_owned(), reason };
     for (path, contents) in files {
         let parts: Vec<&str> = path.split('/').collect();
         if parts.len() > MAX_DEPTH {
-            let reason = format!(
-                "it is {} folders deep; at most {MAX_DEPTH} fit",
-                parts.len()
-            );
+            let reason = format!("it is {} folders deep; at most {MAX_DEPTH} fit", parts.len());
             return Err(refuse(path, reason));
         }
         for part in parts {
@@ -93,14 +87,9 @@ fn check(files: &Files) -> Result<()> {
                 let reason = format!("{part} has {length} characters; at most {MAX_NAME} fit");
                 return Err(refuse(path, reason));
             }
-            if let Some(bad) = part
-                .chars()
-                .find(|one| "*/:;?\\".contains(*one) || one.is_control())
+            if let Some(bad) = part.chars().find(|one| "*/:;?\\".contains(*one) || one.is_control())
             {
-                return Err(refuse(
-                    path,
-                    format!("the character {bad:?} cannot be in a name"),
-                ));
+                return Err(refuse(path, format!("the character {bad:?} cannot be in a name")));
             }
         }
         if u32::try_from(contents.len()).is_err() {
@@ -128,15 +117,8 @@ fn short(name: &str, taken: &mut BTreeSet<Vec<u8>>, is_file: bool) -> Vec<u8> {
     };
     let mut number = 0_usize;
     loop {
-        let suffix = if number == 0 {
-            String::new()
-        } else {
-            number.to_string()
-        };
-        let kept: String = stem
-            .chars()
-            .take(8_usize.saturating_sub(suffix.len()))
-            .collect();
+        let suffix = if number == 0 { String::new() } else { number.to_string() };
+        let kept: String = stem.chars().take(8_usize.saturating_sub(suffix.len())).collect();
         let made = if is_file {
             format!("{kept}{suffix}.{extension};1")
         } else {
@@ -180,36 +162,22 @@ fn folders(files: &Files, tree: Tree) -> Vec<Folder> {
             Tree::Joliet if is_file => wide(&format!("{name};1")),
             Tree::Joliet => wide(name),
         };
-        let mut folders: Vec<_> = inner
-            .iter()
-            .map(|name| (named(name, false), join(&path, name)))
-            .collect();
-        let mut files: Vec<_> = own
-            .iter()
-            .map(|name| (named(name, true), join(&path, name)))
-            .collect();
+        let mut folders: Vec<_> =
+            inner.iter().map(|name| (named(name, false), join(&path, name))).collect();
+        let mut files: Vec<_> =
+            own.iter().map(|name| (named(name, true), join(&path, name))).collect();
         folders.sort();
         files.sort();
         for (name, path) in &folders {
             all.push((path.clone(), name.clone(), done.len()));
         }
-        done.push(Folder {
-            path,
-            name,
-            parent,
-            folders,
-            files,
-        });
+        done.push(Folder { path, name, parent, folders, files });
     }
     done
 }
 
 fn join(folder: &str, name: &str) -> String {
-    if folder.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{folder}/{name}")
-    }
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 const fn sectors(bytes: usize) -> usize {
@@ -273,21 +241,13 @@ fn records(
     of_number: impl Fn(usize) -> Extent,
     of_file: impl Fn(&str) -> Extent,
 ) -> Vec<Vec<u8>> {
-    let mut all = vec![
-        record(&[0], of_number(number), true),
-        record(&[1], of_number(folder.parent), true),
-    ];
+    let mut all =
+        vec![record(&[0], of_number(number), true), record(&[1], of_number(folder.parent), true)];
     let folders = folder.folders.iter().map(|one| (one, true));
-    let mut entries: Vec<_> = folders
-        .chain(folder.files.iter().map(|one| (one, false)))
-        .collect();
+    let mut entries: Vec<_> = folders.chain(folder.files.iter().map(|one| (one, false))).collect();
     entries.sort();
     for ((name, path), is_folder) in entries {
-        let extent = if is_folder {
-            of_folder(path)
-        } else {
-            of_file(path)
-        };
+        let extent = if is_folder { of_folder(path) } else { of_file(path) };
         all.push(record(name, extent, is_folder));
     }
     all
@@ -331,11 +291,7 @@ struct Volume<'a> {
 fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
     let is_joliet = volume.tree == Tree::Joliet;
     let text = |text: &str, length: usize| -> Vec<u8> {
-        let mut bytes = if is_joliet {
-            wide(text)
-        } else {
-            text.as_bytes().to_vec()
-        };
+        let mut bytes = if is_joliet { wide(text) } else { text.as_bytes().to_vec() };
         bytes.truncate(length);
         while bytes.len() < length {
             // A field of an odd length ends with half a character.
@@ -351,11 +307,7 @@ fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
     out.extend([0; 8]);
     both32(&mut out, volume.sectors);
     // UCS-2, level 3.
-    let mut escapes = if is_joliet {
-        b"%/E".to_vec()
-    } else {
-        Vec::new()
-    };
+    let mut escapes = if is_joliet { b"%/E".to_vec() } else { Vec::new() };
     escapes.resize(32, 0);
     out.extend(escapes);
     both16(&mut out, 1);
@@ -411,13 +363,7 @@ fn place(tree: Tree, files: &Files, next: &mut usize) -> Placed {
             take(directory(&records).len())
         })
         .collect();
-    Placed {
-        folders,
-        extents,
-        table_bytes,
-        little_table,
-        big_table,
-    }
+    Placed { folders, extents, table_bytes, little_table, big_table }
 }
 
 /// Returns an image.

@@ -54,17 +54,8 @@ struct Line {
 const STAGES: &[Line] = include!(concat!(env!("OUT_DIR"), "/stages.rs"));
 
 /// The stages that need the driver, which the stage `install` installs.
-const NEED_DRIVER: [&str; 9] = [
-    "scenarios",
-    "recipes",
-    "boot",
-    "booted",
-    "decode",
-    "probe",
-    "probe-2",
-    "probe-3",
-    "probe-4",
-];
+const NEED_DRIVER: [&str; 9] =
+    ["scenarios", "recipes", "boot", "booted", "decode", "probe", "probe-2", "probe-3", "probe-4"];
 
 /// Returns the names of all stages.
 #[must_use]
@@ -99,18 +90,14 @@ pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
         // A named stage runs in the plain leg if no leg is named.
         .filter(|line| has_any_leg || line.leg == PLAIN || line.name == VERIFIER)
         .map(|line| Stage {
-            id: StageId {
-                leg: line.leg.to_owned(),
-                stage: line.name.to_owned(),
-            },
+            id: StageId { leg: line.leg.to_owned(), stage: line.name.to_owned() },
             minutes: line.minutes,
             is_risky: line.is_risky,
             script: line.script.to_owned(),
         })
         .collect();
-    if let Some(missing) = only
-        .iter()
-        .find(|one| chosen.iter().all(|stage| stage.id.stage != **one))
+    if let Some(missing) =
+        only.iter().find(|one| chosen.iter().all(|stage| stage.id.stage != **one))
     {
         return Err(Error::Plan(format!(
             "the leg {} has no stage {missing}; the stages are: {}",
@@ -221,10 +208,7 @@ impl Contents {
         });
         files.insert(TAG.to_owned(), format!("{plan:#}\n").into_bytes());
         files.insert("agent/plan.txt".to_owned(), lines.into_bytes());
-        files.insert(
-            "agent/slowness.txt".to_owned(),
-            format!("{factor}\r\n").into_bytes(),
-        );
+        files.insert("agent/slowness.txt".to_owned(), format!("{factor}\r\n").into_bytes());
         files.insert("agent/agent.cmd".to_owned(), windows_lines(AGENT));
         Ok(files)
     }
@@ -246,10 +230,9 @@ impl Contents {
     fn packages(&self) -> Result<Files> {
         let mut files = Files::new();
         add_folder(&mut files, "package", &self.driver.folder)?;
-        for (name, folder) in [
-            ("package-wdk", &self.package_wdk),
-            ("package-catalog-2", &self.package_catalog_2),
-        ] {
+        for (name, folder) in
+            [("package-wdk", &self.package_wdk), ("package-catalog-2", &self.package_catalog_2)]
+        {
             if let Some(folder) = folder {
                 add_folder(&mut files, name, folder)?;
             }
@@ -283,11 +266,7 @@ impl Contents {
                 let is_powershell = Path::new(&name)
                     .extension()
                     .is_some_and(|extension| extension == "ps1" || extension == "psm1");
-                let contents = if is_powershell {
-                    windows_lines(&contents)
-                } else {
-                    contents
-                };
+                let contents = if is_powershell { windows_lines(&contents) } else { contents };
                 (name, contents)
             })
             .collect())
@@ -307,18 +286,11 @@ impl Contents {
 
 /// Returns the name of a stage's script.
 fn script<'a>(scripts: &'a [(String, Vec<u8>)], stage: &str) -> Option<&'a str> {
-    let of_stage = |name: &&str| {
-        Path::new(name)
-            .file_stem()
-            .is_some_and(|stem| stem == stage)
-    };
+    let of_stage = |name: &&str| Path::new(name).file_stem().is_some_and(|stem| stem == stage);
     let mut names: Vec<&str> = scripts.iter().map(|(name, _)| name.as_str()).collect();
     names.retain(|name| of_stage(name));
-    names.sort_by_key(|name| {
-        Path::new(name)
-            .extension()
-            .is_none_or(|extension| extension != "ps1")
-    });
+    names
+        .sort_by_key(|name| Path::new(name).extension().is_none_or(|extension| extension != "ps1"));
     names.first().copied()
 }
 
@@ -350,11 +322,7 @@ fn add_folder(files: &mut Files, to: &str, folder: &Path) -> Result<()> {
                 reason: "its name is not UTF-8".to_owned(),
             });
         };
-        let to = if to.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{to}/{name}")
-        };
+        let to = if to.is_empty() { name.to_owned() } else { format!("{to}/{name}") };
         if path.is_dir() {
             add_folder(files, &to, &path)?;
         } else {

@@ -106,19 +106,13 @@ mod tests {
     use super::*;
 
     fn id(leg: &str, stage: &str) -> StageId {
-        StageId {
-            leg: leg.to_owned(),
-            stage: stage.to_owned(),
-        }
+        StageId { leg: leg.to_owned(), stage: stage.to_owned() }
     }
 
     #[test]
     fn messages_are_found_by_their_prefix() {
         let cases = [
-            (
-                "wdk-etw: begin plain install",
-                Message::Begin(id("plain", "install")),
-            ),
+            ("wdk-etw: begin plain install", Message::Begin(id("plain", "install"))),
             // OVMF's escape codes come before, and the agent's line ends as Windows' do.
             (
                 "\u{1b}[2J\u{1b}[01;01Hwdk-etw: end verifier install 3010\r",
@@ -130,22 +124,13 @@ mod tests {
             ),
             ("wdk-etw: alive 17 ", Message::Alive),
             ("wdk-etw: boot", Message::Boot),
-            (
-                "wdk-etw: lost plain probe",
-                Message::Lost(id("plain", "probe")),
-            ),
-            (
-                "wdk-etw: timeout plain probe",
-                Message::TimedOut(id("plain", "probe")),
-            ),
+            ("wdk-etw: lost plain probe", Message::Lost(id("plain", "probe"))),
+            ("wdk-etw: timeout plain probe", Message::TimedOut(id("plain", "probe"))),
             (
                 "wdk-etw: error no disk has the tag",
                 Message::Error("no disk has the tag".to_owned()),
             ),
-            (
-                "wdk-etw: dump MEMORY.DMP",
-                Message::Dump("MEMORY.DMP".to_owned()),
-            ),
+            ("wdk-etw: dump MEMORY.DMP", Message::Dump("MEMORY.DMP".to_owned())),
             ("wdk-etw: finished", Message::Finished),
         ];
         for (line, message) in cases {
@@ -168,10 +153,7 @@ mod tests {
     fn lines_may_arrive_in_parts() {
         let mut lines = Lines::default();
         assert!(lines.push(b"wdk-etw: bo").is_empty());
-        assert_eq!(
-            lines.push(b"ot\r\n\xff\nrest"),
-            ["wdk-etw: boot", "\u{fffd}"]
-        );
+        assert_eq!(lines.push(b"ot\r\n\xff\nrest"), ["wdk-etw: boot", "\u{fffd}"]);
         assert_eq!(lines.push(b"\n"), ["rest"]);
     }
 }

@@ -148,11 +148,7 @@ pub fn find(program: &Path) -> Result<PathBuf> {
         option: "--qemu",
     };
     if program.components().count() > 1 {
-        return if program.is_file() {
-            Ok(program.to_owned())
-        } else {
-            Err(missing())
-        };
+        return if program.is_file() { Ok(program.to_owned()) } else { Err(missing()) };
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders)
@@ -168,11 +164,7 @@ pub fn find(program: &Path) -> Result<PathBuf> {
 /// [`Error::MissingFirmware`] names the folders that were searched.
 pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
     /// Of Debian and Ubuntu, of Fedora, of Arch Linux.
-    const FOLDERS: [&str; 3] = [
-        "/usr/share/OVMF",
-        "/usr/share/edk2/ovmf",
-        "/usr/share/edk2/x64",
-    ];
+    const FOLDERS: [&str; 3] = ["/usr/share/OVMF", "/usr/share/edk2/ovmf", "/usr/share/edk2/x64"];
     const NAMES: [(&str, &str); 3] = [
         ("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"),
         ("OVMF_CODE.4m.fd", "OVMF_VARS.4m.fd"),
@@ -180,31 +172,21 @@ pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
     ];
     let pairs = FOLDERS.iter().flat_map(|folder| {
         NAMES.iter().map(move |(code, variables)| {
-            (
-                Path::new(folder).join(code),
-                Path::new(folder).join(variables),
-            )
+            (Path::new(folder).join(code), Path::new(folder).join(variables))
         })
     });
     let found = |(code, variables): &(PathBuf, PathBuf)| code.is_file() && variables.is_file();
     pairs
         .into_iter()
         .find(found)
-        .ok_or_else(|| Error::MissingFirmware {
-            folders: FOLDERS.join(", "),
-        })
+        .ok_or_else(|| Error::MissingFirmware { folders: FOLDERS.join(", ") })
 }
 
 impl Machine {
     /// Returns QEMU's arguments, apart from the channels.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
-        let Settings {
-            accelerator,
-            processors,
-            memory,
-            ..
-        } = self.settings;
+        let Settings { accelerator, processors, memory, .. } = self.settings;
         let (accel, cpu) = accelerator.arguments();
         let mut all: Vec<OsString> = Vec::new();
         let mut add = |name: &str, value: String| {
@@ -225,10 +207,7 @@ impl Machine {
             add("-global", "kvm-pit.lost_tick_policy=discard".to_owned());
         }
         // A guest that crashed writes its dump and restarts: QEMU must not stop it before.
-        add(
-            "-action",
-            "panic=none,reboot=reset,shutdown=poweroff".to_owned(),
-        );
+        add("-action", "panic=none,reboot=reset,shutdown=poweroff".to_owned());
         add("-vga", "std".to_owned());
         add("-device", "qemu-xhci,id=usb".to_owned());
         add("-device", "usb-tablet,bus=usb.0".to_owned());
@@ -335,10 +314,7 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
     let until = Instant::now() + PATIENCE;
     let failed = |status: String| Error::NotStarted {
         status,
-        output: fs::read_to_string(&log)
-            .unwrap_or_default()
-            .trim()
-            .to_owned(),
+        output: fs::read_to_string(&log).unwrap_or_default().trim().to_owned(),
         command: format!("{command:?}"),
     };
     let qmp = loop {
@@ -357,14 +333,7 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
         }
         thread::sleep(Duration::from_millis(20));
     };
-    Ok(Running {
-        child,
-        qmp,
-        serial: None,
-        lines: Lines::default(),
-        log,
-        _folder: folder,
-    })
+    Ok(Running { child, qmp, serial: None, lines: Lines::default(), log, _folder: folder })
 }
 
 /// Makes the kernel end the child when this process ends, however that happens.
@@ -403,9 +372,7 @@ impl Running {
             return Ok(Vec::new());
         };
         let mut bytes = Vec::new();
-        serial
-            .read_to_end(&mut bytes)
-            .map_err(file("read", Path::new("the serial log")))?;
+        serial.read_to_end(&mut bytes).map_err(file("read", Path::new("the serial log")))?;
         Ok(self.lines.push(&bytes))
     }
 
@@ -422,10 +389,7 @@ impl Running {
     /// Returns what QEMU wrote to its standard error.
     #[must_use]
     pub fn output(&self) -> String {
-        fs::read_to_string(&self.log)
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+        fs::read_to_string(&self.log).unwrap_or_default().trim().to_owned()
     }
 
     /// Returns the process's id.
@@ -461,9 +425,7 @@ impl Running {
     pub fn written(&mut self) -> Result<u64> {
         let all = self.execute("query-blockstats", &json!({}))?;
         let each = all.as_array().into_iter().flatten();
-        Ok(each
-            .filter_map(|one| one["stats"]["wr_bytes"].as_u64())
-            .sum())
+        Ok(each.filter_map(|one| one["stats"]["wr_bytes"].as_u64()).sum())
     }
 
     /// Asks QEMU to write everything out and end, and waits for it.
@@ -555,10 +517,8 @@ fn create(
 fn job(qemu: &mut Running, options: &Value) -> Result<()> {
     const COMMAND: &str = "blockdev-create";
     qemu.execute(COMMAND, &json!({ "job-id": "create", "options": options }))?;
-    let fail = |reason: &str| Error::Control {
-        command: COMMAND.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let fail =
+        |reason: &str| Error::Control { command: COMMAND.to_owned(), reason: reason.to_owned() };
     loop {
         interrupt::check()?;
         let jobs = qemu.execute("query-jobs", &json!({}))?;
@@ -574,6 +534,5 @@ fn job(qemu: &mut Running, options: &Value) -> Result<()> {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    qemu.execute("job-dismiss", &json!({ "id": "create" }))
-        .map(|_| ())
+    qemu.execute("job-dismiss", &json!({ "id": "create" })).map(|_| ())
 }

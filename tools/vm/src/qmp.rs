@@ -46,12 +46,7 @@ impl Qmp {
         let Ok(stream) = UnixStream::connect(socket) else {
             return Ok(None);
         };
-        let mut qmp = Self {
-            stream,
-            pending: Vec::new(),
-            events: VecDeque::new(),
-            is_open: true,
-        };
+        let mut qmp = Self { stream, pending: Vec::new(), events: VecDeque::new(), is_open: true };
         qmp.execute("qmp_capabilities", &json!({}))?;
         Ok(Some(qmp))
     }
@@ -62,10 +57,7 @@ impl Qmp {
     ///
     /// [`Error::Control`] with QEMU's reason, or if it does not answer in 30 s.
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
-        let fail = |reason: String| Error::Control {
-            command: command.to_owned(),
-            reason,
-        };
+        let fail = |reason: String| Error::Control { command: command.to_owned(), reason };
         let mut line = json!({ "execute": command, "arguments": arguments }).to_string();
         line.push('\n');
         self.stream
@@ -113,10 +105,7 @@ impl Qmp {
     /// Keeps an event; the greeting and other lines are of no interest.
     fn note(&mut self, line: &Value) {
         if let Some(name) = line["event"].as_str() {
-            self.events.push_back(Event {
-                name: name.to_owned(),
-                data: line["data"].clone(),
-            });
+            self.events.push_back(Event { name: name.to_owned(), data: line["data"].clone() });
         }
     }
 
@@ -197,20 +186,14 @@ mod tests {
         let status = qmp.execute("query-status", &json!({})).unwrap();
         assert_eq!(status["status"], "running");
         let reset = qmp.event().unwrap();
-        assert_eq!(
-            (reset.name.as_str(), &reset.data["guest"]),
-            ("RESET", &json!(true))
-        );
+        assert_eq!((reset.name.as_str(), &reset.data["guest"]), ("RESET", &json!(true)));
         let stop = loop {
             if let Some(event) = qmp.event() {
                 break event;
             }
         };
         assert_eq!(stop.name, "STOP");
-        let error = qmp
-            .execute("screendump", &json!({}))
-            .unwrap_err()
-            .to_string();
+        let error = qmp.execute("screendump", &json!({})).unwrap_err().to_string();
         assert_eq!(error, "QEMU's command screendump failed: No such node");
         // The other side is gone.
         assert_eq!(qmp.event(), None);

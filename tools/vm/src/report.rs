@@ -97,17 +97,9 @@ impl Report {
         table.load_preset(presets::NOTHING);
         table.set_header(["Stage", "Leg", "Result", "Time", "Reason"]);
         for row in &self.rows {
-            let time = row
-                .time
-                .map_or_else(String::new, |time| format!("{} s", time.as_secs()));
+            let time = row.time.map_or_else(String::new, |time| format!("{} s", time.as_secs()));
             let reason = row.reason.clone().unwrap_or_default();
-            table.add_row([
-                &row.id.stage,
-                &row.id.leg,
-                row.outcome.word(),
-                &time,
-                &reason,
-            ]);
+            table.add_row([&row.id.stage, &row.id.leg, row.outcome.word(), &time, &reason]);
         }
         let mut text = String::new();
         for line in table.lines() {

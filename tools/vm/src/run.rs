@@ -85,9 +85,7 @@ impl Run {
             // Windows takes minutes to start, and says nothing before its agent runs.
             silence: self.silence.unwrap_or_else(|| minutes(6) * slow),
             first_message: None,
-            total: self
-                .total
-                .unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
+            total: self.total.unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
             after_interrupt: self.silence.unwrap_or_else(|| minutes(5) * slow),
             restarts: u32::try_from(self.plan.len()).unwrap_or(u32::MAX) + MORE_RESTARTS,
             do_writes_count: false,
@@ -101,9 +99,7 @@ impl Run {
         let mut report = progress.report(&ending, &self.out);
         match not_copied {
             Ok(files) => report.notes.extend(
-                files
-                    .iter()
-                    .map(|one| format!("{} was not copied: {}", one.path, one.reason)),
+                files.iter().map(|one| format!("{} was not copied: {}", one.path, one.reason)),
             ),
             // The guest may have been ended while it wrote; what it said is still known.
             Err(error) => report.notes.push(error.to_string()),
@@ -113,9 +109,7 @@ impl Run {
         fs::write(&path, format!("{:#}\n", report.to_json())).map_err(file("write", &path))?;
         if self.keep {
             let kept = folder.keep();
-            report
-                .notes
-                .push(format!("the disks are kept in {}", kept.display()));
+            report.notes.push(format!("the disks are kept in {}", kept.display()));
         }
         Ok(report)
     }
@@ -144,11 +138,7 @@ pub fn connect(
     let has_window = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
-    let display = if has_window {
-        Display::Window
-    } else {
-        Display::Vnc
-    };
+    let display = if has_window { Display::Window } else { Display::Vnc };
     let machine = machine(settings, base, folder.path(), drives, display)?;
     let mut running = machine.start(&folder.path().join("serial.log"))?;
     let place = if display == Display::Vnc {
@@ -167,10 +157,7 @@ pub fn connect(
         std::thread::sleep(Duration::from_millis(200));
     }
     if keep {
-        tell(&format!(
-            "The disks are kept in {}",
-            folder.keep().display()
-        ));
+        tell(&format!("The disks are kept in {}", folder.keep().display()));
     }
     Ok(())
 }
@@ -192,12 +179,7 @@ fn machine(
     // The size is that of the base image.
     qemu::create_overlay(&settings.program, &overlay, &base.image)?;
     drives.insert(0, Drive::System(overlay));
-    Ok(Machine {
-        settings: settings.clone(),
-        firmware: base.firmware(folder)?,
-        drives,
-        display,
-    })
+    Ok(Machine { settings: settings.clone(), firmware: base.firmware(folder)?, drives, display })
 }
 
 /// Makes the folder for results, and removes the results of a former run.
@@ -219,11 +201,8 @@ fn prepare(out: &Path) -> Result<()> {
         )));
     }
     for path in entries {
-        let removed = if path.is_dir() {
-            fs::remove_dir_all(&path)
-        } else {
-            fs::remove_file(&path)
-        };
+        let removed =
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.map_err(file("remove", &path))?;
     }
     Ok(())
@@ -346,11 +325,7 @@ impl<'a> Progress<'a> {
             }
             Message::Full => {
                 // The stage has ended by now, or ends next.
-                let last = self
-                    .stages
-                    .iter_mut()
-                    .rev()
-                    .find(|stage| stage.begun.is_some());
+                let last = self.stages.iter_mut().rev().find(|stage| stage.begun.is_some());
                 if let Some(stage) = last {
                     stage.is_full = true;
                 }
@@ -393,18 +368,9 @@ impl<'a> Progress<'a> {
                     (_, Some(reason)) => format!("{reason}; its dump: {dump}"),
                 });
             }
-            rows.push(Row {
-                id: stage.id,
-                outcome,
-                time: stage.time,
-                reason,
-            });
+            rows.push(Row { id: stage.id, outcome, time: stage.time, reason });
         }
-        Report {
-            rows,
-            ended_early,
-            notes,
-        }
+        Report { rows, ended_early, notes }
     }
 }
 
@@ -425,10 +391,8 @@ impl Observer for Progress<'_> {
                 self.settle(Outcome::Bugcheck, Some(text));
             }
             Seen::Hang(silent) => {
-                let text = format!(
-                    "the machine hung; its last message was {} s old",
-                    silent.as_secs()
-                );
+                let text =
+                    format!("the machine hung; its last message was {} s old", silent.as_secs());
                 self.say(&text);
                 if self.current.is_none() {
                     self.notes.push(format!("between stages: {text}"));
@@ -460,11 +424,7 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
             (Outcome::NotRun, None)
         };
     };
-    let full = if stage.is_full {
-        "the results disk is full; "
-    } else {
-        ""
-    };
+    let full = if stage.is_full { "the results disk is full; " } else { "" };
     let failed = |reason: String| (Outcome::Failed, Some(format!("{full}{reason}")));
     let path = folder.join("result.json");
     let Ok(bytes) = fs::read(&path) else {
@@ -500,16 +460,9 @@ fn failed_checks(result: &Value) -> String {
         .filter(|check| check["passed"] == false)
         .map(|check| {
             let text = |name: &str| {
-                check[name]
-                    .as_str()
-                    .map_or_else(|| check[name].to_string(), str::to_owned)
+                check[name].as_str().map_or_else(|| check[name].to_string(), str::to_owned)
             };
-            format!(
-                "{}: expected {}, got {}",
-                text("name"),
-                text("expected"),
-                text("got")
-            )
+            format!("{}: expected {}, got {}", text("name"), text("expected"), text("got"))
         })
         .collect();
     match failed.as_slice() {
@@ -531,18 +484,11 @@ fn with_dump(
     }
     match Bugcheck::of_dump(&path) {
         Ok(Some(bugcheck)) => {
-            let outcome = if outcome == Outcome::Restarted {
-                Outcome::Bugcheck
-            } else {
-                outcome
-            };
+            let outcome = if outcome == Outcome::Restarted { Outcome::Bugcheck } else { outcome };
             (outcome, Some(bugcheck.to_string()))
         }
         Ok(None) => {
-            notes.push(format!(
-                "{} is not a whole crash dump of 64-bit Windows",
-                path.display()
-            ));
+            notes.push(format!("{} is not a whole crash dump of 64-bit Windows", path.display()));
             (outcome, None)
         }
         Err(error) => {

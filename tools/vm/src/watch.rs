@@ -267,9 +267,8 @@ impl Watched {
                 "RESET" if event.data["guest"] == true => {
                     // A guest that tries several ways at once is reset several times.
                     let now = Instant::now();
-                    let is_another = self
-                        .restarted
-                        .is_none_or(|last| now.duration_since(last) > MIN_UPTIME);
+                    let is_another =
+                        self.restarted.is_none_or(|last| now.duration_since(last) > MIN_UPTIME);
                     if is_another {
                         self.restarts = self.restarts.saturating_add(1);
                         seen.push(Seen::Restart);

@@ -59,11 +59,7 @@ const COMPONENTS: [(&str, &str, &[&str]); 7] = [
             "WindowsDeploymentServices",
         ],
     ),
-    (
-        "offlineServicing",
-        "Microsoft-Windows-LUA-Settings",
-        &["EnableLUA"],
-    ),
+    ("offlineServicing", "Microsoft-Windows-LUA-Settings", &["EnableLUA"]),
     (
         "specialize",
         "Microsoft-Windows-Deployment",
@@ -77,24 +73,12 @@ const COMPONENTS: [(&str, &str, &[&str]); 7] = [
     (
         "oobeSystem",
         "Microsoft-Windows-International-Core",
-        &[
-            "InputLocale",
-            "SystemLocale",
-            "UILanguage",
-            "UILanguageFallback",
-            "UserLocale",
-        ],
+        &["InputLocale", "SystemLocale", "UILanguage", "UILanguageFallback", "UserLocale"],
     ),
     (
         "oobeSystem",
         "Microsoft-Windows-Shell-Setup",
-        &[
-            "AutoLogon",
-            "FirstLogonCommands",
-            "OOBE",
-            "TimeZone",
-            "UserAccounts",
-        ],
+        &["AutoLogon", "FirstLogonCommands", "OOBE", "TimeZone", "UserAccounts"],
     ),
 ];
 
@@ -113,41 +97,15 @@ const ITEMS: [&str; 8] = [
 /// The elements that items of these lists may have.
 const OF_ITEMS: [(&str, &[&str]); 7] = [
     ("CreatePartition", &["Extend", "Order", "Size", "Type"]),
-    (
-        "Disk",
-        &[
-            "CreatePartitions",
-            "DiskID",
-            "ModifyPartitions",
-            "WillWipeDisk",
-        ],
-    ),
-    (
-        "LocalAccount",
-        &["Description", "DisplayName", "Group", "Name", "Password"],
-    ),
+    ("Disk", &["CreatePartitions", "DiskID", "ModifyPartitions", "WillWipeDisk"]),
+    ("LocalAccount", &["Description", "DisplayName", "Group", "Name", "Password"]),
     ("MetaData", &["Key", "Value"]),
     (
         "ModifyPartition",
-        &[
-            "Active",
-            "Extend",
-            "Format",
-            "Label",
-            "Letter",
-            "Order",
-            "PartitionID",
-            "TypeID",
-        ],
+        &["Active", "Extend", "Format", "Label", "Letter", "Order", "PartitionID", "TypeID"],
     ),
-    (
-        "RunSynchronousCommand",
-        &["Credentials", "Description", "Order", "Path", "WillReboot"],
-    ),
-    (
-        "SynchronousCommand",
-        &["CommandLine", "Description", "Order", "RequiresUserInput"],
-    ),
+    ("RunSynchronousCommand", &["Credentials", "Description", "Order", "Path", "WillReboot"]),
+    ("SynchronousCommand", &["CommandLine", "Description", "Order", "RequiresUserInput"]),
 ];
 
 /// Every image that the guide names, with both firmwares: system, index, edition.
@@ -192,18 +150,13 @@ fn children<'a>(node: Node<'a, 'a>) -> impl Iterator<Item = Node<'a, 'a>> {
 }
 
 fn named<'a>(node: Node<'a, 'a>, name: &str) -> Vec<Node<'a, 'a>> {
-    let found = node
-        .descendants()
-        .filter(|one| one.tag_name().name() == name);
+    let found = node.descendants().filter(|one| one.tag_name().name() == name);
     found.collect()
 }
 
 fn text(node: Node<'_, '_>, name: &str) -> String {
     let child = children(node).find(|one| one.tag_name().name() == name);
-    child
-        .and_then(|child| child.text())
-        .unwrap_or_default()
-        .to_owned()
+    child.and_then(|child| child.text()).unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -217,10 +170,7 @@ fn components_are_in_passes_that_have_them_and_have_their_settings() {
         for settings in children(root) {
             assert_eq!(settings.tag_name().name(), "settings");
             let pass = settings.attribute("pass").unwrap();
-            assert!(
-                passes.insert(pass),
-                "{image}: the pass {pass} is there twice"
-            );
+            assert!(passes.insert(pass), "{image}: the pass {pass} is there twice");
             let mut names = BTreeSet::new();
             for component in children(settings) {
                 let name = component.attribute("name").unwrap();
@@ -232,24 +182,15 @@ fn components_are_in_passes_that_have_them_and_have_their_settings() {
                     ("language", "neutral"),
                     ("versionScope", "nonSxS"),
                 ] {
-                    assert_eq!(
-                        component.attribute(attribute),
-                        Some(value),
-                        "{image}: {name}"
-                    );
+                    assert_eq!(component.attribute(attribute), Some(value), "{image}: {name}");
                 }
-                let known = COMPONENTS
-                    .iter()
-                    .find(|(of, known, _)| *of == pass && *known == name);
+                let known = COMPONENTS.iter().find(|(of, known, _)| *of == pass && *known == name);
                 let (_, _, known) = known.unwrap_or_else(|| panic!("{image}: {name} in {pass}"));
                 let mut seen = BTreeSet::new();
                 for setting in children(component) {
                     let setting = setting.tag_name().name();
                     assert!(known.contains(&setting), "{image}: {setting} in {name}");
-                    assert!(
-                        seen.insert(setting),
-                        "{image}: {setting} is in {name} twice"
-                    );
+                    assert!(seen.insert(setting), "{image}: {setting} is in {name} twice");
                 }
             }
         }
@@ -277,9 +218,8 @@ fn items_of_lists_are_added_in_order() {
                 }
             }
             // Orders begin with 1, and none is missing or there twice.
-            let orders: Vec<usize> = children(node)
-                .filter_map(|child| text(child, "Order").parse().ok())
-                .collect();
+            let orders: Vec<usize> =
+                children(node).filter_map(|child| text(child, "Order").parse().ok()).collect();
             let wanted: Vec<usize> = (1..=orders.len()).collect();
             assert_eq!(orders, wanted, "{image}: {name}");
         }
@@ -298,24 +238,17 @@ fn the_partitions_are_those_of_the_firmware() {
     for (answer, image) in images() {
         let xml = answer.to_xml().unwrap();
         let document = Document::parse(&xml).unwrap();
-        let [disk] = named(document.root(), "Disk")[..] else {
-            panic!()
-        };
+        let [disk] = named(document.root(), "Disk")[..] else { panic!() };
         assert_eq!(
-            (
-                text(disk, "DiskID").as_str(),
-                text(disk, "WillWipeDisk").as_str()
-            ),
+            (text(disk, "DiskID").as_str(), text(disk, "WillWipeDisk").as_str()),
             ("0", "true")
         );
         let made: Vec<(String, String)> = named(disk, "CreatePartition")
             .iter()
             .map(|one| (text(*one, "Type"), text(*one, "Size")))
             .collect();
-        let made: Vec<(&str, &str)> = made
-            .iter()
-            .map(|(kind, size)| (kind.as_str(), size.as_str()))
-            .collect();
+        let made: Vec<(&str, &str)> =
+            made.iter().map(|(kind, size)| (kind.as_str(), size.as_str())).collect();
         let wanted: &[(&str, &str)] = if answer.is_uefi {
             &[("EFI", "260"), ("MSR", "16"), ("Primary", "")]
         } else {
@@ -327,32 +260,19 @@ fn the_partitions_are_those_of_the_firmware() {
             .iter()
             .map(|one| text(*one, "Extend") == "true")
             .collect();
-        assert_eq!(
-            extended.iter().position(|is_extended| *is_extended),
-            Some(made.len() - 1)
-        );
-        let [to] = named(document.root(), "InstallTo")[..] else {
-            panic!()
-        };
+        assert_eq!(extended.iter().position(|is_extended| *is_extended), Some(made.len() - 1));
+        let [to] = named(document.root(), "InstallTo")[..] else { panic!() };
         assert_eq!(text(to, "PartitionID"), made.len().to_string());
         let of_windows = named(disk, "ModifyPartition")
             .into_iter()
             .find(|one| text(*one, "PartitionID") == made.len().to_string())
             .unwrap();
         assert_eq!(
-            (
-                text(of_windows, "Format").as_str(),
-                text(of_windows, "Letter").as_str()
-            ),
+            (text(of_windows, "Format").as_str(), text(of_windows, "Letter").as_str()),
             ("NTFS", "C")
         );
-        let is_active = named(disk, "Active")
-            .iter()
-            .any(|one| one.text() == Some("true"));
-        assert_eq!(
-            is_active, !answer.is_uefi,
-            "a BIOS starts the active partition"
-        );
+        let is_active = named(disk, "Active").iter().any(|one| one.text() == Some("true"));
+        assert_eq!(is_active, !answer.is_uefi, "a BIOS starts the active partition");
     }
 }
 
@@ -371,15 +291,11 @@ fn nothing_is_asked() {
         assert_eq!(one("HideOnlineAccountScreens"), "true");
         assert_eq!(one("ProtectYourPC"), "3");
         assert_eq!(one("EnableLUA"), "false");
-        let [source] = named(document.root(), "MetaData")[..] else {
-            panic!()
-        };
+        let [source] = named(document.root(), "MetaData")[..] else { panic!() };
         assert_eq!(text(source, "Key"), "/IMAGE/INDEX");
         assert_eq!(text(source, "Value"), answer.index.to_string());
         // Evaluation images have no product key, and an empty one is refused. Others ask for one.
-        let [key] = named(document.root(), "ProductKey")[..] else {
-            panic!()
-        };
+        let [key] = named(document.root(), "ProductKey")[..] else { panic!() };
         let elements: Vec<&str> = children(key).map(|one| one.tag_name().name()).collect();
         if image.contains("EVAL") {
             assert_eq!(elements, ["WillShowUI"], "{image}");
@@ -401,18 +317,12 @@ fn nothing_is_asked() {
             assert_eq!(xml.contains(word), is_11, "{image}: {word}");
         }
         // The one who logs on exists, is an administrator, and has the password.
-        let [logon] = named(document.root(), "AutoLogon")[..] else {
-            panic!()
-        };
-        let [account] = named(document.root(), "LocalAccount")[..] else {
-            panic!()
-        };
+        let [logon] = named(document.root(), "AutoLogon")[..] else { panic!() };
+        let [account] = named(document.root(), "LocalAccount")[..] else { panic!() };
         assert_eq!(text(logon, "Username"), text(account, "Name"));
         assert_eq!(text(account, "Group"), "Administrators");
-        let passwords: BTreeSet<String> = named(document.root(), "Password")
-            .iter()
-            .map(|one| text(*one, "Value"))
-            .collect();
+        let passwords: BTreeSet<String> =
+            named(document.root(), "Password").iter().map(|one| text(*one, "Value")).collect();
         assert_eq!(passwords.len(), 1);
     }
 }
@@ -421,8 +331,7 @@ fn nothing_is_asked() {
 fn an_image_that_asks_for_a_product_key_gets_one() {
     let made = |image: &str, index, key| {
         let made = answer(image.as_ref(), None, index, "en-US", true, key);
-        made.map(|made| (made.index, made.product_key))
-            .map_err(|error| error.to_string())
+        made.map(|made| (made.index, made.product_key)).map_err(|error| error.to_string())
     };
     let key = |text: &str| Some(text.to_owned());
     let consumer = "Win11_24H2_English_x64.iso";
@@ -450,32 +359,22 @@ fn an_image_that_asks_for_a_product_key_gets_one() {
     let evaluation = "26100.1742.240906-0331.ge_release_svc_refresh_SERVER_EVAL_x64FRE_en-us.iso";
     assert_eq!(made(evaluation, None, None), Ok((2, None)));
     assert_eq!(made(evaluation, None, named), Ok((2, own)));
-    assert_eq!(
-        product_key("SW_DVD9_x.iso".as_ref(), Windows::Windows10, 3, None).unwrap(),
-        None
-    );
+    assert_eq!(product_key("SW_DVD9_x.iso".as_ref(), Windows::Windows10, 3, None).unwrap(), None);
     let business = "en-us_windows_11_business_editions_version_24h2_x64.iso";
     assert_eq!(made(business, None, None), Ok((1, None)));
 }
 
 #[test]
 fn a_change_of_the_answer_is_another_version() {
-    let versions: BTreeSet<String> = images()
-        .iter()
-        .map(|(answer, _)| answer.version().unwrap())
-        .collect();
+    let versions: BTreeSet<String> =
+        images().iter().map(|(answer, _)| answer.version().unwrap()).collect();
     // Windows Server 2022 and 2025 have the same answers for each firmware.
     assert_eq!(versions.len(), 10);
     let (mut answer, _) = images().remove(0);
     let before = answer.version().unwrap();
     answer.language = "de-DE".to_owned();
     assert_ne!(answer.version().unwrap(), before);
-    assert!(
-        answer
-            .to_xml()
-            .unwrap()
-            .contains("<UILanguage>de-DE</UILanguage>")
-    );
+    assert!(answer.to_xml().unwrap().contains("<UILanguage>de-DE</UILanguage>"));
     answer.language = "</UILanguage>".to_owned();
     let error = answer.to_xml().unwrap_err().to_string();
     assert!(error.contains("is not a language's name"), "{error}");
@@ -483,19 +382,14 @@ fn a_change_of_the_answer_is_another_version() {
 
 #[test]
 fn an_image_of_an_unknown_name_is_asked_about() {
-    let error = windows_of("SERVER_EVAL_x64FRE_en-us.iso".as_ref(), None)
-        .unwrap_err()
-        .to_string();
+    let error = windows_of("SERVER_EVAL_x64FRE_en-us.iso".as_ref(), None).unwrap_err().to_string();
     assert_eq!(
         error,
         "cannot tell which Windows SERVER_EVAL_x64FRE_en-us.iso installs; name it with `--windows`: 10 \
          (Windows 10), 11 (Windows 11), 2022 (Windows Server 2022), 2025 (Windows Server 2025)"
     );
     let named = windows_of("x.iso".as_ref(), Some(Windows::Server2025)).unwrap();
-    assert_eq!(
-        (named, named.default_index(ImageKind::Consumer)),
-        (Windows::Server2025, 2)
-    );
+    assert_eq!((named, named.default_index(ImageKind::Consumer)), (Windows::Server2025, 2));
 }
 
 #[test]
@@ -503,11 +397,7 @@ fn batch_files_have_the_line_ends_that_cmd_needs() {
     for (answer, _) in images() {
         for (name, contents) in answer.files().unwrap() {
             let text = String::from_utf8(contents).unwrap();
-            assert_eq!(
-                text.matches('\n').count(),
-                text.matches("\r\n").count(),
-                "{name}"
-            );
+            assert_eq!(text.matches('\n').count(), text.matches("\r\n").count(), "{name}");
         }
     }
 }

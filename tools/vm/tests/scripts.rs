@@ -23,14 +23,8 @@ const STAGES: &str = "@echo off\necho stage %WDK_ETW_STAGE%\ngoto %~n1\n:machine
                       :late\nping -n 60 127.0.0.1 >nul\nexit 0\n";
 
 /// Programs of Windows that Wine does not have or must not run.
-const PROGRAMS: [&str; 6] = [
-    "shutdown",
-    "bcdedit",
-    "powercfg",
-    "schtasks",
-    "powershell",
-    "taskkill",
-];
+const PROGRAMS: [&str; 6] =
+    ["shutdown", "bcdedit", "powercfg", "schtasks", "powershell", "taskkill"];
 
 /// A folder that has a Windows of Wine, a kit and a results disk.
 struct Bench {
@@ -41,29 +35,17 @@ impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bench = Self { folder };
-        for name in [
-            "bin",
-            "kit/agent",
-            "kit/stages",
-            "results",
-            "place",
-            "system/Minidump",
-            "home",
-        ] {
+        for name in
+            ["bin", "kit/agent", "kit/stages", "results", "place", "system/Minidump", "home"]
+        {
             fs::create_dir_all(bench.path(name)).unwrap();
         }
-        let copied = Command::new("cp")
-            .arg("-a")
-            .arg(installed())
-            .arg(bench.path("wine"))
-            .status();
+        let copied = Command::new("cp").arg("-a").arg(installed()).arg(bench.path("wine")).status();
         assert!(copied.unwrap().success());
         bench.write("bin/stage.cmd", STAGES);
         for program in PROGRAMS {
-            let text = format!(
-                "@echo off\necho {program} %*>>Z:{}\nexit /b 0\n",
-                bench.windows("calls")
-            );
+            let text =
+                format!("@echo off\necho {program} %*>>Z:{}\nexit /b 0\n", bench.windows("calls"));
             bench.write(&format!("bin/{program}.cmd"), &text);
         }
         let script =
@@ -105,11 +87,7 @@ impl Bench {
         let made = Command::new("mkfifo").arg(&serial).status().unwrap();
         assert!(made.success());
         // Opening a pipe waits for the other side. This side keeps it open for all messages.
-        let holder = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(&serial)
-            .unwrap();
+        let holder = fs::OpenOptions::new().read(true).write(true).open(&serial).unwrap();
         let reader = thread::spawn(move || fs::read_to_string(serial).unwrap());
         let status = wine(&self.path("wine"))
             .args(["cmd", "/c", &format!("Z:{}", self.windows(script))])
@@ -119,10 +97,7 @@ impl Bench {
             .env("ETW_PLACE", format!("Z:{}", self.windows("place")))
             .env("ETW_SYSTEM", format!("Z:{}", self.windows("system")))
             .env("ETW_HOME", format!("Z:{}", self.windows("home")))
-            .env(
-                "ETW_POWERSHELL",
-                format!("cmd /c Z:{}", self.windows("bin/stage.cmd")),
-            )
+            .env("ETW_POWERSHELL", format!("cmd /c Z:{}", self.windows("bin/stage.cmd")))
             .env("ETW_PAUSE", "ping -n 2 127.0.0.1 >nul")
             // Under load, Wine may take long to start a stage.
             .env("ETW_TICKS", "300")
@@ -137,11 +112,7 @@ impl Bench {
         drop(holder);
         let said = reader.join().unwrap();
         let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
-        let lines = |text: &str| {
-            text.lines()
-                .map(|line| line.trim_end().to_owned())
-                .collect()
-        };
+        let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect();
         let mut said: Vec<String> = lines(&said);
         said.retain(|line| !line.contains("alive"));
         (said, lines(&calls))
@@ -179,9 +150,7 @@ fn installed() -> PathBuf {
         assert!(status.unwrap().success());
         // The server of this Windows writes the registry when it ends. Until then, a copy has no path
         // for programs.
-        let _ = wine(&folder.path().join("wine"))
-            .args(["wineboot", "--kill"])
-            .status();
+        let _ = wine(&folder.path().join("wine")).args(["wineboot", "--kill"]).status();
         let registry = folder.path().join("wine/system.reg");
         let until = Instant::now() + Duration::from_mins(1);
         let is_written = || {
@@ -222,9 +191,8 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
         ]
     );
     assert_eq!(calls.last().unwrap().trim(), "shutdown /r /f /t 0");
-    let flush = calls
-        .iter()
-        .filter(|call| call.contains("Write-VolumeCache E; Write-VolumeCache C"));
+    let flush =
+        calls.iter().filter(|call| call.contains("Write-VolumeCache E; Write-VolumeCache C"));
     assert_eq!(flush.count(), 2, "{calls:?}");
     assert!(bench.path("results/plain/install/output.txt").exists());
 
@@ -246,10 +214,7 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
     );
     assert_eq!(calls.last().unwrap().trim(), "shutdown /s /f /t 0");
     let of_stage = bench.path("results/plain/uninstall");
-    assert_eq!(
-        fs::read_to_string(of_stage.join("MEMORY.DMP")).unwrap(),
-        "dump"
-    );
+    assert_eq!(fs::read_to_string(of_stage.join("MEMORY.DMP")).unwrap(), "dump");
     assert_eq!(fs::read_to_string(of_stage.join("1.dmp")).unwrap(), "small");
     // The next crash has a dump of its own.
     assert!(!bench.path("system/MEMORY.DMP").exists());
@@ -333,9 +298,7 @@ fn the_agent_ends_a_stage_that_takes_too_long() {
         ]
     );
     assert!(
-        calls
-            .iter()
-            .any(|call| call.trim() == "taskkill /f /t /im powershell.exe"),
+        calls.iter().any(|call| call.trim() == "taskkill /f /t /im powershell.exe"),
         "{calls:?}"
     );
 }
@@ -347,13 +310,7 @@ fn without_a_results_disk_the_agent_says_so_and_turns_windows_off() {
     bench.drive("d", "kit");
     bench.plan("01 plain machine 1 0 stages\\machine.ps1\n");
     let (said, calls) = bench.run("kit/agent/agent.cmd", &["D:"]);
-    assert_eq!(
-        said,
-        [
-            "wdk-etw: boot",
-            "wdk-etw: error no disk has the tag wdk-etw-results.tag",
-        ]
-    );
+    assert_eq!(said, ["wdk-etw: boot", "wdk-etw: error no disk has the tag wdk-etw-results.tag",]);
     assert_eq!(calls, ["shutdown /s /f /t 0"]);
 }
 
@@ -363,20 +320,14 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     let bench = Bench::new();
     let (said, calls) = bench.run("setup.cmd", &[]);
     assert_eq!(said.first().unwrap(), "wdk-etw: setup first-logon");
-    assert!(
-        !said.iter().any(|line| line.contains("installed")),
-        "{said:?}"
-    );
+    assert!(!said.iter().any(|line| line.contains("installed")), "{said:?}");
     for call in [
         "bcdedit /set testsigning on",
         "bcdedit /set {current} recoveryenabled no",
         "powercfg /hibernate off",
         "shutdown /r /f /t 0",
     ] {
-        assert!(
-            calls.iter().any(|one| one.trim() == call),
-            "{call}: {calls:?}"
-        );
+        assert!(calls.iter().any(|one| one.trim() == call), "{call}: {calls:?}");
     }
     let task = calls
         .iter()
@@ -423,10 +374,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     };
     start_with(" NOEXECUTE=OPTOUT  FLIGHTSIGNING");
     let (said, _) = bench.run("start.cmd", &[]);
-    assert!(
-        said[0].starts_with("wdk-etw: error test signing"),
-        "{said:?}"
-    );
+    assert!(said[0].starts_with("wdk-etw: error test signing"), "{said:?}");
     // What was removed may need another start, but not for ever.
     start_with(" NOEXECUTE=OPTOUT  TESTSIGNING");
     set(&[
@@ -436,10 +384,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     assert_eq!(said, ["wdk-etw: setup servicing needs another start"]);
     assert_eq!(calls, ["shutdown /r /f /t 0"]);
     let (said, calls) = bench.run("start.cmd", &[]);
-    assert!(
-        said[0].starts_with("wdk-etw: installed Microsoft Windows"),
-        "{said:?}"
-    );
+    assert!(said[0].starts_with("wdk-etw: installed Microsoft Windows"), "{said:?}");
     assert_eq!(calls, ["shutdown /s /f /t 0"]);
     assert!(bench.path("home/settled").exists());
 

@@ -60,13 +60,10 @@ pub fn drivers(profile: Profile) -> PathBuf {
 
 /// Runs `cargo xtask build`.
 pub fn run(package: &str, profile: Profile, machine: Machine) -> Result<()> {
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(machine)
-    })?;
+    let toolchain = step("Finding the cross toolchain", || Toolchain::find_or_install(machine))?;
     let image = package.replace('-', "_");
-    let sys = step(&format!("Building {image}.sys"), || {
-        build(&toolchain, (package, &image), profile)
-    })?;
+    let sys =
+        step(&format!("Building {image}.sys"), || build(&toolchain, (package, &image), profile))?;
     println!("{}", sys.display());
     Ok(())
 }

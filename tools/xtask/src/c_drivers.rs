@@ -35,10 +35,7 @@ const FILES: [&str; 4] = ["entry", "driver", "provider", "messages"];
 const IMPORTS: [&str; 2] = ["ntoskrnl", "wdfldr"];
 
 /// The C compiler. With `--driver-mode=cl` it takes the options of Microsoft's.
-const COMPILER: Program = Program {
-    names: &["clang-19"],
-    package: "clang-19",
-};
+const COMPILER: Program = Program { names: &["clang-19"], package: "clang-19" };
 
 /// A way to build the driver.
 struct Variant {
@@ -49,16 +46,8 @@ struct Variant {
 
 /// The variants. `/Z7` and `/debug` make a PDB.
 const VARIANTS: [Variant; 8] = [
-    Variant {
-        name: "od",
-        compile: &["/Od", "/Z7"],
-        link: &["/debug"],
-    },
-    Variant {
-        name: "o2",
-        compile: &["/O2", "/Z7"],
-        link: &["/debug"],
-    },
+    Variant { name: "od", compile: &["/Od", "/Z7"], link: &["/debug"] },
+    Variant { name: "o2", compile: &["/O2", "/Z7"], link: &["/debug"] },
     Variant {
         name: "guard",
         compile: &["/O2", "/Z7", "/guard:cf"],
@@ -69,28 +58,12 @@ const VARIANTS: [Variant; 8] = [
         compile: &["/O2", "/Z7", "/kernel", "/guard:cf"],
         link: &["/debug", "/guard:cf"],
     },
-    Variant {
-        name: "no_pdb",
-        compile: &["/O2"],
-        link: &[],
-    },
+    Variant { name: "no_pdb", compile: &["/O2"], link: &[] },
     // The load configuration of an older linker, which ends after the cookie.
-    Variant {
-        name: "old_config",
-        compile: &["/O2", "/DOLD_LOAD_CONFIG"],
-        link: &[],
-    },
-    Variant {
-        name: "no_config",
-        compile: &["/O2", "/DNO_LOAD_CONFIG"],
-        link: &[],
-    },
+    Variant { name: "old_config", compile: &["/O2", "/DOLD_LOAD_CONFIG"], link: &[] },
+    Variant { name: "no_config", compile: &["/O2", "/DNO_LOAD_CONFIG"], link: &[] },
     // Without relocations.
-    Variant {
-        name: "fixed",
-        compile: &["/O2"],
-        link: &["/fixed"],
-    },
+    Variant { name: "fixed", compile: &["/O2"], link: &["/fixed"] },
 ];
 
 /// Returns the compiler's version, if it is installed.
@@ -112,9 +85,7 @@ pub fn missing_package() -> Option<&'static str> {
 pub fn compiler_or_install() -> Result<PathBuf> {
     packages::install(COMPILER.missing().as_slice())
         .context("drivers in C need the compiler of Debian's package clang-19")?;
-    COMPILER
-        .path()
-        .context("clang-19 is not on the search path after its installation")
+    COMPILER.path().context("clang-19 is not on the search path after its installation")
 }
 
 /// Builds every variant, and returns the folder with their images.
@@ -206,12 +177,7 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     let mut command = linker(toolchain);
     command
         .args(["/nologo", "/driver", "/subsystem:native", "/machine:x64"])
-        .args([
-            "/entry:FxDriverEntry",
-            "/nodefaultlib",
-            "/release",
-            "/brepro",
-        ])
+        .args(["/entry:FxDriverEntry", "/nodefaultlib", "/release", "/brepro"])
         .args(variant.link)
         .arg(format!("/pdbaltpath:{image}.pdb"))
         // The PDB has absolute paths, below this folder, which the stand-in kernel removes.
@@ -255,10 +221,7 @@ const FORMS: [Form; 2] = [
     Form {
         file: "program",
         routines_of: "ntdll.dll",
-        imports: &[(
-            "kernel32.dll",
-            &["ExitProcess", "GetStdHandle", "WriteFile"],
-        )],
+        imports: &[("kernel32.dll", &["ExitProcess", "GetStdHandle", "WriteFile"])],
         link: &["/subsystem:console", "/entry:Start"],
         image: "etw_c_routines.exe",
     },
@@ -287,10 +250,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
         }
         let mut command = linker(toolchain);
         let of_routines = [(form.routines_of, routines.lines().collect::<Vec<_>>())];
-        let others = form
-            .imports
-            .iter()
-            .map(|(module, names)| (*module, names.to_vec()));
+        let others = form.imports.iter().map(|(module, names)| (*module, names.to_vec()));
         for (number, (module, names)) in of_routines.into_iter().chain(others).enumerate() {
             let list = objects.join(format!("{number}.def"));
             let text = format!("LIBRARY {module}\nEXPORTS\n{}\n", names.join("\n"));
@@ -301,13 +261,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
         }
         let made = objects.join(form.image);
         command
-            .args([
-                "/nologo",
-                "/machine:x64",
-                "/nodefaultlib",
-                "/release",
-                "/brepro",
-            ])
+            .args(["/nologo", "/machine:x64", "/nodefaultlib", "/release", "/brepro"])
             .args(form.link)
             .args(["routines", form.file].map(|file| objects.join(file).with_extension("obj")))
             .arg(format!("/out:{}", made.display()));

@@ -34,18 +34,14 @@ pub fn for_sample<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Comman
 /// Returns a `cargo etw` command about a driver of this workspace.
 pub fn for_package<S: AsRef<OsStr>>(package: &str, words: impl IntoIterator<Item = S>) -> Command {
     let mut command = command(words);
-    command
-        .args(["--package", package, "--manifest-path"])
-        .arg(root().join("Cargo.toml"));
+    command.args(["--package", package, "--manifest-path"]).arg(root().join("Cargo.toml"));
     command
 }
 
 /// Builds and runs the command; cargo shows the progress of the build.
 pub fn run(command: &mut Command) -> Result<()> {
     let mut build = Command::new("cargo");
-    build
-        .current_dir(root())
-        .args(["build", "--locked", "--package", "cargo-etw"]);
+    build.current_dir(root()).args(["build", "--locked", "--package", "cargo-etw"]);
     process::run(&mut build)?;
     pass_on(command)
 }

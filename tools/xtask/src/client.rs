@@ -23,24 +23,17 @@ use crate::{
 /// The client's package.
 pub const PACKAGE: &str = crate::sample::CLIENT;
 const TARGET: &str = "x86_64-win7-windows-gnu";
-const LINKER: Program = Program {
-    names: &["x86_64-w64-mingw32-gcc"],
-    package: "gcc-mingw-w64-x86-64",
-};
+const LINKER: Program =
+    Program { names: &["x86_64-w64-mingw32-gcc"], package: "gcc-mingw-w64-x86-64" };
 
 /// 64-bit Wine; Debian installs it outside the search path.
-pub const WINE: Program = Program {
-    names: &["/usr/lib/wine/wine64", "wine64", "wine"],
-    package: "wine64",
-};
+pub const WINE: Program =
+    Program { names: &["/usr/lib/wine/wine64", "wine64", "wine"], package: "wine64" };
 
 /// Returns the packages that are not installed and that building, linting and testing the client
 /// needs.
 pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
-    [LINKER.missing(), WINE.missing(), rust.missing_linter()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [LINKER.missing(), WINE.missing(), rust.missing_linter()].into_iter().flatten().collect()
 }
 
 /// Returns the compiler for the client, and installs what is missing.
@@ -93,14 +86,8 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     }
     command
         .current_dir(root())
-        .env(
-            "CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER",
-            LINKER.path().unwrap_or_default(),
-        )
-        .env(
-            "CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER",
-            WINE.path().unwrap_or_default(),
-        )
+        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_LINKER", LINKER.path().unwrap_or_default())
+        .env("CARGO_TARGET_X86_64_WIN7_WINDOWS_GNU_RUNNER", WINE.path().unwrap_or_default())
         .args([chore, "--locked", "--release", "--package", PACKAGE])
         .args(["--target", TARGET, "--target-dir"])
         .arg(built_in())

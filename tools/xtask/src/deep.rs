@@ -75,20 +75,16 @@ fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
     for package in packages {
         command.args(["--package", package]);
     }
-    command.args(tests).env(
-        "RUSTFLAGS",
-        format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer"),
-    );
+    command
+        .args(tests)
+        .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cunsafe-allow-abi-mismatch=sanitizer"));
     command
 }
 
 /// Runs every check that `cargo xtask test` leaves out.
 pub fn run() -> Result<()> {
     windows::check_tests()?;
-    step(
-        "Building the documentation of the stand-ins",
-        standin::document,
-    )?;
+    step("Building the documentation of the stand-ins", standin::document)?;
     step("Finding the nightly toolchain", nightly)?;
     step_with_output("Testing the provider under AddressSanitizer", || {
         process::run(&mut sanitized("address", &["wdk-etw"], PROVIDER_TESTS))
@@ -105,32 +101,22 @@ pub fn run() -> Result<()> {
                 .env("TSAN_OPTIONS", &options),
         )
     })?;
-    step_with_output(
-        "Testing threads in the stand-in kernel under ThreadSanitizer",
-        || {
-            process::run(
-                // One test at a time: otherwise one test would read what the standard library
-                // initialized in another, and ThreadSanitizer does not see the synchronization.
-                sanitized("thread", &["etw-testkernel"], &["--test", "parallel"])
-                    .args(["--", "--test-threads=1"])
-                    .env("TSAN_OPTIONS", &options)
-                    .env("WDK_ETW_DRIVERS", target().join("drivers"))
-                    .env("WDK_ETW_STRESS_SECONDS", SECONDS),
-            )
-        },
-    )?;
+    step_with_output("Testing threads in the stand-in kernel under ThreadSanitizer", || {
+        process::run(
+            // One test at a time: otherwise one test would read what the standard library
+            // initialized in another, and ThreadSanitizer does not see the synchronization.
+            sanitized("thread", &["etw-testkernel"], &["--test", "parallel"])
+                .args(["--", "--test-threads=1"])
+                .env("TSAN_OPTIONS", &options)
+                .env("WDK_ETW_DRIVERS", target().join("drivers"))
+                .env("WDK_ETW_STRESS_SECONDS", SECONDS),
+        )
+    })?;
     step_with_output("Testing the properties with many more cases", || {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
-                .args([
-                    "test",
-                    "--release",
-                    "--package",
-                    "wdk-etw",
-                    "--package",
-                    "etl-file",
-                ])
+                .args(["test", "--release", "--package", "wdk-etw", "--package", "etl-file"])
                 .args(["--lib", "--test", "declared"])
                 .env("PROPTEST_CASES", CASES),
         )

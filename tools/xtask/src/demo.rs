@@ -15,17 +15,12 @@ use crate::{
 
 /// Runs the demo, and writes the sessions' files to the folder `out`.
 pub fn run(out: &Path) -> Result<()> {
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     eprintln!("       {}", toolchain.describe());
     let title = format!("Building {}.sys for {}", DRIVER.1, toolchain.target());
-    let sys = step(&title, || {
-        build::build(&toolchain, DRIVER, Profile::Release)
-    })?;
-    step("Building the stand-in kernel", || {
-        run_quietly(&mut tour("build"))
-    })?;
+    let sys = step(&title, || build::build(&toolchain, DRIVER, Profile::Release))?;
+    step("Building the stand-in kernel", || run_quietly(&mut tour("build")))?;
     pass_on(tour("run").arg("--quiet").arg("--").arg(sys).arg(out))
 }
 

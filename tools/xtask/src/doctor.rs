@@ -21,11 +21,7 @@ struct Finding {
 fn examine() -> Vec<Finding> {
     let version = |program: &str| output_of(Command::new(program).arg("--version"));
     vec![
-        Finding {
-            what: "Rust for this machine",
-            needed_by: "everything",
-            found: version("rustc"),
-        },
+        Finding { what: "Rust for this machine", needed_by: "everything", found: version("rustc") },
         Finding {
             what: "clippy and rustfmt",
             needed_by: "test",
@@ -38,48 +34,22 @@ fn examine() -> Vec<Finding> {
             needed_by: "demo, build, test",
             found: Toolchain::find(Machine::X64).map(|toolchain| toolchain.describe()),
         },
-        Finding {
-            what: "C compiler for drivers",
-            needed_by: "test",
-            found: c_drivers::compiler(),
-        },
+        Finding { what: "C compiler for drivers", needed_by: "test", found: c_drivers::compiler() },
         Finding {
             what: "third-party decoders",
             needed_by: "test",
-            found: ORACLES
-                .is_ready()
-                .then(|| ORACLES.python().display().to_string()),
+            found: ORACLES.is_ready().then(|| ORACLES.python().display().to_string()),
         },
-        Finding {
-            what: "linters",
-            needed_by: "test",
-            found: lint::found(),
-        },
-        Finding {
-            what: "browser",
-            needed_by: "test",
-            found: packages::browser(),
-        },
+        Finding { what: "linters", needed_by: "test", found: lint::found() },
+        Finding { what: "browser", needed_by: "test", found: packages::browser() },
         Finding {
             what: "client's compiler",
             needed_by: "client, package, test",
             found: client::compiler(),
         },
-        Finding {
-            what: "Wine",
-            needed_by: "test",
-            found: client::wine(),
-        },
-        Finding {
-            what: "QEMU and stand-in guest",
-            needed_by: "vm, test",
-            found: guest::version(),
-        },
-        Finding {
-            what: "signing tools",
-            needed_by: "package, test",
-            found: package::signer(),
-        },
+        Finding { what: "Wine", needed_by: "test", found: client::wine() },
+        Finding { what: "QEMU and stand-in guest", needed_by: "vm, test", found: guest::version() },
+        Finding { what: "signing tools", needed_by: "package, test", found: package::signer() },
         Finding {
             what: "cargo-make",
             needed_by: "Makefile.toml, test",
@@ -105,23 +75,16 @@ pub struct Tools {
 /// Fails with a sentence for each tool that cannot be installed.
 pub fn install() -> Result<Tools> {
     let mut failures = Failures::default();
-    let x64 = failures.keep(step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    }));
+    let x64 = failures
+        .keep(step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64)));
     // For ARM64 the error would be the same, so x64 alone reports it.
     let arm64 = x64.as_ref().and_then(|_| {
         failures.keep(step("Finding the cross toolchain for ARM64", || {
             Toolchain::find_or_install(Machine::Arm64)
         }))
     });
-    let client = failures.keep(step(
-        "Finding the client's compiler",
-        Rust::with_source_or_install,
-    ));
-    failures.keep(step(
-        "Finding clippy and rustfmt",
-        toolchain::install_components,
-    ));
+    let client = failures.keep(step("Finding the client's compiler", Rust::with_source_or_install));
+    failures.keep(step("Finding clippy and rustfmt", toolchain::install_components));
     let mut missing = package::missing_packages();
     missing.extend(client::missing_packages(client.unwrap_or(Rust::Current)));
     missing.extend(ORACLES.missing_packages());
@@ -131,13 +94,9 @@ pub fn install() -> Result<Tools> {
     failures.keep(packages::may_install(&missing));
     // Packages are installed only when all of them can be.
     failures.check()?;
-    failures.keep(step("Installing missing packages", || {
-        packages::install(&missing)
-    }));
+    failures.keep(step("Installing missing packages", || packages::install(&missing)));
     failures.check()?;
-    failures.keep(step("Installing the third-party decoders", || {
-        ORACLES.install()
-    }));
+    failures.keep(step("Installing the third-party decoders", || ORACLES.install()));
     failures.keep(step("Installing the linters", lint::install));
     failures.keep(step("Fetching the stand-in guest", guest::fetch));
     failures.keep(step("Installing cargo-make", packages::install_cargo_make));
@@ -231,10 +190,8 @@ mod tests {
                 .map(str::to_owned)
                 .collect()
         };
-        let of_workspace: Vec<&str> = workspace
-            .lines()
-            .filter(|line| line.contains("path = "))
-            .collect();
+        let of_workspace: Vec<&str> =
+            workspace.lines().filter(|line| line.contains("path = ")).collect();
         assert!(!of_workspace.is_empty());
         assert!(!dependencies.contains("path"), "{dependencies}");
         let mut found = names(dependencies);

@@ -19,22 +19,16 @@ pub struct Environment {
 }
 
 /// The decoders and emulators that tests compare with.
-pub const ORACLES: Environment = Environment {
-    name: "oracles",
-    requirements: "tests/oracles/requirements.txt",
-};
+pub const ORACLES: Environment =
+    Environment { name: "oracles", requirements: "tests/oracles/requirements.txt" };
 
 /// The emulator that the benchmark uses.
-pub const BENCH: Environment = Environment {
-    name: "bench",
-    requirements: "tools/bench/requirements.txt",
-};
+pub const BENCH: Environment =
+    Environment { name: "bench", requirements: "tools/bench/requirements.txt" };
 
 /// What checks workflows and scripts.
-pub const LINT: Environment = Environment {
-    name: "lint",
-    requirements: "tools/xtask/lint/requirements.txt",
-};
+pub const LINT: Environment =
+    Environment { name: "lint", requirements: "tools/xtask/lint/requirements.txt" };
 
 impl Environment {
     fn requirements(self) -> PathBuf {
@@ -64,11 +58,7 @@ impl Environment {
     /// Returns the packages that are not installed and that creating the environment needs.
     pub fn missing_packages(self) -> &'static [&'static str] {
         let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
-        if self.is_ready() || can_make().is_some() {
-            &[]
-        } else {
-            &["python3-venv"]
-        }
+        if self.is_ready() || can_make().is_some() { &[] } else { &["python3-venv"] }
     }
 
     /// Creates the environment, unless it is ready.
@@ -77,11 +67,7 @@ impl Environment {
             return Ok(());
         }
         packages::install(self.missing_packages())?;
-        run_quietly(
-            Command::new("python3")
-                .args(["-m", "venv", "--clear"])
-                .arg(self.folder()),
-        )?;
+        run_quietly(Command::new("python3").args(["-m", "venv", "--clear"]).arg(self.folder()))?;
         run_quietly(
             Command::new(self.python())
                 .args(["-m", "pip", "install", "--quiet", "--requirement"])

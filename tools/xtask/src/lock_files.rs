@@ -82,15 +82,8 @@ mod tests {
     #[test]
     fn the_patched_drivers_lock_file_is_among_the_listed() {
         let files = lock_files().unwrap();
-        for file in [
-            PATCHED_DRIVERS,
-            "fuzz/Cargo.lock",
-            "tools/wdk-standin/Cargo.lock",
-        ] {
-            assert!(
-                files.iter().any(|listed| listed == file),
-                "{file}: {files:?}"
-            );
+        for file in [PATCHED_DRIVERS, "fuzz/Cargo.lock", "tools/wdk-standin/Cargo.lock"] {
+            assert!(files.iter().any(|listed| listed == file), "{file}: {files:?}");
         }
     }
 

@@ -53,18 +53,12 @@ use crate::{build::Profile, process::Told};
 
 /// Returns an argument without a value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
 /// Returns a required path, by its position.
 fn path(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .help(help)
-        .required(true)
-        .value_parser(value_parser!(PathBuf))
+    Arg::new(name).help(help).required(true).value_parser(value_parser!(PathBuf))
 }
 
 /// Returns the command line of `cargo xtask kit`.
@@ -335,10 +329,7 @@ fn bench_command() -> Command {
             "Measure the cost of writing an event and compare it with the `tracelogging` \
          crate",
         )
-        .arg(flag(
-            "quick",
-            "Only count instructions, and show only the goals that are missed",
-        ))
+        .arg(flag("quick", "Only count instructions, and show only the goals that are missed"))
         .arg(
             flag(
                 "traces",
@@ -468,13 +459,11 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }),
         "test" => test::run(arguments.get_flag("deep")),
         "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
-        "bench" => bench::run(
-            match (arguments.get_flag("quick"), arguments.get_flag("write")) {
-                (true, _) => bench::Mode::Quick,
-                (_, true) => bench::Mode::Write,
-                _ => bench::Mode::Whole,
-            },
-        ),
+        "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {
+            (true, _) => bench::Mode::Quick,
+            (_, true) => bench::Mode::Write,
+            _ => bench::Mode::Whole,
+        }),
         "fresh-machine" => {
             fresh_machine::run(&several(arguments, "machine"), required(arguments, "jobs")?)
         }
@@ -483,11 +472,8 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "fuzz" => fuzz::run(required(arguments, "minutes")?),
         "build" => {
             let package: String = required(arguments, "package")?;
-            let profile = if arguments.get_flag("release") {
-                Profile::Release
-            } else {
-                Profile::Debug
-            };
+            let profile =
+                if arguments.get_flag("release") { Profile::Release } else { Profile::Debug };
             let machine: String = required(arguments, "machine")?;
             let machine = [Machine::X64, Machine::Arm64]
                 .into_iter()
@@ -584,9 +570,7 @@ fn main() -> ExitCode {
         return code;
     }
     let matches = command_line().get_matches();
-    let result = matches
-        .subcommand()
-        .map_or(Ok(()), |(chore, arguments)| run(chore, arguments));
+    let result = matches.subcommand().map_or(Ok(()), |(chore, arguments)| run(chore, arguments));
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -31,20 +31,15 @@ fn oldest() -> Result<String> {
 }
 
 fn parse(manifest: &str) -> Option<&str> {
-    manifest
-        .lines()
-        .find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
+    manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
 }
 
 /// Checks the crates with that Rust, if rustup has it or can install it. Otherwise returns the
 /// check that did not run, and why.
 pub fn check() -> Result<Option<String>> {
     let version = oldest()?;
-    let not_run = |why: &str| {
-        Some(format!(
-            "building the driver-facing crates with Rust {version}: {why}"
-        ))
-    };
+    let not_run =
+        |why: &str| Some(format!("building the driver-facing crates with Rust {version}: {why}"));
     if find_program("rustup").is_none() {
         return Ok(not_run("rustup is not installed"));
     }
@@ -57,27 +52,17 @@ pub fn check() -> Result<Option<String>> {
             return Ok(not_run(&format!("{error:#}")));
         }
     }
-    step(
-        &format!("Checking what drivers use with Rust {version}"),
-        || {
-            let mut command = Command::new("rustup");
-            command
-                .current_dir(root())
-                .args([
-                    "run",
-                    &version,
-                    "cargo",
-                    "check",
-                    "--locked",
-                    "--target-dir",
-                ])
-                .arg(target().join("oldest-rust"));
-            for package in PACKAGES {
-                command.args(["--package", package]);
-            }
-            run_quietly(&mut command)
-        },
-    )?;
+    step(&format!("Checking what drivers use with Rust {version}"), || {
+        let mut command = Command::new("rustup");
+        command
+            .current_dir(root())
+            .args(["run", &version, "cargo", "check", "--locked", "--target-dir"])
+            .arg(target().join("oldest-rust"));
+        for package in PACKAGES {
+            command.args(["--package", package]);
+        }
+        run_quietly(&mut command)
+    })?;
     Ok(None)
 }
 
@@ -100,11 +85,7 @@ mod tests {
         ] {
             let path = root().join(folder).join("Cargo.toml");
             let manifest = fs::read_to_string(&path).unwrap();
-            assert!(
-                manifest.contains("rust-version.workspace = true"),
-                "{}",
-                path.display()
-            );
+            assert!(manifest.contains("rust-version.workspace = true"), "{}", path.display());
         }
     }
 }

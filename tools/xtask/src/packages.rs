@@ -43,10 +43,8 @@ pub fn install_cargo_mutants() -> Result<()> {
 }
 
 /// The browser that pages are tested in.
-pub const BROWSER: Program = Program {
-    names: &["chromium", "chromium-browser", "google-chrome"],
-    package: "chromium",
-};
+pub const BROWSER: Program =
+    Program { names: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" };
 
 /// Returns the browser's version, if it is installed.
 pub fn browser() -> Option<String> {

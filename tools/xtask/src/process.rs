@@ -81,10 +81,7 @@ pub fn run_for_results(command: &mut Command) -> Result<()> {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    for result in printed
-        .lines()
-        .filter(|line| line.starts_with("test result: "))
-    {
+    for result in printed.lines().filter(|line| line.starts_with("test result: ")) {
         println!("{result}");
     }
     Ok(())
@@ -101,9 +98,7 @@ mod tests {
         run("exit 0").unwrap();
         for (script, expected) in [("exit 3", 3), ("exit 1", 1), ("kill -KILL $$", 1)] {
             let error = run(script).unwrap_err();
-            let Some(Told(code)) = error.downcast_ref() else {
-                panic!("{script}: {error:#}")
-            };
+            let Some(Told(code)) = error.downcast_ref() else { panic!("{script}: {error:#}") };
             assert_eq!(*code, expected, "{script}");
         }
     }

@@ -13,28 +13,15 @@ use crate::{
 };
 
 /// The files of every package other than its sources.
-const FILES: [&str; 6] = [
-    "Cargo.lock",
-    "Cargo.toml",
-    "Cargo.toml.orig",
-    "LICENSE-APACHE",
-    "LICENSE-MIT",
-    "README.md",
-];
+const FILES: [&str; 6] =
+    ["Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// A file that cargo adds in a git checkout.
 const ONLY_IN_GIT: &str = ".cargo_vcs_info.json";
 
 /// The keys that a manifest must have, as `cargo metadata` names them.
-const KEYS: [&str; 7] = [
-    "categories",
-    "description",
-    "documentation",
-    "keywords",
-    "license",
-    "readme",
-    "rust_version",
-];
+const KEYS: [&str; 7] =
+    ["categories", "description", "documentation", "keywords", "license", "readme", "rust_version"];
 
 /// Checks the manifests and the packages' files, then creates all packages as `cargo publish`
 /// would.
@@ -42,8 +29,7 @@ pub fn check() -> Result<()> {
     let packages = published()?;
     check_contents(&packages)?;
     let mut pack = Command::new("cargo");
-    pack.current_dir(root())
-        .args(["package", "--locked", "--no-verify", "--allow-dirty"]);
+    pack.current_dir(root()).args(["package", "--locked", "--no-verify", "--allow-dirty"]);
     for package in &packages {
         pack.args(["--package", text(package, "name")?]);
     }
@@ -60,9 +46,7 @@ fn check_contents(packages: &[Value]) -> Result<()> {
         let name = text(package, "name")?;
         problems.extend(lacking(package).map(|key| format!("{name}: the manifest has no {key}")));
         if !package["metadata"]["docs"]["rs"].is_object() {
-            problems.push(format!(
-                "{name}: the manifest has no [package.metadata.docs.rs]"
-            ));
+            problems.push(format!("{name}: the manifest has no [package.metadata.docs.rs]"));
         }
         let folder = folder(package)?;
         let expected = expected(&files, &folder);
@@ -76,17 +60,11 @@ fn check_contents(packages: &[Value]) -> Result<()> {
 /// Returns the published crates as `cargo metadata` describes them.
 pub fn published() -> Result<Vec<Value>> {
     let mut cargo = Command::new("cargo");
-    cargo
-        .current_dir(root())
-        .args(["metadata", "--format-version", "1", "--no-deps"]);
+    cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps"]);
     let metadata: Value = serde_json::from_str(&printed(&mut cargo)?)?;
     let packages = metadata["packages"].as_array();
     let packages = packages.context("the workspace has no packages")?;
-    Ok(packages
-        .iter()
-        .filter(|package| is_published(package))
-        .cloned()
-        .collect())
+    Ok(packages.iter().filter(|package| is_published(package)).cloned().collect())
 }
 
 /// Returns true unless a manifest has `publish = false`, which cargo shows as an empty list of
@@ -98,20 +76,14 @@ fn is_published(package: &Value) -> bool {
 
 fn list(name: &str) -> Result<String> {
     let mut cargo = Command::new("cargo");
-    cargo
-        .current_dir(root())
-        .args(["package", "--list", "--allow-dirty", "--package", name]);
+    cargo.current_dir(root()).args(["package", "--list", "--allow-dirty", "--package", name]);
     // On Windows cargo lists paths with backslashes.
     Ok(printed(&mut cargo)?.replace('\\', "/"))
 }
 
 fn printed(cargo: &mut Command) -> Result<String> {
     let output = cargo.output().context("cannot start cargo")?;
-    ensure!(
-        output.status.success(),
-        "cargo failed: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "cargo failed: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).context("cargo's output is not UTF-8")
 }
 
@@ -123,9 +95,7 @@ fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {
 /// Returns a package's folder, relative to the repository's root.
 fn folder(package: &Value) -> Result<String> {
     let manifest = Path::new(text(package, "manifest_path")?);
-    let folder = manifest
-        .parent()
-        .context("a manifest's path has no parent folder")?;
+    let folder = manifest.parent().context("a manifest's path has no parent folder")?;
     let folder = folder.strip_prefix(root());
     let folder =
         folder.with_context(|| format!("{} is outside the repository", manifest.display()))?;
@@ -179,12 +149,7 @@ mod tests {
 
     #[test]
     fn sources_belong_to_a_package_and_tests_and_other_packages_do_not() {
-        let files = [
-            "a/src/lib.rs",
-            "a/tests/data.bin",
-            "a/b/src/lib.rs",
-            "ab/src/x.rs",
-        ];
+        let files = ["a/src/lib.rs", "a/tests/data.bin", "a/b/src/lib.rs", "ab/src/x.rs"];
         let files = files.map(str::to_owned);
         let mut wanted = set(&FILES);
         wanted.insert("src/lib.rs".to_owned());

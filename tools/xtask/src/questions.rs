@@ -14,15 +14,12 @@ use crate::{
 
 /// Builds the driver that asks, asks all questions, and writes the answers to the file `out`.
 pub fn run(out: &Path) -> Result<()> {
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     let sys = step(&format!("Building {}.sys", QUESTIONS.1), || {
         build::build(&toolchain, QUESTIONS, Profile::Release)
     })?;
-    step("Building the stand-in kernel", || {
-        run_quietly(&mut cargo("build"))
-    })?;
+    step("Building the stand-in kernel", || run_quietly(&mut cargo("build")))?;
     pass_on(cargo("run").arg("--quiet").arg("--").arg(sys).arg(out))
 }
 

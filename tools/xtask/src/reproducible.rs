@@ -66,15 +66,11 @@ const fn is_of_a_name(byte: u8) -> bool {
 /// longer name.
 fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
     let step = if is_wide { 2 } else { 1 };
-    bytes
-        .windows(path.len())
-        .enumerate()
-        .filter(|(_, window)| *window == path)
-        .any(|(at, _)| {
-            let before = at.checked_sub(step).map(|before| bytes[before]);
-            let after = bytes.get(at + path.len()).copied();
-            !before.is_some_and(is_of_a_name) && !after.is_some_and(is_of_a_name)
-        })
+    bytes.windows(path.len()).enumerate().filter(|(_, window)| *window == path).any(|(at, _)| {
+        let before = at.checked_sub(step).map(|before| bytes[before]);
+        let after = bytes.get(at + path.len()).copied();
+        !before.is_some_and(is_of_a_name) && !after.is_some_and(is_of_a_name)
+    })
 }
 
 /// Fails if a file contains the path of one of the folders, in UTF-8 or UTF-16.
@@ -108,15 +104,12 @@ fn ensure_all_name_none(toolchain: &Toolchain) -> Result<()> {
 
 /// Runs `cargo xtask reproducible`.
 pub fn run() -> Result<()> {
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     step("Building the sample driver", || {
         build::build(&toolchain, sample::DRIVER, Profile::Release)
     })?;
-    step("Building the sample driver again in another folder", || {
-        check(&toolchain)
-    })
+    step("Building the sample driver again in another folder", || check(&toolchain))
 }
 
 /// Builds the sample driver in a copy of the source, compares it with the one in `target/drivers`,
@@ -133,13 +126,7 @@ pub fn check(toolchain: &Toolchain) -> Result<()> {
     let home = other_home(&folder)?;
     let built_in = folder.join("built");
     let toolchain = toolchain.clone().with_cargo_home(home);
-    let second = build::compile(
-        &source,
-        &built_in,
-        &toolchain,
-        sample::DRIVER,
-        Profile::Release,
-    )?;
+    let second = build::compile(&source, &built_in, &toolchain, sample::DRIVER, Profile::Release)?;
     let first = build::drivers(Profile::Release);
     let (_, image) = sample::DRIVER;
     for (one, other) in [("sys", "dll"), ("pdb", "pdb")] {
@@ -167,14 +154,8 @@ mod tests {
         let check = |bytes: &[u8]| ensure_names_none(Path::new("x.sys"), bytes, &texts);
         assert!(check(b"nothing of /home/others").is_ok());
         let error = check(b"\0/home/somebody/x\0").unwrap_err().to_string();
-        assert!(
-            error.contains("x.sys contains the path /home/somebody"),
-            "{error}"
-        );
-        let wide: Vec<u8> = "at /home/somebody"
-            .encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect();
+        assert!(error.contains("x.sys contains the path /home/somebody"), "{error}");
+        let wide: Vec<u8> = "at /home/somebody".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(check(&wide).is_err());
     }
 

@@ -25,15 +25,9 @@ pub fn check() -> Result<()> {
     let text = fs::read_to_string(root().join(REQUIREMENTS))
         .with_context(|| format!("cannot read the requirements, {REQUIREMENTS}"))?;
     let defined = citations::definitions(&text);
-    let required: Vec<&str> = defined
-        .iter()
-        .map(|definition| definition.id.as_str())
-        .filter(|id| is_id(id))
-        .collect();
-    ensure!(
-        !required.is_empty(),
-        "{REQUIREMENTS} defines no requirements"
-    );
+    let required: Vec<&str> =
+        defined.iter().map(|definition| definition.id.as_str()).filter(|id| is_id(id)).collect();
+    ensure!(!required.is_empty(), "{REQUIREMENTS} defines no requirements");
     let mut tests = BTreeMap::new();
     for file in tree::files(&root())? {
         let is_test = FOLDERS.iter().any(|folder| file.starts_with(folder));
@@ -50,9 +44,9 @@ pub fn check() -> Result<()> {
         match (names, open) {
             (Some(names), None) => println!("{id:<6} {}", shown(names)),
             (None, Some((_, why))) => println!("{id:<6} open: {why}"),
-            (None, None) => problems.push(format!(
-                "{id} has no test; name it in a test's comment (`// {id}`)"
-            )),
+            (None, None) => {
+                problems.push(format!("{id} has no test; name it in a test's comment (`// {id}`)"))
+            }
             (Some(_), Some(_)) => problems.push(format!(
                 "{id} has a test; remove it from the list of open requirements in requirements.rs"
             )),
@@ -60,9 +54,7 @@ pub fn check() -> Result<()> {
     }
     for id in tests.keys() {
         if !required.contains(&id.as_str()) {
-            problems.push(format!(
-                "{id} is in a test, but {REQUIREMENTS} does not define it"
-            ));
+            problems.push(format!("{id} is in a test, but {REQUIREMENTS} does not define it"));
         }
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
@@ -95,10 +87,7 @@ fn read(path: &Path, text: &str, tests: &mut BTreeMap<String, BTreeSet<String>>)
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut put = |ids: &[&str], name: &str| {
         for id in ids {
-            tests
-                .entry((*id).to_owned())
-                .or_default()
-                .insert(name.to_owned());
+            tests.entry((*id).to_owned()).or_default().insert(name.to_owned());
         }
     };
     let mut pending: Vec<&str> = Vec::new();

@@ -5,10 +5,7 @@ pub const DRIVER: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
 /// The hardware id of the driver's device, as in `etw-sample-interface`.
 pub const HARDWARE_ID: &str = r"Root\EtwSampleDriver";
 /// The name and the GUID of the driver's provider, as in `etw-sample-interface`.
-pub const PROVIDER: (&str, &str) = (
-    "WdkEtw.SampleDriver",
-    "802b686a-519d-5416-5280-4c0ead585fbb",
-);
+pub const PROVIDER: (&str, &str) = ("WdkEtw.SampleDriver", "802b686a-519d-5416-5280-4c0ead585fbb");
 /// The driver's description in signatures.
 pub const DESCRIPTION: &str = "The sample driver of wdk-etw";
 /// The name of sessions in the tracing instructions.

@@ -113,10 +113,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         run_quietly(&mut command)
     })?;
     step("Linting the stand-ins", standin::lint)?;
-    step(
-        "Testing the stand-ins against the WDK's headers",
-        standin::test,
-    )?;
+    step("Testing the stand-ins against the WDK's headers", standin::test)?;
     for (driver, profile) in DRIVERS {
         let title = format!("Building {}.sys ({})", driver.1, profile.folder());
         step(&title, || build::build(&tools.x64, driver, profile))?;
@@ -126,12 +123,8 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         c_drivers::build_routines(&tools.x64)
     })?;
     let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
-    step(&title, || {
-        build::build(&tools.arm64, sample::DRIVER, Profile::Release)
-    })?;
-    step("Building the sample driver again in another folder", || {
-        reproducible::check(&tools.x64)
-    })
+    step(&title, || build::build(&tools.arm64, sample::DRIVER, Profile::Release))?;
+    step("Building the sample driver again in another folder", || reproducible::check(&tools.x64))
 }
 
 /// Runs two groups of steps at the same time. They build in different folders, and each uses one
@@ -143,9 +136,7 @@ fn at_once<A, B: Send>(
     thread::scope(|scope| {
         let beside = scope.spawn(beside);
         let here = here();
-        let beside = beside
-            .join()
-            .map_err(|_| anyhow!("a check's thread panicked"))?;
+        let beside = beside.join().map_err(|_| anyhow!("a check's thread panicked"))?;
         match (here, beside) {
             (Err(here), Err(beside)) => Err(anyhow!("{here:#}\nerror: {beside:#}")),
             (here, beside) => Ok((here?, beside?)),
@@ -206,9 +197,7 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
 
 /// Runs the tests with separate build folders.
 fn test_beside(tools: &Tools) -> Result<()> {
-    step("Testing the client under Wine", || {
-        client::test(tools.client)
-    })?;
+    step("Testing the client under Wine", || client::test(tools.client))?;
     step("Linting and testing the library for user mode", || {
         // A build of its own: the feature would apply to the tests for kernel mode too.
         let package = ["--locked", "--package", "etw-user-mode"];
@@ -225,29 +214,20 @@ fn test_beside(tools: &Tools) -> Result<()> {
                 .args(["--", "-D", "warnings"]),
         )?;
         let mut stacks = cargo(&["test", "--locked", "--package", "wdk-etw", "--lib"]);
-        stacks
-            .args(["--features", "user-mode", "--target-dir"])
-            .arg(&folder);
+        stacks.args(["--features", "user-mode", "--target-dir"]).arg(&folder);
         process::run_for_results(&mut stacks)?;
         process::run_for_results(&mut command("test"))
     })?;
     step("Model-checking the provider's concurrency", || {
         process::run_for_results(&mut deep::model_check())
     })?;
-    step(
-        "Testing that the fuzzer's seeds reach their targets",
-        || process::run_for_results(&mut fuzz::seeds_cargo(&["test"])),
-    )?;
+    step("Testing that the fuzzer's seeds reach their targets", || {
+        process::run_for_results(&mut fuzz::seeds_cargo(&["test"]))
+    })?;
     // These build in the host crates' folder, and wait until the host crates are built.
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
-        let arguments = [
-            "--package",
-            "cargo-etw",
-            "--tests",
-            "--",
-            "--include-ignored",
-        ];
+        let arguments = ["--package", "cargo-etw", "--tests", "--", "--include-ignored"];
         process::run_for_results(host_test(&arguments).arg(BUILT_DRIVERS))
     })
 }
@@ -268,33 +248,19 @@ pub fn run(deep: bool) -> Result<()> {
     step("Checking modules for cycles", modules::check)?;
     step("Comparing the public API with docs/api", api::check)?;
     step("Packaging the published crates", publish::check)?;
-    step_with_output(
-        "Checking that every requirement has a test",
-        requirements::check,
-    )?;
+    step_with_output("Checking that every requirement has a test", requirements::check)?;
     at_once(
         || {
             check_sources(tools.client, &mut not_run)?;
-            step("Building the driver package", || {
-                run_quietly(&mut cargo(&["make", "package"]))
-            })?;
+            step("Building the driver package", || run_quietly(&mut cargo(&["make", "package"])))?;
             kit::check()
         },
         || check_drivers(&tools),
     )?;
-    let goldens = step(
-        "Fetching mc.exe's goldens from published packages",
-        goldens::fetch,
-    )?;
-    at_once(
-        || test_host_crates(&goldens, &mut not_run),
-        || test_beside(&tools),
-    )?;
+    let goldens = step("Fetching mc.exe's goldens from published packages", goldens::fetch)?;
+    at_once(|| test_host_crates(&goldens, &mut not_run), || test_beside(&tools))?;
     if deep {
-        step(
-            "Finding UEFI firmware for virtual machines",
-            guest::find_firmware,
-        )?;
+        step("Finding UEFI firmware for virtual machines", guest::find_firmware)?;
         step_with_output("Testing cargo etw vm with the stand-in guest", || {
             let arguments = ["--package", "cargo-etw", "--test", "vm", "--", "--ignored"];
             process::run(host_test(&arguments).arg(WHOLE))

@@ -25,13 +25,7 @@ fn by_git(root: &Path) -> Option<Vec<String>> {
     }
     let output = Command::new("git")
         .current_dir(root)
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
         .ok()?;
     let list = String::from_utf8(output.stdout).ok()?;
@@ -85,20 +79,11 @@ mod tests {
     #[test]
     fn build_output_is_not_listed() {
         let folder = tempfile::tempdir().unwrap();
-        for file in [
-            "a.rs",
-            ".cargo/config.toml",
-            "fuzz/target/b.rs",
-            ".git/HEAD",
-            "fuzz/c.rs",
-        ] {
+        for file in ["a.rs", ".cargo/config.toml", "fuzz/target/b.rs", ".git/HEAD", "fuzz/c.rs"] {
             let path = folder.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        assert_eq!(
-            files(folder.path()).unwrap(),
-            [".cargo/config.toml", "a.rs", "fuzz/c.rs"]
-        );
+        assert_eq!(files(folder.path()).unwrap(), [".cargo/config.toml", "a.rs", "fuzz/c.rs"]);
     }
 }

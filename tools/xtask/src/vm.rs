@@ -12,14 +12,10 @@ pub fn run(arguments: &[OsString]) -> Result<()> {
         step("Installing QEMU", || packages::install(&[package]))?;
     }
     package::run()?;
-    let client: PathBuf = target()
-        .join("client")
-        .join(format!("{}.exe", client::PACKAGE));
+    let client: PathBuf = target().join("client").join(format!("{}.exe", client::PACKAGE));
     let mut command = cargo_etw::command(["vm", "--driver"]);
     command.arg(package::archive()).arg("--client").arg(client);
-    command
-        .arg("--package-catalog-2")
-        .arg(package::archive_with_catalog_2());
+    command.arg("--package-catalog-2").arg(package::archive_with_catalog_2());
     command.arg("--probe").arg(package::archive_of_questions());
     command.arg("--recipes").arg(kit::write_recipes()?);
     cargo_etw::run(command.args(arguments))

@@ -32,27 +32,20 @@ pub fn check_tests() -> Result<()> {
 /// Checks parts of the default members for a target; `what` are the arguments that select them.
 fn check_for(name: &str, what: &[&str]) -> Result<()> {
     let (rust, is_installed) = Rust::for_target(name)?;
-    let libraries = if is_installed {
-        "the target's libraries"
-    } else {
-        "libraries from source"
-    };
-    step(
-        &format!("Checking the default members for {name} with {libraries}"),
-        || {
-            let mut command = command(rust, "check", name);
-            command.args(what);
-            if is_installed {
-                without_bootstrap(&mut command);
-            } else {
-                command
-                    .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"])
-                    .arg("--target-dir")
-                    .arg(target().join("windows-check"));
-            }
-            run_quietly(&mut command)
-        },
-    )
+    let libraries = if is_installed { "the target's libraries" } else { "libraries from source" };
+    step(&format!("Checking the default members for {name} with {libraries}"), || {
+        let mut command = command(rust, "check", name);
+        command.args(what);
+        if is_installed {
+            without_bootstrap(&mut command);
+        } else {
+            command
+                .args(["-Zbuild-std=std,panic_abort,test", "-Zpanic-abort-tests"])
+                .arg("--target-dir")
+                .arg(target().join("windows-check"));
+        }
+        run_quietly(&mut command)
+    })
 }
 
 /// Lints the client. It is built for a target whose libraries must be built first; if those of
@@ -77,8 +70,6 @@ fn without_bootstrap(command: &mut Command) -> &mut Command {
 /// Returns a command for a Windows target in the main workspace.
 fn command(rust: Rust, chore: &str, name: &str) -> Command {
     let mut command = rust.cargo();
-    command
-        .current_dir(root())
-        .args([chore, "--locked", "--target", name]);
+    command.current_dir(root()).args([chore, "--locked", "--target", name]);
     command
 }

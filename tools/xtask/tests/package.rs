@@ -38,15 +38,10 @@ impl Package {
     }
 
     fn unpack_named(suffix: &str) -> Self {
-        let path = target().join(format!(
-            "package/{SERVICE}-{}-{suffix}.zip",
-            env!("CARGO_PKG_VERSION")
-        ));
+        let path =
+            target().join(format!("package/{SERVICE}-{}-{suffix}.zip", env!("CARGO_PKG_VERSION")));
         let file = fs::File::open(&path).unwrap_or_else(|_| {
-            panic!(
-                "{} does not exist: run `cargo make package`",
-                path.display()
-            )
+            panic!("{} does not exist: run `cargo make package`", path.display())
         });
         let mut zip = ZipArchive::new(file).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -130,10 +125,7 @@ fn the_package_contains_the_files_of_its_readme() {
     assert_eq!(there, expected);
     let readme = package.text("README.txt");
     for name in there.iter().filter(|name| *name != "README.txt") {
-        assert!(
-            readme.contains(name.as_str()),
-            "{name} is not in the README"
-        );
+        assert!(readme.contains(name.as_str()), "{name} is not in the README");
     }
     assert!(readme.contains("WdkEtw.SampleDriver 0xff 5"), "{readme}");
     // The command prompt needs Windows line endings.
@@ -144,11 +136,8 @@ fn the_package_contains_the_files_of_its_readme() {
     // The WDK's package has a certificate with a different name, so the scripts accept every
     // certificate.
     for name in ["prepare.cmd", "restore.cmd"] {
-        let commands: Vec<&str> = package
-            .text(name)
-            .lines()
-            .filter(|line| !line.starts_with("rem "))
-            .collect();
+        let commands: Vec<&str> =
+            package.text(name).lines().filter(|line| !line.starts_with("rem ")).collect();
         assert!(commands.iter().any(|line| line.contains("*.cer")), "{name}");
         assert!(
             !commands.iter().any(|line| line.contains("driver.cer")),
@@ -163,11 +152,7 @@ fn the_driver_is_signed_and_changes_are_noticed() {
     let package = Package::unpack();
     let image = package.path("sys");
     let output = package.verify(&[], &image);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("SHA256"), "{said}");
     assert!(said.contains("Page hash"), "{said}");
@@ -175,10 +160,7 @@ fn the_driver_is_signed_and_changes_are_noticed() {
                   pe = lief.PE.parse(sys.argv[1])\n\
                   print(pe.verify_signature(), len(pe.signatures))\n\
                   print(pe.signatures[0].content_info.digest.hex() == pe.authentihash_sha256.hex())";
-    assert_eq!(
-        python(script, &[&image]).trim(),
-        "VERIFICATION_FLAGS.OK 1\nTrue"
-    );
+    assert_eq!(python(script, &[&image]).trim(), "VERIFICATION_FLAGS.OK 1\nTrue");
 
     // With one byte of code changed, neither verifier accepts the image.
     let mut data = package.files[&format!("{SERVICE}.sys")].clone();
@@ -199,26 +181,20 @@ fn the_image_is_the_driver_with_a_version_and_a_checksum() {
                   print(pe.verify_checksum(), hex(pe.VS_FIXEDFILEINFO[0].FileType))\n\
                   table = pe.FileInfo[0][0].StringTable[0].entries\n\
                   print(table[b'OriginalFilename'].decode(), table[b'FileVersion'].decode())";
-    let expected = format!(
-        "0x8664 1\nTrue 0x3\n{SERVICE}.sys {}",
-        env!("CARGO_PKG_VERSION")
-    );
+    let expected = format!("0x8664 1\nTrue 0x3\n{SERVICE}.sys {}", env!("CARGO_PKG_VERSION"));
     assert_eq!(python(script, &[&package.path("sys")]).trim(), expected);
     let pdb = &package.files[&format!("{SERVICE}.pdb")];
     assert!(pdb.starts_with(b"Microsoft C/C++ MSF 7.00"));
     let client = &package.files["etw-sample-client.exe"];
     assert!(client.starts_with(b"MZ"));
-    let help = Command::new(etw_test_support::program(
-        "WDK_ETW_WINE",
-        "/usr/lib/wine/wine64",
-    ))
-    .env("WINEPREFIX", target().join("wine"))
-    .env("WINEDEBUG", "-all")
-    .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-    .arg(package.folder.path().join("etw-sample-client.exe"))
-    .arg("--help")
-    .output()
-    .unwrap();
+    let help = Command::new(etw_test_support::program("WDK_ETW_WINE", "/usr/lib/wine/wine64"))
+        .env("WINEPREFIX", target().join("wine"))
+        .env("WINEDEBUG", "-all")
+        .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+        .arg(package.folder.path().join("etw-sample-client.exe"))
+        .arg("--help")
+        .output()
+        .unwrap();
     assert!(help.status.success());
 }
 
@@ -250,10 +226,7 @@ fn the_catalog_has_the_driver_and_the_inf_and_is_signed() {
     let script = "import hashlib, sys\n\
                   print(hashlib.sha1(open(sys.argv[1], 'rb').read()).hexdigest().upper())";
     let hash = python(script, &[&package.path("inf")]);
-    assert!(
-        parsed.contains(&format!("[HEX DUMP]:{}", hash.trim())),
-        "{parsed}"
-    );
+    assert!(parsed.contains(&format!("[HEX DUMP]:{}", hash.trim())), "{parsed}");
 }
 
 /// The second reader of catalogs is signify's; osslsigncode knows signatures and images only. Python
@@ -296,10 +269,7 @@ fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
         let read = String::from_utf8(read).unwrap();
         let mut found: Vec<&str> = read.lines().collect();
         // Readers search the entries by their tags, so these must be in order.
-        let tags: Vec<&str> = found
-            .iter()
-            .map(|line| line.split(' ').nth(2).unwrap())
-            .collect();
+        let tags: Vec<&str> = found.iter().map(|line| line.split(' ').nth(2).unwrap()).collect();
         assert!(tags.is_sorted(), "{read}");
         expected.sort_unstable();
         found.sort_unstable();
@@ -323,9 +293,7 @@ fn the_inf_is_the_drivers() {
             .unwrap()
     };
     assert!(check(&package.path("inf")).status.success());
-    let other = package
-        .text(&format!("{SERVICE}.inf"))
-        .replace("= 1.31", "= 1.33");
+    let other = package.text(&format!("{SERVICE}.inf")).replace("= 1.31", "= 1.33");
     let path = package.folder.path().join("other.inf");
     fs::write(&path, other).unwrap();
     let output = check(&path);

@@ -26,11 +26,7 @@ fn metadata(folder: &Path) -> Value {
         .args(["metadata", "--format-version", "1", "--locked"])
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -42,10 +38,8 @@ fn packages(metadata: &Value) -> &[Value] {
 /// of wdk-build 0.6.0 uses. Fails, as that function does, if the workspace has no such package or
 /// more than one.
 fn makefiles_package(metadata: &Value) -> Result<&Value, String> {
-    let found: Vec<&Value> = packages(metadata)
-        .iter()
-        .filter(|package| package["name"] == "wdk-build")
-        .collect();
+    let found: Vec<&Value> =
+        packages(metadata).iter().filter(|package| package["name"] == "wdk-build").collect();
     match found.as_slice() {
         [package] => Ok(package),
         other => Err(format!("{} packages named wdk-build", other.len())),
@@ -91,10 +85,8 @@ fn inx(package: &Value) -> std::path::PathBuf {
 #[test]
 fn the_inx_is_where_both_flows_look_for_it() {
     let metadata = metadata(&root().join("driver"));
-    let package = packages(&metadata)
-        .iter()
-        .find(|package| package["name"] == "etw-sample-driver")
-        .unwrap();
+    let package =
+        packages(&metadata).iter().find(|package| package["name"] == "etw-sample-driver").unwrap();
     let beside_manifest = inx(package);
     let original = root().join("inf/etw_sample_driver.inx");
     let read = |path: &Path| {
@@ -116,10 +108,8 @@ fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     let blocks: Vec<&str> = text.split("        run: |\n").skip(1).collect();
     assert!(!blocks.is_empty());
     for block in blocks {
-        let script: Vec<&str> = block
-            .lines()
-            .take_while(|line| line.starts_with("          "))
-            .collect();
+        let script: Vec<&str> =
+            block.lines().take_while(|line| line.starts_with("          ")).collect();
         assert!(
             script.iter().any(|line| line.contains("$LASTEXITCODE")),
             "more than one command, and their exit codes are not checked:\n{}",
@@ -168,23 +158,13 @@ pub mod cargo_make {
     }
 
     fn compile(arguments: &[&str], folder: &Path) {
-        let output = Command::new("rustc")
-            .current_dir(folder)
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let output = Command::new("rustc").current_dir(folder).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     impl Workspace {
         fn new() -> Self {
-            let workspace = Self {
-                folder: tempfile::tempdir().unwrap(),
-            };
+            let workspace = Self { folder: tempfile::tempdir().unwrap() };
             workspace.add_package("driver", "etw-sample-driver", "lib.rs", "");
             workspace.add_package("client", "etw-sample-client", "main.rs", "fn main() {}");
             workspace.write(
@@ -221,9 +201,7 @@ pub mod cargo_make {
         /// A makefile with the tasks for Windows as those for this system, its load script
         /// compiled.
         fn on_this_system(&self, makefile: &str) -> String {
-            let mut makefile = makefile
-                .replace(".linux]", ".mac]")
-                .replace(".windows]", ".linux]");
+            let mut makefile = makefile.replace(".linux]", ".mac]").replace(".windows]", ".linux]");
             if let Some((before, rest)) = makefile.split_once("windows_load_script = '''") {
                 let (script, after) = rest.split_once("'''").unwrap();
                 let script = script.trim_start().strip_prefix("#!@rust").unwrap();
@@ -234,15 +212,10 @@ pub mod cargo_make {
                 // rust-script's edition.
                 let extern_crate = "wdk_build=libwdk_build.rlib";
                 let edition = "2021";
-                compile(
-                    &["--edition", edition, "--extern", extern_crate, "load.rs"],
-                    &tools,
-                );
+                compile(&["--edition", edition, "--extern", extern_crate, "load.rs"], &tools);
                 let program = tools.join("load");
-                makefile = format!(
-                    "{before}linux_load_script = '''\n{}\n'''{after}",
-                    program.display()
-                );
+                makefile =
+                    format!("{before}linux_load_script = '''\n{}\n'''{after}", program.display());
             }
             makefile
         }
@@ -261,10 +234,7 @@ pub mod cargo_make {
                 .arg("--disable-check-for-updates")
                 .args(arguments)
                 .env_remove("CARGO_TARGET_DIR")
-                .env(
-                    "MICROSOFTS_MAKEFILE",
-                    self.path("tools/rust-driver-makefile.toml"),
-                )
+                .env("MICROSOFTS_MAKEFILE", self.path("tools/rust-driver-makefile.toml"))
                 .output()
                 .unwrap();
             let said = format!(
@@ -281,10 +251,7 @@ pub mod cargo_make {
                 "flow: crate etw_sample_driver in {}: {arguments}",
                 self.path("driver").display()
             );
-            assert!(
-                said.lines().any(|line| line == flow),
-                "no {flow:?}:\n{said}"
-            );
+            assert!(said.lines().any(|line| line == flow), "no {flow:?}:\n{said}");
             let link = self.path("target/rust-driver-makefile.toml");
             assert!(link.is_symlink(), "{} is no link", link.display());
             assert!(!self.path("driver/target").exists(), "{said}");
@@ -325,10 +292,7 @@ pub mod cargo_make {
         let workspace = Workspace::new();
         let text = fs::read_to_string(workspace.path("driver/Makefile.toml")).unwrap();
         let (before, after) = text.split_once("linux_load_script").unwrap();
-        workspace.write(
-            "driver/Makefile.toml",
-            &format!("{before}mac_load_script{after}"),
-        );
+        workspace.write("driver/Makefile.toml", &format!("{before}mac_load_script{after}"));
         let (output, said) = workspace.cargo_make("driver", &["package-driver-flow"]);
         assert!(!output.status.success(), "{said}");
         assert!(said.contains("target/rust-driver-makefile.toml"), "{said}");

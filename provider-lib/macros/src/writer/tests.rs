@@ -25,9 +25,7 @@ fn layout(provider: &Provider, event: &Event) -> Layout {
 
 /// Returns code as text, with the short names of local variables and of the library's items.
 fn short(code: &TokenStream) -> String {
-    code.to_string()
-        .replace("__wdk_etw_", "")
-        .replace(":: wdk_etw :: __macro :: ", "")
+    code.to_string().replace("__wdk_etw_", "").replace(":: wdk_etw :: __macro :: ", "")
 }
 
 /// The functions that are generated for an event.
@@ -54,10 +52,7 @@ fn functions(settings: &str, attributes: &str, fields: &str) -> Functions {
         let (head, body) = (&function.sig, &function.block);
         short(&quote!(#head #body))
     };
-    Functions {
-        fast: find("__write_0"),
-        slow: find("__write_0_slow"),
-    }
+    Functions { fast: find("__write_0"), slow: find("__write_0_slow") }
 }
 
 /// Returns the functions for an event whose fields have attributes that only manifests can express.
@@ -88,21 +83,13 @@ fn arguments(fields: &str) -> String {
     let event = &provider.events[0];
     let layout = layout(&provider, event);
     let fields = names::parameters(event);
-    in_order(&layout, &quote!(event), &quote!(options), &fields)
-        .to_string()
-        .replace(' ', "")
+    in_order(&layout, &quote!(event), &quote!(options), &fields).to_string().replace(' ', "")
 }
 
 // An argument has the same register in the call of EtwWriteEx, so that it needs no copy.
 #[test]
 fn the_event_is_the_second_argument_behind_a_value_in_a_register() {
-    for field in [
-        "a: u8",
-        "a: F64",
-        "a: usize",
-        "#[repr(u8)] a: usize",
-        "a: Kind",
-    ] {
+    for field in ["a: u8", "a: F64", "a: usize", "#[repr(u8)] a: usize", "a: Kind"] {
         let arguments = arguments(&format!("{field}, b: &str"));
         assert_eq!(arguments, "a,event,options,b", "{field}");
     }
@@ -123,10 +110,7 @@ fn both_functions_take_the_arguments_in_their_order() {
     for code in [&fast, &slow] {
         assert_has(code, &parameters);
     }
-    assert_has(
-        &fast,
-        &quote!(return __write_0_slow(a0, event, options, a1);),
-    );
+    assert_has(&fast, &quote!(return __write_0_slow(a0, event, options, a1);));
     // A manifest event has no metadata.
     let Functions { fast, slow } = in_manifest("a: u8, b: &str");
     for code in [&fast, &slow] {
@@ -160,16 +144,11 @@ fn the_slow_function_is_called_if_the_provider_does_not_admit_the_event() {
 fn only_a_provider_with_statistics_counts_its_events() {
     let data = quote!((
         &options,
-        &[
-            write.traits(),
-            write.event_metadata(),
-            block_of_size::<_, 1usize>(&b0)
-        ]
+        &[write.traits(), write.event_metadata(), block_of_size::<_, 1usize>(&b0)]
     ));
-    for (settings, finish) in [
-        ("", quote!(write.finish #data)),
-        (", statistics", quote!(write.finish_counted #data)),
-    ] {
+    for (settings, finish) in
+        [("", quote!(write.finish #data)), (", statistics", quote!(write.finish_counted #data))]
+    {
         let Functions { fast, slow } = functions(settings, "", "a: u8");
         assert_has(&fast, &finish);
         assert_has(&slow, &quote!(write.finish_slow #data));

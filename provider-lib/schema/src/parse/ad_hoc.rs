@@ -52,10 +52,7 @@ impl AdHoc {
     /// Returns the structures of the event's fields.
     #[must_use]
     pub fn types(&self) -> Types<'_> {
-        Types {
-            structures: &self.structures,
-            ..Types::default()
-        }
+        Types { structures: &self.structures, ..Types::default() }
     }
 }
 

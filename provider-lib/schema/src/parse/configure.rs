@@ -10,17 +10,8 @@ use crate::configuration::{Evaluate, key};
 
 /// The attributes that give an item a role in the declaration. The compiler evaluates the
 /// attributes of other items, which the macro leaves as they are.
-const ROLES: &[&str] = &[
-    "keyword",
-    "tasks",
-    "opcodes",
-    "levels",
-    "channels",
-    "map",
-    "bitmap",
-    "structure",
-    "event",
-];
+const ROLES: &[&str] =
+    &["keyword", "tasks", "opcodes", "levels", "channels", "map", "bitmap", "structure", "event"];
 
 /// Evaluates the attributes of a module's items and their parts.
 pub fn configure(module: &mut Module, configuration: &dyn Evaluate) -> syn::Result<()> {
@@ -41,14 +32,10 @@ fn is_kept(entry: &mut Entry, configuration: &dyn Evaluate) -> syn::Result<bool>
                 return Ok(false);
             }
             let inputs = &mut function.signature.inputs;
-            *inputs = kept(
-                std::mem::take(inputs),
-                configuration,
-                |argument| match argument {
-                    FnArg::Typed(argument) => &mut argument.attrs,
-                    FnArg::Receiver(receiver) => &mut receiver.attrs,
-                },
-            )?;
+            *inputs = kept(std::mem::take(inputs), configuration, |argument| match argument {
+                FnArg::Typed(argument) => &mut argument.attrs,
+                FnArg::Receiver(receiver) => &mut receiver.attrs,
+            })?;
         }
         Entry::Item(Item::Const(item)) if has_role(&item.attrs) => {
             return keep(&mut item.attrs, configuration);
@@ -58,9 +45,8 @@ fn is_kept(entry: &mut Entry, configuration: &dyn Evaluate) -> syn::Result<bool>
                 return Ok(false);
             }
             let variants = &mut item.variants;
-            *variants = kept(std::mem::take(variants), configuration, |variant| {
-                &mut variant.attrs
-            })?;
+            *variants =
+                kept(std::mem::take(variants), configuration, |variant| &mut variant.attrs)?;
         }
         Entry::Item(Item::Struct(item)) if has_role(&item.attrs) => {
             if !keep(&mut item.attrs, configuration)? {
@@ -68,9 +54,7 @@ fn is_kept(entry: &mut Entry, configuration: &dyn Evaluate) -> syn::Result<bool>
             }
             if let syn::Fields::Named(fields) = &mut item.fields {
                 let named = &mut fields.named;
-                *named = kept(std::mem::take(named), configuration, |field| {
-                    &mut field.attrs
-                })?;
+                *named = kept(std::mem::take(named), configuration, |field| &mut field.attrs)?;
             }
         }
         Entry::Refused(_) | Entry::Item(_) => {}
@@ -116,10 +100,7 @@ fn conditional(attribute: &Attribute) -> syn::Result<(TokenStream, Vec<Attribute
         Ok((predicate, inside))
     };
     let (predicate, inside) = parts.parse2(attribute.meta.require_list()?.tokens.clone())?;
-    let inside = inside.into_iter().map(|meta| Attribute {
-        meta,
-        ..attribute.clone()
-    });
+    let inside = inside.into_iter().map(|meta| Attribute { meta, ..attribute.clone() });
     Ok((predicate, inside.collect()))
 }
 

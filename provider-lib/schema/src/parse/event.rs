@@ -36,9 +36,7 @@ pub fn field(
     };
     Ok(Field {
         form,
-        name: options
-            .name
-            .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
+        name: options.name.unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
         ident: ident.clone(),
         written: written.clone(),
         kind,
@@ -107,9 +105,8 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
             )),
         };
     }
-    let word: Ident = input
-        .parse()
-        .map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
+    let word: Ident =
+        input.parse().map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
     standard_level(&word).ok_or_else(|| unknown_level(&word, &[]))
 }
 
@@ -119,15 +116,9 @@ fn standard_level(word: &Ident) -> Option<Level> {
 }
 
 fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
-    let own: Vec<String> = own
-        .iter()
-        .map(|level| format!("`{}`", level.ident))
-        .collect();
-    let declared = if own.is_empty() {
-        String::new()
-    } else {
-        format!("declared: {}; ", own.join(", "))
-    };
+    let own: Vec<String> = own.iter().map(|level| format!("`{}`", level.ident)).collect();
+    let declared =
+        if own.is_empty() { String::new() } else { format!("declared: {}; ", own.join(", ")) };
     let text = format!("unknown level `{word}`; {declared}{LEVELS}");
     syn::Error::new(word.span(), text)
 }
@@ -198,15 +189,9 @@ fn keyword_bits(words: &[Ident], provider: &Provider) -> syn::Result<u64> {
     }
     let mut bits = 0;
     for word in words {
-        let keyword = provider
-            .keywords
-            .iter()
-            .find(|keyword| keyword.ident == *word)
-            .ok_or_else(|| {
-                let names = provider
-                    .keywords
-                    .iter()
-                    .map(|keyword| keyword.ident.to_string());
+        let keyword =
+            provider.keywords.iter().find(|keyword| keyword.ident == *word).ok_or_else(|| {
+                let names = provider.keywords.iter().map(|keyword| keyword.ident.to_string());
                 undeclared("keyword", word, names)
             })?;
         bits |= 1 << keyword.bit;
@@ -221,9 +206,7 @@ fn of_task<'a>(
 ) -> impl Iterator<Item = &'a crate::Named<u8>> {
     let lists = provider.task_opcodes.iter();
     let task = task.cloned();
-    lists
-        .filter(move |list| task.as_ref() == Some(&list.task))
-        .flat_map(|list| &list.opcodes)
+    lists.filter(move |list| task.as_ref() == Some(&list.task)).flat_map(|list| &list.opcodes)
 }
 
 /// Returns the value of an opcode: of the event's task, of winmeta.xml, or of the provider.
@@ -245,18 +228,12 @@ fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Resul
             ),
         ));
     }
-    standard
-        .map(|known| known.value)
-        .or_else(|| own.map(|own| own.value))
-        .ok_or_else(|| {
-            let standard = winmeta::OPCODES.iter().map(|known| known.ident.to_owned());
-            let own = provider
-                .opcodes
-                .iter()
-                .map(|opcode| opcode.ident.to_string());
-            let of_task = of_task(task, provider).map(|opcode| opcode.ident.to_string());
-            undeclared("opcode", word, standard.chain(own).chain(of_task))
-        })
+    standard.map(|known| known.value).or_else(|| own.map(|own| own.value)).ok_or_else(|| {
+        let standard = winmeta::OPCODES.iter().map(|known| known.ident.to_owned());
+        let own = provider.opcodes.iter().map(|opcode| opcode.ident.to_string());
+        let of_task = of_task(task, provider).map(|opcode| opcode.ident.to_string());
+        undeclared("opcode", word, standard.chain(own).chain(of_task))
+    })
 }
 
 /// Parses an event of a provider whose other items have been parsed.
@@ -272,20 +249,13 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
     let task = settings.task.as_ref().map_or(Ok(0), |word| {
         let found = provider.tasks.iter().find(|task| task.ident == *word);
         let names = provider.tasks.iter().map(|task| task.ident.to_string());
-        found
-            .map(|task| task.value)
-            .ok_or_else(|| undeclared("task", word, names))
+        found.map(|task| task.value).ok_or_else(|| undeclared("task", word, names))
     })?;
     let channel = settings.channel.as_ref().map_or(Ok(0), |word| {
         let mut channels = provider.channels.iter().map(|channel| &channel.named);
-        let names = provider
-            .channels
-            .iter()
-            .map(|channel| channel.named.ident.to_string());
+        let names = provider.channels.iter().map(|channel| channel.named.ident.to_string());
         let found = channels.find(|channel| channel.ident == *word);
-        found
-            .map(|channel| channel.value)
-            .ok_or_else(|| undeclared("channel", word, names))
+        found.map(|channel| channel.value).ok_or_else(|| undeclared("channel", word, names))
     })?;
     let (id, id_span) = settings.id.unwrap_or_else(|| (0, ident.span()));
     let encoding = encoding_of(&settings, ident, provider)?;
@@ -313,9 +283,7 @@ pub fn event(function: &Function, provider: &Provider, own: &HashSet<Ident>) -> 
         channel,
         encoding,
         fields,
-        name: settings
-            .name
-            .unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
+        name: settings.name.unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
         ident: ident.clone(),
         visibility: function.visibility.clone(),
         docs: attribute::docs(&function.attributes),
@@ -362,10 +330,8 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
              `fn name(field: type);`",
         ));
     }
-    let mut attributes = function
-        .attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("event"));
+    let mut attributes =
+        function.attributes.iter().filter(|attribute| attribute.path().is_ident("event"));
     let attribute = attributes.next();
     if let Some(second) = attributes.next() {
         return Err(syn::Error::new_spanned(
@@ -400,11 +366,7 @@ fn encoding_of(
 ) -> syn::Result<Encoding> {
     let explicit = settings.encoding.or(provider.encoding);
     let encoding = explicit.unwrap_or_else(|| {
-        if settings.id.is_some() {
-            Encoding::Manifest
-        } else {
-            Encoding::TraceLogging
-        }
+        if settings.id.is_some() { Encoding::Manifest } else { Encoding::TraceLogging }
     });
     match encoding {
         Encoding::Manifest => {

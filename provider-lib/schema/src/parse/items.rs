@@ -11,9 +11,7 @@ use crate::{
 
 /// Removes the attribute of this name and returns it.
 fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
-    let at = attributes
-        .iter()
-        .position(|attribute| attribute.path().is_ident(name))?;
+    let at = attributes.iter().position(|attribute| attribute.path().is_ident(name))?;
     Some(attributes.remove(at))
 }
 
@@ -21,9 +19,7 @@ fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribu
 /// field types of the same name.
 pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
     let has = |attributes: &[Attribute], names: &[&str]| {
-        attributes
-            .iter()
-            .any(|attribute| names.iter().any(|name| attribute.path().is_ident(name)))
+        attributes.iter().any(|attribute| names.iter().any(|name| attribute.path().is_ident(name)))
     };
     entries
         .iter()
@@ -42,24 +38,15 @@ pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
 /// Adds an item of the author's own, unless it has an attribute of a declaration's items.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     const FORMS: &[(&str, &str)] = &[
-        (
-            "keyword",
-            "`#[keyword] pub const READ: Keyword = Keyword::bit(0);`",
-        ),
+        ("keyword", "`#[keyword] pub const READ: Keyword = Keyword::bit(0);`"),
         ("tasks", "`#[tasks] enum Task { Transfer = 1 }`"),
         ("opcodes", "`#[opcodes] enum Opcode { Split = 10 }`"),
         ("levels", "`#[levels] enum Level { Packets = 16 }`"),
-        (
-            "channels",
-            "`#[channels] enum Channel { #[channel(Operational)] Operational = 16 }`",
-        ),
+        ("channels", "`#[channels] enum Channel { #[channel(Operational)] Operational = 16 }`"),
         ("map", "`#[map] pub enum Kind { Read = 1 }`"),
         ("bitmap", "`#[bitmap] pub enum Flags { Cached = 1 << 0 }`"),
         ("structure", "`#[structure] pub struct Place { x: u32 }`"),
-        (
-            "event",
-            "`#[event(level = Info, keyword = READ)] pub fn name(field: u32);`",
-        ),
+        ("event", "`#[event(level = Info, keyword = READ)] pub fn name(field: u32);`"),
     ];
     for attribute in attribute::of_item(&item) {
         let path = attribute.path();
@@ -86,17 +73,14 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
         }
         Item::Enum(mut item) => {
             if take_attribute(&mut item.attrs, "tasks").is_some() {
-                provider
-                    .tasks
-                    .extend(named(&item, 1..=u32::from(u16::MAX), "task")?);
+                provider.tasks.extend(named(&item, 1..=u32::from(u16::MAX), "task")?);
             } else if let Some(attribute) = take_attribute(&mut item.attrs, "opcodes") {
                 let opcodes = named(&item, 10..=239, "opcode")?;
                 match attribute.meta {
                     syn::Meta::Path(_) => provider.opcodes.extend(opcodes),
-                    _ => provider.task_opcodes.push(TaskOpcodes {
-                        task: task_of(&attribute)?,
-                        opcodes,
-                    }),
+                    _ => provider
+                        .task_opcodes
+                        .push(TaskOpcodes { task: task_of(&attribute)?, opcodes }),
                 }
             } else if take_attribute(&mut item.attrs, "levels").is_some() {
                 provider.levels.extend(named(&item, 16..=255, "level")?);
@@ -172,10 +156,7 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
         )
     };
     let number = |expression: &Expr| match expression {
-        Expr::Lit(ExprLit {
-            lit: Lit::Int(number),
-            ..
-        }) => number.base10_parse::<u64>().ok(),
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse::<u64>().ok(),
         _ => None,
     };
     let bit = match expression {
@@ -185,12 +166,7 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
             else {
                 return Err(refuse());
             };
-            if path
-                .path
-                .segments
-                .last()
-                .is_none_or(|last| last.ident != "bit")
-            {
+            if path.path.segments.last().is_none_or(|last| last.ident != "bit") {
                 return Err(refuse());
             }
             number(argument)
@@ -288,10 +264,7 @@ const MAP_ENTRY: &str = "map entry";
 /// A decimal number in a bit map can be the number of a bit by mistake.
 fn is_mask(expression: &Expr) -> bool {
     match expression {
-        Expr::Lit(ExprLit {
-            lit: Lit::Int(number),
-            ..
-        }) => {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => {
             let text = number.to_string();
             text.starts_with("0x") || text.starts_with("0b")
         }
@@ -305,10 +278,7 @@ fn is_mask(expression: &Expr) -> bool {
 /// `|`.
 fn constant(expression: &Expr) -> Option<u64> {
     match expression {
-        Expr::Lit(ExprLit {
-            lit: Lit::Int(number),
-            ..
-        }) => number.base10_parse().ok(),
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
         Expr::Binary(binary) => {
             let (left, right) = (constant(&binary.left)?, constant(&binary.right)?);
             match binary.op {
@@ -366,9 +336,8 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
         let of_windows = of_windows.filter(|one| !one.name.starts_with("Trace"));
         let imported = of_windows.clone().find(|one| one.value == named.value);
         if (kind == IMPORT) != imported.is_some() || named.value < 16 && imported.is_none() {
-            let names: Vec<String> = of_windows
-                .map(|one| format!("{} ({})", one.name, one.value))
-                .collect();
+            let names: Vec<String> =
+                of_windows.map(|one| format!("{} ({})", one.name, one.value)).collect();
             return Err(syn::Error::new(
                 named.value_span,
                 format!(

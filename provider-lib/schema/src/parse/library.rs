@@ -20,19 +20,9 @@ fn structures() -> syn::Result<[Structure; 1]> {
         generics: parse_quote!(<'a>),
         in_library: true,
         fields: vec![
-            field(
-                &named("offset"),
-                &parse_quote!(u64),
-                &[parse_quote!(#[hex])],
-                &HashSet::new(),
-            )?,
+            field(&named("offset"), &parse_quote!(u64), &[parse_quote!(#[hex])], &HashSet::new())?,
             field(&named("size"), &parse_quote!(u64), &[], &HashSet::new())?,
-            field(
-                &named("bytes"),
-                &parse_quote!(&'a [u8]),
-                &[],
-                &HashSet::new(),
-            )?,
+            field(&named("bytes"), &parse_quote!(&'a [u8]), &[], &HashSet::new())?,
         ],
         docs: Vec::new(),
     }])

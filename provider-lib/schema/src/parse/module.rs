@@ -47,12 +47,7 @@ impl Parse for Module {
         while !inside.is_empty() {
             entries.push(inside.parse()?);
         }
-        Ok(Self {
-            attributes,
-            visibility,
-            ident,
-            entries,
-        })
+        Ok(Self { attributes, visibility, ident, entries })
     }
 }
 
@@ -83,9 +78,7 @@ impl Parse for Entry {
                 input.parse::<Token![;]>()?;
                 return Ok(Self::Function(function));
             }
-            let is_event = attributes
-                .iter()
-                .any(|attribute| attribute.path().is_ident("event"));
+            let is_event = attributes.iter().any(|attribute| attribute.path().is_ident("event"));
             if is_event && ahead.peek(syn::token::Brace) {
                 let error = syn::Error::new(
                     ahead.span(),

@@ -27,10 +27,7 @@ pub struct Settings {
 fn guid(text: &LitStr) -> syn::Result<Guid> {
     let parsed = text.value().parse::<Guid>();
     parsed.map_err(|error| {
-        syn::Error::new(
-            text.span(),
-            format!("`{}` is not a GUID: {error}", text.value()),
-        )
+        syn::Error::new(text.span(), format!("`{}` is not a GUID: {error}", text.value()))
     })
 }
 

@@ -200,9 +200,7 @@ mod tests {
         };
         assert!(features(&[]).is_empty());
         let counts = |features: &[crate::Provider]| {
-            let [one] = features else {
-                panic!("one provider")
-            };
+            let [one] = features else { panic!("one provider") };
             let fields = one.events.iter().map(|event| event.fields.len());
             (
                 one.keywords[0].bit,
@@ -214,10 +212,7 @@ mod tests {
         assert_eq!(counts(&features(&["etw"])), (1, 1, 1, vec![1, 0]));
         assert_eq!(counts(&features(&["etw", "more"])), (0, 2, 2, vec![2]));
         let error = source(CONDITIONAL).unwrap_err().to_string();
-        assert!(
-            error.contains("is not known outside the compiler"),
-            "{error}"
-        );
+        assert!(error.contains("is not known outside the compiler"), "{error}");
     }
 
     #[test]

@@ -57,8 +57,5 @@ impl Given {
 }
 
 fn twice(word: &Ident) -> syn::Error {
-    syn::Error::new(
-        word.span(),
-        format!("`{word}` is given twice; remove one of them"),
-    )
+    syn::Error::new(word.span(), format!("`{word}` is given twice; remove one of them"))
 }

@@ -227,11 +227,7 @@ impl Attributes {
             }
             "bytes" | "text" => {
                 attribute.meta.require_path_only()?;
-                let block = if word == "text" {
-                    Block::Text
-                } else {
-                    Block::Bytes
-                };
+                let block = if word == "text" { Block::Text } else { Block::Bytes };
                 self.block = Some((word.clone(), block));
             }
             "repr" => {
@@ -405,11 +401,7 @@ fn sized(attribute: &Attribute) -> syn::Result<(Ident, Scalar)> {
 /// Parses `#[out_type = "win:HexInt64"]`.
 fn out_type(attribute: &Attribute) -> syn::Result<(OutType, Span)> {
     let value = &attribute.meta.require_name_value()?.value;
-    let Expr::Lit(ExprLit {
-        lit: Lit::Str(text),
-        ..
-    }) = value
-    else {
+    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = value else {
         return Err(syn::Error::new_spanned(
             value,
             "a presentation must be a string literal: `out_type = \"win:HexInt64\"`",
@@ -418,11 +410,7 @@ fn out_type(attribute: &Attribute) -> syn::Result<(OutType, Span)> {
     let known = OutType::from_name(&text.value()).ok_or_else(|| {
         syn::Error::new(
             text.span(),
-            format!(
-                "unknown presentation `{}`; supported: {}",
-                text.value(),
-                names(OutType::ALL)
-            ),
+            format!("unknown presentation `{}`; supported: {}", text.value(), names(OutType::ALL)),
         )
     })?;
     Ok((known, text.span()))
@@ -451,11 +439,7 @@ fn names(out_types: &[OutType]) -> String {
 
 impl Parse for Counter {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let mut counter = Self {
-            scalar: Scalar::U16,
-            name: None,
-            field: None,
-        };
+        let mut counter = Self { scalar: Scalar::U16, name: None, field: None };
         let mut others = None;
         while !input.is_empty() {
             let word: Ident = input.parse()?;
@@ -516,8 +500,7 @@ mod tests {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        all.form(scalar, Format::Default, shape)
-            .map_err(|error| error.to_string())
+        all.form(scalar, Format::Default, shape).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -525,72 +508,22 @@ mod tests {
         use {InType as In, OutType as Out};
         let one = Shape::One;
         for (attributes, scalar, shape, expected) in [
-            (
-                "#[out_type = \"win:HexInt64\"]",
-                Scalar::U64,
-                one,
-                (In::UInt64, Out::HexInt64),
-            ),
-            (
-                "#[out_type = \"xs:string\"]",
-                Scalar::CStr,
-                one,
-                (In::AnsiString, Out::String),
-            ),
-            (
-                "#[length(u8)]",
-                Scalar::Bytes,
-                one,
-                (In::Binary, Out::HexBinary),
-            ),
-            (
-                "#[length(u32)]",
-                Scalar::Str,
-                one,
-                (In::AnsiString, Out::Utf8),
-            ),
-            (
-                "#[length(u32)]",
-                Scalar::Utf16,
-                one,
-                (In::UnicodeString, Out::String),
-            ),
-            (
-                "#[length(name = \"L\")]",
-                Scalar::SocketAddr,
-                one,
-                (In::Binary, Out::SocketAddress),
-            ),
-            (
-                "#[count(u64)]",
-                Scalar::U32,
-                Shape::Counted,
-                (In::UInt32, Out::UnsignedInt),
-            ),
-            (
-                "#[bytes]",
-                Scalar::U8,
-                Shape::Fixed(6),
-                (In::Binary, Out::HexBinary),
-            ),
-            (
-                "#[text]",
-                Scalar::U16,
-                Shape::Fixed(6),
-                (In::UnicodeString, Out::String),
-            ),
+            ("#[out_type = \"win:HexInt64\"]", Scalar::U64, one, (In::UInt64, Out::HexInt64)),
+            ("#[out_type = \"xs:string\"]", Scalar::CStr, one, (In::AnsiString, Out::String)),
+            ("#[length(u8)]", Scalar::Bytes, one, (In::Binary, Out::HexBinary)),
+            ("#[length(u32)]", Scalar::Str, one, (In::AnsiString, Out::Utf8)),
+            ("#[length(u32)]", Scalar::Utf16, one, (In::UnicodeString, Out::String)),
+            ("#[length(name = \"L\")]", Scalar::SocketAddr, one, (In::Binary, Out::SocketAddress)),
+            ("#[count(u64)]", Scalar::U32, Shape::Counted, (In::UInt32, Out::UnsignedInt)),
+            ("#[bytes]", Scalar::U8, Shape::Fixed(6), (In::Binary, Out::HexBinary)),
+            ("#[text]", Scalar::U16, Shape::Fixed(6), (In::UnicodeString, Out::String)),
             (
                 "#[text] #[out_type = \"win:Utf8\"]",
                 Scalar::U8,
                 Shape::Fixed(6),
                 (In::AnsiString, Out::Utf8),
             ),
-            (
-                "#[repr(u16)]",
-                Scalar::Usize,
-                one,
-                (In::UInt16, Out::UnsignedShort),
-            ),
+            ("#[repr(u16)]", Scalar::Usize, one, (In::UInt16, Out::UnsignedShort)),
             ("#[repr(i8)]", Scalar::Isize, one, (In::Int8, Out::Byte)),
             (
                 "#[repr(u16)] #[out_type = \"win:Port\"]",
@@ -600,11 +533,7 @@ mod tests {
             ),
         ] {
             let form = form(attributes, scalar, shape).unwrap();
-            assert_eq!(
-                form.manifest(scalar, Format::Default),
-                expected,
-                "{attributes}"
-            );
+            assert_eq!(form.manifest(scalar, Format::Default), expected, "{attributes}");
         }
     }
 
@@ -617,67 +546,22 @@ mod tests {
                 Shape::One,
                 "unknown presentation `win:Hex`",
             ),
-            (
-                "#[out_type = 3]",
-                Scalar::U64,
-                Shape::One,
-                "must be a string literal",
-            ),
+            ("#[out_type = 3]", Scalar::U64, Shape::One, "must be a string literal"),
             (
                 "#[out_type = \"xs:string\"]",
                 Scalar::U64,
                 Shape::One,
                 "cannot have the presentation `xs:string`; supported: `xs:unsignedLong`, ",
             ),
-            (
-                "#[length(u8)]",
-                Scalar::U64,
-                Shape::One,
-                "`length` applies to",
-            ),
-            (
-                "#[length(u8)]",
-                Scalar::U64,
-                Shape::Counted,
-                "`length` applies to",
-            ),
-            (
-                "#[count(u8)]",
-                Scalar::Bytes,
-                Shape::One,
-                "`count` to arrays",
-            ),
-            (
-                "#[count(i8)]",
-                Scalar::U8,
-                Shape::Counted,
-                "no argument `i8`",
-            ),
+            ("#[length(u8)]", Scalar::U64, Shape::One, "`length` applies to"),
+            ("#[length(u8)]", Scalar::U64, Shape::Counted, "`length` applies to"),
+            ("#[count(u8)]", Scalar::Bytes, Shape::One, "`count` to arrays"),
+            ("#[count(i8)]", Scalar::U8, Shape::Counted, "no argument `i8`"),
             ("#[count(name = \"\")]", Scalar::U8, Shape::Counted, "empty"),
-            (
-                "#[text]",
-                Scalar::U32,
-                Shape::Fixed(2),
-                "`text` to `[u8; N]`",
-            ),
-            (
-                "#[bytes]",
-                Scalar::U16,
-                Shape::Fixed(2),
-                "`bytes` applies to",
-            ),
-            (
-                "#[repr(u8)]",
-                Scalar::U64,
-                Shape::One,
-                "does not apply to `u64`",
-            ),
-            (
-                "#[repr(u8)]",
-                Scalar::Isize,
-                Shape::One,
-                "supported: `i8`, `i16`, `i32`, `i64`",
-            ),
+            ("#[text]", Scalar::U32, Shape::Fixed(2), "`text` to `[u8; N]`"),
+            ("#[bytes]", Scalar::U16, Shape::Fixed(2), "`bytes` applies to"),
+            ("#[repr(u8)]", Scalar::U64, Shape::One, "does not apply to `u64`"),
+            ("#[repr(u8)]", Scalar::Isize, Shape::One, "supported: `i8`, `i16`, `i32`, `i64`"),
             (
                 "#[repr(usize)]",
                 Scalar::Usize,
@@ -706,10 +590,7 @@ mod tests {
                 }
                 let (in_type, usual) = scalar.manifest(*format);
                 for out_type in in_type.out_types() {
-                    let form = Form {
-                        out_type: Some(*out_type),
-                        ..Form::default()
-                    };
+                    let form = Form { out_type: Some(*out_type), ..Form::default() };
                     let found = form.tracelogging(*scalar, *format);
                     let is_missing = matches!(out_type, OutType::EtwTime | OutType::ErrorCode);
                     assert_eq!(found.is_err(), is_missing, "{scalar:?} {out_type:?}");

@@ -18,11 +18,5 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: &[Self] = &[
-        Self::Default,
-        Self::Hex,
-        Self::Json,
-        Self::Xml,
-        Self::Address,
-    ];
+    pub const ALL: &[Self] = &[Self::Default, Self::Hex, Self::Json, Self::Xml, Self::Address];
 }

@@ -194,11 +194,7 @@ fn resolve(
     is_referent: bool,
 ) -> syn::Result<Resolved> {
     match written {
-        Type::Reference(TypeReference {
-            elem,
-            mutability: None,
-            ..
-        }) => match &**elem {
+        Type::Reference(TypeReference { elem, mutability: None, .. }) => match &**elem {
             Type::Slice(TypeSlice { elem, .. }) => {
                 Ok(match (element(elem, own, Shape::Counted)?, options.array) {
                     (Resolved::Values(Scalar::U8, _), None) => {
@@ -213,11 +209,7 @@ fn resolve(
             other => resolve(other, options, own, true),
         },
         Type::Array(TypeArray { elem, len, .. }) => {
-            let Expr::Lit(ExprLit {
-                lit: Lit::Int(count),
-                ..
-            }) = len
-            else {
+            let Expr::Lit(ExprLit { lit: Lit::Int(count), .. }) = len else {
                 return Err(syn::Error::new_spanned(
                     len,
                     "the length of an array must be an integer literal, as in `[u32; 4]`, because it \
@@ -351,32 +343,16 @@ mod tests {
     #[test]
     fn slices_are_bytes_text_or_arrays() {
         let plain = FieldOptions::default();
-        let array = FieldOptions {
-            array: Some(Span::call_site()),
-            ..FieldOptions::default()
-        };
+        let array = FieldOptions { array: Some(Span::call_site()), ..FieldOptions::default() };
         let values = |scalar, shape| Ok(FieldType::Values(scalar, Format::Default, shape));
         assert_eq!(parsed("&[u8]", &plain), values(Scalar::Bytes, Shape::One));
         assert_eq!(parsed("&[u8]", &array), values(Scalar::U8, Shape::Counted));
         assert_eq!(parsed("&[u16]", &plain), values(Scalar::Utf16, Shape::One));
-        assert_eq!(
-            parsed("&[u32]", &plain),
-            values(Scalar::U32, Shape::Counted)
-        );
-        assert_eq!(
-            parsed("[u8; 6]", &plain),
-            values(Scalar::U8, Shape::Fixed(6))
-        );
-        for bad in [
-            "&[bool]",
-            "[u8; 0]",
-            "[u8; 70000]",
-            "&mut u8",
-            "f64",
-            "String",
-            "&[&str]",
-            "(u8, u8)",
-        ] {
+        assert_eq!(parsed("&[u32]", &plain), values(Scalar::U32, Shape::Counted));
+        assert_eq!(parsed("[u8; 6]", &plain), values(Scalar::U8, Shape::Fixed(6)));
+        for bad in
+            ["&[bool]", "[u8; 0]", "[u8; 70000]", "&mut u8", "f64", "String", "&[&str]", "(u8, u8)"]
+        {
             assert!(parsed(bad, &plain).is_err(), "{bad}");
         }
     }

@@ -93,10 +93,7 @@ pub struct Row {
 }
 
 const fn codes(in_type: In, tracelogging: Tlg, manifest_in: In, manifest: Out) -> Codes {
-    Codes {
-        tracelogging: (in_type, tracelogging),
-        manifest: (manifest_in, manifest),
-    }
+    Codes { tracelogging: (in_type, tracelogging), manifest: (manifest_in, manifest) }
 }
 
 const HEX_8: Codes = codes(In::UInt8, Tlg::Hex, In::UInt8, Out::HexInt8);
@@ -342,10 +339,7 @@ impl Scalar {
 
     /// Returns the type that a path's last segment names.
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|scalar| scalar.name() == name && !name.starts_with('['))
+        Self::ALL.iter().copied().find(|scalar| scalar.name() == name && !name.starts_with('['))
     }
 
     /// Returns the size of a value in bytes, or `None` if it varies.
@@ -365,10 +359,7 @@ impl Scalar {
     /// Returns whether the type is a signed integer.
     #[must_use]
     pub const fn is_signed(self) -> bool {
-        matches!(
-            self,
-            Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::Isize
-        )
+        matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::Isize)
     }
 
     /// Returns whether a parameter of the type borrows its value.
@@ -446,18 +437,10 @@ mod tests {
             let (in_type, out_type) = row.codes.manifest;
             assert!(in_type.out_types().contains(&out_type), "{}", row.name);
             // Arrays are written as they are in memory.
-            assert!(
-                !row.repeats || matches!(row.representation, Memory(_)),
-                "{}",
-                row.name
-            );
+            assert!(!row.repeats || matches!(row.representation, Memory(_)), "{}", row.name);
             if let Some(size) = scalar.size() {
                 let (in_type, _) = row.codes.tracelogging;
-                assert!(
-                    in_type.size().is_none_or(|of_type| of_type == size),
-                    "{}",
-                    row.name
-                );
+                assert!(in_type.size().is_none_or(|of_type| of_type == size), "{}", row.name);
             }
         }
     }

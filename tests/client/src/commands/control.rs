@@ -55,10 +55,7 @@ pub fn disallow(options: &DisallowOptions) -> Result<(), Failure> {
         session.disallow(&options.providers)?;
     }
     let disallowed = session.disallowed()?;
-    println!(
-        "session \"{name}\" disallows {} providers",
-        disallowed.len()
-    );
+    println!("session \"{name}\" disallows {} providers", disallowed.len());
     for provider in disallowed {
         println!("  {provider}");
     }

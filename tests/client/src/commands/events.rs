@@ -27,12 +27,7 @@ fn start(live: &LiveSession, delivery: Delivery<'_>) -> Result<OwnSession, Failu
 
 /// Prints a warning if the session lost events or buffers.
 fn warn_of_losses(counts: Counts) {
-    let Counts {
-        events_lost,
-        buffers_lost,
-        real_time_buffers_lost,
-        ..
-    } = counts;
+    let Counts { events_lost, buffers_lost, real_time_buffers_lost, .. } = counts;
     if events_lost + buffers_lost + real_time_buffers_lost > 0 {
         eprintln!(
             "warning: the session lost {events_lost} events, {buffers_lost} buffers that could not \
@@ -44,15 +39,10 @@ fn warn_of_losses(counts: Counts) {
 
 /// Formats an event as a line of the live table.
 fn line(event: &tdh::Event) -> String {
-    let fields: Vec<String> = event
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
-    let problem = event
-        .problem
-        .as_ref()
-        .map_or_else(String::new, |problem| format!("  [{problem}]"));
+    let fields: Vec<String> =
+        event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let problem =
+        event.problem.as_ref().map_or_else(String::new, |problem| format!("  [{problem}]"));
     format!(
         "{:<30} {:>6} {:>6} {:>2} {:>5} {:<24} {}{problem}",
         event.time,
@@ -126,10 +116,8 @@ pub fn record(options: &RecordOptions) -> Result<(), Failure> {
     process::wait(options.live.seconds, || false);
     let counts = session.stop()?;
     warn_of_losses(counts);
-    let trace = Trace::open(path).map_err(|error| Failure::NoTrace {
-        path: path.to_owned(),
-        why: error.to_string(),
-    })?;
+    let trace = Trace::open(path)
+        .map_err(|error| Failure::NoTrace { path: path.to_owned(), why: error.to_string() })?;
     println!(
         "{}: {} events in {} buffers, {} lost",
         path.display(),

@@ -12,9 +12,7 @@ use etw_questions::{Answer, Answers, Host, Question, ask_saving, questions};
 use crate::{arguments::QuestionOptions, error::Failure, process, questions_host::Windows};
 
 fn find(id: &str) -> Result<&'static Question, Failure> {
-    questions()
-        .find(|question| question.id == id)
-        .ok_or_else(|| Failure::NoQuestion(id.to_owned()))
+    questions().find(|question| question.id == id).ok_or_else(|| Failure::NoQuestion(id.to_owned()))
 }
 
 /// Returns the questions with these ids, or all if there is no id, without some; the risky ones last.
@@ -34,10 +32,8 @@ fn chosen(ids: &[String], except: &[String]) -> Result<Vec<&'static Question>, F
 
 /// Returns the answers of a file.
 fn former(path: &Path) -> Result<BTreeMap<String, Answer>, Failure> {
-    let text = fs::read_to_string(path).map_err(|error| Failure::ReadAnswers {
-        path: path.to_owned(),
-        error,
-    })?;
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::ReadAnswers { path: path.to_owned(), error })?;
     Ok(Answers::read(&text)?.answers)
 }
 
@@ -47,12 +43,7 @@ pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
     let chosen = chosen(&options.ids, &options.except)?;
     if options.list {
         for question in chosen {
-            println!(
-                "{:<36} {} ({})",
-                question.id,
-                question.text,
-                question.about.join(", ")
-            );
+            println!("{:<36} {} ({})", question.id, question.text, question.about.join(", "));
         }
         return Ok(());
     }
@@ -74,10 +65,9 @@ pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
         chosen.iter().copied(),
         &mut answers,
         &mut |answers| {
-            answers.save(&options.out).map_err(|error| Failure::Write {
-                path: options.out.clone(),
-                error,
-            })
+            answers
+                .save(&options.out)
+                .map_err(|error| Failure::Write { path: options.out.clone(), error })
         },
         &mut |question, answer| match answer {
             None => {
@@ -94,10 +84,7 @@ pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
     )?;
     println!("{}", options.out.display());
     if not_asked == chosen.len() {
-        return Err(Failure::NotAsked {
-            not_asked,
-            asked: chosen.len(),
-        });
+        return Err(Failure::NotAsked { not_asked, asked: chosen.len() });
     }
     Ok(())
 }

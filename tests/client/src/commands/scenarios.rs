@@ -28,10 +28,7 @@ fn write(
     let Some(path) = path else { return Ok(()) };
     File::create(path)
         .and_then(writer)
-        .map_err(|error| Failure::Write {
-            path: path.clone(),
-            error,
-        })
+        .map_err(|error| Failure::Write { path: path.clone(), error })
 }
 
 /// Runs scenarios and reports the results.
@@ -61,8 +58,5 @@ pub fn run(options: &ScenarioOptions) -> Result<(), Failure> {
         println!("{} scenarios passed", report.outcomes.len());
         return Ok(());
     }
-    Err(Failure::Scenarios {
-        failed: report.failures(),
-        played: report.outcomes.len(),
-    })
+    Err(Failure::Scenarios { failed: report.failures(), played: report.outcomes.len() })
 }

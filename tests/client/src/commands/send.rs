@@ -53,25 +53,17 @@ pub fn run(request: &Request) -> Result<(), Failure> {
             println!("{}", show(&output(device.read(*length as usize)?)?));
         }
         Request::Timer { on } => {
-            let control = TimerControl {
-                run: u32::from(*on),
-            };
+            let control = TimerControl { run: u32::from(*on) };
             send(IOCTL_SET_TIMER, control.as_bytes(), 0)?;
             println!("the timer is {}", if *on { "on" } else { "off" });
         }
         Request::Burst { count, sender } => {
-            let burst = Burst {
-                count: *count,
-                sender: *sender,
-            };
+            let burst = Burst { count: *count, sender: *sender };
             send(IOCTL_BURST, burst.as_bytes(), 0)?;
             println!("the driver wrote {count} events");
         }
         Request::Reads { local, remote } => {
-            let reads = Reads {
-                local: *local,
-                remote: *remote,
-            };
+            let reads = Reads { local: *local, remote: *remote };
             send(IOCTL_SIMULATE_READS, reads.as_bytes(), 0)?;
             println!("the driver simulated {local} local and {remote} remote reads");
         }
@@ -96,14 +88,13 @@ fn wait(device: &Device) -> Result<(), Failure> {
         request.cancel();
     }
     let woken = output(request.finish()?)?;
-    let number = woken
-        .try_into()
-        .map(u64::from_le_bytes)
-        .map_err(|output: Vec<u8>| Failure::WrongLength {
+    let number = woken.try_into().map(u64::from_le_bytes).map_err(|output: Vec<u8>| {
+        Failure::WrongLength {
             request: "IOCTL_WAIT",
             expected: size_of::<u64>(),
             got: output.len(),
-        })?;
+        }
+    })?;
     println!("woken by wake request number {number}");
     Ok(())
 }

@@ -47,10 +47,7 @@ pub fn run() -> Result<(), Failure> {
         expected: size_of::<Statistics>(),
         got: answer.output.len(),
     })?;
-    println!(
-        "registration:     {}",
-        describe_registration(&found.registration)
-    );
+    println!("registration:     {}", describe_registration(&found.registration));
     println!("bytes read:       {}", found.bytes_read);
     println!("bytes written:    {}", found.bytes_written);
     println!("timer ticks:      {}", found.timer_ticks);
@@ -96,9 +93,7 @@ fn describe_registration(registration: &Registration) -> String {
         ("BinaryTrackInfo", registration.binary_tracking),
     ] {
         if status != 0 {
-            parts.push(format!(
-                "EtwSetInformation(EventProvider{class}) returned 0x{status:08x}"
-            ));
+            parts.push(format!("EtwSetInformation(EventProvider{class}) returned 0x{status:08x}"));
         }
     }
     if registration.traits_left_out > 0 {
@@ -140,10 +135,7 @@ mod tests {
 
     #[test]
     fn refusals_are_shown_with_their_statuses() {
-        let complete = Registration {
-            outcome: outcome::COMPLETE,
-            ..Registration::default()
-        };
+        let complete = Registration { outcome: outcome::COMPLETE, ..Registration::default() };
         assert_eq!(describe_registration(&complete), "complete");
         let refused = Registration {
             outcome: outcome::INCOMPLETE,
@@ -161,10 +153,7 @@ mod tests {
             status: 0xC000_009A,
             ..Registration::default()
         };
-        assert_eq!(
-            describe_registration(&not_registered),
-            "EtwRegister returned 0xc000009a"
-        );
+        assert_eq!(describe_registration(&not_registered), "EtwRegister returned 0xc000009a");
     }
 
     #[test]

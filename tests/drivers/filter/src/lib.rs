@@ -74,12 +74,7 @@ pub unsafe extern "system" fn driver_entry(
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     wdf!(WdfFdoInitSetFilter, init);
     let mut device: WDFDEVICE = ptr::null_mut();
-    check!(wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut device
-    ));
+    check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));
     let mut queue = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
         DispatchType: WdfIoQueueDispatchParallel,
@@ -91,13 +86,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
     };
     // The framework presents at most this many requests at a time: all of them.
     queue.Settings.Parallel.NumberOfPresentedRequests = u32::MAX;
-    wdf!(
-        WdfIoQueueCreate,
-        device,
-        &raw mut queue,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        ptr::null_mut()
-    )
+    wdf!(WdfIoQueueCreate, device, &raw mut queue, WDF_NO_OBJECT_ATTRIBUTES, ptr::null_mut())
 }
 
 /// `EvtIoDefault`: sends the request to the next driver.
@@ -105,12 +94,7 @@ extern "C" fn forward(queue: WDFQUEUE, request: WDFREQUEST) {
     let device = wdf!(WdfIoQueueGetDevice, queue);
     let target = wdf!(WdfDeviceGetIoTarget, device);
     wdf!(WdfRequestFormatRequestUsingCurrentType, request);
-    wdf!(
-        WdfRequestSetCompletionRoutine,
-        request,
-        Some(completed),
-        ptr::null_mut()
-    );
+    wdf!(WdfRequestSetCompletionRoutine, request, Some(completed), ptr::null_mut());
     let sent: BOOLEAN = wdf!(WdfRequestSend, request, target, ptr::null_mut());
     if sent == 0 {
         let status = wdf!(WdfRequestGetStatus, request);
@@ -129,14 +113,6 @@ extern "C" fn completed(
     let result = unsafe { (*parameters).IoStatus };
     // SAFETY: the status is the member that completed requests have.
     let status = unsafe { result.__bindgen_anon_1.Status };
-    wdk::println!(
-        "completed with 0x{status:08x}, {} bytes",
-        result.Information
-    );
-    wdf!(
-        WdfRequestCompleteWithInformation,
-        request,
-        status,
-        result.Information
-    );
+    wdk::println!("completed with 0x{status:08x}, {} bytes", result.Information);
+    wdf!(WdfRequestCompleteWithInformation, request, status, result.Information);
 }

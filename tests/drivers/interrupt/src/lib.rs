@@ -115,18 +115,9 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
         EvtDeviceReleaseHardware: Some(release_hardware),
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
-    wdf!(
-        WdfDeviceInitSetPnpPowerEventCallbacks,
-        init,
-        &raw mut callbacks
-    );
+    wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     let mut device: WDFDEVICE = ptr::null_mut();
-    wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut device
-    )
+    wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device)
 }
 
 /// `EvtDevicePrepareHardware`: maps the registers, connects the interrupt, and opens the device that
@@ -156,12 +147,7 @@ extern "C" fn prepare_hardware(
         &raw mut created
     ));
     let mut target: WDFIOTARGET = ptr::null_mut();
-    check!(wdf!(
-        WdfIoTargetCreate,
-        device,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut target
-    ));
+    check!(wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target));
     let length = size_of_val(&NAME) as u16;
     let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
         Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
@@ -192,11 +178,7 @@ fn map_registers(resources: WDFCMRESLIST) -> NTSTATUS {
             let mapped =
                 unsafe { MmMapIoSpaceEx(start, REGISTERS as u64, PAGE_READWRITE | PAGE_NOCACHE) };
             MAPPED.store(mapped.cast(), Ordering::Release);
-            return if mapped.is_null() {
-                STATUS_INSUFFICIENT_RESOURCES
-            } else {
-                STATUS_SUCCESS
-            };
+            return if mapped.is_null() { STATUS_INSUFFICIENT_RESOURCES } else { STATUS_SUCCESS };
         }
     }
     STATUS_DEVICE_CONFIGURATION_ERROR

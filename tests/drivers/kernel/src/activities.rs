@@ -43,10 +43,7 @@ pub fn run() {
 
     // Another request takes it from the thread.
     let other = call!("IoAllocateIrp", 1, 0);
-    same!(
-        propagate(other, at(&mut propagated), at(&mut original)),
-        NOT_FOUND
-    );
+    same!(propagate(other, at(&mut propagated), at(&mut original)), NOT_FOUND);
     same!(low(set.call(&[other, 0])), 0);
     same!(of_request(other) == Ok(id), true);
     call!("IoClearActivityIdThread", at(&mut own));
@@ -71,10 +68,7 @@ pub fn wrong_request() {
 /// Attaches the thread's id at `DISPATCH_LEVEL`.
 pub fn thread_at_dispatch() {
     let irp = call!("IoAllocateIrp", 1, 0);
-    let (set, raise) = (
-        Routine::find("IoSetActivityIdIrp"),
-        Routine::find("KfRaiseIrql"),
-    );
+    let (set, raise) = (Routine::find("IoSetActivityIdIrp"), Routine::find("KfRaiseIrql"));
     raise.call(&[2]);
     set.call(&[irp, 0]);
 }

@@ -68,25 +68,14 @@ const fn field(mdl: u64, offset: u64) -> u64 {
 }
 
 fn lists() {
-    let mdl = call!(
-        "MmAllocatePagesForMdlEx",
-        0,
-        u64::MAX,
-        0,
-        2 * PAGE + 1,
-        1,
-        0
-    );
+    let mdl = call!("MmAllocatePagesForMdlEx", 0, u64::MAX, 0, 2 * PAGE + 1, 1, 0);
     same!(mdl != 0, true);
     // Locked, and of three pages.
     same!(field(mdl, 8) >> 16 & 3, 2);
     same!(field(mdl, 40) & 0xFFFF_FFFF, 3 * PAGE);
     let mapped = call!("MmMapLockedPagesSpecifyCache", mdl, 0, 1, 0, 0, 16);
     same!(mapped != 0 && mapped.is_multiple_of(PAGE), true);
-    same!(
-        call!("MmGetPhysicalAddress", mapped + PAGE),
-        field(mdl, 56) * PAGE
-    );
+    same!(call!("MmGetPhysicalAddress", mapped + PAGE), field(mdl, 56) * PAGE);
     // SAFETY: three pages are mapped.
     unsafe { ((mapped + 3 * PAGE - 8) as *mut u64).write(7) };
     let part = call!("IoAllocateMdl", PAGE, 100, 0, 0, 0);
@@ -101,14 +90,7 @@ fn lists() {
 
 fn contiguous() {
     let low = 0xFFFF_FFFF_u64;
-    let block = call!(
-        "MmAllocateContiguousMemorySpecifyCache",
-        3 * PAGE,
-        0,
-        low,
-        4 * PAGE,
-        1
-    );
+    let block = call!("MmAllocateContiguousMemorySpecifyCache", 3 * PAGE, 0, low, 4 * PAGE, 1);
     same!(block != 0, true);
     let first = call!("MmGetPhysicalAddress", block);
     same!(first + 3 * PAGE <= low, true);

@@ -39,12 +39,7 @@ pub fn check(line: u32, what: &str, found: u64, expected: u64) {
 /// Checks that an expression has a value.
 macro_rules! same {
     ($found:expr, $expected:expr $(,)?) => {
-        $crate::call::check(
-            line!(),
-            stringify!($found),
-            ($found) as u64,
-            ($expected) as u64,
-        )
+        $crate::call::check(line!(), stringify!($found), ($found) as u64, ($expected) as u64)
     };
 }
 pub(crate) use same;
@@ -64,11 +59,8 @@ impl Routine {
             *unit = u16::from(byte);
         }
         let length = 2 * name.len() as u16;
-        let mut string = UNICODE_STRING {
-            Length: length,
-            MaximumLength: length,
-            Buffer: units.as_mut_ptr(),
-        };
+        let mut string =
+            UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_mut_ptr() };
         // SAFETY: the string is a local with a buffer of its length.
         let address = unsafe { MmGetSystemRoutineAddress(&raw mut string) };
         assert!(!address.is_null(), "{name} is not found");

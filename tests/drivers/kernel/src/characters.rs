@@ -29,18 +29,8 @@ fn classes() {
         ("iswspace", " ", "a"),
     ] {
         let routine = Routine::find(name);
-        same!(
-            members
-                .bytes()
-                .all(|one| low(routine.call(&[u64::from(one)])) != 0),
-            true
-        );
-        same!(
-            others
-                .bytes()
-                .all(|one| low(routine.call(&[u64::from(one)])) == 0),
-            true
-        );
+        same!(members.bytes().all(|one| low(routine.call(&[u64::from(one)])) != 0), true);
+        same!(others.bytes().all(|one| low(routine.call(&[u64::from(one)])) == 0), true);
     }
     same!(low(call!("isdigit", u64::from(u32::MAX))), 0);
 }
@@ -59,26 +49,11 @@ fn changes() {
     call!("_wcslwr", at(&mut wide));
     same!(wide == [97, 98, 0, 9], true);
     let mut buffer = *b"ab\0xxxx";
-    same!(
-        low(call!("strncat_s", at(&mut buffer), 7, c"cdef".as_ptr(), 2)),
-        0
-    );
+    same!(low(call!("strncat_s", at(&mut buffer), 7, c"cdef".as_ptr(), 2)), 0);
     same!(buffer == *b"abcd\0xx", true);
-    same!(
-        low(call!(
-            "strncat_s",
-            at(&mut buffer),
-            7,
-            c"efgh".as_ptr(),
-            u64::MAX
-        )),
-        80
-    );
+    same!(low(call!("strncat_s", at(&mut buffer), 7, c"efgh".as_ptr(), u64::MAX)), 80);
     same!(buffer == *b"abcdef\0", true);
-    same!(
-        low(call!("strncat_s", at(&mut buffer), 7, c"g".as_ptr(), 1)),
-        34
-    );
+    same!(low(call!("strncat_s", at(&mut buffer), 7, c"g".as_ptr(), 1)), 34);
     same!(buffer[0], 0);
 }
 
@@ -91,10 +66,7 @@ fn parts() {
     let first = at(&mut buffer);
     let mut rest = 0_u64;
     let separators = c",;".as_ptr();
-    same!(
-        call!("strtok_s", first, separators, at(&mut rest)),
-        first + 1
-    );
+    same!(call!("strtok_s", first, separators, at(&mut rest)), first + 1);
     same!(call!("strtok_s", 0, separators, at(&mut rest)), first + 3);
     same!(call!("strtok_s", 0, separators, at(&mut rest)), first + 6);
     same!(call!("strtok_s", 0, separators, at(&mut rest)), 0);
@@ -102,15 +74,9 @@ fn parts() {
 }
 
 fn numbers() {
-    same!(
-        low(call!("atoi", c" -12x".as_ptr())),
-        (-12_i32).cast_unsigned()
-    );
+    same!(low(call!("atoi", c" -12x".as_ptr())), (-12_i32).cast_unsigned());
     same!(low(call!("atoi", c"x".as_ptr())), 0);
-    same!(
-        call!("_atoi64", c"12345678901".as_ptr()),
-        12_345_678_901_u64
-    );
+    same!(call!("_atoi64", c"12345678901".as_ptr()), 12_345_678_901_u64);
     let wide = [u16::from(b'4'), u16::from(b'2'), 0];
     same!(low(call!("_wtoi", wide.as_ptr())), 42);
     let text = c"0x1Fz".as_ptr() as u64;
@@ -118,14 +84,8 @@ fn numbers() {
     same!(low(call!("strtoul", text, at(&mut end), 0)), 0x1F);
     same!(end, text + 4);
     same!(low(call!("strtoul", c"017".as_ptr(), 0, 0)), 15);
-    same!(
-        low(call!("strtol", c"-99999999999".as_ptr(), 0, 10)),
-        0x8000_0000
-    );
-    same!(
-        low(call!("strtoul", c"99999999999".as_ptr(), 0, 10)),
-        u32::MAX
-    );
+    same!(low(call!("strtol", c"-99999999999".as_ptr(), 0, 10)), 0x8000_0000);
+    same!(low(call!("strtoul", c"99999999999".as_ptr(), 0, 10)), u32::MAX);
     let hexadecimal = [u16::from(b'f'), u16::from(b'F'), 0];
     same!(low(call!("wcstoul", hexadecimal.as_ptr(), 0, 16)), 0xFF);
     let mut buffer = [9_u8; 8];
@@ -135,36 +95,21 @@ fn numbers() {
     same!(buffer == *b"1z141z3\0", true);
     same!(low(call!("_itoa_s", 1234, at(&mut buffer), 4, 10)), 34);
     same!(buffer[0], 0);
-    same!(
-        low(call!("_ui64toa_s", u64::MAX, at(&mut buffer), 8, 37)),
-        22
-    );
+    same!(low(call!("_ui64toa_s", u64::MAX, at(&mut buffer), 8, 37)), 22);
     let mut wide = [0_u16; 20];
     same!(low(call!("_i64tow_s", i64::MIN, at(&mut wide), 20, 10)), 34);
-    same!(
-        low(call!("_ultow_s", 0xFFFF_FFFF_u32, at(&mut wide), 20, 16)),
-        0
-    );
-    same!(
-        wide[..9] == [102, 102, 102, 102, 102, 102, 102, 102, 0],
-        true
-    );
+    same!(low(call!("_ultow_s", 0xFFFF_FFFF_u32, at(&mut wide), 20, 16)), 0);
+    same!(wide[..9] == [102, 102, 102, 102, 102, 102, 102, 102, 0], true);
 }
 
 fn memory() {
     let text = b"abcb";
-    same!(
-        call!("memchr", text.as_ptr(), b'b', 4),
-        text.as_ptr() as u64 + 1
-    );
+    same!(call!("memchr", text.as_ptr(), b'b', 4), text.as_ptr() as u64 + 1);
     same!(call!("memchr", text.as_ptr(), b'c', 2), 0);
     let mut to = [1_u8; 4];
     same!(low(call!("memcpy_s", at(&mut to), 4, text.as_ptr(), 3)), 0);
     same!(to == *b"abc\x01", true);
-    same!(
-        low(call!("memmove_s", at(&mut to), 4, text.as_ptr(), 5)),
-        34
-    );
+    same!(low(call!("memmove_s", at(&mut to), 4, text.as_ptr(), 5)), 34);
     same!(to == *b"abc\x01", true);
     same!(low(call!("memcpy_s", at(&mut to), 4, text.as_ptr(), 5)), 34);
     same!(to == [0; 4], true);
@@ -186,19 +131,10 @@ fn arrays() {
         *number = place * 17 % 50;
     }
     call!("qsort", at(&mut numbers), 50, 4, compare);
-    same!(
-        numbers
-            .iter()
-            .zip(0_u32..)
-            .all(|(one, expected)| *one == expected),
-        true
-    );
+    same!(numbers.iter().zip(0_u32..).all(|(one, expected)| *one == expected), true);
     let mut key = 33_u32;
     let first = at(&mut numbers);
-    same!(
-        call!("bsearch", at(&mut key), first, 50, 4, compare),
-        first + 33 * 4
-    );
+    same!(call!("bsearch", at(&mut key), first, 50, 4, compare), first + 33 * 4);
     key = 50;
     same!(call!("bsearch", at(&mut key), first, 50, 4, compare), 0);
     call!("qsort", first, 0, 4, compare);
@@ -209,86 +145,24 @@ fn utf8() {
     let mut wide = [0_u16; 8];
     let (from, length) = (text.as_ptr() as u64, text.len() as u64);
     let mut bytes = 0_u32;
-    same!(
-        low(call!(
-            "RtlUTF8ToUnicodeN",
-            0,
-            0,
-            at(&mut bytes),
-            from,
-            length
-        )),
-        0
-    );
+    same!(low(call!("RtlUTF8ToUnicodeN", 0, 0, at(&mut bytes), from, length)), 0);
     same!(bytes, 10);
-    same!(
-        low(call!(
-            "RtlUTF8ToUnicodeN",
-            at(&mut wide),
-            16,
-            at(&mut bytes),
-            from,
-            length
-        )),
-        0
-    );
+    same!(low(call!("RtlUTF8ToUnicodeN", at(&mut wide), 16, at(&mut bytes), from, length)), 0);
     same!(wide[..5] == [0x61, 0xE4, 0x20AC, 0xD83D, 0xDE00], true);
-    let small = call!(
-        "RtlUTF8ToUnicodeN",
-        at(&mut wide),
-        8,
-        at(&mut bytes),
-        from,
-        length
-    );
+    let small = call!("RtlUTF8ToUnicodeN", at(&mut wide), 8, at(&mut bytes), from, length);
     same!((low(small), bytes) == (0xC000_0023, 6), true);
     let bad = b"a\xFF".as_ptr();
-    same!(
-        low(call!(
-            "RtlUTF8ToUnicodeN",
-            at(&mut wide),
-            16,
-            at(&mut bytes),
-            bad,
-            2
-        )),
-        0x107
-    );
+    same!(low(call!("RtlUTF8ToUnicodeN", at(&mut wide), 16, at(&mut bytes), bad, 2)), 0x107);
     same!(wide[1], 0xFFFD);
     let mut back = [0_u8; 16];
     let wide = [0x61_u16, 0xE4, 0x20AC, 0xD83D, 0xDE00];
-    let encoded = call!(
-        "RtlUnicodeToUTF8N",
-        at(&mut back),
-        16,
-        at(&mut bytes),
-        wide.as_ptr(),
-        10
-    );
+    let encoded = call!("RtlUnicodeToUTF8N", at(&mut back), 16, at(&mut bytes), wide.as_ptr(), 10);
     same!((low(encoded), bytes) == (0, 10), true);
     same!(back[..10] == *text.as_bytes(), true);
-    same!(
-        low(call!(
-            "RtlUnicodeToUTF8N",
-            at(&mut back),
-            16,
-            0,
-            wide.as_ptr(),
-            3
-        )),
-        0xC000_00F3
-    );
+    same!(low(call!("RtlUnicodeToUTF8N", at(&mut back), 16, 0, wide.as_ptr(), 3)), 0xC000_00F3);
     let mut string = [0x000A_000A_u64, wide.as_ptr() as u64];
     let mut new = [0_u64; 2];
-    same!(
-        low(call!(
-            "RtlUnicodeStringToUTF8String",
-            at(&mut new),
-            at(&mut string),
-            1
-        )),
-        0
-    );
+    same!(low(call!("RtlUnicodeStringToUTF8String", at(&mut new), at(&mut string), 1)), 0);
     same!(new[0] & 0xFFFF_FFFF, 0x000B_000A);
     call!("RtlFreeAnsiString", at(&mut new));
     let mut end = [0x0004_0004_u64, wide.as_ptr() as u64 + 6];

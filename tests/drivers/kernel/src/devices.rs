@@ -53,13 +53,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
 fn register(physical: u64, class: &[u64; 2], reference: &[u8], link: &mut Link) -> u32 {
     let class = core::ptr::from_ref(class) as u64;
     low(with_string(reference, |reference| {
-        call!(
-            "IoRegisterDeviceInterface",
-            physical,
-            class,
-            reference,
-            at(link)
-        )
+        call!("IoRegisterDeviceInterface", physical, class, reference, at(link))
     }))
 }
 
@@ -74,15 +68,7 @@ fn open_key(physical: u64, kind: u64) -> (u32, u64) {
 pub fn number(key: u64, name: &[u8]) -> u32 {
     let (mut buffer, mut length) = ([0_u32; 4], 0_u32);
     with_string(name, |name| {
-        call!(
-            "ZwQueryValueKey",
-            key,
-            name,
-            2,
-            at(&mut buffer),
-            16,
-            at(&mut length)
-        )
+        call!("ZwQueryValueKey", key, name, 2, at(&mut buffer), 16, at(&mut length))
     });
     buffer[3]
 }
@@ -106,16 +92,7 @@ fn keys(physical: u64) {
 fn count(class: &[u64; 2], physical: u64, flags: u64) -> u32 {
     let class = core::ptr::from_ref(class) as u64;
     let mut list = 0_u64;
-    same!(
-        low(call!(
-            "IoGetDeviceInterfaces",
-            class,
-            physical,
-            flags,
-            at(&mut list)
-        )),
-        0
-    );
+    same!(low(call!("IoGetDeviceInterfaces", class, physical, flags, at(&mut list))), 0);
     let mut links = 0;
     let mut at = list as *const u16;
     // SAFETY: the list ends with an empty text.
@@ -140,10 +117,7 @@ fn set_state(link: &mut Link, state: u64) -> u32 {
 fn interfaces(physical: u64, early: &mut Link) {
     let mut link: Link = [0; 2];
     same!(register(0x1234, &CLASS, b"", &mut link), INVALID_REQUEST);
-    same!(
-        register(physical, &CLASS, br"a\b", &mut link),
-        INVALID_REQUEST
-    );
+    same!(register(physical, &CLASS, br"a\b", &mut link), INVALID_REQUEST);
     same!(register(physical, &CLASS, b"", &mut link), 0);
     let mut again: Link = [0; 2];
     same!(register(physical, &CLASS, b"", &mut again), EXISTS);
@@ -165,16 +139,7 @@ fn interfaces(physical: u64, early: &mut Link) {
     same!(count(&CLASS, 0, 0), 0);
     let class = core::ptr::from_ref(&CLASS) as u64;
     let mut list = 1_u64;
-    same!(
-        low(call!(
-            "IoGetDeviceInterfaces",
-            class,
-            0x1234,
-            0,
-            at(&mut list)
-        )),
-        INVALID_REQUEST
-    );
+    same!(low(call!("IoGetDeviceInterfaces", class, 0x1234, 0, at(&mut list))), INVALID_REQUEST);
     same!(list, 0);
 
     interface_key(&mut link);
@@ -187,33 +152,19 @@ fn interfaces(physical: u64, early: &mut Link) {
 fn interface_key(link: &mut Link) {
     let mut key = 0_u64;
     let open = |link: u64, key: &mut u64| {
-        low(call!(
-            "IoOpenDeviceInterfaceRegistryKey",
-            link,
-            ALL,
-            at(key)
-        ))
+        low(call!("IoOpenDeviceInterfaceRegistryKey", link, ALL, at(key)))
     };
     same!(open(at(link), &mut key), 0);
     let mut value = 3_u32;
     with_string(b"Kept", |name| {
-        same!(
-            low(call!("ZwSetValueKey", key, name, 0, 4, at(&mut value), 4)),
-            0
-        );
+        same!(low(call!("ZwSetValueKey", key, name, 0, 4, at(&mut value), 4)), 0);
     });
     close(key);
     same!(open(at(link), &mut key), 0);
     same!(number(key, b"Kept"), 3);
     close(key);
-    same!(
-        with_string(br"\??\nothing", |link| open(link, &mut key)),
-        NOT_FOUND
-    );
-    same!(
-        with_string(b"nothing", |link| open(link, &mut key)),
-        INVALID_PARAMETER
-    );
+    same!(with_string(br"\??\nothing", |link| open(link, &mut key)), NOT_FOUND);
+    same!(with_string(b"nothing", |link| open(link, &mut key)), INVALID_PARAMETER);
 }
 
 fn properties(link: &mut Link) {
@@ -239,16 +190,7 @@ fn properties(link: &mut Link) {
     let key = at(&mut key);
     same!(get(4, key).0, NOT_FOUND);
     let set = |locale: u64, data: u64| {
-        low(call!(
-            "IoSetDeviceInterfacePropertyData",
-            link,
-            key,
-            locale,
-            0,
-            7,
-            4,
-            data
-        ))
+        low(call!("IoSetDeviceInterfacePropertyData", link, key, locale, 0, 7, 4, data))
     };
     same!(set(0x400, at(&mut value)), 0xC000_0001);
     same!(set(0, at(&mut value)), 0);
@@ -275,13 +217,7 @@ fn reports(physical: u64) {
     let mut notification = CUSTOM;
     let report = |physical: u64, notification: &mut [u32; 10]| {
         let routine = address(reported as *const c_void);
-        low(call!(
-            "IoReportTargetDeviceChangeAsynchronous",
-            physical,
-            at(notification),
-            routine,
-            3
-        ))
+        low(call!("IoReportTargetDeviceChangeAsynchronous", physical, at(notification), routine, 3))
     };
     same!(report(physical, &mut notification), 0x103);
     same!(REPORTED.load(Ordering::Relaxed), 0);
@@ -292,11 +228,7 @@ fn reports(physical: u64) {
     notification[0] = 40 << 16 | 2;
     same!(report(physical, &mut notification), INVALID_PARAMETER);
     same!(
-        low(call!(
-            "IoReportTargetDeviceChange",
-            physical,
-            at(&mut notification)
-        )),
+        low(call!("IoReportTargetDeviceChange", physical, at(&mut notification))),
         INVALID_PARAMETER
     );
     // What only the system reports.
@@ -312,14 +244,7 @@ fn driver_keys(device: WDFDEVICE) {
     let driver = unsafe { (*object).DriverObject } as u64;
     let mut key = 0_u64;
     let open_driver = |kind: u64, flags: u64, key: &mut u64| {
-        low(call!(
-            "IoOpenDriverRegistryKey",
-            driver,
-            kind,
-            ALL,
-            flags,
-            at(key)
-        ))
+        low(call!("IoOpenDriverRegistryKey", driver, kind, ALL, flags, at(key)))
     };
     same!(open_driver(0, 0, &mut key), 0);
     same!(number(key, b"Number"), 42);
@@ -331,11 +256,8 @@ fn driver_keys(device: WDFDEVICE) {
     same!(open_driver(3, 0, &mut key), INVALID_PARAMETER);
     same!(open_driver(0, 1, &mut key), INVALID_PARAMETER);
     // The same key has a path.
-    let (status, same) = open(
-        0,
-        br"\Registry\Machine\System\CurrentControlSet\Services\devices\Parameters",
-        1,
-    );
+    let (status, same) =
+        open(0, br"\Registry\Machine\System\CurrentControlSet\Services\devices\Parameters", 1);
     same!((status, number(same, b"Number")) == (0, 42), true);
     close(same);
 }

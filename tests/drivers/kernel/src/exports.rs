@@ -34,10 +34,7 @@ pub fn variables() {
     same!(probe, 0x7FFF_FFFF_0000_u64);
     same!(read::<u64>(variable("MmHighestUserAddress")), probe - 1);
     same!(read::<u64>(variable("MmSystemRangeStart")) > probe, true);
-    let (process, token) = (
-        object_type("PsProcessType"),
-        object_type("SeTokenObjectType"),
-    );
+    let (process, token) = (object_type("PsProcessType"), object_type("SeTokenObjectType"));
     same!(process != 0 && token != 0 && process != token, true);
     let system: u64 = read(variable("PsInitialSystemProcess"));
     same!(call!("PsGetProcessId", system), 4);
@@ -45,16 +42,10 @@ pub fn variables() {
     // SeDebugPrivilege, and the identifier of the local system.
     same!(read::<u64>(exports + 144), 20);
     let local_system: u64 = read(exports + 264);
-    same!(
-        read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0],
-        true
-    );
+    same!(read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0], true);
 }
 
-#[cfg_attr(
-    windows,
-    link(name = "WppRecorder.sys", kind = "raw-dylib", modifiers = "+verbatim")
-)]
+#[cfg_attr(windows, link(name = "WppRecorder.sys", kind = "raw-dylib", modifiers = "+verbatim"))]
 unsafe extern "C" {
     fn WppAutoLogStart(control: u64, driver: u64, path: u64);
     fn WppAutoLogStop(control: u64, driver: u64);
@@ -120,18 +111,7 @@ fn start() {
     let mut write = |log: u64, level: u8, number: u16| {
         value += 1;
         // SAFETY: the GUID and the value are locals, and the log is open.
-        unsafe {
-            WppAutoLogTrace(
-                log,
-                level,
-                1,
-                at(&mut guid),
-                number,
-                at(&mut value),
-                4_u64,
-                end,
-            )
-        }
+        unsafe { WppAutoLogTrace(log, level, 1, at(&mut guid), number, at(&mut value), 4_u64, end) }
     };
     same!(write(own, 4, 10), 0);
     same!(write(0, 4, 10), 0xC000_000D);
@@ -152,16 +132,7 @@ fn trace() {
         let mut value = u64::from(number);
         // SAFETY: the GUID and the value are locals, and the log is open.
         let status = unsafe {
-            WppAutoLogTrace(
-                log(),
-                2,
-                1,
-                at(&mut guid),
-                number,
-                at(&mut value),
-                8_u64,
-                0_u64,
-            )
+            WppAutoLogTrace(log(), 2, 1, at(&mut guid), number, at(&mut value), 8_u64, 0_u64)
         };
         same!(low(u64::from(status)), 0);
     }

@@ -68,14 +68,8 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-wmi-release", wmi::release_left),
     ("fault-wmi-no-block", wmi::no_block),
     ("fault-power-setting-left", power_settings::left),
-    (
-        "fault-component-idle",
-        power_framework::idle_without_activation,
-    ),
-    (
-        "fault-component-answer",
-        power_framework::answer_without_question,
-    ),
+    ("fault-component-idle", power_framework::idle_without_activation),
+    ("fault-component-answer", power_framework::answer_without_question),
     ("fault-component-left", power_framework::left),
     ("fault-component-twice", power_framework::registered_twice),
 ];
@@ -164,14 +158,7 @@ fn registry_raised() {
 
 fn driver_key() {
     let (mut key, mut memory) = (0_u64, [0_u64; 64]);
-    call!(
-        "IoOpenDriverRegistryKey",
-        at(&mut memory),
-        0,
-        1,
-        0,
-        at(&mut key)
-    );
+    call!("IoOpenDriverRegistryKey", at(&mut memory), 0, 1, 0, at(&mut key));
 }
 
 fn dereference() {
@@ -216,13 +203,7 @@ const unsafe extern "C" fn nothing(_device: u64, _context: u64) {}
 fn work_item_twice() {
     let item = call!("IoAllocateWorkItem", 0);
     for _ in 0..2 {
-        call!(
-            "IoQueueWorkItem",
-            item,
-            address(nothing as *const c_void),
-            1,
-            0
-        );
+        call!("IoQueueWorkItem", item, address(nothing as *const c_void), 1, 0);
     }
 }
 

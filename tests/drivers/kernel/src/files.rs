@@ -92,43 +92,24 @@ pub fn run() {
     let (status, happened, handle) = open(FILE, READ | WRITE, 0, CREATE, SYNCHRONOUS);
     same!((status, happened) == (0, 2), true);
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), SHARING_VIOLATION);
-    same!(
-        attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0),
-        NAME_COLLISION
-    );
+    same!(attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0), NAME_COLLISION);
     contents(handle);
     information(handle);
     same!(low(call!("ZwClose", handle)), 0);
     let (status, happened, handle) = open(FILE, READ, 7, OPEN_IF, SYNCHRONOUS);
     same!((status, happened) == (0, 1), true);
     // A handle's rights are compared for processes only.
-    same!(
-        transfer("ZwWriteFile", handle, &mut [1], Some(0)) == (0, 1),
-        true
-    );
+    same!(transfer("ZwWriteFile", handle, &mut [1], Some(0)) == (0, 1), true);
     let mut end = 1_u64;
     let mut block = [0_u64; 2];
-    let truncated = call!(
-        "ZwSetInformationFile",
-        handle,
-        at(&mut block),
-        at(&mut end),
-        8,
-        20
-    );
+    let truncated = call!("ZwSetInformationFile", handle, at(&mut block), at(&mut end), 8, 20);
     same!(low(truncated), 0);
     call!("ZwClose", handle);
     let (_, _, handle) = open(FILE, APPEND, 7, OPEN, SYNCHRONOUS);
     // It writes to the end, whatever the offset.
-    same!(
-        transfer("ZwWriteFile", handle, &mut [2, 3], Some(0)) == (0, 2),
-        true
-    );
+    same!(transfer("ZwWriteFile", handle, &mut [2, 3], Some(0)) == (0, 2), true);
     let mut buffer = [0_u8; 4];
-    same!(
-        transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3),
-        true
-    );
+    same!(transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3), true);
     same!(buffer == [1, 2, 3, 0], true);
     call!("ZwClose", handle);
     let (status, happened, handle) =
@@ -137,119 +118,45 @@ pub fn run() {
     call!("ZwClose", handle);
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), NOT_FOUND);
     same!(attempt(br"\??\C:\Sub", READ, 7, OPEN, 0x40), IS_A_DIRECTORY);
-    same!(
-        attempt(br"\??\C:\..\outside", READ, 7, OPEN, 0),
-        NAME_INVALID
-    );
-    same!(
-        attempt(br"\??\C:\link\etc\passwd", READ, 7, OPEN, 0),
-        ACCESS_DENIED
-    );
+    same!(attempt(br"\??\C:\..\outside", READ, 7, OPEN, 0), NAME_INVALID);
+    same!(attempt(br"\??\C:\link\etc\passwd", READ, 7, OPEN, 0), ACCESS_DENIED);
     same!(attempt(br"\??\D:\file", READ, 7, OPEN, 0), PATH_NOT_FOUND);
-    same!(
-        attempt(br"\SystemRoot\log.txt", WRITE, 7, OVERWRITE_IF, 0),
-        0
-    );
+    same!(attempt(br"\SystemRoot\log.txt", WRITE, 7, OVERWRITE_IF, 0), 0);
 }
 
 fn contents(handle: u64) {
     let mut text = *b"0123456789";
-    same!(
-        transfer("ZwWriteFile", handle, &mut text, None) == (0, 10),
-        true
-    );
+    same!(transfer("ZwWriteFile", handle, &mut text, None) == (0, 10), true);
     // The position is at the end.
     let mut buffer = [0_u8; 4];
-    same!(
-        transfer("ZwReadFile", handle, &mut buffer, None).0,
-        END_OF_FILE
-    );
-    same!(
-        transfer("ZwReadFile", handle, &mut buffer, Some(8)) == (0, 2),
-        true
-    );
+    same!(transfer("ZwReadFile", handle, &mut buffer, None).0, END_OF_FILE);
+    same!(transfer("ZwReadFile", handle, &mut buffer, Some(8)) == (0, 2), true);
     same!(buffer[..2] == *b"89", true);
-    same!(
-        transfer("ZwReadFile", handle, &mut buffer, Some(2)) == (0, 4),
-        true
-    );
-    same!(
-        transfer("ZwReadFile", handle, &mut buffer, None) == (0, 4),
-        true
-    );
+    same!(transfer("ZwReadFile", handle, &mut buffer, Some(2)) == (0, 4), true);
+    same!(transfer("ZwReadFile", handle, &mut buffer, None) == (0, 4), true);
     same!(buffer == *b"6789", true);
     // At the end of the file.
-    same!(
-        transfer("ZwWriteFile", handle, &mut text[..2], Some(-1)) == (0, 2),
-        true
-    );
-    same!(
-        transfer("ZwReadFile", 0x4444, &mut buffer, None).0,
-        0xC000_0008
-    );
+    same!(transfer("ZwWriteFile", handle, &mut text[..2], Some(-1)) == (0, 2), true);
+    same!(transfer("ZwReadFile", 0x4444, &mut buffer, None).0, 0xC000_0008);
 }
 
 fn information(handle: u64) {
     let mut block = [0_u64; 2];
     let mut standard = [0_u64; 3];
     same!(
-        low(call!(
-            "ZwQueryInformationFile",
-            handle,
-            at(&mut block),
-            at(&mut standard),
-            24,
-            5
-        )),
+        low(call!("ZwQueryInformationFile", handle, at(&mut block), at(&mut standard), 24, 5)),
         0
     );
     same!((standard[1], standard[2], block[1]) == (12, 1, 24), true);
-    let short = call!(
-        "ZwQueryInformationFile",
-        handle,
-        at(&mut block),
-        at(&mut standard),
-        23,
-        5
-    );
+    let short = call!("ZwQueryInformationFile", handle, at(&mut block), at(&mut standard), 23, 5);
     same!(low(short), LENGTH_MISMATCH);
-    let other = call!(
-        "ZwQueryInformationFile",
-        handle,
-        at(&mut block),
-        at(&mut standard),
-        24,
-        99
-    );
+    let other = call!("ZwQueryInformationFile", handle, at(&mut block), at(&mut standard), 24, 99);
     same!(low(other), INVALID_INFO_CLASS);
     let mut end = 3_u64;
-    same!(
-        low(call!(
-            "ZwSetInformationFile",
-            handle,
-            at(&mut block),
-            at(&mut end),
-            8,
-            20
-        )),
-        0
-    );
+    same!(low(call!("ZwSetInformationFile", handle, at(&mut block), at(&mut end), 8, 20)), 0);
     let mut position = 1_u64;
-    same!(
-        low(call!(
-            "ZwSetInformationFile",
-            handle,
-            at(&mut block),
-            at(&mut position),
-            8,
-            14
-        )),
-        0
-    );
+    same!(low(call!("ZwSetInformationFile", handle, at(&mut block), at(&mut position), 8, 14)), 0);
     let mut buffer = [0_u8; 4];
-    same!(
-        transfer("ZwReadFile", handle, &mut buffer, None) == (0, 2),
-        true
-    );
+    same!(transfer("ZwReadFile", handle, &mut buffer, None) == (0, 2), true);
     same!(buffer[..2] == *b"12", true);
 }

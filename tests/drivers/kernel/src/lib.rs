@@ -149,10 +149,7 @@ pub unsafe extern "system" fn driver_entry(
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    let faults = faults::SERVICES
-        .iter()
-        .chain(schedule::FAULTS)
-        .chain(once::FAULTS);
+    let faults = faults::SERVICES.iter().chain(schedule::FAULTS).chain(once::FAULTS);
     let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
     for (name, run) in all {
         if is_service(path, name) {
@@ -166,9 +163,7 @@ pub unsafe extern "system" fn driver_entry(
 /// Returns true if the registry path ends with this service name.
 fn is_service(path: &[u16], name: &str) -> bool {
     let mut units = path.iter().rev();
-    name.bytes()
-        .rev()
-        .all(|byte| units.next() == Some(&u16::from(byte)))
+    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
         && units.next() == Some(&u16::from(b'\\'))
 }
 

@@ -21,16 +21,7 @@ fn create() -> u64 {
     static NAME: [u16; 15] = units(br"\Device\Library");
     let mut name = [0x001E_001E_u64, NAME.as_ptr() as u64];
     let mut device = 0_u64;
-    let status = call!(
-        "IoCreateDevice",
-        driver(),
-        0,
-        at(&mut name),
-        0x22,
-        0,
-        0,
-        at(&mut device)
-    );
+    let status = call!("IoCreateDevice", driver(), 0, at(&mut name), 0x22, 0, 0, at(&mut device));
     same!(low(status), 0);
     DEVICE.store(device, Ordering::Relaxed);
     device
@@ -66,21 +57,12 @@ unsafe extern "C" fn reinitialize(of: u64, context: u64, count: u64) {
 pub fn run() {
     let mut extension = 0_u64;
     let allocate = |size: u64, to: u64| {
-        low(call!(
-            "IoAllocateDriverObjectExtension",
-            driver(),
-            0x77,
-            size,
-            to
-        ))
+        low(call!("IoAllocateDriverObjectExtension", driver(), 0x77, size, to))
     };
     same!(call!("IoGetDriverObjectExtension", driver(), 0x77), 0);
     same!(allocate(64, at(&mut extension)), 0);
     same!(extension != 0, true);
-    same!(
-        call!("IoGetDriverObjectExtension", driver(), 0x77),
-        extension
-    );
+    same!(call!("IoGetDriverObjectExtension", driver(), 0x77), extension);
     let mut second = 1_u64;
     same!(allocate(64, at(&mut second)), 0xC000_0035);
     same!(second, 0);
@@ -100,10 +82,7 @@ pub fn run() {
 
     same!(low(call!("IoRegisterShutdownNotification", device)), 0);
     call!("IoUnregisterShutdownNotification", device);
-    same!(
-        low(call!("IoRegisterLastChanceShutdownNotification", device)),
-        0
-    );
+    same!(low(call!("IoRegisterLastChanceShutdownNotification", device)), 0);
     call!("IoDeleteDevice", device);
 
     let routine = address(reinitialize as *const c_void);
@@ -166,30 +145,17 @@ unsafe extern "C" fn dispatch(_device: u64, irp: u64) -> i32 {
 
 fn processes(irp: u64, id: u64) {
     let mut process = 0_u64;
-    same!(
-        low(call!("PsLookupProcessByProcessId", id, at(&mut process))),
-        0
-    );
+    same!(low(call!("PsLookupProcessByProcessId", id, at(&mut process))), 0);
     same!(call!("IoGetRequestorProcess", irp), process);
     same!(call!("PsGetProcessId", process), id);
     same!(call!("PsGetCurrentProcess"), process);
     same!(low(call!("PsGetProcessExitStatus", process)), 0x103);
     let (mut system, mut thread) = (0_u64, 0_u64);
-    same!(
-        low(call!("PsLookupProcessByProcessId", 4, at(&mut system))),
-        0
-    );
+    same!(low(call!("PsLookupProcessByProcessId", 4, at(&mut system))), 0);
     let missing = low(call!("PsLookupProcessByProcessId", 0x7770, at(&mut system)));
     same!(missing, 0xC000_000D_u32);
     let thread_id = call!("PsGetCurrentThreadId");
-    same!(
-        low(call!(
-            "PsLookupThreadByThreadId",
-            thread_id,
-            at(&mut thread)
-        )),
-        0
-    );
+    same!(low(call!("PsLookupThreadByThreadId", thread_id, at(&mut thread))), 0);
     same!(thread, call!("KeGetCurrentThread"));
     same!(call!("IoThreadToProcess", thread), process);
     let mut state = [0_u64; 6];

@@ -49,61 +49,19 @@ fn lists() {
     head = [at(&mut head); 2];
     let (mut one, mut two) = ([0_u64; 2], [0_u64; 2]);
     let lock = at(&mut lock);
-    same!(
-        call!(
-            "ExInterlockedInsertTailList",
-            at(&mut head),
-            at(&mut one),
-            lock
-        ),
-        0
-    );
-    same!(
-        call!(
-            "ExInterlockedInsertTailList",
-            at(&mut head),
-            at(&mut two),
-            lock
-        ),
-        at(&mut one)
-    );
-    same!(
-        call!("ExInterlockedRemoveHeadList", at(&mut head), lock),
-        at(&mut one)
-    );
-    same!(
-        call!(
-            "ExInterlockedInsertHeadList",
-            at(&mut head),
-            at(&mut one),
-            lock
-        ),
-        at(&mut two)
-    );
-    same!(
-        call!("ExInterlockedRemoveHeadList", at(&mut head), lock),
-        at(&mut one)
-    );
-    same!(
-        call!("ExInterlockedRemoveHeadList", at(&mut head), lock),
-        at(&mut two)
-    );
+    same!(call!("ExInterlockedInsertTailList", at(&mut head), at(&mut one), lock), 0);
+    same!(call!("ExInterlockedInsertTailList", at(&mut head), at(&mut two), lock), at(&mut one));
+    same!(call!("ExInterlockedRemoveHeadList", at(&mut head), lock), at(&mut one));
+    same!(call!("ExInterlockedInsertHeadList", at(&mut head), at(&mut one), lock), at(&mut two));
+    same!(call!("ExInterlockedRemoveHeadList", at(&mut head), lock), at(&mut one));
+    same!(call!("ExInterlockedRemoveHeadList", at(&mut head), lock), at(&mut two));
     same!(call!("ExInterlockedRemoveHeadList", at(&mut head), lock), 0);
     let (mut header, mut first, mut second) = (Object::new(), Object::new(), Object::new());
     call!("InitializeSListHead", header.at());
-    same!(
-        call!("ExpInterlockedPushEntrySList", header.at(), first.at()),
-        0
-    );
-    same!(
-        call!("ExpInterlockedPushEntrySList", header.at(), second.at()),
-        first.at()
-    );
+    same!(call!("ExpInterlockedPushEntrySList", header.at(), first.at()), 0);
+    same!(call!("ExpInterlockedPushEntrySList", header.at(), second.at()), first.at());
     same!(low(call!("ExQueryDepthSList", header.at())), 2);
-    same!(
-        call!("ExpInterlockedPopEntrySList", header.at()),
-        second.at()
-    );
+    same!(call!("ExpInterlockedPopEntrySList", header.at()), second.at());
     same!(call!("ExpInterlockedFlushSList", header.at()), first.at());
     same!(call!("ExpInterlockedPopEntrySList", header.at()), 0);
     same!(low(call!("ExQueryDepthSList", header.at())), 0);
@@ -115,10 +73,8 @@ fn fast_mutexes() {
     mutex.0[0] = 1;
     let event = mutex.at() + 24;
     call!("KeInitializeEvent", event, 1, 0);
-    let (acquire, release) = (
-        Routine::find("ExAcquireFastMutex"),
-        Routine::find("ExReleaseFastMutex"),
-    );
+    let (acquire, release) =
+        (Routine::find("ExAcquireFastMutex"), Routine::find("ExReleaseFastMutex"));
     let attempt = Routine::find("ExTryToAcquireFastMutex");
     acquire.call(&[mutex.at()]);
     same!(irql(), 1);
@@ -143,22 +99,13 @@ unsafe extern "C" fn guarded(mutex: *mut c_void) {
 fn rundown() {
     let mut reference = 1_u64;
     call!("ExInitializeRundownProtection", at(&mut reference));
-    same!(
-        boolean(call!("ExAcquireRundownProtection", at(&mut reference))),
-        true
-    );
+    same!(boolean(call!("ExAcquireRundownProtection", at(&mut reference))), true);
     let thread = threads::start(release_later, at(&mut reference));
     call!("ExWaitForRundownProtectionRelease", at(&mut reference));
-    same!(
-        boolean(call!("ExAcquireRundownProtection", at(&mut reference))),
-        false
-    );
+    same!(boolean(call!("ExAcquireRundownProtection", at(&mut reference))), false);
     call!("ExRundownCompleted", at(&mut reference));
     call!("ExReInitializeRundownProtection", at(&mut reference));
-    same!(
-        boolean(call!("ExAcquireRundownProtection", at(&mut reference))),
-        true
-    );
+    same!(boolean(call!("ExAcquireRundownProtection", at(&mut reference))), true);
     call!("ExReleaseRundownProtection", at(&mut reference));
     threads::join(thread);
 }

@@ -83,38 +83,16 @@ struct List([u64; 16]);
 fn lookaside_lists() {
     let mut list = List([0; 16]);
     let place = at(&mut list);
-    call!(
-        "ExInitializeNPagedLookasideList",
-        place,
-        0,
-        0,
-        0,
-        32,
-        TAG,
-        0
-    );
+    call!("ExInitializeNPagedLookasideList", place, 0, 0, 0, 32, TAG, 0);
     // As the headers' inline routines do: the list is empty, so they call the allocation routine.
     same!(call!("ExpInterlockedPopEntrySList", place), 0);
     same!(list.0[6] != 0, true);
-    same!(
-        (list.0[5] & 0xFFFF_FFFF, list.0[5] >> 32) == (TAG, 32),
-        true
-    );
+    same!((list.0[5] & 0xFFFF_FFFF, list.0[5] >> 32) == (TAG, 32), true);
     let entry = call!("ExAllocatePoolWithTag", list.0[4] >> 32, 32, TAG);
     call!("ExpInterlockedPushEntrySList", place, entry);
     call!("ExDeleteNPagedLookasideList", place);
     let free = address(free_entry as *const core::ffi::c_void);
-    let status = call!(
-        "ExInitializeLookasideListEx",
-        place,
-        0,
-        free,
-        512,
-        0,
-        32,
-        TAG,
-        0
-    );
+    let status = call!("ExInitializeLookasideListEx", place, 0, free, 512, 0, 32, TAG, 0);
     same!(low(status), 0);
     let entry = call!("ExAllocatePoolWithTag", 512, 32, TAG);
     call!("ExpInterlockedPushEntrySList", place, entry);

@@ -13,14 +13,7 @@ const TIMEOUT: u32 = 0x102;
 fn create(name: &[u8], flags: u64, kind: u64, state: u64) -> (u32, u64) {
     let mut handle = 0_u64;
     let status = with_attributes(0, name, flags, |attributes| {
-        call!(
-            "ZwCreateEvent",
-            at(&mut handle),
-            ALL,
-            attributes,
-            kind,
-            state
-        )
+        call!("ZwCreateEvent", at(&mut handle), ALL, attributes, kind, state)
     });
     (low(status), handle)
 }
@@ -54,10 +47,7 @@ pub fn run() {
 fn unnamed() {
     let mut handle = 0_u64;
     // A synchronization event is reset by the wait that it ends.
-    same!(
-        low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 1, 1)),
-        0
-    );
+    same!(low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 1, 1)), 0);
     same!(look(handle), 0);
     same!(look(handle), TIMEOUT);
     let mut previous = 9_u32;
@@ -67,16 +57,10 @@ fn unnamed() {
     same!(previous, 1);
     same!(low(call!("ZwWaitForSingleObject", handle, 0, 0)), 0);
     let mut soon = -10_000_i64;
-    same!(
-        low(call!("ZwWaitForSingleObject", handle, 0, at(&mut soon))),
-        TIMEOUT
-    );
+    same!(low(call!("ZwWaitForSingleObject", handle, 0, at(&mut soon))), TIMEOUT);
     close(handle);
     same!(low(call!("ZwSetEvent", handle, 0)), 0xC000_0008);
-    same!(
-        low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 2, 0)),
-        0xC000_00F2
-    );
+    same!(low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 2, 0)), 0xC000_00F2);
     // A handle of another kind.
     let (_, key) = crate::registry::common::open(0, br"\Registry\Machine\System", 1);
     same!(low(call!("ZwSetEvent", key, 0)), 0xC000_0024);
@@ -116,15 +100,7 @@ fn named() {
 fn references() {
     let (_, handle) = create(br"\KernelObjects\Kept", 0x240, 0, 0);
     let mut event = 0_u64;
-    let status = call!(
-        "ObReferenceObjectByHandle",
-        handle,
-        ALL,
-        0,
-        0,
-        at(&mut event),
-        0
-    );
+    let status = call!("ObReferenceObjectByHandle", handle, ALL, 0, 0, at(&mut event), 0);
     same!(low(status), 0);
     close(handle);
     same!(open(br"\KernelObjects\Kept", ALL).0, 0xC000_0034);
@@ -150,9 +126,6 @@ fn of_io_manager() {
         close(handle);
     }
     with_string(br"\Nowhere\Io", |name| {
-        same!(
-            call!("IoCreateSynchronizationEvent", name, at(&mut handles)),
-            0
-        );
+        same!(call!("IoCreateSynchronizationEvent", name, at(&mut handles)), 0);
     });
 }

@@ -27,31 +27,13 @@ pub fn run() {
     same!(boolean(call!("IoIsWdmVersionAvailable", 6, 0)), true);
     same!(boolean(call!("IoIsWdmVersionAvailable", 6, 1)), false);
     let mut device = 0_u64;
-    let created = call!(
-        "IoCreateDevice",
-        driver(),
-        0,
-        0,
-        0x22,
-        0,
-        0,
-        at(&mut device)
-    );
+    let created = call!("IoCreateDevice", driver(), 0, 0, 0x22, 0, 0, at(&mut device));
     same!(low(created), 0);
     let mut handle = 0_u64;
     let process = call!("IoGetCurrentProcess");
     let types = [device, process].map(|object| {
         let kind = object_type("IoDeviceObjectType");
-        low(call!(
-            "ObOpenObjectByPointer",
-            object,
-            0x200,
-            0,
-            0xF_0000,
-            kind,
-            0,
-            at(&mut handle)
-        ))
+        low(call!("ObOpenObjectByPointer", object, 0x200, 0, 0xF_0000, kind, 0, at(&mut handle)))
     });
     same!(types[1], NOT_THE_TYPE);
     same!(types[0], 0);
@@ -66,31 +48,14 @@ pub fn run() {
 /// Opens objects of other types: the driver, and an event whose first handle is closed.
 fn others() {
     let open = |object: u64, handle: &mut u64| {
-        low(call!(
-            "ObOpenObjectByPointer",
-            object,
-            0x200,
-            0,
-            0xF_0000,
-            0,
-            0,
-            at(handle)
-        ))
+        low(call!("ObOpenObjectByPointer", object, 0x200, 0, 0xF_0000, 0, 0, at(handle)))
     };
     let (mut handle, mut event, mut again) = (0_u64, 0_u64, 0_u64);
     same!(open(driver(), &mut handle), 0);
     same!(low(call!("ZwClose", handle)), 0);
     let created = call!("ZwCreateEvent", at(&mut handle), 0x1F_0003, 0, 1, 0);
     same!(low(created), 0);
-    let referenced = call!(
-        "ObReferenceObjectByHandle",
-        handle,
-        0,
-        0,
-        0,
-        at(&mut event),
-        0
-    );
+    let referenced = call!("ObReferenceObjectByHandle", handle, 0, 0, 0, at(&mut event), 0);
     same!(low(referenced), 0);
     same!(low(call!("ZwClose", handle)), 0);
     same!(open(event, &mut again), 0);
@@ -103,27 +68,12 @@ fn others() {
 fn with_list(run: impl FnOnce(u64, u64)) {
     let (mut sid, mut acl) = (ADMINISTRATORS, [0_u64; 8]);
     same!(low(call!("RtlCreateAcl", at(&mut acl), 64, 2)), 0);
-    let added = call!(
-        "RtlAddAccessAllowedAce",
-        at(&mut acl),
-        2,
-        0x12_0001,
-        at(&mut sid)
-    );
+    let added = call!("RtlAddAccessAllowedAce", at(&mut acl), 2, 0x12_0001, at(&mut sid));
     same!(low(added), 0);
     let mut descriptor: Descriptor = [0; 5];
     let to = at(&mut descriptor);
     same!(low(call!("RtlCreateSecurityDescriptor", to, 1)), 0);
-    same!(
-        low(call!(
-            "RtlSetDaclSecurityDescriptor",
-            to,
-            1,
-            at(&mut acl),
-            0
-        )),
-        0
-    );
+    same!(low(call!("RtlSetDaclSecurityDescriptor", to, 1, at(&mut acl), 0)), 0);
     run(to, at(&mut sid));
 }
 
@@ -132,14 +82,8 @@ fn of_object(device: u64, handle: u64) {
     let mut needed = 0_u32;
     let mut query = |information: u64, length: u64, buffer: &mut [u32; 64]| {
         let to = at(buffer);
-        let status = call!(
-            "ZwQuerySecurityObject",
-            handle,
-            information,
-            to,
-            length,
-            at(&mut needed)
-        );
+        let status =
+            call!("ZwQuerySecurityObject", handle, information, to, length, at(&mut needed));
         (low(status), needed)
     };
     // What nobody set: an owner, and a list of three entries.
@@ -148,41 +92,24 @@ fn of_object(device: u64, handle: u64) {
     same!(buffer[5..9] == ADMINISTRATORS, true);
     same!(buffer[4], 0);
     with_list(|descriptor, owner| {
-        let set = |information: u64| {
-            low(call!(
-                "ZwSetSecurityObject",
-                handle,
-                information,
-                descriptor
-            ))
-        };
+        let set =
+            |information: u64| low(call!("ZwSetSecurityObject", handle, information, descriptor));
         same!(set(OWNER), INVALID_OWNER);
         same!(set(DACL), 0);
         same!(query(DACL, 256, &mut buffer) == (0, 20 + 64), true);
         same!(buffer[0], 0x8004_0001_u32);
         // The list's bytes, with its one entry.
         same!(buffer[5..8] == [0x0040_0002, 1, 0x0018_0000], true);
-        same!(
-            low(call!("RtlSetOwnerSecurityDescriptor", descriptor, owner, 0)),
-            0
-        );
+        same!(low(call!("RtlSetOwnerSecurityDescriptor", descriptor, owner, 0)), 0);
         same!(set(OWNER | DACL), 0);
         let mut unknown: Descriptor = [9; 5];
         let status = call!("ZwSetSecurityObject", handle, DACL, at(&mut unknown));
         same!(low(status), INVALID_DESCRIPTOR);
     });
     let (mut found, mut is_allocated) = (0_u64, 9_u8);
-    let got = call!(
-        "ObGetObjectSecurity",
-        device,
-        at(&mut found),
-        at(&mut is_allocated)
-    );
+    let got = call!("ObGetObjectSecurity", device, at(&mut found), at(&mut is_allocated));
     same!((low(got), is_allocated) == (0, 1), true);
-    same!(
-        low(call!("RtlLengthSecurityDescriptor", found)),
-        20 + 64 + 16 + 12
-    );
+    same!(low(call!("RtlLengthSecurityDescriptor", found)), 20 + 64 + 16 + 12);
     call!("ObReleaseObjectSecurity", found, u64::from(is_allocated));
 }
 
@@ -191,17 +118,7 @@ fn captured() {
         let mut copy = 0_u64;
         let mut capture = |mode: u64, force: u64| {
             let to = at(&mut copy);
-            (
-                low(call!(
-                    "SeCaptureSecurityDescriptor",
-                    descriptor,
-                    mode,
-                    1,
-                    force,
-                    to
-                )),
-                copy,
-            )
+            (low(call!("SeCaptureSecurityDescriptor", descriptor, mode, 1, force, to)), copy)
         };
         same!(capture(0, 0) == (0, descriptor), true);
         let (status, copied) = capture(1, 0);
@@ -239,26 +156,14 @@ fn access() {
     with_list(|descriptor, _| {
         // The list grants the system, which is an administrator, reading.
         same!(check(descriptor, 0x8000_0000, 0, 1) == (true, 1, 0), true);
-        same!(
-            check(descriptor, 0x4000_0000, 0, 1) == (false, 0, DENIED),
-            true
-        );
+        same!(check(descriptor, 0x4000_0000, 0, 1) == (false, 0, DENIED), true);
         same!(check(descriptor, 3, 2, 1) == (true, 3, 0), true);
-        same!(
-            check(descriptor, 0x0200_0000, 0, 1) == (true, 0x12_0001, 0),
-            true
-        );
+        same!(check(descriptor, 0x0200_0000, 0, 1) == (true, 0x12_0001, 0), true);
         // The kernel's own code is not checked.
         same!(check(descriptor, 0x4000_0000, 0, 0) == (true, 2, 0), true);
-        same!(
-            check(descriptor, 0x0200_0000, 0, 0) == (true, 0x12_000F, 0),
-            true
-        );
+        same!(check(descriptor, 0x0200_0000, 0, 0) == (true, 0x12_000F, 0), true);
         // Nor is an object that has a null list.
-        same!(
-            low(call!("RtlSetDaclSecurityDescriptor", descriptor, 1, 0, 0)),
-            0
-        );
+        same!(low(call!("RtlSetDaclSecurityDescriptor", descriptor, 1, 0, 0)), 0);
         same!(check(descriptor, 7, 0, 1) == (true, 7, 0), true);
     });
     lists(&mut check);
@@ -273,66 +178,26 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     let to = at(&mut descriptor);
     same!(low(call!("RtlCreateSecurityDescriptor", to, 1)), 0);
     same!(low(call!("RtlCreateAcl", at(&mut acl), 64, 2)), 0);
-    same!(
-        low(call!(
-            "RtlSetDaclSecurityDescriptor",
-            to,
-            1,
-            at(&mut acl),
-            0
-        )),
-        0
-    );
+    same!(low(call!("RtlSetDaclSecurityDescriptor", to, 1, at(&mut acl), 0)), 0);
     // An empty list grants nobody anything, one of others' identifiers no right to the system.
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
-    same!(
-        low(call!(
-            "RtlAddAccessAllowedAce",
-            at(&mut acl),
-            2,
-            7,
-            at(&mut sid)
-        )),
-        0
-    );
+    same!(low(call!("RtlAddAccessAllowedAce", at(&mut acl), 2, 7, at(&mut sid))), 0);
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
     // An entry that denies counts before a later one that allows.
     let (mut administrators, mut list) = (ADMINISTRATORS, [0_u64; 10]);
     same!(low(call!("RtlCreateAcl", at(&mut list), 80, 2)), 0);
     for mask in [2, 3] {
-        let added = call!(
-            "RtlAddAccessAllowedAce",
-            at(&mut list),
-            2,
-            mask,
-            at(&mut administrators)
-        );
+        let added =
+            call!("RtlAddAccessAllowedAce", at(&mut list), 2, mask, at(&mut administrators));
         same!(low(added), 0);
     }
     list[1] |= 1;
-    same!(
-        low(call!(
-            "RtlSetDaclSecurityDescriptor",
-            to,
-            1,
-            at(&mut list),
-            0
-        )),
-        0
-    );
+    same!(low(call!("RtlSetDaclSecurityDescriptor", to, 1, at(&mut list), 0)), 0);
     same!(check(to, 1, 0, 1) == (true, 1, 0), true);
     same!(check(to, 3, 0, 1) == (false, 0, DENIED), true);
     // The system may take the ownership.
     same!(check(to, 0x8_0000, 0, 1) == (true, 0x8_0000, 0), true);
     // The owner may always read and change the list.
-    same!(
-        low(call!(
-            "RtlSetOwnerSecurityDescriptor",
-            to,
-            at(&mut administrators),
-            0
-        )),
-        0
-    );
+    same!(low(call!("RtlSetOwnerSecurityDescriptor", to, at(&mut administrators), 0)), 0);
     same!(check(to, 0x6_0000, 0, 1) == (true, 0x6_0000, 0), true);
 }

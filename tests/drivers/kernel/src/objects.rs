@@ -28,14 +28,7 @@ pub fn wait(object: u64) -> u32 {
 
 /// Waits for an object, at most for a time in units of 100 ns.
 pub fn wait_for(object: u64, mut timeout: i64) -> u32 {
-    low(call!(
-        "KeWaitForSingleObject",
-        object,
-        0,
-        0,
-        0,
-        at(&mut timeout)
-    ))
+    low(call!("KeWaitForSingleObject", object, 0, 0, 0, at(&mut timeout)))
 }
 
 /// Returns the time since the start in units of 100 ns.
@@ -106,30 +99,10 @@ fn several() {
     let mut objects = [one.at(), other.at()];
     let mut timeout = 0_i64;
     let any = |objects: &mut [u64; 2], timeout: &mut i64| {
-        low(call!(
-            "KeWaitForMultipleObjects",
-            2,
-            at(objects),
-            1,
-            0,
-            0,
-            0,
-            at(timeout),
-            0
-        ))
+        low(call!("KeWaitForMultipleObjects", 2, at(objects), 1, 0, 0, 0, at(timeout), 0))
     };
     let all = |objects: &mut [u64; 2], timeout: &mut i64| {
-        low(call!(
-            "KeWaitForMultipleObjects",
-            2,
-            at(objects),
-            0,
-            0,
-            0,
-            0,
-            at(timeout),
-            0
-        ))
+        low(call!("KeWaitForMultipleObjects", 2, at(objects), 0, 0, 0, 0, at(timeout), 0))
     };
     // All of them or none: the set event stays set.
     same!(all(&mut objects, &mut timeout), TIMEOUT);

@@ -167,27 +167,14 @@ unsafe extern "C" fn give_up(reference: *mut c_void) {
     let mut never = Object::new();
     call!("KeInitializeEvent", never.at(), 0, 0);
     same!(wait_for(never.at(), -10_000), TIMEOUT);
-    call!(
-        "ExReleaseRundownProtectionCacheAwareEx",
-        reference as u64,
-        3
-    );
+    call!("ExReleaseRundownProtectionCacheAwareEx", reference as u64, 3);
 }
 
 fn rundown() {
-    let reference = call!(
-        "ExAllocateCacheAwareRundownProtection",
-        NON_PAGED,
-        0x7473_6574
-    );
+    let reference = call!("ExAllocateCacheAwareRundownProtection", NON_PAGED, 0x7473_6574);
     same!(reference != 0, true);
-    let acquire = |count: u64| {
-        boolean(call!(
-            "ExAcquireRundownProtectionCacheAwareEx",
-            reference,
-            count
-        ))
-    };
+    let acquire =
+        |count: u64| boolean(call!("ExAcquireRundownProtectionCacheAwareEx", reference, count));
     same!(acquire(2), true);
     let one = call!("ExAcquireRundownProtectionCacheAware", reference);
     same!(boolean(one), true);
@@ -234,12 +221,7 @@ fn texts() {
     // A revision of 1, two numbers, the authority 5, and the numbers of the administrators' alias.
     let mut sid = [0x0000_0201_u32, 0x0500_0000, 32, 544];
     let mut string = [0_u64; 2];
-    let status = call!(
-        "RtlConvertSidToUnicodeString",
-        at(&mut string),
-        at(&mut sid),
-        1
-    );
+    let status = call!("RtlConvertSidToUnicodeString", at(&mut string), at(&mut sid), 1);
     same!(low(status), 0);
     same!(string[0], 0x001A_0018);
     // SAFETY: the routine has made a string of 12 characters and an end.
@@ -247,19 +229,12 @@ fn texts() {
     same!(text == crate::lifetime::units(b"S-1-5-32-544\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
     // An authority that 32 bits cannot hold is hexadecimal, and another revision is none.
-    for (first, status, length) in [
-        (0x0100_0101_u32, 0_u32, 42),
-        (0x0201, 0, 0),
-        (0x0102, 0xC000_0078_u32, 0),
-    ] {
+    for (first, status, length) in
+        [(0x0100_0101_u32, 0_u32, 42), (0x0201, 0, 0), (0x0102, 0xC000_0078_u32, 0)]
+    {
         sid[0] = first;
         string = [0; 2];
-        let found = call!(
-            "RtlConvertSidToUnicodeString",
-            at(&mut string),
-            at(&mut sid),
-            1
-        );
+        let found = call!("RtlConvertSidToUnicodeString", at(&mut string), at(&mut sid), 1);
         same!(low(found), status);
         same!(length == 0 || string[0] & 0xFFFF == length, true);
         call!("RtlFreeUnicodeString", at(&mut string));
@@ -269,15 +244,7 @@ fn texts() {
     same!(equal(16), 12);
     same!(equal(11), 8);
     words[3] = 5;
-    same!(
-        call!(
-            "RtlCompareMemoryUlong",
-            at(&mut words),
-            16,
-            0x1_0000_0005_u64
-        ),
-        16
-    );
+    same!(call!("RtlCompareMemoryUlong", at(&mut words), 16, 0x1_0000_0005_u64), 16);
 }
 
 fn times() {
@@ -290,12 +257,7 @@ fn times() {
     call!("ExLocalTimeToSystemTime", at(&mut time), at(&mut other));
     same!(other, time);
     let (mut longest, mut shortest, mut current) = (0_u32, 0_u32, 0_u32);
-    call!(
-        "ExQueryTimerResolution",
-        at(&mut longest),
-        at(&mut shortest),
-        at(&mut current)
-    );
+    call!("ExQueryTimerResolution", at(&mut longest), at(&mut shortest), at(&mut current));
     same!(longest, 156_250);
     same!(current, 156_250);
     same!(shortest <= 10_000, true);
@@ -357,18 +319,12 @@ fn frames() {
     same!(rest[2], 0);
     same!(call!("RtlWalkFrameChain", at(&mut rest), 3, 5 << 8), 3);
     let depth = call!("RtlWalkFrameChain", at(&mut [0_u64; 64]), 64, 0);
-    same!(
-        call!("RtlWalkFrameChain", at(&mut rest), 64, 63 << 8),
-        depth
-    );
+    same!(call!("RtlWalkFrameChain", at(&mut rest), 64, 63 << 8), depth);
 }
 
 /// Returns whether normal and whether all asynchronous procedure calls are disabled.
 fn disabled() -> (bool, bool) {
-    (
-        boolean(call!("KeAreApcsDisabled")),
-        boolean(call!("KeAreAllApcsDisabled")),
-    )
+    (boolean(call!("KeAreApcsDisabled")), boolean(call!("KeAreAllApcsDisabled")))
 }
 
 fn regions() {
@@ -402,10 +358,7 @@ fn regions() {
     let (raise, lower) = (find("KfRaiseIrql"), find("KeLowerIrql"));
     let ask = find("KeAreAllApcsDisabled");
     let find_normal = find("KeAreApcsDisabled");
-    let unsafe_mutex = (
-        find("KeAcquireGuardedMutexUnsafe"),
-        find("KeReleaseGuardedMutexUnsafe"),
-    );
+    let unsafe_mutex = (find("KeAcquireGuardedMutexUnsafe"), find("KeReleaseGuardedMutexUnsafe"));
     let before = raise.call(&[1]);
     let all = ask.call(&[]);
     // The IRQL is not a region, and the routine says nothing of it.
@@ -496,10 +449,8 @@ const unsafe extern "C" fn end_by_returning(_context: *mut c_void) {}
 fn thread_facts() {
     let mut before = 0_i64;
     call!("KeQuerySystemTimePrecise", at(&mut before));
-    let expected = [
-        (end_with_status as *const c_void, 0xC000_0123_u32),
-        (end_by_returning as _, 0),
-    ];
+    let expected =
+        [(end_with_status as *const c_void, 0xC000_0123_u32), (end_by_returning as _, 0)];
     for (routine, status) in expected {
         // SAFETY: the address is that of one of the routines above.
         let routine = unsafe {
@@ -560,13 +511,7 @@ fn bad_context() {
     let (mut once, mut context) = (0_u64, 0_u64);
     let routine = address(low_bits as *const c_void);
     for _ in 0..2 {
-        call!(
-            "RtlRunOnceExecuteOnce",
-            at(&mut once),
-            routine,
-            0,
-            at(&mut context)
-        );
+        call!("RtlRunOnceExecuteOnce", at(&mut once), routine, 0, at(&mut context));
     }
 }
 
@@ -605,18 +550,10 @@ fn free_freed() {
 /// Opens a device of another driver, and does not release the file.
 fn leave_file() {
     let text = crate::lifetime::units(br"\Device\WdmTest");
-    let mut name = [
-        (size_of_val(&text) as u64) * 0x1_0001,
-        text.as_ptr().addr() as u64,
-    ];
+    let mut name = [(size_of_val(&text) as u64) * 0x1_0001, text.as_ptr().addr() as u64];
     let (mut file, mut device) = (0_u64, 0_u64);
-    let status = call!(
-        "IoGetDeviceObjectPointer",
-        at(&mut name),
-        1,
-        at(&mut file),
-        at(&mut device)
-    );
+    let status =
+        call!("IoGetDeviceObjectPointer", at(&mut name), 1, at(&mut file), at(&mut device));
     same!(low(status), 0);
 }
 

@@ -150,12 +150,7 @@ fn register(physical: u64, version: u32, states: u32) -> u32 {
         idle_states: table,
     };
     let mut handle = 0_u64;
-    let result = low(call!(
-        "PoFxRegisterDevice",
-        physical,
-        at(&mut device),
-        at(&mut handle)
-    ));
+    let result = low(call!("PoFxRegisterDevice", physical, at(&mut device), at(&mut handle)));
     HANDLE.store(handle, Ordering::Relaxed);
     result
 }
@@ -189,12 +184,7 @@ fn register_directed(physical: u64) -> u32 {
         },
     };
     let mut handle = 0_u64;
-    let result = low(call!(
-        "PoFxRegisterDevice",
-        physical,
-        at(&mut device),
-        at(&mut handle)
-    ));
+    let result = low(call!("PoFxRegisterDevice", physical, at(&mut device), at(&mut handle)));
     HANDLE.store(handle, Ordering::Relaxed);
     result
 }
@@ -210,16 +200,7 @@ fn idle_component(flags: u64) {
 /// Creates a device and registers it.
 fn prepare() -> u64 {
     let mut device = 0_u64;
-    call!(
-        "IoCreateDevice",
-        driver(),
-        0,
-        0,
-        0x22,
-        0,
-        0,
-        at(&mut device)
-    );
+    call!("IoCreateDevice", driver(), 0, 0, 0x22, 0, 0, at(&mut device));
     same!(register(device, 1, 3), 0);
     device
 }
@@ -268,16 +249,7 @@ pub fn run() {
 /// A device of the third version has the callbacks of the others.
 fn third_version() {
     let mut device = 0_u64;
-    call!(
-        "IoCreateDevice",
-        driver(),
-        0,
-        0,
-        0x22,
-        0,
-        0,
-        at(&mut device)
-    );
+    call!("IoCreateDevice", driver(), 0, 0, 0x22, 0, 0, at(&mut device));
     same!(register_directed(device), 0);
     call!("PoFxStartDevicePowerManagement", handle());
     same!(called(), 2 * 100 + (STATE + 2) * 10 + POWER_NOT_REQUIRED);

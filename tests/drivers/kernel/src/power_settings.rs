@@ -31,14 +31,7 @@ unsafe extern "C" fn changed(setting: u64, value: u64, length: u32, context: u64
 fn register(setting: &[u32; 4], context: u64, handle: u64) -> u32 {
     let setting = core::ptr::from_ref(setting) as u64;
     let routine = address(changed as *const c_void);
-    low(call!(
-        "PoRegisterPowerSettingCallback",
-        0,
-        setting,
-        routine,
-        context,
-        handle
-    ))
+    low(call!("PoRegisterPowerSettingCallback", 0, setting, routine, context, handle))
 }
 
 fn unregister(handle: u64) -> u32 {

@@ -49,10 +49,7 @@ fn dpcs() {
     call!("KeInitializeDpc", dpc.at(), dpc_address(), 2);
     same!(boolean(call!("KeInsertQueueDpc", dpc.at(), 3, 4)), true);
     same!((calls(), SEEN.load(Ordering::Relaxed)) == (1, 34), true);
-    let (insert, remove) = (
-        Routine::find("KeInsertQueueDpc"),
-        Routine::find("KeRemoveQueueDpc"),
-    );
+    let (insert, remove) = (Routine::find("KeInsertQueueDpc"), Routine::find("KeRemoveQueueDpc"));
     let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
     let before = raise.call(&[2]);
     same!(boolean(insert.call(&[dpc.at(), 5, 6])), true);
@@ -73,22 +70,13 @@ fn timers() {
     let (mut timer, mut dpc) = (Object::new(), Object::new());
     call!("KeInitializeDpc", dpc.at(), dpc_address(), 2);
     call!("KeInitializeTimerEx", timer.at(), 0);
-    same!(
-        boolean(call!("KeSetTimer", timer.at(), -50_000_i64, 0)),
-        false
-    );
+    same!(boolean(call!("KeSetTimer", timer.at(), -50_000_i64, 0)), false);
     same!(boolean(call!("KeReadStateTimer", timer.at())), false);
     same!(wait(timer.at()), SUCCESS);
     // A notification timer stays signaled until it is set again.
     same!(boolean(call!("KeReadStateTimer", timer.at())), true);
-    same!(
-        boolean(call!("KeSetTimer", timer.at(), -50_000_i64, dpc.at())),
-        false
-    );
-    same!(
-        boolean(call!("KeSetTimer", timer.at(), -60_000_i64, dpc.at())),
-        true
-    );
+    same!(boolean(call!("KeSetTimer", timer.at(), -50_000_i64, dpc.at())), false);
+    same!(boolean(call!("KeSetTimer", timer.at(), -60_000_i64, dpc.at())), true);
     same!(wait_for(timer.at(), -40_000), TIMEOUT);
     same!(calls(), 0);
     same!(boolean(call!("KeCancelTimer", timer.at())), true);
@@ -110,17 +98,9 @@ unsafe extern "C" fn timer_callback(_timer: u64, context: u64) {
 }
 
 fn executive_timers() {
-    let timer = call!(
-        "ExAllocateTimer",
-        address(timer_callback as *const c_void),
-        77,
-        4
-    );
+    let timer = call!("ExAllocateTimer", address(timer_callback as *const c_void), 77, 4);
     same!(timer != 0, true);
-    same!(
-        boolean(call!("ExSetTimer", timer, -10_000_i64, 10_000, 0)),
-        false
-    );
+    same!(boolean(call!("ExSetTimer", timer, -10_000_i64, 10_000, 0)), false);
     let mut never = Object::new();
     call!("KeInitializeEvent", never.at(), 0, 0);
     same!(wait_for(never.at(), -35_000), TIMEOUT);
@@ -128,15 +108,7 @@ fn executive_timers() {
     same!(boolean(call!("ExCancelTimer", timer, 0)), true);
     same!(boolean(call!("ExCancelTimer", timer, 0)), false);
     same!(boolean(call!("ExDeleteTimer", timer, 1, 1, 0)), false);
-    same!(
-        call!(
-            "ExAllocateTimer",
-            address(timer_callback as *const c_void),
-            77,
-            1
-        ),
-        0
-    );
+    same!(call!("ExAllocateTimer", address(timer_callback as *const c_void), 77, 1), 0);
 }
 
 unsafe extern "C" fn work(device: u64, event: u64) {
@@ -157,13 +129,7 @@ fn work_items() {
     let mut event = Object::new();
     call!("KeInitializeEvent", event.at(), 1, 0);
     let item = call!("IoAllocateWorkItem", 0x1230);
-    call!(
-        "IoQueueWorkItem",
-        item,
-        address(work as *const c_void),
-        1,
-        event.at()
-    );
+    call!("IoQueueWorkItem", item, address(work as *const c_void), 1, event.at());
     same!(calls(), 0);
     same!(wait(event.at()), SUCCESS);
     same!(calls(), 1);
@@ -171,28 +137,13 @@ fn work_items() {
     let mut second = Object::new();
     call!("KeInitializeEvent", second.at(), 1, 0);
     let mut events = [event.at(), second.at()];
-    call!(
-        "IoQueueWorkItem",
-        item,
-        address(slow_work as *const c_void),
-        1,
-        at(&mut events)
-    );
+    call!("IoQueueWorkItem", item, address(slow_work as *const c_void), 1, at(&mut events));
     same!(wait_for(second.at(), -10_000), TIMEOUT);
     call!("KeSetEvent", event.at(), 0, 0);
     same!(wait(second.at()), SUCCESS);
     call!("IoFreeWorkItem", item);
     same!(low(call!("IoSizeofWorkItem")) > 0, true);
-    let mut own = Object([
-        0,
-        0,
-        address(own_work as *const c_void),
-        event.at(),
-        0,
-        0,
-        0,
-        0,
-    ]);
+    let mut own = Object([0, 0, address(own_work as *const c_void), event.at(), 0, 0, 0, 0]);
     call!("ExQueueWorkItem", own.at(), 1);
     same!(wait(event.at()), SUCCESS);
 }

@@ -21,43 +21,18 @@ fn resource() {
     same!(call!("ExInitializeResourceLite", lock), 0);
     call!("KeEnterCriticalRegion");
     same!(boolean(call!("ExAcquireResourceSharedLite", lock, 0)), true);
-    same!(
-        boolean(call!("ExAcquireResourceExclusiveLite", lock, 0)),
-        false
-    );
-    same!(
-        boolean(call!("ExAcquireSharedStarveExclusive", lock, 1)),
-        true
-    );
+    same!(boolean(call!("ExAcquireResourceExclusiveLite", lock, 0)), false);
+    same!(boolean(call!("ExAcquireSharedStarveExclusive", lock, 1)), true);
     same!(low(call!("ExIsResourceAcquiredSharedLite", lock)), 2);
-    same!(
-        boolean(call!("ExIsResourceAcquiredExclusiveLite", lock)),
-        false
-    );
+    same!(boolean(call!("ExIsResourceAcquiredExclusiveLite", lock)), false);
     call!("ExReleaseResourceLite", lock);
-    call!(
-        "ExReleaseResourceForThreadLite",
-        lock,
-        call!("PsGetCurrentThread")
-    );
-    same!(
-        boolean(call!("ExAcquireResourceExclusiveLite", lock, 1)),
-        true
-    );
-    same!(
-        boolean(call!("ExAcquireSharedWaitForExclusive", lock, 1)),
-        true
-    );
-    same!(
-        boolean(call!("ExIsResourceAcquiredExclusiveLite", lock)),
-        true
-    );
+    call!("ExReleaseResourceForThreadLite", lock, call!("PsGetCurrentThread"));
+    same!(boolean(call!("ExAcquireResourceExclusiveLite", lock, 1)), true);
+    same!(boolean(call!("ExAcquireSharedWaitForExclusive", lock, 1)), true);
+    same!(boolean(call!("ExIsResourceAcquiredExclusiveLite", lock)), true);
     call!("ExReleaseResourceLite", lock);
     call!("ExConvertExclusiveToSharedLite", lock);
-    same!(
-        boolean(call!("ExIsResourceAcquiredExclusiveLite", lock)),
-        false
-    );
+    same!(boolean(call!("ExIsResourceAcquiredExclusiveLite", lock)), false);
     same!(low(call!("ExGetExclusiveWaiterCount", lock)), 0);
     same!(low(call!("ExGetSharedWaiterCount", lock)), 0);
     call!("ExDisableResourceBoostLite", lock);
@@ -72,10 +47,7 @@ fn resource() {
     same!(low(call!("ExGetSharedWaiterCount", lock)), 1);
     call!("ExReleaseResourceAndLeaveCriticalRegion", lock);
     threads::join(waiter);
-    call!(
-        "ExEnterCriticalRegionAndAcquireSharedWaitForExclusive",
-        lock
-    );
+    call!("ExEnterCriticalRegionAndAcquireSharedWaitForExclusive", lock);
     call!("ExReleaseResourceAndLeaveCriticalRegion", lock);
     same!(call!("ExReinitializeResourceLite", lock), 0);
     same!(call!("ExDeleteResourceLite", lock), 0);
@@ -112,15 +84,9 @@ fn bitmap() {
     let mut start = 0_u32;
     same!(low(call!("RtlFindFirstRunClear", map, at(&mut start))), 5);
     same!(start, 2);
-    same!(
-        low(call!("RtlFindLongestRunClear", map, at(&mut start))),
-        27
-    );
+    same!(low(call!("RtlFindLongestRunClear", map, at(&mut start))), 27);
     same!(start, 12);
-    same!(
-        low(call!("RtlFindNextForwardRunClear", map, 20, at(&mut start))),
-        19
-    );
+    same!(low(call!("RtlFindNextForwardRunClear", map, 20, at(&mut start))), 19);
     same!(start, 20);
     call!("RtlClearBit", map, 39);
     call!("RtlClearBits", map, 0, 2);
@@ -148,16 +114,7 @@ pub fn in_device() {
     const EXTENSION: u64 = 0x40;
     let mut device = 0_u64;
     let size = 8 * WORDS;
-    call!(
-        "IoCreateDevice",
-        driver(),
-        size,
-        0,
-        0x22,
-        0,
-        0,
-        at(&mut device)
-    );
+    call!("IoCreateDevice", driver(), size, 0, 0x22, 0, 0, at(&mut device));
     // SAFETY: the device was created above.
     let extension = unsafe { ((device + EXTENSION) as *const u64).read() };
     call!("ExInitializeResourceLite", extension);

@@ -64,12 +64,7 @@ fn event() -> u64 {
 
 fn initialize_dpc(routine: Deferred, wanted: u32) {
     WANTED.store(wanted, Ordering::Relaxed);
-    call!(
-        "KeInitializeDpc",
-        dpc(),
-        address(routine as *const c_void),
-        0
-    );
+    call!("KeInitializeDpc", dpc(), address(routine as *const c_void), 0);
 }
 
 fn calls() -> u32 {
@@ -196,13 +191,7 @@ fn wait_for_nothing() {
 unsafe extern "C" fn work_again(_object: u64, item: u64) {
     CALLS.fetch_add(1, Ordering::Relaxed);
     if low(call!("KeReadStateEvent", event())) == 0 {
-        call!(
-            "IoQueueWorkItem",
-            item,
-            address(work_again as *const c_void),
-            1,
-            item
-        );
+        call!("IoQueueWorkItem", item, address(work_again as *const c_void), 1, item);
     }
 }
 
@@ -335,16 +324,10 @@ static DESCRIPTOR: [u64; 2] = [0x0004_0000_0000_0001, 1];
 fn write_event(data: u64) {
     let mut handle = 0_u64;
     let provider = PROVIDER.as_ptr() as u64;
-    same!(
-        low(call!("EtwRegister", provider, 0, 0, at(&mut handle))),
-        0
-    );
+    same!(low(call!("EtwRegister", provider, 0, 0, at(&mut handle))), 0);
     let mut data = [data, 16];
     let descriptor = DESCRIPTOR.as_ptr() as u64;
-    same!(
-        low(call!("EtwWrite", handle, descriptor, 0, 1, at(&mut data))),
-        0
-    );
+    same!(low(call!("EtwWrite", handle, descriptor, 0, 1, at(&mut data))), 0);
     same!(low(call!("EtwUnregister", handle)), 0);
 }
 

@@ -7,15 +7,7 @@ pub fn run() {
     same!(boolean(call!("SeSinglePrivilegeCheck", 20, 1)), true);
     let mut authority = [0_u8, 0, 0, 0, 0, 5];
     let mut sid = [0_u32; 4];
-    same!(
-        low(call!(
-            "RtlInitializeSid",
-            at(&mut sid),
-            at(&mut authority),
-            2
-        )),
-        0
-    );
+    same!(low(call!("RtlInitializeSid", at(&mut sid), at(&mut authority), 2)), 0);
     for (number, value) in [(0_u64, 32_u32), (1, 544)] {
         let place = call!("RtlSubAuthoritySid", at(&mut sid), number);
         // SAFETY: the identifier has two sub-authorities.
@@ -35,49 +27,26 @@ pub fn run() {
 fn descriptors(acl: u64, sid: u64) {
     let mut descriptor = [0xEE_u64; 5];
     let descriptor = at(&mut descriptor);
-    same!(
-        low(call!("RtlCreateSecurityDescriptor", descriptor, 2)),
-        0xC000_0058
-    );
+    same!(low(call!("RtlCreateSecurityDescriptor", descriptor, 2)), 0xC000_0058);
     same!(low(call!("RtlCreateSecurityDescriptor", descriptor, 1)), 0);
     same!(low(call!("RtlLengthSecurityDescriptor", descriptor)), 40);
     let (mut present, mut found, mut default) = (9_u8, 0_u64, 9_u8);
     let places = [at(&mut present), at(&mut found), at(&mut default)];
     let dacl = |of: u64| {
         let [present, found, default] = places;
-        low(call!(
-            "RtlGetDaclSecurityDescriptor",
-            of,
-            present,
-            found,
-            default
-        ))
+        low(call!("RtlGetDaclSecurityDescriptor", of, present, found, default))
     };
     same!(dacl(descriptor), 0);
     same!(present, 0);
-    same!(
-        low(call!("RtlSetDaclSecurityDescriptor", descriptor, 1, acl, 0)),
-        0
-    );
-    same!(
-        low(call!("RtlSetOwnerSecurityDescriptor", descriptor, sid, 1)),
-        0
-    );
+    same!(low(call!("RtlSetDaclSecurityDescriptor", descriptor, 1, acl, 0)), 0);
+    same!(low(call!("RtlSetOwnerSecurityDescriptor", descriptor, sid, 1)), 0);
     same!(dacl(descriptor), 0);
     same!((present, found, default) == (1, acl, 0), true);
-    same!(
-        low(call!("RtlLengthSecurityDescriptor", descriptor)),
-        40 + 40 + 16
-    );
+    same!(low(call!("RtlLengthSecurityDescriptor", descriptor)), 40 + 40 + 16);
     let mut relative = [0_u8; 80];
     let mut length = 10_u32;
     let convert = |to: u64, length: &mut u32| {
-        low(call!(
-            "RtlAbsoluteToSelfRelativeSD",
-            descriptor,
-            to,
-            at(length)
-        ))
+        low(call!("RtlAbsoluteToSelfRelativeSD", descriptor, to, at(length)))
     };
     same!(convert(at(&mut relative), &mut length), 0xC000_0023);
     same!(length, 76);
@@ -87,15 +56,7 @@ fn descriptors(acl: u64, sid: u64) {
     same!(boolean(call!("RtlValidSecurityDescriptor", of)), true);
     same!(low(call!("RtlLengthSecurityDescriptor", of)), 76);
     let (mut owner, mut default) = (0_u64, 0_u8);
-    let status = call!(
-        "RtlGetOwnerSecurityDescriptor",
-        of,
-        at(&mut owner),
-        at(&mut default)
-    );
+    let status = call!("RtlGetOwnerSecurityDescriptor", of, at(&mut owner), at(&mut default));
     same!((low(status), owner, default) == (0, of + 60, 1), true);
-    same!(
-        low(call!("RtlSetOwnerSecurityDescriptor", of, sid, 0)),
-        0xC000_0079
-    );
+    same!(low(call!("RtlSetOwnerSecurityDescriptor", of, sid, 0)), 0xC000_0079);
 }

@@ -88,14 +88,8 @@ fn device_queues() {
     let [first, one, two, three] = entries.each_mut().map(Entry::at);
     call!("KeInitializeDeviceQueue", queue);
     let find = Routine::find;
-    let (insert, by_key) = (
-        find("KeInsertDeviceQueue"),
-        find("KeInsertByKeyDeviceQueue"),
-    );
-    let (remove, from_key) = (
-        find("KeRemoveDeviceQueue"),
-        find("KeRemoveByKeyDeviceQueue"),
-    );
+    let (insert, by_key) = (find("KeInsertDeviceQueue"), find("KeInsertByKeyDeviceQueue"));
+    let (remove, from_key) = (find("KeRemoveDeviceQueue"), find("KeRemoveByKeyDeviceQueue"));
     let if_busy = find("KeRemoveByKeyDeviceQueueIfBusy");
     let entry = find("KeRemoveEntryDeviceQueue");
     let (raise, lower) = (find("KfRaiseIrql"), find("KeLowerIrql"));
@@ -136,10 +130,7 @@ unsafe extern "C" fn worker(context: *mut c_void) {
 }
 
 fn queues() {
-    let mut work = Work {
-        queue: [0; 8],
-        taken: [0; 3],
-    };
+    let mut work = Work { queue: [0; 8], taken: [0; 3] };
     let queue = work.queue.as_mut_ptr() as u64;
     let mut entries = [[0_u64; 2]; 3];
     let [one, two, three] = entries.each_mut().map(|entry| entry.as_mut_ptr() as u64);

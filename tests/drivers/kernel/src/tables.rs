@@ -124,10 +124,7 @@ fn fill_and_empty(kind: &Kind) {
     same!(low(count.call(&[table])), 199);
     same!(ALLOCATED.load(Ordering::Relaxed), 199);
     let fifth = numbers().nth(5).unwrap_or(0);
-    same!(
-        value(get.call(&[table, 5])),
-        if kind.is_ordered { 5 } else { fifth }
-    );
+    same!(value(get.call(&[table, 5])), if kind.is_ordered { 5 } else { fifth });
     same!(get.call(&[table, 199]), 0);
     let (mut key, mut expected) = (0_u64, 0);
     loop {
@@ -190,12 +187,8 @@ fn searches() {
         same!(value(element), number);
     }
     let (mut number, mut key) = (7_u32, 0_u64);
-    let found = call!(
-        "RtlLookupFirstMatchingElementGenericTableAvl",
-        table,
-        at(&mut number),
-        at(&mut key)
-    );
+    let found =
+        call!("RtlLookupFirstMatchingElementGenericTableAvl", table, at(&mut number), at(&mut key));
     same!((value(found), found - key) == (7, 32), true);
     call!("RtlDeleteElementGenericTableAvlEx", table, key);
     same!(low(call!("RtlNumberGenericTableElementsAvl", table)), 2);
@@ -251,13 +244,7 @@ pub fn node_freed() {
     let table = at(&mut table);
     initialize(AVL.initialize, table);
     let mut number = 5_u32;
-    let element = call!(
-        "RtlInsertElementGenericTableAvl",
-        table,
-        at(&mut number),
-        SIZE,
-        0
-    );
+    let element = call!("RtlInsertElementGenericTableAvl", table, at(&mut number), SIZE, 0);
     call!("ExFreePoolWithTag", element - 32, 0);
     number = 7;
     call!("RtlLookupElementGenericTableAvl", table, at(&mut number));

@@ -48,35 +48,17 @@ pub fn run() {
         -42_i64,
     );
     call!("DbgPrint", c"%lld %hx %d\n".as_ptr(), -1_i64, 0x1_2345, 3);
-    call!(
-        "DbgPrintEx",
-        0,
-        0,
-        c"%d %y %s\n".as_ptr(),
-        1,
-        c"two".as_ptr()
-    );
+    call!("DbgPrintEx", 0, 0, c"%d %y %s\n".as_ptr(), 1, c"two".as_ptr());
     let slots = [c"list".as_ptr() as u64, 9];
     call!("vDbgPrintEx", 0, 0, c"%s %d\n".as_ptr(), list(&slots));
-    call!(
-        "vDbgPrintExWithPrefix",
-        c"prefix: ".as_ptr(),
-        0,
-        0,
-        c"%s %d\n".as_ptr(),
-        list(&slots)
-    );
+    call!("vDbgPrintExWithPrefix", c"prefix: ".as_ptr(), 0, 0, c"%s %d\n".as_ptr(), list(&slots));
 }
 
 fn lengths_and_comparisons() {
     let (abc, other, capitals) = (c"abc".as_ptr(), c"abd".as_ptr(), c"ABC".as_ptr());
     let (wide_first, wide_other) = (wide(b"abc\0"), wide(b"abd\0"));
     let wide_capitals = wide(b"ABC\0");
-    let (w, x, y) = (
-        wide_first.as_ptr(),
-        wide_other.as_ptr(),
-        wide_capitals.as_ptr(),
-    );
+    let (w, x, y) = (wide_first.as_ptr(), wide_other.as_ptr(), wide_capitals.as_ptr());
     same!(call!("strlen", abc), 3);
     same!(call!("wcslen", w), 3);
     same!(call!("strnlen", abc, 2), 2);
@@ -141,53 +123,21 @@ fn copies() {
 fn printing() {
     let mut buffer = [0xEE_u8; 16];
     let to = buffer.as_mut_ptr() as u64;
-    same!(
-        low(call!(
-            "_snprintf",
-            to,
-            16,
-            c"%d-%s".as_ptr(),
-            42,
-            c"x".as_ptr()
-        )),
-        4
-    );
+    same!(low(call!("_snprintf", to, 16, c"%d-%s".as_ptr(), 42, c"x".as_ptr())), 4);
     starts!(buffer, b"42-x\0");
     // As long as the buffer: all of it, without an end.
     buffer[4] = 0xEE;
     same!(low(call!("_snprintf", to, 4, c"%04d".as_ptr(), 42)), 4);
     same!(buffer[4], 0xEE);
-    same!(
-        low(call!("_snprintf", to, 3, c"%04d".as_ptr(), 42)),
-        u32::MAX
-    );
+    same!(low(call!("_snprintf", to, 3, c"%04d".as_ptr(), 42)), u32::MAX);
     let slots = [1, c"list".as_ptr() as u64, 2];
-    same!(
-        low(call!(
-            "_vsnprintf",
-            to,
-            16,
-            c"%d%s%d".as_ptr(),
-            list(&slots)
-        )),
-        6
-    );
+    same!(low(call!("_vsnprintf", to, 16, c"%d%s%d".as_ptr(), list(&slots))), 6);
     starts!(buffer, b"1list2\0");
-    same!(
-        low(call!("sprintf_s", to, 3, c"%d".as_ptr(), 123)),
-        u32::MAX
-    );
+    same!(low(call!("sprintf_s", to, 3, c"%d".as_ptr(), 123)), u32::MAX);
     same!(buffer[0], 0);
     same!(low(call!("sprintf_s", to, 4, c"%d".as_ptr(), 123)), 3);
     same!(
-        low(call!(
-            "_snprintf_s",
-            to,
-            4,
-            u64::MAX,
-            c"%s".as_ptr(),
-            c"long text".as_ptr()
-        )),
+        low(call!("_snprintf_s", to, 4, u64::MAX, c"%s".as_ptr(), c"long text".as_ptr())),
         u32::MAX
     );
     starts!(buffer, b"lon\0");
@@ -196,43 +146,13 @@ fn printing() {
     let format = wide(b"%s %S %d %wZ\0");
     let name = wide(b"wide\0");
     let mut counted = [0x0004_0004, name.as_ptr() as u64];
-    let slots = [
-        name.as_ptr() as u64,
-        c"n".as_ptr() as u64,
-        5,
-        at(&mut counted),
-    ];
-    same!(
-        low(call!("_vsnwprintf", to, 16, format.as_ptr(), list(&slots))),
-        11
-    );
+    let slots = [name.as_ptr() as u64, c"n".as_ptr() as u64, 5, at(&mut counted)];
+    same!(low(call!("_vsnwprintf", to, 16, format.as_ptr(), list(&slots))), 11);
     starts!(units, &wide(b"wide n 5 wi\0"));
     let format = wide(b"%hs|%3u|%#x\0");
-    same!(
-        low(call!(
-            "swprintf_s",
-            to,
-            16,
-            format.as_ptr(),
-            c"n".as_ptr(),
-            7,
-            255
-        )),
-        10
-    );
+    same!(low(call!("swprintf_s", to, 16, format.as_ptr(), c"n".as_ptr(), 7, 255)), 10);
     starts!(units, &wide(b"n|  7|0xff\0"));
-    same!(
-        low(call!(
-            "_snwprintf",
-            to,
-            3,
-            format.as_ptr(),
-            c"n".as_ptr(),
-            7,
-            255
-        )),
-        u32::MAX
-    );
+    same!(low(call!("_snwprintf", to, 3, format.as_ptr(), c"n".as_ptr(), 7, 255)), u32::MAX);
     starts!(units, &wide(b"n| "));
 }
 
@@ -257,192 +177,53 @@ pub fn strings() {
     same!(string[0] & 0xFFFF_FFFF, 0);
     call!("RtlInitAnsiString", at(&mut string), c"ansi!".as_ptr());
     same!(string[0] & 0xFFFF_FFFF, 0x0006_0005);
-    same!(
-        low(call!(
-            "RtlInitUnicodeStringEx",
-            at(&mut string),
-            text.as_ptr()
-        )),
-        0
-    );
+    same!(low(call!("RtlInitUnicodeStringEx", at(&mut string), text.as_ptr())), 0);
 
     let mut buffer = [0_u16; 8];
     let mut to = [(16_u64) << 16, buffer.as_mut_ptr() as u64];
-    same!(
-        low(call!(
-            "RtlAppendUnicodeToString",
-            at(&mut to),
-            text.as_ptr()
-        )),
-        0
-    );
-    same!(
-        low(call!(
-            "RtlAppendUnicodeStringToString",
-            at(&mut to),
-            at(&mut string)
-        )),
-        0
-    );
+    same!(low(call!("RtlAppendUnicodeToString", at(&mut to), text.as_ptr())), 0);
+    same!(low(call!("RtlAppendUnicodeStringToString", at(&mut to), at(&mut string))), 0);
     same!(to[0] & 0xFFFF, 16);
     starts!(buffer, &wide(b"TextText"));
-    same!(
-        low(call!(
-            "RtlAppendUnicodeToString",
-            at(&mut to),
-            text.as_ptr()
-        )),
-        BUFFER_TOO_SMALL
-    );
+    same!(low(call!("RtlAppendUnicodeToString", at(&mut to), text.as_ptr())), BUFFER_TOO_SMALL);
     same!(to[0] & 0xFFFF, 16);
 
     let (small, large) = (wide(b"abc\0"), wide(b"ABD\0"));
     let (mut one, mut other) = (counted(&small, 4), counted(&large, 4));
-    same!(
-        low(call!(
-            "RtlCompareUnicodeString",
-            at(&mut one),
-            at(&mut other),
-            1
-        )),
-        u32::MAX
-    );
-    same!(
-        low(call!(
-            "RtlCompareUnicodeString",
-            at(&mut one),
-            at(&mut other),
-            0
-        )),
-        32
-    );
-    same!(
-        boolean(call!(
-            "RtlEqualUnicodeString",
-            at(&mut one),
-            at(&mut other),
-            1
-        )),
-        false
-    );
+    same!(low(call!("RtlCompareUnicodeString", at(&mut one), at(&mut other), 1)), u32::MAX);
+    same!(low(call!("RtlCompareUnicodeString", at(&mut one), at(&mut other), 0)), 32);
+    same!(boolean(call!("RtlEqualUnicodeString", at(&mut one), at(&mut other), 1)), false);
     other[0] -= 2;
-    same!(
-        boolean(call!(
-            "RtlPrefixUnicodeString",
-            at(&mut other),
-            at(&mut one),
-            1
-        )),
-        true
-    );
-    same!(
-        boolean(call!(
-            "RtlPrefixUnicodeString",
-            at(&mut other),
-            at(&mut one),
-            0
-        )),
-        false
-    );
+    same!(boolean(call!("RtlPrefixUnicodeString", at(&mut other), at(&mut one), 1)), true);
+    same!(boolean(call!("RtlPrefixUnicodeString", at(&mut other), at(&mut one), 0)), false);
     let mut hash = 0_u32;
-    same!(
-        low(call!(
-            "RtlHashUnicodeString",
-            at(&mut one),
-            0,
-            0,
-            at(&mut hash)
-        )),
-        0
-    );
-    same!(
-        hash,
-        ((97_u32 * 65599) + 98).wrapping_mul(65599).wrapping_add(99)
-    );
-    same!(
-        low(call!(
-            "RtlHashUnicodeString",
-            at(&mut one),
-            0,
-            7,
-            at(&mut hash)
-        )),
-        INVALID_PARAMETER
-    );
+    same!(low(call!("RtlHashUnicodeString", at(&mut one), 0, 0, at(&mut hash))), 0);
+    same!(hash, ((97_u32 * 65599) + 98).wrapping_mul(65599).wrapping_add(99));
+    same!(low(call!("RtlHashUnicodeString", at(&mut one), 0, 7, at(&mut hash))), INVALID_PARAMETER);
 
     let mut new = [0_u64; 2];
-    same!(
-        low(call!(
-            "RtlUpcaseUnicodeString",
-            at(&mut new),
-            at(&mut one),
-            1
-        )),
-        0
-    );
+    same!(low(call!("RtlUpcaseUnicodeString", at(&mut new), at(&mut one), 1)), 0);
     // SAFETY: the routine allocated a buffer of three units.
     same!(unsafe { *(new[1] as *const u16) }, b'A');
     call!("RtlFreeUnicodeString", at(&mut new));
     same!(new[1], 0);
-    same!(
-        low(call!(
-            "RtlDuplicateUnicodeString",
-            1,
-            at(&mut one),
-            at(&mut new)
-        )),
-        0
-    );
+    same!(low(call!("RtlDuplicateUnicodeString", 1, at(&mut one), at(&mut new))), 0);
     same!(new[0] & 0xFFFF_FFFF, 0x0008_0006);
     call!("RtlFreeUnicodeString", at(&mut new));
     same!(
-        low(call!(
-            "RtlDuplicateUnicodeString",
-            2,
-            at(&mut one),
-            at(&mut new)
-        )),
+        low(call!("RtlDuplicateUnicodeString", 2, at(&mut one), at(&mut new))),
         INVALID_PARAMETER
     );
 
     let mut ansi = [0_u64; 2];
-    same!(
-        low(call!(
-            "RtlUnicodeStringToAnsiString",
-            at(&mut ansi),
-            at(&mut one),
-            1
-        )),
-        0
-    );
+    same!(low(call!("RtlUnicodeStringToAnsiString", at(&mut ansi), at(&mut one), 1)), 0);
     same!(ansi[0] & 0xFFFF_FFFF, 0x0004_0003);
-    same!(
-        low(call!(
-            "RtlAnsiStringToUnicodeString",
-            at(&mut new),
-            at(&mut ansi),
-            1
-        )),
-        0
-    );
-    same!(
-        boolean(call!(
-            "RtlEqualUnicodeString",
-            at(&mut new),
-            at(&mut one),
-            0
-        )),
-        true
-    );
+    same!(low(call!("RtlAnsiStringToUnicodeString", at(&mut new), at(&mut ansi), 1)), 0);
+    same!(boolean(call!("RtlEqualUnicodeString", at(&mut new), at(&mut one), 0)), true);
     call!("RtlFreeUnicodeString", at(&mut new));
     let mut tiny = [4_u64 << 16, buffer.as_mut_ptr() as u64];
     same!(
-        low(call!(
-            "RtlAnsiStringToUnicodeString",
-            at(&mut tiny),
-            at(&mut ansi),
-            0
-        )),
+        low(call!("RtlAnsiStringToUnicodeString", at(&mut tiny), at(&mut ansi), 0)),
         BUFFER_OVERFLOW
     );
     call!("RtlFreeAnsiString", at(&mut ansi));
@@ -453,49 +234,21 @@ pub fn strings() {
 fn guids_and_numbers() {
     let mut guid = [0x1234_5678_u32, 0xABCD_0009, 0x0403_0201, 0x0807_0605];
     let mut text = [0_u64; 2];
-    same!(
-        low(call!("RtlStringFromGUID", at(&mut guid), at(&mut text))),
-        0
-    );
+    same!(low(call!("RtlStringFromGUID", at(&mut guid), at(&mut text))), 0);
     same!(text[0] & 0xFFFF_FFFF, 0x004E_004C);
     let mut read = [0_u32; 4];
-    same!(
-        low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))),
-        0
-    );
+    same!(low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))), 0);
     same!(read == guid, true);
     text[0] -= 2;
-    same!(
-        low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))),
-        INVALID_PARAMETER
-    );
+    same!(low(call!("RtlGUIDFromString", at(&mut text), at(&mut read))), INVALID_PARAMETER);
     call!("RtlFreeUnicodeString", at(&mut text));
 
     let mut units = [0_u16; 8];
     let mut number = [16_u64 << 16, units.as_mut_ptr() as u64];
-    same!(
-        low(call!(
-            "RtlIntegerToUnicodeString",
-            0xAB,
-            16,
-            at(&mut number)
-        )),
-        0
-    );
+    same!(low(call!("RtlIntegerToUnicodeString", 0xAB, 16, at(&mut number))), 0);
     starts!(units, &wide(b"AB"));
     let mut value = 0_u32;
-    same!(
-        low(call!(
-            "RtlUnicodeStringToInteger",
-            at(&mut number),
-            16,
-            at(&mut value)
-        )),
-        0
-    );
+    same!(low(call!("RtlUnicodeStringToInteger", at(&mut number), 16, at(&mut value))), 0);
     same!(value, 0xAB);
-    same!(
-        low(call!("RtlIntegerToUnicodeString", 5, 7, at(&mut number))),
-        INVALID_PARAMETER
-    );
+    same!(low(call!("RtlIntegerToUnicodeString", 5, 7, at(&mut number))), INVALID_PARAMETER);
 }

@@ -30,15 +30,7 @@ pub fn start(routine: unsafe extern "C" fn(*mut c_void), context: u64) -> u64 {
     same!(low(status), 0);
     same!(client[0], 4);
     let mut object = 0_u64;
-    let status = call!(
-        "ObReferenceObjectByHandle",
-        handle,
-        0,
-        0,
-        0,
-        at(&mut object),
-        0
-    );
+    let status = call!("ObReferenceObjectByHandle", handle, 0, 0, 0, at(&mut object), 0);
     same!(low(status), 0);
     same!(low(call!("ZwClose", handle)), 0);
     object
@@ -73,10 +65,7 @@ pub fn run() {
 }
 
 fn take_turns() {
-    let mut turns = Turns {
-        there: Object::new(),
-        back: Object::new(),
-    };
+    let mut turns = Turns { there: Object::new(), back: Object::new() };
     call!("KeInitializeEvent", turns.there.at(), 1, 0);
     call!("KeInitializeEvent", turns.back.at(), 1, 0);
     let thread = start(other_side, &raw mut turns as u64);
@@ -174,10 +163,7 @@ fn end_below(depth: u32) {
 fn affinity_and_priority() {
     let thread = call!("KeGetCurrentThread");
     let before = low(call!("KeSetPriorityThread", thread, 16));
-    same!(
-        low(call!("KeSetPriorityThread", thread, u64::from(before))),
-        16
-    );
+    same!(low(call!("KeSetPriorityThread", thread, u64::from(before))), 16);
     same!(call!("KeSetSystemAffinityThreadEx", 1), 0);
     call!("KeRevertToUserAffinityThreadEx", 0);
     same!(call!("KeAreApcsDisabled") & 0xFF, 0);

@@ -85,11 +85,7 @@ impl Handles {
 
     fn register(&mut self, handle: &mut u64) -> u32 {
         self.registration[4] = at(&mut self.operation);
-        low(call!(
-            "ObRegisterCallbacks",
-            at(&mut self.registration),
-            at(handle)
-        ))
+        low(call!("ObRegisterCallbacks", at(&mut self.registration), at(handle)))
     }
 }
 
@@ -97,36 +93,18 @@ impl Handles {
 pub fn run() {
     let process = of(process as *const c_void);
     same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0);
-    same!(
-        low(call!("PsSetCreateProcessNotifyRoutine", process, 0)),
-        0xC000_000D
-    );
+    same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0xC000_000D);
     same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 1)), 0);
-    same!(
-        low(call!("PsSetCreateProcessNotifyRoutine", process, 1)),
-        NOT_FOUND
-    );
+    same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 1)), NOT_FOUND);
     let extended = of(process_ex as *const c_void);
-    same!(
-        low(call!("PsSetCreateProcessNotifyRoutineEx", extended, 0)),
-        DENIED
-    );
+    same!(low(call!("PsSetCreateProcessNotifyRoutineEx", extended, 0)), DENIED);
     let thread = of(thread as *const c_void);
-    same!(
-        low(call!("PsRemoveCreateThreadNotifyRoutine", thread)),
-        NOT_FOUND
-    );
-    same!(
-        low(call!("PsSetCreateThreadNotifyRoutineEx", 2, thread)),
-        0xC000_000D
-    );
+    same!(low(call!("PsRemoveCreateThreadNotifyRoutine", thread)), NOT_FOUND);
+    same!(low(call!("PsSetCreateThreadNotifyRoutineEx", 2, thread)), 0xC000_000D);
     let image = of(image as *const c_void);
     same!(low(call!("PsSetLoadImageNotifyRoutineEx", image, 1)), 0);
     same!(low(call!("PsRemoveLoadImageNotifyRoutine", image)), 0);
-    same!(
-        low(call!("PsRemoveLoadImageNotifyRoutine", image)),
-        NOT_FOUND
-    );
+    same!(low(call!("PsRemoveLoadImageNotifyRoutine", image)), NOT_FOUND);
     registry_callbacks();
     let mut handle = 0_u64;
     same!(call!("ObGetFilterVersion") & 0xFFFF, 0x100);
@@ -142,24 +120,13 @@ fn registry_callbacks() {
     let mut altitude = [0x000C_000C_u64, ALTITUDE.as_ptr() as u64];
     let (mut one, mut two) = (0_u64, 0_u64);
     let mut register = |cookie: &mut u64| {
-        low(call!(
-            "CmRegisterCallbackEx",
-            routine,
-            at(&mut altitude),
-            driver(),
-            0,
-            at(cookie),
-            0
-        ))
+        low(call!("CmRegisterCallbackEx", routine, at(&mut altitude), driver(), 0, at(cookie), 0))
     };
     same!(register(&mut one), 0);
     same!(register(&mut two), 0xC01C_0011);
     same!(low(call!("CmUnRegisterCallback", one)), 0);
     same!(low(call!("CmUnRegisterCallback", one)), 0xC000_000D);
-    same!(
-        low(call!("CmRegisterCallback", routine, 0, at(&mut two))),
-        0
-    );
+    same!(low(call!("CmRegisterCallback", routine, 0, at(&mut two))), 0);
     same!(low(call!("CmUnRegisterCallback", two)), 0);
     let mut version = [0_u32; 2];
     let [major, minor] = &mut version;
@@ -174,42 +141,20 @@ fn bug_checks() {
     let routine = of(bug_check as *const c_void);
     let mut record = [0_u64; 8];
     let register = |record: &mut [u64; 8]| {
-        call!(
-            "KeRegisterBugCheckCallback",
-            at(record),
-            routine,
-            0,
-            0,
-            c"test".as_ptr()
-        ) & 0xFF
+        call!("KeRegisterBugCheckCallback", at(record), routine, 0, 0, c"test".as_ptr()) & 0xFF
     };
     same!(register(&mut record), 1);
     same!(register(&mut record), 0);
-    same!(
-        call!("KeDeregisterBugCheckCallback", at(&mut record)) & 0xFF,
-        1
-    );
-    same!(
-        call!("KeDeregisterBugCheckCallback", at(&mut record)) & 0xFF,
-        0
-    );
+    same!(call!("KeDeregisterBugCheckCallback", at(&mut record)) & 0xFF, 1);
+    same!(call!("KeDeregisterBugCheckCallback", at(&mut record)) & 0xFF, 0);
     let mut record = [0_u64; 6];
     let name = c"test".as_ptr();
     let register = |record: &mut [u64; 6], reason: u64| {
-        call!(
-            "KeRegisterBugCheckReasonCallback",
-            at(record),
-            routine,
-            reason,
-            name
-        ) & 0xFF
+        call!("KeRegisterBugCheckReasonCallback", at(record), routine, reason, name) & 0xFF
     };
     same!(register(&mut record, 0), 0);
     same!(register(&mut record, 2), 1);
-    same!(
-        call!("KeDeregisterBugCheckReasonCallback", at(&mut record)) & 0xFF,
-        1
-    );
+    same!(call!("KeDeregisterBugCheckReasonCallback", at(&mut record)) & 0xFF, 1);
     let handle = call!("KeRegisterNmiCallback", routine, 0);
     same!(handle != 0, true);
     same!(low(call!("KeDeregisterNmiCallback", handle)), 0);
@@ -220,20 +165,9 @@ fn bug_checks() {
 pub fn watch() {
     WATCHES.store(true, Ordering::Relaxed);
     let statuses = [
-        call!(
-            "PsSetCreateProcessNotifyRoutine",
-            of(process as *const c_void),
-            0
-        ),
-        call!(
-            "PsSetCreateProcessNotifyRoutineEx",
-            of(process_ex as *const c_void),
-            0
-        ),
-        call!(
-            "PsSetCreateThreadNotifyRoutine",
-            of(thread as *const c_void)
-        ),
+        call!("PsSetCreateProcessNotifyRoutine", of(process as *const c_void), 0),
+        call!("PsSetCreateProcessNotifyRoutineEx", of(process_ex as *const c_void), 0),
+        call!("PsSetCreateThreadNotifyRoutine", of(thread as *const c_void)),
         call!("PsSetLoadImageNotifyRoutine", of(image as *const c_void)),
     ];
     for status in statuses {
@@ -250,20 +184,9 @@ pub fn stop() {
     if !WATCHES.load(Ordering::Relaxed) {
         return;
     }
-    call!(
-        "PsSetCreateProcessNotifyRoutine",
-        of(process as *const c_void),
-        1
-    );
-    call!(
-        "PsSetCreateProcessNotifyRoutineEx",
-        of(process_ex as *const c_void),
-        1
-    );
-    call!(
-        "PsRemoveCreateThreadNotifyRoutine",
-        of(thread as *const c_void)
-    );
+    call!("PsSetCreateProcessNotifyRoutine", of(process as *const c_void), 1);
+    call!("PsSetCreateProcessNotifyRoutineEx", of(process_ex as *const c_void), 1);
+    call!("PsRemoveCreateThreadNotifyRoutine", of(thread as *const c_void));
     call!("PsRemoveLoadImageNotifyRoutine", of(image as *const c_void));
 }
 

@@ -86,12 +86,7 @@ pub fn run() {
     same!(called(), 0);
     let callback = address(fired as *const c_void);
     let set = |object: u64, context: u64| {
-        low(call!(
-            "IoWMISetNotificationCallback",
-            object,
-            callback,
-            context
-        ))
+        low(call!("IoWMISetNotificationCallback", object, callback, context))
     };
     same!(set(first, 1), 0);
     same!(set(first, 1), 0xC000_0001);
@@ -124,10 +119,7 @@ fn providers() {
         low(call!("IoWMIDeviceObjectToProviderId", *device))
     });
     same!(ids[0] != 0 && ids[0] != ids[1], true);
-    same!(
-        low(call!("IoWMIDeviceObjectToProviderId", devices[0])),
-        ids[0]
-    );
+    same!(low(call!("IoWMIDeviceObjectToProviderId", devices[0])), ids[0]);
     for device in devices {
         call!("IoDeleteDevice", device);
     }

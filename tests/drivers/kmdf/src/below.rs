@@ -31,11 +31,7 @@ fn relate(device: WDFDEVICE) {
     let physical: PDEVICE_OBJECT = wdf!(WdfDeviceWdmGetPhysicalDevice, device);
     let add = || -> NTSTATUS { wdf!(WdfDeviceAddRemovalRelationsPhysicalDevice, device, physical) };
     let (first, second) = (add(), add());
-    wdf!(
-        WdfDeviceRemoveRemovalRelationsPhysicalDevice,
-        device,
-        physical
-    );
+    wdf!(WdfDeviceRemoveRemovalRelationsPhysicalDevice, device, physical);
     let third = add();
     wdf!(WdfDeviceClearRemovalRelationsDevices, device);
     let fourth = add();
@@ -75,12 +71,7 @@ fn use_dpc(device: WDFDEVICE) {
         ..WDF_DPC_CONFIG::default()
     };
     let mut handle: WDFDPC = ptr::null_mut();
-    let status = wdf!(
-        WdfDpcCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut handle
-    );
+    let status = wdf!(WdfDpcCreate, &raw mut config, &raw mut attributes, &raw mut handle);
     let object = wdf!(WdfDpcWdmGetDpc, handle);
     // SAFETY: the object is that of the DPC, which is not queued.
     unsafe { KeSetImportanceDpc(object, wdk_sys::_KDPC_IMPORTANCE::HighImportance) };

@@ -57,12 +57,7 @@ pub fn configure(init: PWDFDEVICE_INIT) {
         EvtChildListCreateDevice: Some(create_listed),
         ..WDF_CHILD_LIST_CONFIG::default()
     };
-    wdf!(
-        WdfFdoInitSetDefaultChildListConfig,
-        init,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES
-    );
+    wdf!(WdfFdoInitSetDefaultChildListConfig, init, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES);
 }
 
 /// Runs the commands of this module. Returns false for another.
@@ -104,12 +99,7 @@ fn add(device: WDFDEVICE) {
 
 /// Creates the device of a child.
 fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
-    let without = wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        child
-    );
+    let without = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, child);
     let id = counted(&DEVICE_ID);
     let instance = counted(&INSTANCE_ID);
     let text = counted(&TEXT);
@@ -118,13 +108,7 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
         wdf!(WdfPdoInitAddHardwareID, init, &raw const id),
         wdf!(WdfPdoInitAddCompatibleID, init, &raw const id),
         wdf!(WdfPdoInitAssignInstanceID, init, &raw const instance),
-        wdf!(
-            WdfPdoInitAddDeviceText,
-            init,
-            &raw const text,
-            &raw const text,
-            ENGLISH
-        ),
+        wdf!(WdfPdoInitAddDeviceText, init, &raw const text, &raw const text, ENGLISH),
     ];
     // The framework gives a child a name, which the descriptor protects.
     let descriptor = counted(&DESCRIPTOR);
@@ -134,12 +118,7 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
     }
     wdf!(WdfPdoInitSetDefaultLocale, init, ENGLISH);
     wdf!(WdfPdoInitAllowForwardingRequestToParent, init);
-    let status = wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        child
-    );
+    let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, child);
     wdk::println!("without an id {without:x}, then {statuses:x?} {status:x}");
     if !NT_SUCCESS(status) {
         return status;
@@ -176,22 +155,12 @@ fn forward_requests(child: WDFDEVICE) -> NTSTATUS {
     };
     config.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
     let mut queue: WDFQUEUE = ptr::null_mut();
-    let status = wdf!(
-        WdfIoQueueCreate,
-        child,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut queue
-    );
+    let status =
+        wdf!(WdfIoQueueCreate, child, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
     if !NT_SUCCESS(status) {
         return status;
     }
-    wdf!(
-        WdfDeviceCreateDeviceInterface,
-        child,
-        &raw const TABLE,
-        ptr::null()
-    )
+    wdf!(WdfDeviceCreateDeviceInterface, child, &raw const TABLE, ptr::null())
 }
 
 /// `EvtIoDefault` of a child's queue.
@@ -200,12 +169,7 @@ extern "C" fn forward(queue: WDFQUEUE, request: WDFREQUEST) {
         Size: size_of::<WDF_REQUEST_FORWARD_OPTIONS>() as u32,
         Flags: 1,
     };
-    let own = wdf!(
-        WdfRequestForwardToParentDeviceIoQueue,
-        request,
-        queue,
-        &raw mut options
-    );
+    let own = wdf!(WdfRequestForwardToParentDeviceIoQueue, request, queue, &raw mut options);
     let status = wdf!(
         WdfRequestForwardToParentDeviceIoQueue,
         request,
@@ -250,20 +214,10 @@ fn retrieve(device: WDFDEVICE) {
     };
     let (missing, status) = ask(8);
     let (child, there) = ask(7);
-    wdk::println!(
-        "child {} {status} {} {there}",
-        missing.is_null(),
-        child.is_null()
-    );
+    wdk::println!("child {} {status} {} {there}", missing.is_null(), child.is_null());
     let mut description = Description::new(0);
-    let id = wdf!(
-        WdfPdoRetrieveIdentificationDescription,
-        child,
-        &raw mut description.header
-    );
-    let mut address = wdk_sys::WDF_CHILD_ADDRESS_DESCRIPTION_HEADER {
-        AddressDescriptionSize: 8,
-    };
+    let id = wdf!(WdfPdoRetrieveIdentificationDescription, child, &raw mut description.header);
+    let mut address = wdk_sys::WDF_CHILD_ADDRESS_DESCRIPTION_HEADER { AddressDescriptionSize: 8 };
     let by_device = wdf!(WdfPdoRetrieveAddressDescription, child, &raw mut address);
     let updated = wdf!(WdfPdoUpdateAddressDescription, child, &raw mut address);
     let by_id = wdf!(

@@ -32,12 +32,7 @@ pub fn create(driver: WDFDRIVER) -> NTSTATUS {
     }
     configure_files(init);
     let mut device: WDFDEVICE = ptr::null_mut();
-    let status = wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut device
-    );
+    let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
     if !NT_SUCCESS(status) {
         wdf!(WdfDeviceInitFree, init);
         return status;

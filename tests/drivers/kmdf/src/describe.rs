@@ -74,21 +74,8 @@ fn set(device: WDFDEVICE) {
     idle.Size = 3;
     let bad_size = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
     wdk::println!("idle {good:x} {bad_state:x} {bad_size:x}");
-    let stopped = wdf!(
-        WdfDeviceStopIdleActual,
-        device,
-        1,
-        ptr::null_mut(),
-        0,
-        c"".as_ptr()
-    );
-    wdf!(
-        WdfDeviceResumeIdleActual,
-        device,
-        ptr::null_mut(),
-        0,
-        c"".as_ptr()
-    );
+    let stopped = wdf!(WdfDeviceStopIdleActual, device, 1, ptr::null_mut(), 0, c"".as_ptr());
+    wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
     wdk::println!("stop idle {stopped:x}");
     let mut state = WDF_DEVICE_STATE {
         Size: size_of::<WDF_DEVICE_STATE>() as u32,
@@ -106,22 +93,12 @@ fn set(device: WDFDEVICE) {
     };
     wdf!(WdfDeviceSetPnpCapabilities, device, &raw mut capabilities);
     // Without a stop before it.
-    wdf!(
-        WdfDeviceResumeIdleActual,
-        device,
-        ptr::null_mut(),
-        0,
-        c"".as_ptr()
-    );
+    wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
 }
 
 fn collect() {
     let mut collection: WDFCOLLECTION = ptr::null_mut();
-    let _status = wdf!(
-        WdfCollectionCreate,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut collection
-    );
+    let _status = wdf!(WdfCollectionCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut collection);
     let object = || {
         let mut object: WDFOBJECT = ptr::null_mut();
         let _status = wdf!(WdfObjectCreate, &mut attributes(), &raw mut object);
@@ -133,11 +110,7 @@ fn collect() {
     }
     wdf!(WdfObjectDelete, b);
     let order = [0, 1, 2].map(|index| wdf!(WdfCollectionGetItem, collection, index));
-    wdk::println!(
-        "count {} {}",
-        wdf!(WdfCollectionGetCount, collection),
-        order == [a, b, a]
-    );
+    wdk::println!("count {} {}", wdf!(WdfCollectionGetCount, collection), order == [a, b, a]);
     wdf!(WdfCollectionRemove, collection, a);
     wdf!(WdfCollectionRemoveItem, collection, 0);
     let first = wdf!(WdfCollectionGetFirstItem, collection);
@@ -262,12 +235,7 @@ fn print_version(device: WDFDEVICE) {
         wdk::println!("1.{minor} {available}");
     }
     let mut string: WDFSTRING = ptr::null_mut();
-    let _status = wdf!(
-        WdfStringCreate,
-        ptr::null(),
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut string
-    );
+    let _status = wdf!(WdfStringCreate, ptr::null(), WDF_NO_OBJECT_ATTRIBUTES, &raw mut string);
     let status = wdf!(WdfDriverRetrieveVersionString, driver, string);
     let mut text = UNICODE_STRING::default();
     wdf!(WdfStringGetUnicodeString, string, &raw mut text);

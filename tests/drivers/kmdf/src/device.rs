@@ -49,11 +49,7 @@ printing! {
 
 extern "C" fn query_remove(_device: WDFDEVICE) -> NTSTATUS {
     wdk::println!("query_remove");
-    if mode::refuses_removal() {
-        STATUS_UNSUCCESSFUL
-    } else {
-        STATUS_SUCCESS
-    }
+    if mode::refuses_removal() { STATUS_UNSUCCESSFUL } else { STATUS_SUCCESS }
 }
 
 printing! {
@@ -120,12 +116,7 @@ pub fn configure_files(init: PWDFDEVICE_INIT) {
         AutoForwardCleanupClose: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
         FileObjectClass: wdk_sys::_WDF_FILEOBJECT_CLASS::WdfFileObjectWdfCannotUseFsContexts,
     };
-    wdf!(
-        WdfDeviceInitSetFileObjectConfig,
-        init,
-        &raw mut files,
-        WDF_NO_OBJECT_ATTRIBUTES
-    );
+    wdf!(WdfDeviceInitSetFileObjectConfig, init, &raw mut files, WDF_NO_OBJECT_ATTRIBUTES);
 }
 
 /// `EvtDriverDeviceAdd`.
@@ -152,11 +143,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         callbacks.Size -= size_of::<usize>() as u32;
         callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
     }
-    wdf!(
-        WdfDeviceInitSetPnpPowerEventCallbacks,
-        init,
-        &raw mut callbacks
-    );
+    wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     configure_files(init);
     if starts::has_callers() {
         senders::ask_for_callers(init);
@@ -167,12 +154,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
     attributes.EvtCleanupCallback = Some(device_cleanup);
     attributes.EvtDestroyCallback = Some(device_destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
-    let status = wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        &raw mut attributes,
-        &raw mut device
-    );
+    let status = wdf!(WdfDeviceCreate, &raw mut init, &raw mut attributes, &raw mut device);
     if !NT_SUCCESS(status) {
         return status;
     }
@@ -181,12 +163,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
     if !NT_SUCCESS(status) {
         return status;
     }
-    let status = wdf!(
-        WdfDeviceCreateDeviceInterface,
-        device,
-        &raw const INTERFACE,
-        ptr::null()
-    );
+    let status = wdf!(WdfDeviceCreateDeviceInterface, device, &raw const INTERFACE, ptr::null());
     if !NT_SUCCESS(status) {
         return status;
     }

@@ -37,11 +37,7 @@ pub fn configure(device: WDFDEVICE) -> NTSTATUS {
     let of_write = set(IRP_MJ_WRITE);
     let of_control = set(IRP_MJ_DEVICE_CONTROL);
     wdk::println!("directs {of_create:x} {of_write:x} {of_control:x}");
-    if NT_SUCCESS(of_write) {
-        of_control
-    } else {
-        of_write
-    }
+    if NT_SUCCESS(of_write) { of_control } else { of_write }
 }
 
 /// `EvtDeviceWdmIrpDispatch`: puts writes in the manual queue, and leaves the rest to the framework.
@@ -56,13 +52,7 @@ extern "C" fn direct(
 ) -> NTSTATUS {
     let is_own = context as usize == CONTEXT;
     if u32::from(major) == IRP_MJ_WRITE {
-        let status = wdf!(
-            WdfDeviceWdmDispatchIrpToIoQueue,
-            device,
-            irp,
-            queues::manual(),
-            0
-        );
+        let status = wdf!(WdfDeviceWdmDispatchIrpToIoQueue, device, irp, queues::manual(), 0);
         wdk::println!("to the queue {minor} {code} {is_own} {status:x}");
         return status;
     }

@@ -41,23 +41,15 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
         commands::DMA_COMPLETE_SHORT => {
             let mut status: NTSTATUS = 0;
             let transaction = TRANSACTION.load(Ordering::Relaxed);
-            let is_over = wdf!(
-                WdfDmaTransactionDmaCompletedWithLength,
-                transaction,
-                1000,
-                &raw mut status
-            );
+            let is_over =
+                wdf!(WdfDmaTransactionDmaCompletedWithLength, transaction, 1000, &raw mut status);
             finish(is_over, status);
         }
         commands::DMA_COMPLETE_FINAL => {
             let mut status: NTSTATUS = 0;
             let transaction = TRANSACTION.load(Ordering::Relaxed);
-            let is_over = wdf!(
-                WdfDmaTransactionDmaCompletedFinal,
-                transaction,
-                10,
-                &raw mut status
-            );
+            let is_over =
+                wdf!(WdfDmaTransactionDmaCompletedFinal, transaction, 10, &raw mut status);
             finish(is_over, status);
         }
         commands::DMA_EXECUTE => {
@@ -91,13 +83,7 @@ fn create(device: WDFDEVICE) {
     };
     let mut enabler: WDFDMAENABLER = ptr::null_mut();
     let mut make = |config: &mut WDF_DMA_ENABLER_CONFIG| {
-        wdf!(
-            WdfDmaEnablerCreate,
-            device,
-            config,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut enabler
-        )
+        wdf!(WdfDmaEnablerCreate, device, config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut enabler)
     };
     let empty = make(&mut config);
     config.MaximumLength = 8192;
@@ -128,17 +114,10 @@ fn create(device: WDFDEVICE) {
     unsafe { *address = *b"for you!" };
     // SAFETY: any value is valid.
     let logical = unsafe { logical.QuadPart };
-    wdk::println!(
-        "common {status:x} {length} bus {logical:x} {}",
-        address.addr() % 0x1_0000
-    );
+    wdk::println!("common {status:x} {length} bus {logical:x} {}", address.addr() % 0x1_0000);
     let mut transaction: WDFDMATRANSACTION = ptr::null_mut();
-    let status = wdf!(
-        WdfDmaTransactionCreate,
-        enabler,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut transaction
-    );
+    let status =
+        wdf!(WdfDmaTransactionCreate, enabler, WDF_NO_OBJECT_ATTRIBUTES, &raw mut transaction);
     TRANSACTION.store(transaction, Ordering::Relaxed);
     let same = wdf!(WdfDmaTransactionGetDevice, transaction) == device;
     wdk::println!("transaction {status:x} {same}");
@@ -147,28 +126,13 @@ fn create(device: WDFDEVICE) {
 fn start(request: WDFREQUEST) {
     let transaction = TRANSACTION.load(Ordering::Relaxed);
     REQUEST.store(request, Ordering::Relaxed);
-    let wrong = wdf!(
-        WdfDmaTransactionInitializeUsingRequest,
-        transaction,
-        request,
-        Some(program),
-        2
-    );
-    let status = wdf!(
-        WdfDmaTransactionInitializeUsingRequest,
-        transaction,
-        request,
-        Some(program),
-        WRITE
-    );
+    let wrong =
+        wdf!(WdfDmaTransactionInitializeUsingRequest, transaction, request, Some(program), 2);
+    let status =
+        wdf!(WdfDmaTransactionInitializeUsingRequest, transaction, request, Some(program), WRITE);
     let mut registers: ULONG = 0;
     let mut elements: ULONG = 0;
-    wdf!(
-        WdfDmaTransactionGetTransferInfo,
-        transaction,
-        &raw mut registers,
-        &raw mut elements
-    );
+    wdf!(WdfDmaTransactionGetTransferInfo, transaction, &raw mut registers, &raw mut elements);
     let executed = wdf!(
         WdfDmaTransactionExecute,
         transaction,
@@ -220,10 +184,5 @@ fn finish(is_over: BOOLEAN, status: NTSTATUS) {
     let same = wdf!(WdfDmaTransactionGetRequest, transaction) == request;
     let _status = wdf!(WdfDmaTransactionRelease, transaction);
     wdk::println!("its request {same}");
-    wdf!(
-        WdfRequestCompleteWithInformation,
-        request,
-        status,
-        bytes as u64
-    );
+    wdf!(WdfRequestCompleteWithInformation, request, status, bytes as u64);
 }

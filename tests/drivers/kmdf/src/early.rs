@@ -33,11 +33,7 @@ pub fn configure(init: PWDFDEVICE_INIT) {
         wdk::println!("preprocess {statuses:x?}");
     }
     if mode::is(Mode::Caller) {
-        wdf!(
-            WdfDeviceInitSetIoInCallerContextCallback,
-            init,
-            Some(in_caller_context)
-        );
+        wdf!(WdfDeviceInitSetIoInCallerContextCallback, init, Some(in_caller_context));
     }
 }
 
@@ -48,12 +44,7 @@ extern "C" fn preprocess(device: WDFDEVICE, irp: PIRP) -> NTSTATUS {
     // SAFETY: the tail of a request that a driver has is its overlay.
     let overlay = unsafe { &irp_fields.Tail.Overlay };
     // SAFETY: the IRP has a current stack location.
-    let location = unsafe {
-        overlay
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    };
+    let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
     // SAFETY: likewise.
     let location = unsafe { *location };
     // SAFETY: the callback is for reads.
@@ -72,22 +63,11 @@ extern "C" fn preprocess(device: WDFDEVICE, irp: PIRP) -> NTSTATUS {
 extern "C" fn in_caller_context(device: WDFDEVICE, request: WDFREQUEST) {
     let mut buffer: PVOID = ptr::null_mut();
     let mut length = 0;
-    let status = wdf!(
-        WdfRequestRetrieveUnsafeUserInputBuffer,
-        request,
-        1,
-        &raw mut buffer,
-        &raw mut length
-    );
+    let status =
+        wdf!(WdfRequestRetrieveUnsafeUserInputBuffer, request, 1, &raw mut buffer, &raw mut length);
     let mut memory: WDFMEMORY = ptr::null_mut();
     let probed = if NT_SUCCESS(status) {
-        wdf!(
-            WdfRequestProbeAndLockUserBufferForRead,
-            request,
-            buffer,
-            length,
-            &raw mut memory
-        )
+        wdf!(WdfRequestProbeAndLockUserBufferForRead, request, buffer, length, &raw mut memory)
     } else {
         STATUS_BUFFER_TOO_SMALL
     };

@@ -31,10 +31,7 @@ pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
 
 /// Returns attributes for an object with a parent.
 pub fn child_of(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
-    WDF_OBJECT_ATTRIBUTES {
-        ParentObject: parent,
-        ..attributes()
-    }
+    WDF_OBJECT_ATTRIBUTES { ParentObject: parent, ..attributes() }
 }
 
 /// Completes a request with a status.
@@ -46,25 +43,15 @@ pub fn complete(request: WDFREQUEST, status: NTSTATUS) {
 pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
     let length = size_of_val(numbers);
     let mut buffer: PVOID = ptr::null_mut();
-    let status = wdf!(
-        WdfRequestRetrieveOutputBuffer,
-        request,
-        length,
-        &raw mut buffer,
-        ptr::null_mut()
-    );
+    let status =
+        wdf!(WdfRequestRetrieveOutputBuffer, request, length, &raw mut buffer, ptr::null_mut());
     if status != wdk_sys::STATUS_SUCCESS {
         complete(request, status);
         return;
     }
     // SAFETY: the framework returned a buffer of this length, which does not overlap the numbers.
     unsafe { ptr::copy_nonoverlapping(numbers.as_ptr().cast::<u8>(), buffer.cast(), length) };
-    wdf!(
-        WdfRequestCompleteWithInformation,
-        request,
-        wdk_sys::STATUS_SUCCESS,
-        length as u64
-    );
+    wdf!(WdfRequestCompleteWithInformation, request, wdk_sys::STATUS_SUCCESS, length as u64);
 }
 
 /// Completes a request with the status of a call as its output.

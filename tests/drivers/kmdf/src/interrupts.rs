@@ -58,18 +58,9 @@ pub fn change_resources() {
     let list = RESOURCES.load(Ordering::Relaxed);
     let mut descriptor = wdk_sys::CM_PARTIAL_RESOURCE_DESCRIPTOR::default();
     let appended = wdf!(WdfCmResourceListAppendDescriptor, list, &raw mut descriptor);
-    let inserted = wdf!(
-        WdfCmResourceListInsertDescriptor,
-        list,
-        &raw mut descriptor,
-        0
-    );
+    let inserted = wdf!(WdfCmResourceListInsertDescriptor, list, &raw mut descriptor, 0);
     wdf!(WdfCmResourceListRemove, list, 0);
-    wdf!(
-        WdfCmResourceListRemoveByDescriptor,
-        list,
-        &raw mut descriptor
-    );
+    wdf!(WdfCmResourceListRemoveByDescriptor, list, &raw mut descriptor);
     let count = wdf!(WdfCmResourceListGetCount, list);
     wdk::println!("resources {appended:x} {inserted:x} {count}");
 }
@@ -124,10 +115,7 @@ extern "C" fn service_at_passive(interrupt: WDFINTERRUPT, message: ULONG) -> BOO
     let first = wdf!(WdfInterruptQueueWorkItemForIsr, interrupt);
     let second = wdf!(WdfInterruptQueueWorkItemForIsr, interrupt);
     let dpc = wdf!(WdfInterruptQueueDpcForIsr, interrupt);
-    wdk::println!(
-        "isr {message} at {}, lock {taken}, queued {first} {second}, dpc {dpc}",
-        irql()
-    );
+    wdk::println!("isr {message} at {}, lock {taken}, queued {first} {second}, dpc {dpc}", irql());
     1
 }
 
@@ -168,12 +156,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
         ..WDF_INTERRUPT_INFO::default()
     };
     wdf!(WdfInterruptGetInfo, interrupt, &raw mut info);
-    wdk::println!(
-        "{result} vector {} level {} at {}",
-        info.Vector,
-        info.Irql,
-        irql()
-    );
+    wdk::println!("{result} vector {} level {} at {}", info.Vector, info.Irql, irql());
     complete(request, STATUS_SUCCESS);
     true
 }

@@ -52,9 +52,7 @@ static ALLOCATOR: WdkAllocator = WdkAllocator;
 /// Returns true if the registry path ends with this service name.
 fn is_service(path: &[u16], name: &str) -> bool {
     let mut units = path.iter().rev();
-    name.bytes()
-        .rev()
-        .all(|byte| units.next() == Some(&u16::from(byte)))
+    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
         && units.next() == Some(&u16::from(b'\\'))
 }
 

@@ -48,13 +48,8 @@ pub fn create_queue(device: WDFDEVICE) -> NTSTATUS {
         ..WDF_IO_QUEUE_CONFIG::default()
     };
     let mut queue: WDFQUEUE = ptr::null_mut();
-    let status = wdf!(
-        WdfIoQueueCreate,
-        device,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut queue
-    );
+    let status =
+        wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
     SECOND.store(queue, Ordering::Relaxed);
     status
 }
@@ -123,12 +118,7 @@ fn serialize(device: WDFDEVICE) {
         AutomaticSerialization: 1,
     };
     let mut made: WDFDPC = ptr::null_mut();
-    let of_dpc = wdf!(
-        WdfDpcCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut made
-    );
+    let of_dpc = wdf!(WdfDpcCreate, &raw mut config, &raw mut attributes, &raw mut made);
     if !made.is_null() {
         let queued = wdf!(WdfDpcEnqueue, made);
         wdk::println!("queued dpc {queued}");
@@ -139,12 +129,7 @@ fn serialize(device: WDFDEVICE) {
         AutomaticSerialization: 1,
     };
     let mut item: WDFWORKITEM = ptr::null_mut();
-    let of_work = wdf!(
-        WdfWorkItemCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut item
-    );
+    let of_work = wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, &raw mut item);
     if !item.is_null() {
         wdf!(WdfWorkItemEnqueue, item);
     }
@@ -155,20 +140,10 @@ fn serialize(device: WDFDEVICE) {
         ..WDF_TIMER_CONFIG::default()
     };
     let mut at_dispatch: WDFTIMER = ptr::null_mut();
-    let of_timer = wdf!(
-        WdfTimerCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut at_dispatch
-    );
+    let of_timer = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut at_dispatch);
     attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;
     let mut passive: WDFTIMER = ptr::null_mut();
-    let of_passive = wdf!(
-        WdfTimerCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut passive
-    );
+    let of_passive = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut passive);
     for timer in [at_dispatch, passive] {
         if !timer.is_null() {
             let _was_set = wdf!(WdfTimerStart, timer, -10_000);
@@ -197,12 +172,7 @@ fn wait_in_work(device: WDFDEVICE) {
     };
     let mut attributes = child_of(device.cast());
     let mut item: WDFWORKITEM = ptr::null_mut();
-    let _status = wdf!(
-        WdfWorkItemCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut item
-    );
+    let _status = wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, &raw mut item);
     let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
     wdf!(WdfWorkItemEnqueue, item);
     let mut interval = LARGE_INTEGER { QuadPart: -10_000 };

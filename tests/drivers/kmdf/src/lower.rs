@@ -39,12 +39,7 @@ fn print_irp(request: WDFREQUEST) {
     // SAFETY: the tail of a request that a driver has is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
-    let location = unsafe {
-        overlay
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    };
+    let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
     // SAFETY: likewise.
     let location = unsafe { &*location };
     // SAFETY: the request is a device control.
@@ -129,12 +124,7 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     let_others_run();
     let after = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
     let mut data = *b"abc";
-    let fired = wdf!(
-        WdfWmiInstanceFireEvent,
-        instance,
-        3,
-        data.as_mut_ptr().cast()
-    );
+    let fired = wdf!(WdfWmiInstanceFireEvent, instance, 3, data.as_mut_ptr().cast());
     wdk::println!("enabled {before} {after}, {opened:x} {set:x} {fired:x}");
     let_others_run();
 }
@@ -161,13 +151,7 @@ fn use_wmi(device: WDFDEVICE) {
     };
     let mut instance: WDFWMIINSTANCE = ptr::null_mut();
     let mut create = |config: &mut WDF_WMI_INSTANCE_CONFIG| -> NTSTATUS {
-        wdf!(
-            WdfWmiInstanceCreate,
-            device,
-            config,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut instance
-        )
+        wdf!(WdfWmiInstanceCreate, device, config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut instance)
     };
     let first = create(&mut config);
     let second = create(&mut config);

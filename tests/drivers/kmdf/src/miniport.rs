@@ -72,15 +72,7 @@ pub fn start(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTS
     let mut object: PDEVICE_OBJECT = ptr::null_mut();
     // SAFETY: the driver object is the system's, and the result is a local.
     let status = unsafe {
-        IoCreateDevice(
-            driver,
-            0,
-            ptr::null_mut(),
-            FILE_DEVICE_UNKNOWN,
-            0,
-            0,
-            &raw mut object,
-        )
+        IoCreateDevice(driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, &raw mut object)
     };
     if NT_SUCCESS(status) {
         OBJECT.store(object, Ordering::Relaxed);
@@ -130,12 +122,7 @@ fn create(driver: WDFDRIVER, object: PDEVICE_OBJECT) -> NTSTATUS {
     };
     let mut attributes = child_of(device.cast());
     let mut timer: WDFTIMER = ptr::null_mut();
-    let created = wdf!(
-        WdfTimerCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut timer
-    );
+    let created = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut timer);
     if NT_SUCCESS(created) {
         let _was_set = wdf!(WdfTimerStart, timer, -10_000);
     }

@@ -105,12 +105,7 @@ fn work_item(device: WDFDEVICE) -> WDFWORKITEM {
     let mut attributes = attributes();
     attributes.ParentObject = device.cast();
     let mut item: WDFWORKITEM = ptr::null_mut();
-    let _status = wdf!(
-        WdfWorkItemCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut item
-    );
+    let _status = wdf!(WdfWorkItemCreate, &raw mut config, &raw mut attributes, &raw mut item);
     item
 }
 
@@ -178,12 +173,7 @@ fn reverse(request: WDFREQUEST) -> NTSTATUS {
     let status = wdf!(WdfMemoryCopyToBuffer, copy, 0, to, size);
     wdf!(WdfObjectDelete, copy.cast());
     if NT_SUCCESS(status) {
-        wdf!(
-            WdfRequestCompleteWithInformation,
-            request,
-            STATUS_SUCCESS,
-            size as u64
-        );
+        wdf!(WdfRequestCompleteWithInformation, request, STATUS_SUCCESS, size as u64);
     }
     status
 }
@@ -234,18 +224,10 @@ fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
         ContextSize: size_of::<u32>(),
         ..WDF_OBJECT_CONTEXT_TYPE_INFO::default()
     };
-    let mut attributes = WDF_OBJECT_ATTRIBUTES {
-        ContextTypeInfo: &raw const info,
-        ..attributes()
-    };
+    let mut attributes = WDF_OBJECT_ATTRIBUTES { ContextTypeInfo: &raw const info, ..attributes() };
     for _ in 0..2 {
         let mut context: PVOID = ptr::null_mut();
-        let status = wdf!(
-            WdfObjectAllocateContext,
-            d,
-            &raw mut attributes,
-            &raw mut context
-        );
+        let status = wdf!(WdfObjectAllocateContext, d, &raw mut attributes, &raw mut context);
         let found = wdf!(WdfObjectGetTypedContextWorker, d, &raw const info);
         let is_its = NT_SUCCESS(status) && found == context;
         wdk::println!("context {status:x} {is_its}");
@@ -255,24 +237,12 @@ fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
 }
 
 fn reference(object: WDFOBJECT) {
-    wdf!(
-        WdfObjectReferenceActual,
-        object,
-        ptr::null_mut(),
-        0,
-        c"".as_ptr()
-    );
+    wdf!(WdfObjectReferenceActual, object, ptr::null_mut(), 0, c"".as_ptr());
 }
 
 /// Releases a reference.
 pub fn dereference(object: WDFOBJECT) {
-    wdf!(
-        WdfObjectDereferenceActual,
-        object,
-        ptr::null_mut(),
-        0,
-        c"".as_ptr()
-    );
+    wdf!(WdfObjectDereferenceActual, object, ptr::null_mut(), 0, c"".as_ptr());
 }
 
 fn print_file(device: WDFDEVICE, request: WDFREQUEST) {

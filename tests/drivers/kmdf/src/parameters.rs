@@ -53,11 +53,8 @@ pub fn print(driver: WDFDRIVER) -> NTSTATUS {
     let name = counted(&TEXT);
     for room in [16, 2] {
         let mut units = [0_u16; 16];
-        let mut text = UNICODE_STRING {
-            Length: 0,
-            MaximumLength: room * 2,
-            Buffer: units.as_mut_ptr(),
-        };
+        let mut text =
+            UNICODE_STRING { Length: 0, MaximumLength: room * 2, Buffer: units.as_mut_ptr() };
         let mut length: USHORT = 0;
         let status = wdf!(
             WdfRegistryQueryUnicodeString,
@@ -70,12 +67,7 @@ pub fn print(driver: WDFDRIVER) -> NTSTATUS {
         print_text("text", status, &text);
     }
     let mut string: WDFSTRING = ptr::null_mut();
-    let _status = wdf!(
-        WdfStringCreate,
-        ptr::null(),
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut string
-    );
+    let _status = wdf!(WdfStringCreate, ptr::null(), WDF_NO_OBJECT_ATTRIBUTES, &raw mut string);
     let status = wdf!(WdfRegistryQueryString, key, &raw const name, string);
     let mut text = UNICODE_STRING::default();
     wdf!(WdfStringGetUnicodeString, string, &raw mut text);

@@ -35,11 +35,7 @@ fn config(dispatch: i32, power_managed: i32) -> WDF_IO_QUEUE_CONFIG {
     // The size up to KMDF 1.7, without the number of presented requests.
     const OLD: u32 = 80;
     WDF_IO_QUEUE_CONFIG {
-        Size: if starts::is_old() {
-            OLD
-        } else {
-            size_of::<WDF_IO_QUEUE_CONFIG>() as u32
-        },
+        Size: if starts::is_old() { OLD } else { size_of::<WDF_IO_QUEUE_CONFIG>() as u32 },
         DispatchType: dispatch,
         PowerManaged: power_managed,
         ..WDF_IO_QUEUE_CONFIG::default()
@@ -48,18 +44,9 @@ fn config(dispatch: i32, power_managed: i32) -> WDF_IO_QUEUE_CONFIG {
 
 fn create_queue(device: WDFDEVICE, mut config: WDF_IO_QUEUE_CONFIG) -> Result<WDFQUEUE, NTSTATUS> {
     let mut queue: WDFQUEUE = ptr::null_mut();
-    let status = wdf!(
-        WdfIoQueueCreate,
-        device,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut queue
-    );
-    if NT_SUCCESS(status) {
-        Ok(queue)
-    } else {
-        Err(status)
-    }
+    let status =
+        wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
+    if NT_SUCCESS(status) { Ok(queue) } else { Err(status) }
 }
 
 /// Returns the manual queue.
@@ -171,11 +158,7 @@ fn retrieve() -> Result<WDFREQUEST, NTSTATUS> {
     let manual = MANUAL.load(Ordering::Relaxed);
     let mut next: WDFREQUEST = ptr::null_mut();
     let status = wdf!(WdfIoQueueRetrieveNextRequest, manual, &raw mut next);
-    if NT_SUCCESS(status) {
-        Ok(next)
-    } else {
-        Err(status)
-    }
+    if NT_SUCCESS(status) { Ok(next) } else { Err(status) }
 }
 
 /// The bits of a control code that contain the buffering method.
@@ -256,11 +239,7 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
         }
         commands::KEEP_CANCELABLE => {
             KEPT.store(request, Ordering::Relaxed);
-            let routine = if input > 0 {
-                canceled_and_kept
-            } else {
-                canceled
-            };
+            let routine = if input > 0 { canceled_and_kept } else { canceled };
             wdf!(WdfRequestMarkCancelable, request, Some(routine));
         }
         commands::KEEP_CANCELABLE_EX => {
@@ -304,12 +283,7 @@ fn retrieve_of_file(request: WDFREQUEST) {
     let manual = MANUAL.load(Ordering::Relaxed);
     let file = wdf!(WdfRequestGetFileObject, request);
     let mut next: WDFREQUEST = ptr::null_mut();
-    let status = wdf!(
-        WdfIoQueueRetrieveRequestByFileObject,
-        manual,
-        file,
-        &raw mut next
-    );
+    let status = wdf!(WdfIoQueueRetrieveRequestByFileObject, manual, file, &raw mut next);
     if NT_SUCCESS(status) {
         complete(next, STATUS_SUCCESS);
     }
@@ -363,12 +337,7 @@ fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
     let mut attributes = attributes();
     attributes.ParentObject = device_of(queue).cast();
     let mut timer: WDFTIMER = ptr::null_mut();
-    let status = wdf!(
-        WdfTimerCreate,
-        &raw mut config,
-        &raw mut attributes,
-        &raw mut timer
-    );
+    let status = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut timer);
     if !NT_SUCCESS(status) {
         complete(request, status);
         return;

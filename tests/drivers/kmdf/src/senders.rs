@@ -34,10 +34,7 @@ static OUTPUT: AtomicPtr<wdk_sys::WDFMEMORY__> = AtomicPtr::new(ptr::null_mut())
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::OPENED => {
-            answer(
-                request,
-                &OPENED.each_ref().map(|part| part.load(Ordering::Relaxed)),
-            );
+            answer(request, &OPENED.each_ref().map(|part| part.load(Ordering::Relaxed)));
         }
         commands::IRP_BUFFERS => {
             print_buffers(request);
@@ -51,12 +48,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
             print_second(request);
             complete(request, STATUS_SUCCESS);
         }
-        commands::TOO_MUCH => wdf!(
-            WdfRequestCompleteWithInformation,
-            request,
-            STATUS_SUCCESS,
-            65
-        ),
+        commands::TOO_MUCH => wdf!(WdfRequestCompleteWithInformation, request, STATUS_SUCCESS, 65),
         // STATUS_WDF_TOO_FRAGMENTED
         commands::FRAMEWORK_STATUS => complete(request, 0xC020_020A_u32.cast_signed()),
         _ => return false,
@@ -72,12 +64,7 @@ fn irp_of<'a>(request: WDFREQUEST) -> (&'a IRP, &'a IO_STACK_LOCATION) {
     // SAFETY: the tail of a request that a driver has is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
-    let location = unsafe {
-        overlay
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    };
+    let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
     // SAFETY: likewise.
     (irp, unsafe { &*location })
 }
@@ -115,13 +102,7 @@ fn print_buffers(request: WDFREQUEST) {
     // SAFETY: the IRP is not an associated one.
     let system = unsafe { irp.AssociatedIrp.SystemBuffer };
     let mut output: PVOID = ptr::null_mut();
-    let status = wdf!(
-        WdfRequestRetrieveOutputBuffer,
-        request,
-        1,
-        &raw mut output,
-        ptr::null_mut()
-    );
+    let status = wdf!(WdfRequestRetrieveOutputBuffer, request, 1, &raw mut output, ptr::null_mut());
     let mapped = if irp.MdlAddress.is_null() {
         "none"
     } else {
@@ -149,13 +130,7 @@ fn print_buffers(request: WDFREQUEST) {
 fn print_second(request: WDFREQUEST) {
     let mut buffer: PVOID = ptr::null_mut();
     let mut length = 0;
-    let status = wdf!(
-        WdfRequestRetrieveOutputBuffer,
-        request,
-        1,
-        &raw mut buffer,
-        &raw mut length
-    );
+    let status = wdf!(WdfRequestRetrieveOutputBuffer, request, 1, &raw mut buffer, &raw mut length);
     if !NT_SUCCESS(status) {
         wdk::println!("second {status:x}");
         return;
@@ -187,12 +162,7 @@ fn memory(bytes: &[u8]) -> WDFMEMORY {
 /// Sends a request of the driver's own to its own device. Its completion completes the command.
 fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     let mut target: WDFIOTARGET = ptr::null_mut();
-    let _status = wdf!(
-        WdfIoTargetCreate,
-        device,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut target
-    );
+    let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
     let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
         Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenUseExistingDevice,
@@ -217,12 +187,7 @@ fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     );
     WAITING.store(request, Ordering::Relaxed);
     OUTPUT.store(output, Ordering::Relaxed);
-    wdf!(
-        WdfRequestSetCompletionRoutine,
-        own,
-        Some(completed),
-        ptr::null_mut()
-    );
+    wdf!(WdfRequestSetCompletionRoutine, own, Some(completed), ptr::null_mut());
     let sent = wdf!(WdfRequestSend, own, target, ptr::null_mut());
     wdk::println!("open {opened:x} format {formatted:x} sent {sent}");
 }
@@ -244,19 +209,12 @@ extern "C" fn completed(
     let bytes = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), length) };
     let text = core::str::from_utf8(bytes).unwrap_or("?");
     wdk::println!("own {status:x} {text}");
-    complete(
-        WAITING.swap(ptr::null_mut(), Ordering::Relaxed),
-        STATUS_SUCCESS,
-    );
+    complete(WAITING.swap(ptr::null_mut(), Ordering::Relaxed), STATUS_SUCCESS);
 }
 
 /// Asks the framework to call the driver in the sender's context.
 pub fn ask_for_callers(init: PWDFDEVICE_INIT) {
-    wdf!(
-        WdfDeviceInitSetIoInCallerContextCallback,
-        init,
-        Some(in_caller_context)
-    );
+    wdf!(WdfDeviceInitSetIoInCallerContextCallback, init, Some(in_caller_context));
 }
 
 /// Prints the results of retrieving the sender's own buffers without a need for any byte of them, then
@@ -264,13 +222,8 @@ pub fn ask_for_callers(init: PWDFDEVICE_INIT) {
 extern "C" fn in_caller_context(device: WDFDEVICE, request: WDFREQUEST) {
     let mut buffer: PVOID = ptr::null_mut();
     let mut length = 7;
-    let input = wdf!(
-        WdfRequestRetrieveUnsafeUserInputBuffer,
-        request,
-        0,
-        &raw mut buffer,
-        &raw mut length
-    );
+    let input =
+        wdf!(WdfRequestRetrieveUnsafeUserInputBuffer, request, 0, &raw mut buffer, &raw mut length);
     let input = (input, length, buffer.is_null());
     let output = wdf!(
         WdfRequestRetrieveUnsafeUserOutputBuffer,

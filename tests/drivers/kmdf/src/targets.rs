@@ -69,12 +69,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
 /// Creates a target and opens it by the device's name.
 fn open(device: WDFDEVICE) -> WDFIOTARGET {
     let mut target: WDFIOTARGET = ptr::null_mut();
-    let _status = wdf!(
-        WdfIoTargetCreate,
-        device,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut target
-    );
+    let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
     let created = wdf!(WdfIoTargetGetState, target);
     let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
         Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
@@ -93,12 +88,7 @@ fn open(device: WDFDEVICE) -> WDFIOTARGET {
 /// Opens the next lower device by its object, and sends it a control.
 fn open_object(device: WDFDEVICE) {
     let mut target: WDFIOTARGET = ptr::null_mut();
-    let _status = wdf!(
-        WdfIoTargetCreate,
-        device,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut target
-    );
+    let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
     let lower = wdf!(WdfDeviceWdmGetAttachedDevice, device);
     let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
         Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
@@ -215,12 +205,7 @@ fn memory(bytes: &[u8], parent: WDFREQUEST) -> WDFMEMORY {
 /// Creates a request for the device control, and formats it.
 fn create(target: WDFIOTARGET) -> WDFREQUEST {
     let mut request: WDFREQUEST = ptr::null_mut();
-    let _status = wdf!(
-        WdfRequestCreate,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        target,
-        &raw mut request
-    );
+    let _status = wdf!(WdfRequestCreate, WDF_NO_OBJECT_ATTRIBUTES, target, &raw mut request);
     SENT.store(request, Ordering::Relaxed);
     format(target, request);
     request
@@ -257,11 +242,7 @@ fn send(device: WDFDEVICE, flags: ULONG, timeout: i64) -> u8 {
         Some(completed),
         ptr::null_mut::<core::ffi::c_void>()
     );
-    let options = if flags == 0 {
-        ptr::null_mut()
-    } else {
-        &raw mut options
-    };
+    let options = if flags == 0 { ptr::null_mut() } else { &raw mut options };
     wdf!(WdfRequestSend, request, target, options)
 }
 

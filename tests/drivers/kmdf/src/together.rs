@@ -80,11 +80,7 @@ macro_rules! shared {
         shared!($field, 0, 0)
     };
     ($field:ident, $number:expr, $size:expr) => {
-        SHARED
-            .0
-            .get()
-            .wrapping_byte_add(offset_of!(Shared, $field) + $number * $size)
-            .cast()
+        SHARED.0.get().wrapping_byte_add(offset_of!(Shared, $field) + $number * $size).cast()
     };
 }
 
@@ -115,20 +111,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             let _status = call!(ExDeleteResourceLite(shared!(resource)));
             let [spin, fast, mutex, semaphore, cancel, resource] = COUNTS.each_ref().map(number);
             let (twice, torn) = (number(&TWICE), number(&TORN));
-            answer(
-                request,
-                &[
-                    spin,
-                    fast,
-                    mutex,
-                    semaphore,
-                    cancel,
-                    resource,
-                    twice,
-                    torn,
-                    left(),
-                ],
-            );
+            answer(request, &[spin, fast, mutex, semaphore, cancel, resource, twice, torn, left()]);
         }
         commands::REMOVE_TOGETHER => {
             // The first thread removes what the others use.
@@ -165,21 +148,11 @@ fn prepare() {
     // SAFETY: the memory is a static's, and no other thread uses it yet.
     unsafe { count.write(1) };
     let event = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Event)).cast();
-    call!(KeInitializeEvent(
-        event,
-        _EVENT_TYPE::SynchronizationEvent,
-        0
-    ));
+    call!(KeInitializeEvent(event, _EVENT_TYPE::SynchronizationEvent, 0));
     call!(KeInitializeMutex(shared!(mutex), 0));
     call!(KeInitializeSemaphore(shared!(semaphore), 1, 1));
     let _status = call!(ExInitializeResourceLite(shared!(resource)));
-    call!(IoInitializeRemoveLockEx(
-        shared!(remove),
-        0x6574,
-        0,
-        0,
-        REMOVE_LOCK_SIZE
-    ));
+    call!(IoInitializeRemoveLockEx(shared!(remove), 0x6574, 0, 0, REMOVE_LOCK_SIZE));
     for list in 0..2 {
         call!(InitializeSListHead(shared!(lists, list, 16)));
     }
@@ -199,13 +172,8 @@ fn count(kind: usize) {
 
 fn wait(object: *mut core::ffi::c_void) {
     let mode = _MODE::KernelMode as i8;
-    let _status = call!(KeWaitForSingleObject(
-        object,
-        _KWAIT_REASON::Executive,
-        mode,
-        0,
-        ptr::null_mut()
-    ));
+    let _status =
+        call!(KeWaitForSingleObject(object, _KWAIT_REASON::Executive, mode, 0, ptr::null_mut()));
 }
 
 /// Takes each lock once.
@@ -226,14 +194,10 @@ fn take_locks() {
     call!(IoAcquireCancelSpinLock(&raw mut irql));
     count(4);
     call!(IoReleaseCancelSpinLock(irql));
-    call!(ExEnterCriticalRegionAndAcquireResourceExclusive(shared!(
-        resource
-    )));
+    call!(ExEnterCriticalRegionAndAcquireResourceExclusive(shared!(resource)));
     count(5);
     call!(ExReleaseResourceAndLeaveCriticalRegion(shared!(resource)));
-    call!(ExEnterCriticalRegionAndAcquireResourceShared(shared!(
-        resource
-    )));
+    call!(ExEnterCriticalRegionAndAcquireResourceShared(shared!(resource)));
     let before = number(&COUNTS[5]);
     for _ in 0..20 {
         hint::spin_loop();
@@ -284,20 +248,13 @@ fn remove() {
         push(0, pop(1));
     }
     let _status = acquire_remove_lock(0);
-    call!(IoReleaseRemoveLockAndWaitEx(
-        shared!(remove),
-        ptr::null_mut(),
-        REMOVE_LOCK_SIZE
-    ));
+    call!(IoReleaseRemoveLockAndWaitEx(shared!(remove), ptr::null_mut(), REMOVE_LOCK_SIZE));
     USES_AT_REMOVAL.store(USES.load(Ordering::Relaxed), Ordering::Relaxed);
     LEFT_BEHIND.store(USERS.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 fn push(list: usize, entry: *mut core::ffi::c_void) {
-    call!(ExpInterlockedPushEntrySList(
-        shared!(lists, list, 16),
-        entry.cast()
-    ));
+    call!(ExpInterlockedPushEntrySList(shared!(lists, list, 16), entry.cast()));
 }
 
 fn pop(list: usize) -> *mut core::ffi::c_void {

@@ -52,12 +52,7 @@ fn query(device: WDFDEVICE) {
     let info = wdf!(WdfGetTriageInfo).cast::<[u32; 2]>();
     // SAFETY: the information starts with the framework's version.
     let [major, minor] = unsafe { *info };
-    let traced = wdf!(
-        WdfDriverRegisterTraceInfo,
-        ptr::null_mut(),
-        None,
-        ptr::null_mut()
-    );
+    let traced = wdf!(WdfDriverRegisterTraceInfo, ptr::null_mut(), None, ptr::null_mut());
     wdk::println!("query {status:x} version {major}.{minor} trace {traced:x}");
 }
 
@@ -101,37 +96,22 @@ fn use_strings(device: WDFDEVICE) {
     let _status = wdf!(WdfCollectionCreate, &raw mut attributes, &raw mut strings);
     for text in [counted(&FIRST), counted(&SECOND)] {
         let mut string: WDFSTRING = ptr::null_mut();
-        let _status = wdf!(
-            WdfStringCreate,
-            &raw const text,
-            &raw mut attributes,
-            &raw mut string
-        );
+        let _status = wdf!(WdfStringCreate, &raw const text, &raw mut attributes, &raw mut string);
         let _status = wdf!(WdfCollectionAdd, strings, string.cast());
     }
     let name = counted(&NAME);
     let assigned = wdf!(WdfRegistryAssignMultiString, key, &raw const name, strings);
     let mut found: WDFCOLLECTION = ptr::null_mut();
     let _status = wdf!(WdfCollectionCreate, &raw mut attributes, &raw mut found);
-    let queried = wdf!(
-        WdfRegistryQueryMultiString,
-        key,
-        &raw const name,
-        &raw mut attributes,
-        found
-    );
+    let queried =
+        wdf!(WdfRegistryQueryMultiString, key, &raw const name, &raw mut attributes, found);
     let count = wdf!(WdfCollectionGetCount, found);
     let mut text = wdk_sys::UNICODE_STRING::default();
     let last = wdf!(WdfCollectionGetLastItem, found);
     wdf!(WdfStringGetUnicodeString, last.cast(), &raw mut text);
     let missing = counted(&FIRST);
-    let absent = wdf!(
-        WdfRegistryQueryMultiString,
-        key,
-        &raw const missing,
-        &raw mut attributes,
-        found
-    );
+    let absent =
+        wdf!(WdfRegistryQueryMultiString, key, &raw const missing, &raw mut attributes, found);
     wdk::println!(
         "strings {opened:x} {assigned:x} {queried:x} {count} of {} then {absent:x}",
         text.Length

@@ -38,12 +38,7 @@ static HANDLE: AtomicU64 = AtomicU64::new(0);
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// The activity id of the events that have one.
-const ACTIVITY: GUID = GUID {
-    Data1: 0x1234_5678,
-    Data2: 1,
-    Data3: 2,
-    Data4: [3; 8],
-};
+const ACTIVITY: GUID = GUID { Data1: 0x1234_5678, Data2: 1, Data3: 2, Data4: [3; 8] };
 
 /// `EVENT_DATA_DESCRIPTOR`, with plain fields.
 #[repr(C)]
@@ -79,15 +74,8 @@ impl DataDescriptor {
 }
 
 /// A valid event descriptor.
-const EVENT: EVENT_DESCRIPTOR = EVENT_DESCRIPTOR {
-    Id: 1,
-    Version: 0,
-    Channel: 0,
-    Level: 4,
-    Opcode: 0,
-    Task: 0,
-    Keyword: 1,
-};
+const EVENT: EVENT_DESCRIPTOR =
+    EVENT_DESCRIPTOR { Id: 1, Version: 0, Channel: 0, Level: 4, Opcode: 0, Task: 0, Keyword: 1 };
 
 /// The remaining arguments of a write.
 struct Rest {
@@ -100,12 +88,7 @@ struct Rest {
 impl Rest {
     /// Returns valid arguments.
     const fn with(handle: REGHANDLE) -> Self {
-        Self {
-            handle,
-            filter: 0,
-            flags: 0,
-            activity: Some(ACTIVITY),
-        }
+        Self { handle, filter: 0, flags: 0, activity: Some(ACTIVITY) }
     }
 }
 
@@ -425,40 +408,19 @@ fn write_sized(what: &str, handle: REGHANDLE, size: usize) {
 fn prints_results() {
     let mut slot = 0;
     let null = ptr::null_mut();
-    say(
-        "register without a slot",
-        register_at(Some(quiet), null, ptr::null_mut()),
-    );
+    say("register without a slot", register_at(Some(quiet), null, ptr::null_mut()));
     say("register", register_at(Some(quiet), null, &raw mut slot));
     HANDLE.store(slot, Ordering::Relaxed);
     say("write without a handle", write(0, &[]));
     say("write", write(slot, &[DataDescriptor::of(&[1])]));
     let silent = EVENT_DESCRIPTOR { Level: 5, ..EVENT };
-    say(
-        "write an event that no session enables",
-        write_all(&silent, &Rest::with(slot), &[]),
-    );
+    say("write an event that no session enables", write_all(&silent, &Rest::with(slot), &[]));
     let descriptor = DataDescriptor::of(&TRAITS);
-    say(
-        "write 128 data descriptors",
-        write(slot, &[descriptor; 128]),
-    );
-    say(
-        "write 129 data descriptors",
-        write(slot, &[descriptor; 129]),
-    );
+    say("write 128 data descriptors", write(slot, &[descriptor; 128]));
+    say("write 129 data descriptors", write(slot, &[descriptor; 129]));
     // SAFETY: violated on purpose: a write without an event is refused.
     let status = unsafe {
-        EtwWriteEx(
-            slot,
-            ptr::null(),
-            0,
-            0,
-            ptr::null(),
-            ptr::null(),
-            0,
-            ptr::null_mut(),
-        )
+        EtwWriteEx(slot, ptr::null(), 0, 0, ptr::null(), ptr::null(), 0, ptr::null_mut())
     };
     say("write no event", status);
     write_sized("write 3944 bytes", slot, 3944);
@@ -472,10 +434,7 @@ fn prints_results() {
     say("set cut traits", set(slot, SET_TRAITS, &TRAITS[..3]));
     say("set an unknown class", set(slot, 9, &[1]));
     say("track the binary", set(slot, 0, &[]));
-    say(
-        "use types by two bytes",
-        set(slot, USE_DESCRIPTOR_TYPE, &[1, 1]),
-    );
+    say("use types by two bytes", set(slot, USE_DESCRIPTOR_TYPE, &[1, 1]));
     say("use types by 2", set(slot, USE_DESCRIPTOR_TYPE, &[2]));
     say("use types", set(slot, USE_DESCRIPTOR_TYPE, &[1]));
     say("set traits", set(slot, SET_TRAITS, &TRAITS));
@@ -500,9 +459,7 @@ fn prints_results() {
     // SAFETY: the routine accepts any handle, and fails for this handle.
     say("unregister without a handle", unsafe { EtwUnregister(0) });
     // SAFETY: the handle is registered, and is not used afterwards.
-    say("unregister", unsafe {
-        EtwUnregister(HANDLE.swap(0, Ordering::Relaxed))
-    });
+    say("unregister", unsafe { EtwUnregister(HANDLE.swap(0, Ordering::Relaxed)) });
 }
 
 /// Writes until ETW accepts no more events, and prints its status.
@@ -638,10 +595,7 @@ fn uses_paged_memory_at_passive() {
     unsafe { block.write_volatile(black_box(PAGEABLE)[3]) };
     black_box(pageable_code());
     let handle = register(Some(quiet));
-    write(
-        handle,
-        &[DataDescriptor::at(block, 8), DataDescriptor::of(&PAGEABLE)],
-    );
+    write(handle, &[DataDescriptor::at(block, 8), DataDescriptor::of(&PAGEABLE)]);
     free(block);
 }
 
@@ -666,17 +620,8 @@ fn takes_the_old_activity() {
 fn writes_as_tracelogging() {
     let handle = register(Some(quiet));
     set(handle, SET_TRAITS, &TRAITS);
-    let event = |level| EVENT_DESCRIPTOR {
-        Id: 0,
-        Channel: 11,
-        Level: level,
-        Keyword: 0,
-        ..EVENT
-    };
-    let rest = Rest {
-        activity: None,
-        ..Rest::with(handle)
-    };
+    let event = |level| EVENT_DESCRIPTOR { Id: 0, Channel: 11, Level: level, Keyword: 0, ..EVENT };
+    let rest = Rest { activity: None, ..Rest::with(handle) };
     for level in [5, 0] {
         let write = || {
             write_all(
@@ -752,14 +697,8 @@ fn keep_state(wrong: u64) {
     register(Some(keeps_state));
     let mut handle = 0;
     // SAFETY: the GUID is static, and the handle a local.
-    let _status = unsafe {
-        EtwRegister(
-            &raw const PROMPT,
-            Some(prompted),
-            ptr::null_mut(),
-            &raw mut handle,
-        )
-    };
+    let _status =
+        unsafe { EtwRegister(&raw const PROMPT, Some(prompted), ptr::null_mut(), &raw mut handle) };
     PROMPT_HANDLE.store(handle, Ordering::Relaxed);
 }
 
@@ -783,11 +722,7 @@ const FAULTS: &[(&str, fn())] = &[
     }),
     ("v07", overwrites_its_handle),
     ("v08", || {
-        register_at(
-            Some(quiet),
-            ptr::null_mut(),
-            ptr::without_provenance_mut(0x1_0000),
-        );
+        register_at(Some(quiet), ptr::null_mut(), ptr::without_provenance_mut(0x1_0000));
     }),
     ("v08-null", || {
         register_at(Some(quiet), ptr::null_mut(), ptr::null_mut());
@@ -932,10 +867,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("v51", || rest_with(|rest| rest.flags = 0)),
     ("v51-good", || rest_with(|rest| rest.flags = 1)),
     ("v52", || {
-        let rest = Rest {
-            activity: None,
-            ..Rest::with(register(Some(quiet)))
-        };
+        let rest = Rest { activity: None, ..Rest::with(register(Some(quiet))) };
         at_dispatch(|| {
             write_all(&EVENT, &rest, &[]);
         });

@@ -47,9 +47,7 @@ static REGISTRATION: AtomicU64 = AtomicU64::new(0);
 /// Returns true if the registry path ends with this service name.
 fn is_service(path: &[u16], name: &str) -> bool {
     let mut units = path.iter().rev();
-    name.bytes()
-        .rev()
-        .all(|byte| units.next() == Some(&u16::from(byte)))
+    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
         && units.next() == Some(&u16::from(b'\\'))
 }
 
@@ -193,12 +191,7 @@ fn register() -> REGHANDLE {
     let mut handle = 0;
     // SAFETY: the GUID is static, the handle a local, and the callback touches nothing.
     let status = unsafe {
-        EtwRegister(
-            &raw const PROVIDER,
-            Some(notified),
-            ptr::null_mut(),
-            &raw mut handle,
-        )
+        EtwRegister(&raw const PROVIDER, Some(notified), ptr::null_mut(), &raw mut handle)
     };
     if NT_SUCCESS(status) { handle } else { 0 }
 }

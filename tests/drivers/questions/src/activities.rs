@@ -21,12 +21,7 @@ const CREATE_SET_ID: u32 = 5;
 /// The highest IRQL in which the codes other than [`CREATE_ID`] are allowed.
 const APC_LEVEL: u8 = 1;
 
-const NULL: GUID = GUID {
-    Data1: 0,
-    Data2: 0,
-    Data3: 0,
-    Data4: [0; 8],
-};
+const NULL: GUID = GUID { Data1: 0, Data2: 0, Data3: 0, Data4: [0; 8] };
 
 fn control(code: u32, id: &mut GUID) -> u32 {
     // SAFETY: the id is a local of the caller, and callers respect the codes' IRQL limits.
@@ -78,9 +73,7 @@ fn bytes_behind(id: LPCGUID) -> [u8; 16] {
 pub fn kernel(ask: &Ask) -> Reply {
     let mut reply = reply_from_here(ask.operation);
     // Looking a routine up needs PASSIVE_LEVEL.
-    let Some(control) = (system::irql() == 0)
-        .then(system::activity_id_control_kernel)
-        .flatten()
+    let Some(control) = (system::irql() == 0).then(system::activity_id_control_kernel).flatten()
     else {
         reply.available = 0;
         return reply;

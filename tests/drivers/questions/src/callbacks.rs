@@ -25,10 +25,7 @@ struct Place {
 
 impl Place {
     const fn new() -> Self {
-        Self {
-            words: [const { AtomicU64::new(0) }; WORDS],
-            written: AtomicU32::new(0),
-        }
+        Self { words: [const { AtomicU64::new(0) }; WORDS], written: AtomicU32::new(0) }
     }
 }
 

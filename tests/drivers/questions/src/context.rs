@@ -16,11 +16,7 @@ pub fn attributes(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
 
 /// Converts a failure status to an error.
 pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
-    if NT_SUCCESS(status) {
-        Ok(())
-    } else {
-        Err(status)
-    }
+    if NT_SUCCESS(status) { Ok(()) } else { Err(status) }
 }
 
 /// Converts ASCII text to UTF-16 at compile time.

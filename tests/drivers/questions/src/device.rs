@@ -62,11 +62,8 @@ fn create(mut init: PWDFDEVICE_INIT, is_created: &mut bool) -> Result<(), NTSTAT
         );
     }
     let length = size_of_val(SDDL) as u16;
-    let mut sddl = UNICODE_STRING {
-        Length: length,
-        MaximumLength: length,
-        Buffer: SDDL.as_ptr().cast_mut(),
-    };
+    let mut sddl =
+        UNICODE_STRING { Length: length, MaximumLength: length, Buffer: SDDL.as_ptr().cast_mut() };
     let sddl: PUNICODE_STRING = &raw mut sddl;
     // SAFETY: the framework passed the init, and the text is a constant that it reads.
     check(unsafe { call_unsafe_wdf_function_binding!(WdfDeviceInitAssignSDDLString, init, sddl) })?;

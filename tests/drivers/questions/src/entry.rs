@@ -51,11 +51,7 @@ pub unsafe extern "system" fn driver_entry(
         return status;
     }
     stored::store(|operation| {
-        let ask = Ask {
-            operation,
-            place: place::DRIVER_ENTRY,
-            ..Ask::default()
-        };
+        let ask = Ask { operation, place: place::DRIVER_ENTRY, ..Ask::default() };
         answers::answer(&ask, &[])
     });
     status
@@ -79,11 +75,8 @@ fn is_to_ask(driver: WDFDRIVER) -> bool {
         return false;
     }
     let length = size_of_val(VALUE) as u16;
-    let name = UNICODE_STRING {
-        Length: length,
-        MaximumLength: length,
-        Buffer: VALUE.as_ptr().cast_mut(),
-    };
+    let name =
+        UNICODE_STRING { Length: length, MaximumLength: length, Buffer: VALUE.as_ptr().cast_mut() };
     let mut value = 0;
     // SAFETY: the key is open, and the name and the out-parameter are locals.
     let status = unsafe {

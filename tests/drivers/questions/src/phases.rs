@@ -8,9 +8,7 @@ static PHASES: [AtomicU8; SLOTS] = [const { AtomicU8::new(phase::NOT_REGISTERED)
 
 /// Returns the current phase of a registration, one of [`phase`].
 pub fn of(slot: u32) -> u8 {
-    PHASES
-        .get(slot as usize)
-        .map_or(phase::NOT_REGISTERED, |phase| phase.load(Ordering::Acquire))
+    PHASES.get(slot as usize).map_or(phase::NOT_REGISTERED, |phase| phase.load(Ordering::Acquire))
 }
 
 /// Sets the phase of a registration.

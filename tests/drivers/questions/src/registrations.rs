@@ -94,10 +94,7 @@ pub fn unregister(ask: &Ask) -> Reply {
 /// Ends all registrations.
 pub fn end_all() {
     for number in 0..SLOTS as u32 {
-        let _reply = unregister(&Ask {
-            slot: number,
-            ..Ask::default()
-        });
+        let _reply = unregister(&Ask { slot: number, ..Ask::default() });
     }
 }
 

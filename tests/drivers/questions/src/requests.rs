@@ -147,11 +147,7 @@ impl Buffer {
                 )
             })?;
         }
-        Ok(Self {
-            address: address.cast(),
-            input,
-            output,
-        })
+        Ok(Self { address: address.cast(), input, output })
     }
 
     const fn input(&self) -> &[u8] {

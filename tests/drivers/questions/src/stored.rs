@@ -36,9 +36,7 @@ pub fn answer_of(operation: u32) -> Option<Reply> {
 
 /// Stores the answers that `ask` gives for the operations. Only `DriverEntry` calls this.
 pub fn store(ask: impl Fn(u32) -> Reply) {
-    for (stored, operation) in ANSWERS
-        .iter()
-        .zip([operation::ACTIVITY, operation::ACTIVITY_KERNEL])
+    for (stored, operation) in ANSWERS.iter().zip([operation::ACTIVITY, operation::ACTIVITY_KERNEL])
     {
         // SAFETY: `DriverEntry` runs once, before any other code of the driver.
         unsafe { stored.0.get().write(ask(operation)) };

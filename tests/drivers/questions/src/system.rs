@@ -47,11 +47,8 @@ fn address_of(name: &str) -> *mut c_void {
         *unit = u16::from(byte);
         length = length.wrapping_add(2);
     }
-    let mut name = UNICODE_STRING {
-        Length: length,
-        MaximumLength: length,
-        Buffer: units.as_mut_ptr(),
-    };
+    let mut name =
+        UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_mut_ptr() };
     // SAFETY: the string is a local, and the driver calls this at PASSIVE_LEVEL only.
     unsafe { MmGetSystemRoutineAddress(&raw mut name) }
 }
@@ -140,22 +137,12 @@ fn process() -> u32 {
 
 /// Returns an answer without results from the current place.
 pub fn reply_from_here(operation: u32) -> Reply {
-    Reply {
-        irql: u32::from(irql()),
-        process: process(),
-        thread: thread(),
-        ..Reply::new(operation)
-    }
+    Reply { irql: u32::from(irql()), process: process(), thread: thread(), ..Reply::new(operation) }
 }
 
 /// Returns a GUID of the interface.
 pub const fn guid(fields: GuidFields) -> GUID {
-    GUID {
-        Data1: fields.0,
-        Data2: fields.1,
-        Data3: fields.2,
-        Data4: fields.3,
-    }
+    GUID { Data1: fields.0, Data2: fields.1, Data3: fields.2, Data4: fields.3 }
 }
 
 /// Returns a GUID's bytes.

@@ -17,11 +17,9 @@ pub fn start(
 ) -> Result<(), NTSTATUS> {
     /// `THREAD_ALL_ACCESS`.
     const ALL_ACCESS: u32 = 0x001F_FFFF;
-    let (Some(create), Some(_), Some(close)) = (
-        system::create_system_thread(),
-        system::terminate_system_thread(),
-        system::close(),
-    ) else {
+    let (Some(create), Some(_), Some(close)) =
+        (system::create_system_thread(), system::terminate_system_thread(), system::close())
+    else {
         return Err(STATUS_NOT_SUPPORTED);
     };
     // The handle belongs to the system, not to the process of the request.

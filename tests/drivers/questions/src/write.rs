@@ -44,17 +44,9 @@ struct Descriptors {
 
 impl Descriptors {
     const fn new() -> Self {
-        const EMPTY: DataDescriptor = DataDescriptor {
-            pointer: 0,
-            size: 0,
-            kind: 0,
-            reserved_1: 0,
-            reserved_2: 0,
-        };
-        Self {
-            all: [EMPTY; MAX_DESCRIPTORS],
-            count: 0,
-        }
+        const EMPTY: DataDescriptor =
+            DataDescriptor { pointer: 0, size: 0, kind: 0, reserved_1: 0, reserved_2: 0 };
+        Self { all: [EMPTY; MAX_DESCRIPTORS], count: 0 }
     }
 
     fn add(&mut self, bytes: &[u8], kind: u8) {
@@ -118,11 +110,7 @@ pub fn many(ask: &Ask, metadata: &[u8]) -> Reply {
     if has(write::UNKNOWN_TYPE) {
         descriptors.add(PAYLOAD.get(..4).unwrap_or_default(), UNKNOWN_TYPE);
     }
-    let channel = if has(write::METADATA) {
-        TRACE_LOGGING
-    } else {
-        0
-    };
+    let channel = if has(write::METADATA) { TRACE_LOGGING } else { 0 };
     let descriptor = event_descriptor(rest as u8, keyword, channel);
     let flags = (rest >> 32) as u32;
     let related = guid_of(&ask.guid);
@@ -148,11 +136,7 @@ pub fn many(ask: &Ask, metadata: &[u8]) -> Reply {
             reply.statuses[0] = status.cast_unsigned();
         }
         reply.statuses[1] = status.cast_unsigned();
-        let tally = if NT_SUCCESS(status) {
-            &mut reply.numbers[0]
-        } else {
-            &mut reply.numbers[1]
-        };
+        let tally = if NT_SUCCESS(status) { &mut reply.numbers[0] } else { &mut reply.numbers[1] };
         *tally = tally.wrapping_add(1);
     }
     reply

@@ -84,11 +84,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
             &raw mut device,
         )
     };
-    let arrival = if NT_SUCCESS(status) {
-        Arrival::Added
-    } else {
-        Arrival::Failed
-    };
+    let arrival = if NT_SUCCESS(status) { Arrival::Added } else { Arrival::Failed };
     emit!(devices::provider::device_added(arrival));
     emit!(devices::provider::first_device(), once);
     status

@@ -123,14 +123,8 @@ fn bytes() {
         binaryc("binaryc", &[3, 4]),
         guid("guid", &ACTIVITY),
         ipv4("ipv4", &[192, 0, 2, 1]),
-        ipv6(
-            "ipv6",
-            &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]
-        ),
-        socketaddress(
-            "socketaddress",
-            &[2, 0, 0, 80, 198, 51, 100, 7, 0, 0, 0, 0, 0, 0, 0, 0]
-        ),
+        ipv6("ipv6", &[0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]),
+        socketaddress("socketaddress", &[2, 0, 0, 80, 198, 51, 100, 7, 0, 0, 0, 0, 0, 0, 0, 0]),
         win_sid("win_sid", &[1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0]),
         win_filetime("win_filetime", &134_117_966_450_000_001),
         win_systemtime_utc("win_systemtime_utc", &[2026, 1, 5, 2, 3, 4, 5, 6]),

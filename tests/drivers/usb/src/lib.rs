@@ -83,18 +83,9 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
         EvtDevicePrepareHardware: Some(prepare_hardware),
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
-    wdf!(
-        WdfDeviceInitSetPnpPowerEventCallbacks,
-        init,
-        &raw mut callbacks
-    );
+    wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     let mut device: WDFDEVICE = ptr::null_mut();
-    wdf!(
-        WdfDeviceCreate,
-        &raw mut init,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut device
-    )
+    wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device)
 }
 
 /// `EvtDevicePrepareHardware`: selects the configuration, and starts reading.
@@ -116,11 +107,7 @@ extern "C" fn prepare_hardware(
         &raw mut target
     ));
     let mut descriptor = USB_DEVICE_DESCRIPTOR::default();
-    wdf!(
-        WdfUsbTargetDeviceGetDeviceDescriptor,
-        target,
-        &raw mut descriptor
-    );
+    wdf!(WdfUsbTargetDeviceGetDeviceDescriptor, target, &raw mut descriptor);
     // The descriptor is packed.
     let (vendor, product) = (descriptor.idVendor, descriptor.idProduct);
     wdk::println!("device {vendor:04x}:{product:04x}");
@@ -145,35 +132,22 @@ extern "C" fn prepare_hardware(
         Size: size_of::<WDF_USB_PIPE_INFORMATION>() as u32,
         ..WDF_USB_PIPE_INFORMATION::default()
     };
-    let pipe = wdf!(
-        WdfUsbInterfaceGetConfiguredPipe,
-        interface,
-        0,
-        &raw mut information
-    );
+    let pipe = wdf!(WdfUsbInterfaceGetConfiguredPipe, interface, 0, &raw mut information);
     let mut reader = WDF_USB_CONTINUOUS_READER_CONFIG {
         Size: size_of::<WDF_USB_CONTINUOUS_READER_CONFIG>() as u32,
         TransferLength: information.MaximumPacketSize as usize,
         EvtUsbTargetPipeReadComplete: Some(read_complete),
         ..WDF_USB_CONTINUOUS_READER_CONFIG::default()
     };
-    wdf!(
-        WdfUsbTargetPipeConfigContinuousReader,
-        pipe,
-        &raw mut reader
-    )
+    wdf!(WdfUsbTargetPipeConfigContinuousReader, pipe, &raw mut reader)
 }
 
 /// Fails if the device's configuration has no interface 0.
 fn find_interface(device: WDFDEVICE, target: WDFUSBDEVICE) -> NTSTATUS {
     let mut length: USHORT = 0;
     // The call without a buffer fails, and returns the length.
-    let _too_small = wdf!(
-        WdfUsbTargetDeviceRetrieveConfigDescriptor,
-        target,
-        ptr::null_mut(),
-        &raw mut length
-    );
+    let _too_small =
+        wdf!(WdfUsbTargetDeviceRetrieveConfigDescriptor, target, ptr::null_mut(), &raw mut length);
     let mut attributes = WDF_OBJECT_ATTRIBUTES {
         Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
         ParentObject: device.cast(),
@@ -193,21 +167,12 @@ fn find_interface(device: WDFDEVICE, target: WDFUSBDEVICE) -> NTSTATUS {
     if buffer.is_null() {
         return STATUS_INSUFFICIENT_RESOURCES;
     }
-    check!(wdf!(
-        WdfUsbTargetDeviceRetrieveConfigDescriptor,
-        target,
-        buffer,
-        &raw mut length
-    ));
+    check!(wdf!(WdfUsbTargetDeviceRetrieveConfigDescriptor, target, buffer, &raw mut length));
     let configuration: *mut USB_CONFIGURATION_DESCRIPTOR = buffer.cast();
     // SAFETY: the framework wrote the whole descriptor; -1 stands for any value.
     let interface =
         unsafe { USBD_ParseConfigurationDescriptorEx(configuration, buffer, 0, -1, -1, -1, -1) };
-    if interface.is_null() {
-        STATUS_DEVICE_CONFIGURATION_ERROR
-    } else {
-        STATUS_SUCCESS
-    }
+    if interface.is_null() { STATUS_DEVICE_CONFIGURATION_ERROR } else { STATUS_SUCCESS }
 }
 
 /// `EvtUsbTargetPipeReadComplete`.

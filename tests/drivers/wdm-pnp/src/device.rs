@@ -156,11 +156,7 @@ fn attach(
     if variant() == Variant::Filter {
         // SAFETY: both are device objects, and the driver detaches its own.
         *lower = unsafe { IoAttachDeviceToDeviceStack(device, physical) };
-        return if lower.is_null() {
-            STATUS_NO_SUCH_DEVICE
-        } else {
-            STATUS_SUCCESS
-        };
+        return if lower.is_null() { STATUS_NO_SUCH_DEVICE } else { STATUS_SUCCESS };
     }
     // SAFETY: as above; the field is in the extension.
     unsafe { IoAttachDeviceToDeviceStackSafe(device, physical, lower) }

@@ -26,12 +26,7 @@ pub fn current(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
     // SAFETY: the tail of a request that a driver has is its overlay.
     let overlay = unsafe { &tail.Overlay };
     // SAFETY: the driver that a request was passed to has a stack location.
-    unsafe {
-        overlay
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    }
+    unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation }
 }
 
 /// `IoGetNextIrpStackLocation`.
@@ -90,12 +85,8 @@ pub fn skip(irp: *mut IRP) {
     // SAFETY: as above.
     let overlay = unsafe { &raw mut (*irp).Tail.Overlay };
     // SAFETY: the tail of a request that a driver has is its overlay.
-    let location = unsafe {
-        &raw mut (*overlay)
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    };
+    let location =
+        unsafe { &raw mut (*overlay).__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
     // SAFETY: the location was just taken from the request.
     let location = unsafe { &mut *location };
     *location = location.wrapping_add(1);
@@ -127,13 +118,7 @@ pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     }
     // SAFETY: the event was initialized above.
     let waited = unsafe {
-        KeWaitForSingleObject(
-            (&raw mut event).cast(),
-            EXECUTIVE,
-            KERNEL_MODE,
-            0,
-            ptr::null_mut(),
-        )
+        KeWaitForSingleObject((&raw mut event).cast(), EXECUTIVE, KERNEL_MODE, 0, ptr::null_mut())
     };
     debug_assert!(NT_SUCCESS(waited));
     status(irp)

@@ -208,15 +208,7 @@ pub fn read_later(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) ->
     }
     // SAFETY: the request was built above, and the context outlives it.
     let set = unsafe {
-        IoSetCompletionRoutineEx(
-            device,
-            irp,
-            Some(read_ended),
-            (&raw mut outcome).cast(),
-            1,
-            1,
-            1,
-        )
+        IoSetCompletionRoutineEx(device, irp, Some(read_ended), (&raw mut outcome).cast(), 1, 1, 1)
     };
     if !NT_SUCCESS(set) {
         return (set, 0);

@@ -107,9 +107,7 @@ unsafe extern "C" fn system_passed(
     let power = unsafe { location.Parameters.Power };
     // SAFETY: as above.
     let is_working = unsafe { power.State.SystemState } == WORKING;
-    let wanted = POWER_STATE {
-        DeviceState: if is_working { D0 } else { D3 },
-    };
+    let wanted = POWER_STATE { DeviceState: if is_working { D0 } else { D3 } };
     // SAFETY: the device is this driver's, and the request stays until its completion below.
     let asked = unsafe {
         PoRequestPowerIrp(

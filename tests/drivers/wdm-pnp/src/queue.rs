@@ -31,10 +31,7 @@ impl Queue {
     /// Initializes a queue, which takes any number of requests or refuses all but a few.
     pub fn initialize(&mut self, is_limited: bool) -> NTSTATUS {
         let head = &raw mut self.list;
-        self.list = LIST_ENTRY {
-            Flink: head,
-            Blink: head,
-        };
+        self.list = LIST_ENTRY { Flink: head, Blink: head };
         // SAFETY: the lock is in the queue.
         unsafe { KeInitializeSpinLock(&raw mut self.lock) };
         if is_limited {
@@ -72,11 +69,7 @@ impl Queue {
             let kept = unsafe {
                 IoCsqInsertIrpEx(&raw mut self.csq, irp, ptr::null_mut(), ptr::null_mut())
             };
-            return if kept == STATUS_SUCCESS {
-                STATUS_PENDING
-            } else {
-                complete(irp, kept)
-            };
+            return if kept == STATUS_SUCCESS { STATUS_PENDING } else { complete(irp, kept) };
         }
         // SAFETY: as above.
         unsafe { IoCsqInsertIrp(&raw mut self.csq, irp, ptr::null_mut()) };
@@ -137,10 +130,7 @@ unsafe extern "C" fn insert(csq: PIO_CSQ, irp: PIRP) {
     let last = queue.list.Blink;
     // SAFETY: the entry is that of a request which is in no other list.
     unsafe {
-        *entry = LIST_ENTRY {
-            Flink: head,
-            Blink: last,
-        };
+        *entry = LIST_ENTRY { Flink: head, Blink: last };
     };
     // SAFETY: the last entry is that of a request in the queue, or the head.
     unsafe { (*last).Flink = entry };
@@ -175,11 +165,7 @@ unsafe extern "C" fn peek(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> PIRP {
         // SAFETY: the request is in the queue.
         unsafe { (*links(irp)).Flink }
     };
-    if next == &raw mut queue.list {
-        ptr::null_mut()
-    } else {
-        of_links(next)
-    }
+    if next == &raw mut queue.list { ptr::null_mut() } else { of_links(next) }
 }
 
 unsafe extern "C" fn acquire(csq: PIO_CSQ, irql: PKIRQL) {

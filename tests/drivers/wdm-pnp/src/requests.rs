@@ -31,11 +31,8 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     if !NT_SUCCESS(acquired) {
         return complete(irp, acquired);
     }
-    let status = if variant() == Variant::Filter {
-        pass(its.lower, irp)
-    } else {
-        serve(device, its, irp)
-    };
+    let status =
+        if variant() == Variant::Filter { pass(its.lower, irp) } else { serve(device, its, irp) };
     device::release(its, irp);
     status
 }
@@ -201,10 +198,9 @@ fn reverse(irp: *mut IRP, parameters: &Control) -> NTSTATUS {
     let system = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     let (from, to) = match parameters.IoControlCode & 3 {
         METHOD_BUFFERED => (system, system),
-        METHOD_NEITHER => (
-            parameters.Type3InputBuffer.cast::<u8>(),
-            request.UserBuffer.cast::<u8>(),
-        ),
+        METHOD_NEITHER => {
+            (parameters.Type3InputBuffer.cast::<u8>(), request.UserBuffer.cast::<u8>())
+        }
         _ => {
             // SAFETY: the request describes its output.
             let output = unsafe {

@@ -13,12 +13,7 @@ pub const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
     // SAFETY: the tail of a request that a driver has is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the driver that a request was passed to has a stack location.
-    unsafe {
-        overlay
-            .__bindgen_anon_2
-            .__bindgen_anon_1
-            .CurrentStackLocation
-    }
+    unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation }
 }
 
 /// Keeps a request of the driver's own from being completed any further.

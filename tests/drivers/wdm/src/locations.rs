@@ -39,12 +39,7 @@ fn take_location(irp: *mut IRP, device: *mut DEVICE_OBJECT) -> *mut IO_STACK_LOC
     // SAFETY: as above, and none of them is used.
     let own = unsafe { current(request).sub(1) };
     request.CurrentLocation -= 1;
-    request
-        .Tail
-        .Overlay
-        .__bindgen_anon_2
-        .__bindgen_anon_1
-        .CurrentStackLocation = own;
+    request.Tail.Overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation = own;
     // SAFETY: the location is the request's.
     unsafe { (*own).DeviceObject = device };
     own

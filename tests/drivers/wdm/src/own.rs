@@ -118,15 +118,7 @@ pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
     let driver = unsafe { (*device).DriverObject };
     // SAFETY: the driver object is this driver's, and the others are locals.
     let _status = unsafe {
-        IoCreateDevice(
-            driver,
-            0,
-            ptr::null_mut(),
-            FILE_DEVICE_UNKNOWN,
-            0,
-            0,
-            &raw mut created,
-        )
+        IoCreateDevice(driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, &raw mut created)
     };
     // The device is ready.
     // SAFETY: the device was created above.

@@ -21,9 +21,5 @@ pub const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
 /// Returns a counted string.
 pub const fn counted(text: &'static [u16]) -> UNICODE_STRING {
     let length = 2 * text.len() as u16;
-    UNICODE_STRING {
-        Length: length,
-        MaximumLength: length,
-        Buffer: text.as_ptr().cast_mut(),
-    }
+    UNICODE_STRING { Length: length, MaximumLength: length, Buffer: text.as_ptr().cast_mut() }
 }

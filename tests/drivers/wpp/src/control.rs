@@ -96,11 +96,8 @@ pub enum Way {
 /// Returns the address of a routine of the kernel, or null.
 pub fn routine(name: &[u16]) -> *mut c_void {
     let bytes = (name.len() * 2) as u16;
-    let mut name = UNICODE_STRING {
-        Length: bytes,
-        MaximumLength: bytes,
-        Buffer: name.as_ptr().cast_mut(),
-    };
+    let mut name =
+        UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
     // SAFETY: the string counts its own bytes, and the IRQL is PASSIVE_LEVEL.
     unsafe { MmGetSystemRoutineAddress(&raw mut name) }
 }
@@ -137,12 +134,7 @@ extern "C" fn classic_callback(
         0 => block.disable(),
         1 => {
             // SAFETY: an enable has a context.
-            let EnableContext {
-                logger,
-                level,
-                flags,
-                ..
-            } = unsafe { enabled.read() };
+            let EnableContext { logger, level, flags, .. } = unsafe { enabled.read() };
             let handle = u64::from(logger) | u64::from(level) << 16 | u64::from(flags) << 32;
             block.enable(handle, u32::from(level), flags);
         }
@@ -257,11 +249,7 @@ fn notify(wnode: &Wnode, enable: bool) {
     // Drivers of this form ask for level and flags.
     let level = query::number(query::ENABLE_LEVEL, wnode);
     let flags = query::number(query::ENABLE_FLAGS, wnode);
-    block.enable(
-        wnode.historical_context,
-        level.unwrap_or(0),
-        flags.unwrap_or(0),
-    );
+    block.enable(wnode.historical_context, level.unwrap_or(0), flags.unwrap_or(0));
 }
 
 /// `WMIREG_ACTION_REGISTER` and `WMIREG_ACTION_DEREGISTER`, with the flags for a control block.
@@ -272,14 +260,8 @@ const DEREGISTER: u32 = 0x8000_0000 | 2;
 pub fn register(way: Way) {
     let mut major = 0;
     // SAFETY: the pointer is that of a local, and the others are optional.
-    let _checked = unsafe {
-        PsGetVersion(
-            &raw mut major,
-            ptr::null_mut(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-        )
-    };
+    let _checked =
+        unsafe { PsGetVersion(&raw mut major, ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
     if major < 6 {
         wdk::println!("Windows {major} is too old");
         return;

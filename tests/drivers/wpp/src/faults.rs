@@ -57,13 +57,7 @@ fn write(logger: u64, flags: u32, guid: *const GUID, data: *const c_void, size: 
 
 fn byte(logger: u64, flags: u32) -> NTSTATUS {
     let byte = 7_u8;
-    write(
-        logger,
-        flags,
-        &raw const MESSAGES,
-        ptr::from_ref(&byte).cast(),
-        1,
-    )
+    write(logger, flags, &raw const MESSAGES, ptr::from_ref(&byte).cast(), 1)
 }
 
 /// `EVENT_TRACE_HEADER` as `IoWMIWriteEvent` takes it.
@@ -179,14 +173,8 @@ pub fn run(is_service: impl Fn(&str) -> bool) {
         }),
         ("large", |logger| {
             let block = allocate(POOL_FLAG_NON_PAGED, 70_000);
-            say(
-                "large",
-                write(logger, FLAGS, &raw const MESSAGES, block, 70_000),
-            );
-            say(
-                "for a buffer",
-                write(logger, FLAGS, &raw const MESSAGES, block, 5_000),
-            );
+            say("large", write(logger, FLAGS, &raw const MESSAGES, block, 70_000));
+            say("for a buffer", write(logger, FLAGS, &raw const MESSAGES, block, 5_000));
             free(block);
         }),
         ("user-space", |logger| {

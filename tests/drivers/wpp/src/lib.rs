@@ -45,9 +45,7 @@ static AT_UNLOAD: AtomicU32 = AtomicU32::new(0);
 /// Returns true if the registry path ends with this service name.
 fn is_service(path: &[u16], name: &str) -> bool {
     let mut units = path.iter().rev();
-    name.bytes()
-        .rev()
-        .all(|byte| units.next() == Some(&u16::from(byte)))
+    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
         && units.next() == Some(&u16::from(b'\\'))
 }
 
@@ -132,11 +130,8 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
         return status;
     }
     let bytes = size_of_val(&LINK) as u16;
-    let link = UNICODE_STRING {
-        Length: bytes,
-        MaximumLength: bytes,
-        Buffer: LINK.as_ptr().cast_mut(),
-    };
+    let link =
+        UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: LINK.as_ptr().cast_mut() };
     // SAFETY: the device was created above, and the name is static.
     unsafe {
         call_unsafe_wdf_function_binding!(WdfDeviceCreateSymbolicLink, device, &raw const link)

@@ -80,11 +80,7 @@ pub fn all(handle: u64) {
     let status = ask(HANDLE, &mut answer, (&raw mut id).cast());
     say("handle", status, answer);
     let mut name = utf16(b"WPP");
-    let mut text = UNICODE_STRING {
-        Length: 6,
-        MaximumLength: 6,
-        Buffer: name.as_mut_ptr(),
-    };
+    let mut text = UNICODE_STRING { Length: 6, MaximumLength: 6, Buffer: name.as_mut_ptr() };
     let mut answer = 0_u64;
     let status = ask(HANDLE_BY_NAME, &mut answer, (&raw mut text).cast());
     say("handle by name", status, answer);

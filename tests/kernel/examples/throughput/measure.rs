@@ -37,21 +37,12 @@ struct Piece {
 impl Piece {
     /// Writes the events on the thread that has these statistics.
     fn write(file: &DeviceFile, sender: u32, statistics: &mut Statistics) -> Self {
-        let input = Burst {
-            count: PIECE,
-            sender,
-        };
+        let input = Burst { count: PIECE, sender };
         let start = Instant::now();
-        let done = file
-            .device_control(IOCTL_BURST, input.as_bytes(), 0)
-            .expect("a burst");
+        let done = file.device_control(IOCTL_BURST, input.as_bytes(), 0).expect("a burst");
         let end = Instant::now();
         assert_eq!(done.status, NtStatus::SUCCESS);
-        Self {
-            start,
-            end,
-            waited: statistics.take_waited(),
-        }
+        Self { start, end, waited: statistics.take_waited() }
     }
 }
 
@@ -106,9 +97,7 @@ impl Run {
             })
         };
         let pieces = self.threads.iter().flatten();
-        pieces
-            .filter(move |piece| is_undisturbed(piece))
-            .map(|piece| piece.end - piece.start)
+        pieces.filter(move |piece| is_undisturbed(piece)).map(|piece| piece.end - piece.start)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "the figures are far smaller")]
@@ -131,17 +120,12 @@ struct Load {
 fn run(sys: &Path, load: Load) -> Run {
     let Load { threads, each, .. } = load;
     let folder = tempfile::tempdir().expect("a folder");
-    let kernel = Kernel::with_config(KernelConfig {
-        processors: threads,
-        ..KernelConfig::default()
-    });
+    let kernel =
+        Kernel::with_config(KernelConfig { processors: threads, ..KernelConfig::default() });
     let driver = kernel.load(sys).expect("the driver");
     let device = driver.add_device().expect("its device");
-    let parameters = EnableParameters {
-        level: 5,
-        match_any: keyword::LOAD,
-        ..EnableParameters::default()
-    };
+    let parameters =
+        EnableParameters { level: 5, match_any: keyword::LOAD, ..EnableParameters::default() };
     let target = Target::Provider(etw_scenarios::provider());
     let sessions: Vec<_> = (0..load.sessions)
         .map(|number| {
@@ -154,9 +138,7 @@ fn run(sys: &Path, load: Load) -> Run {
                     ..SessionConfig::to_file(name, file)
                 })
                 .expect("a session");
-            kernel
-                .enable(session, target, parameters.clone())
-                .expect("enabled");
+            kernel.enable(session, target, parameters.clone()).expect("enabled");
             session
         })
         .collect();
@@ -164,9 +146,7 @@ fn run(sys: &Path, load: Load) -> Run {
     let work = (1..=u32::from(threads))
         .map(|sender| -> Work {
             let thread = 100 + sender;
-            let file = device
-                .open(Identity { process: 9, thread })
-                .expect("a file");
+            let file = device.open(Identity { process: 9, thread }).expect("a file");
             let measured = measured.clone();
             Box::new(move || {
                 let mut statistics = Statistics::of_this_thread();
@@ -179,9 +159,7 @@ fn run(sys: &Path, load: Load) -> Run {
         })
         .collect();
     let start = Instant::now();
-    kernel
-        .together(Schedule::Parallel, work)
-        .expect("the bursts");
+    kernel.together(Schedule::Parallel, work).expect("the bursts");
     for session in &sessions {
         kernel.flush_session(*session).expect("flushed");
     }
@@ -203,11 +181,7 @@ fn run(sys: &Path, load: Load) -> Run {
     }
     Run {
         seconds,
-        events: reports
-            .iter()
-            .map(|report| report.events)
-            .min()
-            .unwrap_or(0),
+        events: reports.iter().map(|report| report.events).min().unwrap_or(0),
         lost: reports.iter().map(|report| report.events_lost).sum(),
         threads: pieces.iter().collect(),
     }
@@ -246,15 +220,9 @@ fn compare(sys: &Path, first: Load, second: Load) -> Comparison {
     let [one, other] = [0, 1].map(|at| {
         times[at].sort();
         let median = times[at].get(times[at].len() / 2);
-        median.map_or(f64::NAN, |time| {
-            f64::from(loads[at].threads) / time.as_secs_f64()
-        })
+        median.map_or(f64::NAN, |time| f64::from(loads[at].threads) / time.as_secs_f64())
     });
-    Comparison {
-        ratio: other / one,
-        pieces: times.iter().map(Vec::len).min().unwrap_or(0),
-        lost,
-    }
+    Comparison { ratio: other / one, pieces: times.iter().map(Vec::len).min().unwrap_or(0), lost }
 }
 
 /// Measures, and prints the figures.
@@ -262,44 +230,16 @@ pub fn main() {
     const EVENTS: u32 = 300_000;
     let sys = std::env::args_os().nth(1).expect("the driver's image");
     let sys = Path::new(&sys);
-    let with_writer = Load {
-        threads: 1,
-        each: EVENTS,
-        sessions: 1,
-        writer_thread: true,
-    };
-    let in_line = Load {
-        writer_thread: false,
-        ..with_writer
-    };
+    let with_writer = Load { threads: 1, each: EVENTS, sessions: 1, writer_thread: true };
+    let in_line = Load { writer_thread: false, ..with_writer };
     let of = |each| Load { each, ..in_line };
     run(sys, of(EVENTS / 10));
     let one = best(sys, with_writer);
-    let two = best(
-        sys,
-        Load {
-            threads: 2,
-            ..with_writer
-        },
-    );
+    let two = best(sys, Load { threads: 2, ..with_writer });
     let small = best(sys, of(EVENTS / 3));
     let large = best(sys, of(EVENTS / 3 * 10));
-    let scaling = compare(
-        sys,
-        of(EVENTS / 3),
-        Load {
-            threads: 2,
-            ..of(EVENTS / 3)
-        },
-    );
-    let eight = compare(
-        sys,
-        of(EVENTS / 3),
-        Load {
-            sessions: 8,
-            ..of(EVENTS / 3)
-        },
-    );
+    let scaling = compare(sys, of(EVENTS / 3), Load { threads: 2, ..of(EVENTS / 3) });
+    let eight = compare(sys, of(EVENTS / 3), Load { sessions: 8, ..of(EVENTS / 3) });
     let lost = [&one, &two, &small, &large].map(|run| run.lost);
     println!(
         "{{\"one\": {:.0}, \"two\": {:.0}, \"lost\": {}, \"growth\": {:.3}, \"two_threads\": {:.3}, \

@@ -101,28 +101,8 @@ fn write_cr8(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) 
         );
     };
     let to = Irql::from_number(number);
-    let [
-        _,
-        _,
-        _,
-        rbx,
-        rsp,
-        rbp,
-        rsi,
-        rdi,
-        _,
-        _,
-        _,
-        _,
-        r12,
-        r13,
-        r14,
-        r15,
-    ] = registers.general;
-    let preserved = Preserved {
-        low: [rbx, rbp, rsi, rdi],
-        high: [r12, r13, r14, r15],
-    };
+    let [_, _, _, rbx, rsp, rbp, rsi, rdi, _, _, _, _, r12, r13, r14, r15] = registers.general;
+    let preserved = Preserved { low: [rbx, rbp, rsi, rdi], high: [r12, r13, r14, r15] };
     // The stack has no return address, which is above a call's stack pointer.
     let stack = rsp.wrapping_sub(8);
     let call = thread.enter(WRITE_CR8, instruction.next_ip(), stack, preserved);
@@ -192,11 +172,7 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bo
     let mut places = used.iter().filter_map(|memory| {
         let address =
             memory.virtual_address(0, |register, _, _| value(register, &trap.registers))?;
-        Some((
-            Place::of(address)?,
-            memory.access(),
-            memory.memory_size().size(),
-        ))
+        Some((Place::of(address)?, memory.access(), memory.memory_size().size()))
     });
     let Some((place, access, size)) = places.next() else {
         return false;
@@ -263,10 +239,7 @@ impl Slot {
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping = unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) };
-        Some(Self {
-            mapping: mapping.ok()?,
-            original: 0,
-        })
+        Some(Self { mapping: mapping.ok()?, original: 0 })
     }
 
     fn address(&self) -> u64 {

@@ -49,10 +49,7 @@ impl Call {
         return_address: 0,
         irql: Irql::PASSIVE_LEVEL,
         stack: 0,
-        preserved: Preserved {
-            low: [0; 4],
-            high: [0; 4],
-        },
+        preserved: Preserved { low: [0; 4], high: [0; 4] },
     };
 
     /// Returns the caller's registers after the call. Those that a routine does not preserve are
@@ -63,9 +60,7 @@ impl Call {
         let rsp = self.stack.wrapping_add(8);
         Registers {
             rip: self.return_address,
-            general: [
-                0, 0, 0, rbx, rsp, rbp, rsi, rdi, 0, 0, 0, 0, r12, r13, r14, r15,
-            ],
+            general: [0, 0, 0, rbx, rsp, rbp, rsi, rdi, 0, 0, 0, 0, r12, r13, r14, r15],
         }
     }
 }

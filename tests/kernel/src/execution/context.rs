@@ -322,10 +322,9 @@ impl Context {
     /// Bugchecks for an address that cannot be accessed.
     pub fn stop_for_address(&self, error: BadAddress) -> ! {
         let (rule, what) = match self.host().finding(error.address) {
-            Some(finding) => (
-                finding.rule.unwrap_or(Rule::BadAddress),
-                format!(", which {}", finding.what),
-            ),
+            Some(finding) => {
+                (finding.rule.unwrap_or(Rule::BadAddress), format!(", which {}", finding.what))
+            }
             None => (self.rule_for_addresses(), String::new()),
         };
         self.stop(

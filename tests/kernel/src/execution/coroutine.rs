@@ -39,9 +39,8 @@ impl Coroutine {
         let processor = of.processor();
         let (resume, resumed) = bounded(1);
         let (pause, pauses) = bounded(1);
-        std::thread::Builder::new()
-            .name(format!("system thread {}", identity.thread))
-            .spawn(move || {
+        std::thread::Builder::new().name(format!("system thread {}", identity.thread)).spawn(
+            move || {
                 // Dropped by the other side if the kernel ends before the coroutine starts.
                 if resumed.recv().is_err() {
                     return;
@@ -59,7 +58,8 @@ impl Coroutine {
                 });
                 thread.environment().count_calls(thread.take_calls());
                 drop(ended.send(Pause::Ended));
-            })?;
+            },
+        )?;
         Ok(Self { resume, pauses })
     }
 
@@ -97,11 +97,7 @@ struct Patience<'a> {
 
 impl<'a> Patience<'a> {
     const fn of(context: &'a Context) -> Self {
-        Self {
-            context,
-            steps: 0,
-            since: None,
-        }
+        Self { context, steps: 0, since: None }
     }
 
     /// Counts a step. Returns whether it was one too many.

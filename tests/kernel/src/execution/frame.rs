@@ -38,9 +38,6 @@ const _: () = {
     assert!(offset_of!(Frame, driver) == 136, "as above");
     assert!(offset_of!(Frame, state_bytes) == 144, "as above");
     assert!(offset_of!(Frame, has_xsave) == 152, "as above");
-    assert!(
-        offset_of!(Frame, rip) == 160,
-        "an interrupt return takes the rest"
-    );
+    assert!(offset_of!(Frame, rip) == 160, "an interrupt return takes the rest");
     assert!(offset_of!(Frame, ss) == 192, "as above");
 };

@@ -65,10 +65,7 @@ impl Gateways {
                 bound.push((entry.module, entry.name, address));
             }
         }
-        Self {
-            by_module,
-            importable: bound,
-        }
+        Self { by_module, importable: bound }
     }
 
     /// Returns the address to bind an import to. Module names are compared without
@@ -105,12 +102,7 @@ unsafe extern "win64" fn serve(
 ) -> u64 {
     // First, since the driver may have corrupted the thread's state.
     let caller = || {
-        let call = Call {
-            return_address,
-            stack,
-            preserved: entered.preserved,
-            ..Call::NONE
-        };
+        let call = Call { return_address, stack, preserved: entered.preserved, ..Call::NONE };
         (call.registers(), stack::top_of(stack))
     };
     // SAFETY: the caller guarantees that the stack pointer is in the current thread's driver stack.
@@ -240,14 +232,8 @@ fn place(code: &[Vec<u8>]) -> Vec<u64> {
         unsafe { to.copy_from_nonoverlapping(NonNull::from(block.as_slice()).cast(), block.len()) };
     }
     // SAFETY: this function owns the whole mapping, and nothing writes to it any more.
-    unsafe {
-        mprotect(
-            mapping,
-            size.get(),
-            ProtFlags::PROT_READ | ProtFlags::PROT_EXEC,
-        )
-    }
-    .expect("the gateways become executable");
+    unsafe { mprotect(mapping, size.get(), ProtFlags::PROT_READ | ProtFlags::PROT_EXEC) }
+        .expect("the gateways become executable");
     let base = mapping.as_ptr() as u64;
     offsets.iter().map(|offset| base + *offset as u64).collect()
 }

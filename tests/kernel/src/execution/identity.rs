@@ -11,14 +11,8 @@ pub struct Identity {
 
 impl Identity {
     /// The idle thread, which a timer or DPC interrupts on an idle processor.
-    pub const IDLE: Self = Self {
-        process: 0,
-        thread: 0,
-    };
+    pub const IDLE: Self = Self { process: 0, thread: 0 };
     /// A system thread, on which drivers are loaded, devices are started and enable callbacks
     /// run.
-    pub const SYSTEM: Self = Self {
-        process: 4,
-        thread: 8,
-    };
+    pub const SYSTEM: Self = Self { process: 4, thread: 8 };
 }

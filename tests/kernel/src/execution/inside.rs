@@ -32,20 +32,13 @@ pub struct Inside {
 impl Inside {
     /// Creates the inside of a thread from the ends of two channels.
     pub const fn new(resumed: Receiver<()>, pauses: Sender<Pause>) -> Self {
-        Self {
-            resumed,
-            pauses,
-            is_polling: Cell::new(false),
-        }
+        Self { resumed, pauses, is_polling: Cell::new(false) }
     }
 
     /// Gives the processor back until the thread is resumed. Returns `false` if that cannot happen any
     /// more.
     pub fn pause(&self, deadline: Option<i64>) -> bool {
-        let pause = Pause::Waits {
-            deadline,
-            has_run: !self.is_polling.replace(true),
-        };
+        let pause = Pause::Waits { deadline, has_run: !self.is_polling.replace(true) };
         self.pauses.send(pause).is_ok() && self.resumed.recv().is_ok()
     }
 

@@ -37,10 +37,7 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
     // A call to a bad address.
     if let Some(caller) = caller(registers.rsp()) {
         let (backtrace, place) = described(caller);
-        return (
-            backtrace,
-            format!("code at 0x{at:016X}, called from {place}"),
-        );
+        return (backtrace, format!("code at 0x{at:016X}, called from {place}"));
     }
     // A return to an overwritten address. The frames above may be intact.
     let above = (registers.rsp()..stack::top_of(registers.rsp())).step_by(8);

@@ -49,10 +49,7 @@ impl Cause {
         read: impl Fn(u64) -> Option<u64>,
     ) -> Option<Self> {
         if !is_canonical(registers.rip) {
-            return Some(Self::NotCanonical {
-                access: FETCH,
-                address: registers.rip,
-            });
+            return Some(Self::NotCanonical { access: FETCH, address: registers.rip });
         }
         let instruction = Decoder::with_ip(64, code, registers.rip, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
@@ -75,17 +72,11 @@ impl Cause {
             !is_canonical(*address) || !is_canonical(last)
         });
         if let Some((access, address, _)) = outside {
-            return Some(Self::NotCanonical {
-                access,
-                address: *address,
-            });
+            return Some(Self::NotCanonical { access, address: *address });
         }
         let target = target(&instruction, &accesses, value, read);
         if let Some(address) = target.filter(|address| !is_canonical(*address)) {
-            return Some(Self::NotCanonical {
-                access: FETCH,
-                address,
-            });
+            return Some(Self::NotCanonical { access: FETCH, address });
         }
         if instruction.code() == Code::Int_imm8 {
             return Some(Self::Interrupt(instruction.immediate8()));
@@ -98,11 +89,9 @@ impl Cause {
             .iter()
             .find(|(_, address, size)| *size >= 16 && !address.is_multiple_of(*size));
         Some(match misaligned {
-            Some((access, address, _)) => Self::Misaligned {
-                access,
-                address: *address,
-                instruction: text,
-            },
+            Some((access, address, _)) => {
+                Self::Misaligned { access, address: *address, instruction: text }
+            }
             None => Self::Instruction(text),
         })
     }
@@ -159,9 +148,7 @@ fn target(
             value(instruction.op0_register())
         }
         FlowControl::IndirectBranch | FlowControl::IndirectCall | FlowControl::Return => {
-            let (_, address, _) = accesses
-                .iter()
-                .find(|(access, ..)| *access == "read from")?;
+            let (_, address, _) = accesses.iter().find(|(access, ..)| *access == "read from")?;
             read(*address)
         }
         _ => None,
@@ -171,9 +158,7 @@ fn target(
 /// Returns an instruction in the syntax of Microsoft's debuggers.
 pub fn text(instruction: &Instruction) -> String {
     let mut formatter = FastFormatter::new();
-    formatter
-        .options_mut()
-        .set_space_after_operand_separator(true);
+    formatter.options_mut().set_space_after_operand_separator(true);
     let mut text = String::new();
     formatter.format(instruction, &mut text);
     text
@@ -204,10 +189,7 @@ pub fn divisor(registers: Registers, read: impl Fn(u64) -> Option<u64>) -> Optio
     }
     let (whole, size) = if instruction.op0_kind() == OpKind::Register {
         let register = instruction.op0_register();
-        let high = matches!(
-            register,
-            Register::AH | Register::BH | Register::CH | Register::DH
-        );
+        let high = matches!(register, Register::AH | Register::BH | Register::CH | Register::DH);
         let whole = value(register, &registers)?;
         (whole >> if high { 8 } else { 0 }, register.size())
     } else {
@@ -229,14 +211,9 @@ mod tests {
 
     /// Returns the cause of a fault of an instruction whose registers all have a value.
     fn cause(code: &[u8], general: u64) -> Option<Cause> {
-        let mut registers = Registers {
-            rip: 0x1000,
-            general: [general; 16],
-        };
+        let mut registers = Registers { rip: 0x1000, general: [general; 16] };
         registers.set_rsp(0x2000);
-        Cause::of(code, &registers, |address| {
-            (address == 0x2000).then_some(general)
-        })
+        Cause::of(code, &registers, |address| (address == 0x2000).then_some(general))
     }
 
     #[test]
@@ -255,10 +232,7 @@ mod tests {
             (&[0xFF, 0x14, 0x24], FETCH),
             (&[0xFF, 0x30], "read from"),
         ] {
-            let expected = Cause::NotCanonical {
-                access,
-                address: BAD,
-            };
+            let expected = Cause::NotCanonical { access, address: BAD };
             assert_eq!(cause(code, BAD), Some(expected), "{code:X?}");
         }
         // A canonical address whose last byte is not.

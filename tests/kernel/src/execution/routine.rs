@@ -64,19 +64,8 @@ impl<C> Routine<C> {
 
     /// Calls the routine with as many of the arguments as it has parameters.
     pub fn call(self, context: &C, arguments: [u64; MAX_ARGUMENTS]) -> u64 {
-        let [
-            first,
-            second,
-            third,
-            fourth,
-            fifth,
-            sixth,
-            seventh,
-            eighth,
-            ninth,
-            tenth,
-            _,
-        ] = arguments;
+        let [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth, _] =
+            arguments;
         match self {
             Self::Zero(routine) => routine(context),
             Self::One(routine) => routine(context, first),
@@ -85,25 +74,19 @@ impl<C> Routine<C> {
             Self::Four(routine) => routine(context, first, second, third, fourth),
             Self::Five(routine) => routine(context, first, second, third, fourth, fifth),
             Self::Six(routine) => routine(context, first, second, third, fourth, fifth, sixth),
-            Self::Seven(routine) => routine(
-                context,
-                [first, second, third, fourth, fifth, sixth, seventh],
-            ),
-            Self::Eight(routine) => routine(
-                context,
-                [first, second, third, fourth, fifth, sixth, seventh, eighth],
-            ),
+            Self::Seven(routine) => {
+                routine(context, [first, second, third, fourth, fifth, sixth, seventh])
+            }
+            Self::Eight(routine) => {
+                routine(context, [first, second, third, fourth, fifth, sixth, seventh, eighth])
+            }
             Self::Nine(routine) => routine(
                 context,
-                [
-                    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth,
-                ],
+                [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth],
             ),
             Self::Ten(routine) => routine(
                 context,
-                [
-                    first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth,
-                ],
+                [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth],
             ),
             Self::Eleven(routine) => routine(context, arguments),
         }
@@ -218,10 +201,7 @@ mod tests {
         assert_eq!((eight.arity(), eight.call(&0, arguments)), (8, 12_345_678));
         let with_nine: Routine<u64> =
             Routine::Nine(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        assert_eq!(
-            (with_nine.arity(), with_nine.call(&0, arguments)),
-            (9, 123_456_789)
-        );
+        assert_eq!((with_nine.arity(), with_nine.call(&0, arguments)), (9, 123_456_789));
         let ten: Routine<u64> = Routine::Ten(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
         assert_eq!((ten.arity(), ten.call(&0, arguments)), (10, 1_234_567_890));
         let eleven: Routine<u64> =

@@ -361,10 +361,7 @@ impl Stack {
     /// Makes a routine that the driver called with this stack pointer return from the innermost
     /// [`Self::call`] instead of to the driver. Its result is the result of that call.
     pub fn exit_after(&self, stack_pointer: u64) {
-        debug_assert!(
-            self.contains(stack_pointer),
-            "a call's frame is on its thread's stack"
-        );
+        debug_assert!(self.contains(stack_pointer), "a call's frame is on its thread's stack");
         // SAFETY: a call's stack pointer is the address of its return address, on this thread's stack.
         unsafe { (stack_pointer as *mut u64).write(etw_testkernel_exit as *const () as u64) };
     }
@@ -388,9 +385,6 @@ impl Drop for Stacks {
     fn drop(&mut self) {
         // SAFETY: the thread ends, so no code runs on its stacks.
         let unmapped = unsafe { munmap(self.mapping, MAPPED) };
-        debug_assert!(
-            unmapped.is_ok(),
-            "munmap succeeds for the stacks' own mapping"
-        );
+        debug_assert!(unmapped.is_ok(), "munmap succeeds for the stacks' own mapping");
     }
 }

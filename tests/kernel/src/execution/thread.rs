@@ -240,11 +240,7 @@ impl Thread {
 
     /// Returns the stack that driver code runs on now: the thread's own, or that of DPCs.
     pub fn stack(&self) -> &Stack {
-        if self.depth_of_dpcs.get().is_some() {
-            self.stacks.of_dpcs()
-        } else {
-            self.stacks.own()
-        }
+        if self.depth_of_dpcs.get().is_some() { self.stacks.of_dpcs() } else { self.stacks.own() }
     }
 
     /// Returns the thread's stacks.
@@ -272,9 +268,7 @@ impl Thread {
     /// Returns a service's state for this thread.
     pub fn local<T: Default + 'static>(&self) -> Rc<T> {
         let mut locals = self.locals.borrow_mut();
-        let local = locals
-            .entry(TypeId::of::<T>())
-            .or_insert_with(|| Rc::new(T::default()));
+        let local = locals.entry(TypeId::of::<T>()).or_insert_with(|| Rc::new(T::default()));
         Rc::clone(local)
             .downcast()
             .unwrap_or_else(|_| unreachable!("each local is stored under its own TypeId"))
@@ -299,13 +293,7 @@ impl Thread {
                 park();
             }
         }
-        let call = Call {
-            name,
-            return_address,
-            irql: self.irql.get(),
-            stack,
-            preserved,
-        };
+        let call = Call { name, return_address, irql: self.irql.get(), stack, preserved };
         self.call.set(call);
         self.calls.set(self.calls.get() + 1);
         let mut history = self.history.borrow_mut();
@@ -382,10 +370,7 @@ impl Thread {
     fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
         let read = |address: u64| {
             // Driver code has no other stacks, and nothing else may be read.
-            self.stacks
-                .contains(address)
-                .then(|| memory::read(address).ok())
-                .flatten()
+            self.stacks.contains(address).then(|| memory::read(address).ok()).flatten()
         };
         let images = &self.environment.images;
         let frames = images.walk(registers, is_return, limit, read);
@@ -542,11 +527,7 @@ impl Thread {
         if let Some(routine) = self.inside.take() {
             // It never returns, and has used its stack all the same.
             let is_dpc = self.depth_of_dpcs.get() == Some(0);
-            let stack = if is_dpc {
-                self.stack()
-            } else {
-                self.stacks.own()
-            };
+            let stack = if is_dpc { self.stack() } else { self.stacks.own() };
             self.environment.note_stack(&routine, stack.most_used());
         }
         self.environment.crash(&bugcheck);

@@ -80,12 +80,7 @@ pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
         let top = stack.get_or_insert_with(ReportStack::new).top();
         intercept::prepare();
-        signals::resume_at(
-            top,
-            trapped,
-            &thread.stacks().addresses(),
-            intercept::divert,
-        );
+        signals::resume_at(top, trapped, &thread.stacks().addresses(), intercept::divert);
     });
     processor_block::use_on_this_thread();
     system_calls::report_on_this_thread();
@@ -113,10 +108,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
         };
         thread.stop_at(
             Rule::NotProvided,
-            format!(
-                "{} was {use_of_it}; the stand-in kernel does not provide it",
-                Escaped(&name)
-            ),
+            format!("{} was {use_of_it}; the stand-in kernel does not provide it", Escaped(&name)),
             &backtrace,
         );
     }
@@ -223,18 +215,11 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
             let finding = thread.host().finding(trap.address);
             let finding =
                 finding.map_or_else(|| "cannot be accessed".to_owned(), Finding::numbered);
-            (
-                ACCESS_VIOLATION,
-                format!("{access} 0x{:016X}, which {finding}", trap.address),
-            )
+            (ACCESS_VIOLATION, format!("{access} 0x{:016X}, which {finding}", trap.address))
         }
     };
     // Windows does not know the address of a general-protection fault either.
-    let address = if is_protection && status == ACCESS_VIOLATION {
-        u64::MAX
-    } else {
-        trap.address
-    };
+    let address = if is_protection && status == ACCESS_VIOLATION { u64::MAX } else { trap.address };
     (status, what, address)
 }
 
@@ -242,9 +227,7 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
 fn system_call(trap: &Trap) -> &'static str {
     let code: [u8; 2] = memory::read(trap.registers.rip).unwrap_or_default();
     let mut known = system_calls::INSTRUCTIONS.iter();
-    known
-        .find(|(instruction, _)| *instruction == code)
-        .map_or("syscall", |(_, name)| name)
+    known.find(|(instruction, _)| *instruction == code).map_or("syscall", |(_, name)| name)
 }
 
 /// Returns the status of an arithmetic exception, and the exception in words.
@@ -257,10 +240,9 @@ fn arithmetic(trap: &Trap) -> (u64, String) {
     }
     let read = |address: u64| memory::read::<u64>(address).ok();
     match protection::divisor(trap.registers, read) {
-        Some(divisor) if divisor != 0 => (
-            INTEGER_OVERFLOW,
-            "overflow of a division, whose quotient does not fit,".to_owned(),
-        ),
+        Some(divisor) if divisor != 0 => {
+            (INTEGER_OVERFLOW, "overflow of a division, whose quotient does not fit,".to_owned())
+        }
         _ => (INTEGER_DIVIDE_BY_ZERO, "division by zero".to_owned()),
     }
 }
@@ -277,10 +259,9 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
                  which the stand-in kernel does not provide,"
             ),
         ),
-        Some(Cause::Interrupt(ASSERTION)) => (
-            ASSERTION_FAILURE,
-            "failed assertion (the instruction `int 2Ch`)".to_owned(),
-        ),
+        Some(Cause::Interrupt(ASSERTION)) => {
+            (ASSERTION_FAILURE, "failed assertion (the instruction `int 2Ch`)".to_owned())
+        }
         Some(Cause::Interrupt(DEBUG_SERVICE)) => (
             BREAKPOINT,
             "call of the debugger (the instruction `int 2Dh`), which is not there,".to_owned(),
@@ -293,11 +274,7 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
             ACCESS_VIOLATION,
             format!("{access} 0x{address:016X}, which is not a canonical address,"),
         ),
-        Some(Cause::Misaligned {
-            access,
-            address,
-            instruction,
-        }) => (
+        Some(Cause::Misaligned { access, address, instruction }) => (
             ACCESS_VIOLATION,
             format!("{access} 0x{address:016X}, which is not aligned as `{instruction}` requires,"),
         ),
@@ -341,9 +318,6 @@ impl Drop for ReportStack {
     fn drop(&mut self) {
         // SAFETY: a thread that reports never ends, so no code runs on the stack.
         let unmapped = unsafe { munmap(self.0, PAGE + REPORT_BYTES) };
-        debug_assert!(
-            unmapped.is_ok(),
-            "munmap succeeds for the stack's own mapping"
-        );
+        debug_assert!(unmapped.is_ok(), "munmap succeeds for the stack's own mapping");
     }
 }

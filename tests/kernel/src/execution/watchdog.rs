@@ -65,9 +65,7 @@ impl Watch {
         STARTED.call_once(|| {
             // Without a watchdog, the only fault that goes unreported is a driver that loops
             // forever.
-            let started = std::thread::Builder::new()
-                .name("watchdog".to_owned())
-                .spawn(look);
+            let started = std::thread::Builder::new().name("watchdog".to_owned()).spawn(look);
             drop(started);
         });
         let watched = Arc::new(Watched {
@@ -126,9 +124,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         // The lock also keeps the watchdog from a thread that has ended.
-        WATCHED
-            .lock()
-            .retain(|seen| !Arc::ptr_eq(&seen.watched, &self.0));
+        WATCHED.lock().retain(|seen| !Arc::ptr_eq(&seen.watched, &self.0));
         // The watch ends on the thread that it watches.
         Interruption::end();
     }

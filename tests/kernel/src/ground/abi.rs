@@ -575,10 +575,7 @@ mod tests {
         if kind.starts_with("*mut ") || kind.starts_with("*const ") {
             return Some(8);
         }
-        if let Some(array) = kind
-            .strip_prefix('[')
-            .and_then(|kind| kind.strip_suffix(']'))
-        {
+        if let Some(array) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) {
             let (element, length) = array.rsplit_once("; ")?;
             return Some(size_of_type(types, element)? * length.parse::<u64>().ok()?);
         }
@@ -609,19 +606,12 @@ mod tests {
                 .iter()
                 .find(|field| field.0 == *name)
                 .unwrap_or_else(|| panic!("{}.{name} is not in the data", ours.name));
-            assert_eq!(
-                *their_offset, *offset as u64,
-                "offset of {}.{name}",
-                ours.name
-            );
+            assert_eq!(*their_offset, *offset as u64, "offset of {}.{name}", ours.name);
             if let Some(their_size) = their_size {
                 assert_eq!(*their_size, *size as u64, "size of {}.{name}", ours.name);
             }
         }
-        let named = fields
-            .iter()
-            .filter(|field| !field.0.starts_with("__bindgen"))
-            .count();
+        let named = fields.iter().filter(|field| !field.0.starts_with("__bindgen")).count();
         assert_eq!(ours.fields.len(), named, "named fields of {}", ours.name);
     }
 

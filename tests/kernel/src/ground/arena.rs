@@ -63,9 +63,7 @@ struct State {
 impl State {
     /// Takes `size` bytes that were never allocated, below `limit`.
     fn take(&mut self, size: usize, limit: usize) -> Option<usize> {
-        let start = self
-            .used
-            .next_multiple_of(if size < PAGE { size } else { PAGE });
+        let start = self.used.next_multiple_of(if size < PAGE { size } else { PAGE });
         let end = start.checked_add(size).filter(|end| *end <= limit)?;
         self.used = end;
         Some(start)
@@ -119,11 +117,7 @@ impl State {
 fn pop_rested(freed: &mut HashMap<usize, VecDeque<usize>>, size: usize) -> Option<usize> {
     let resting = (QUARANTINED_BYTES / size.max(1)).clamp(1, QUARANTINED_BLOCKS);
     let blocks = freed.get_mut(&size)?;
-    if blocks.len() > resting {
-        blocks.pop_front()
-    } else {
-        None
-    }
+    if blocks.len() > resting { blocks.pop_front() } else { None }
 }
 
 // SAFETY: the base is only an address; the blocks' owners access the memory there, and a lock
@@ -177,9 +171,7 @@ impl Arena {
 
     /// Returns whether an address is one of the arena's.
     pub fn contains(&self, address: u64) -> bool {
-        address
-            .checked_sub(self.base())
-            .is_some_and(|offset| offset < RESERVED as u64)
+        address.checked_sub(self.base()).is_some_and(|offset| offset < RESERVED as u64)
     }
 
     const fn at(&self, offset: usize) -> NonNull<u8> {
@@ -200,11 +192,7 @@ impl Arena {
         let committed = self.committed.load(Ordering::Relaxed);
         if end > committed {
             let to = end.next_multiple_of(STEP).min(RESERVED);
-            self.protect(
-                committed,
-                to - committed,
-                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
-            );
+            self.protect(committed, to - committed, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
             self.committed.store(to, Ordering::Relaxed);
         }
     }
@@ -323,11 +311,7 @@ impl Arena {
         self.discard(offset, pages);
         self.live.fetch_sub(1, Ordering::Relaxed);
         let mut state = self.state.lock();
-        state
-            .guarded_free
-            .entry(pages)
-            .or_default()
-            .push_back(offset);
+        state.guarded_free.entry(pages).or_default().push_back(offset);
     }
 
     /// Makes all blocks inaccessible, or accessible again. Must not be called for an arena with
@@ -349,10 +333,7 @@ impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: the addresses are the arena's own, and its blocks are gone with it.
         let unmapped = unsafe { munmap(self.base, RESERVED) };
-        debug_assert!(
-            unmapped.is_ok(),
-            "munmap succeeds for the arena's own mapping"
-        );
+        debug_assert!(unmapped.is_ok(), "munmap succeeds for the arena's own mapping");
     }
 }
 
@@ -382,11 +363,7 @@ impl Block {
     /// Allocates a block of at least `size` bytes, a number that a driver chose. Returns `None` if the
     /// memory for drivers is exhausted.
     pub fn try_zeroed(size: usize) -> Option<Self> {
-        Some(Self {
-            address: Arena::non_paged().allocate(size, 0)?,
-            size,
-            guarded: false,
-        })
+        Some(Self { address: Arena::non_paged().allocate(size, 0)?, size, guarded: false })
     }
 
     /// Allocates a block directly before inaccessible memory. It becomes inaccessible when it is

@@ -74,11 +74,7 @@ impl Place {
 
     /// Describes the place as a line of a backtrace.
     pub fn in_backtrace(&self) -> String {
-        let place = if self.is_inlined {
-            "inlined"
-        } else {
-            self.at.as_str()
-        };
+        let place = if self.is_inlined { "inlined" } else { self.at.as_str() };
         match (self.line(), self.source.function.as_str()) {
             (_, "") => format!("at {}", self.at),
             (Some(line), function) => format!("at {function} ({line}) [{place}]"),
@@ -123,11 +119,7 @@ pub fn shortened(lines: Vec<String>) -> Vec<String> {
         })
         .collect();
     let (first, last) = KEPT;
-    if let Some(omitted) = lines
-        .len()
-        .checked_sub(first + last)
-        .filter(|count| *count > 1)
-    {
+    if let Some(omitted) = lines.len().checked_sub(first + last).filter(|count| *count > 1) {
         let sentence = format!("… {omitted} more frames");
         lines.splice(first..first + omitted, [sentence]);
     }

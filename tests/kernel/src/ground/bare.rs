@@ -204,10 +204,7 @@ mod tests {
         }
         assert_eq!(routine_at(routines()[0].1 - 1), None);
         let end = etw_testkernel_bare_end as *const () as u64;
-        assert_eq!(
-            (routine_at(end - 1), routine_at(end)),
-            (Some(STACK_PROBE), None)
-        );
+        assert_eq!((routine_at(end - 1), routine_at(end)), (Some(STACK_PROBE), None));
     }
 
     #[test]
@@ -249,19 +246,10 @@ mod tests {
             let expected = one.as_bytes()[..count].cmp(&other.as_bytes()[..count]);
             let found = compare(one.as_ptr(), other.as_ptr(), count).cmp(&0);
             assert_eq!(found, expected);
-            assert_eq!(
-                compare(other.as_ptr(), one.as_ptr(), count).cmp(&0),
-                expected.reverse()
-            );
+            assert_eq!(compare(other.as_ptr(), one.as_ptr(), count).cmp(&0), expected.reverse());
         }
-        assert_eq!(
-            compare([200].as_ptr(), [1].as_ptr(), 1).cmp(&0),
-            Ordering::Greater
-        );
-        assert_eq!(
-            (length(c"".as_ptr().cast()), length(c"four".as_ptr().cast())),
-            (0, 4)
-        );
+        assert_eq!(compare([200].as_ptr(), [1].as_ptr(), 1).cmp(&0), Ordering::Greater);
+        assert_eq!((length(c"".as_ptr().cast()), length(c"four".as_ptr().cast())), (0, 4));
     }
 
     #[test]

@@ -41,12 +41,7 @@ pub struct Violation {
 impl Violation {
     /// Creates a violation that occurred once.
     pub(crate) const fn new(rule: Rule, message: String, stack: Vec<String>) -> Self {
-        Self {
-            rule,
-            message,
-            stack,
-            count: 1,
-        }
+        Self { rule, message, stack, count: 1 }
     }
 }
 
@@ -62,9 +57,7 @@ impl fmt::Display for Indented<'_> {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        self.rule
-            .number()
-            .map_or(Ok(()), |number| write!(f, " [{number}]"))?;
+        self.rule.number().map_or(Ok(()), |number| write!(f, " [{number}]"))?;
         if self.count > 1 {
             write!(f, " ({} times)", self.count)?;
         }

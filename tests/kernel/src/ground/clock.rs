@@ -96,11 +96,7 @@ impl Clock {
     /// Returns the counter's reading at a time in units of 100 ns: negative times are relative to now,
     /// others count from 1601.
     pub fn reading_of(&self, time: i64) -> i64 {
-        if time < 0 {
-            self.last().saturating_sub(time)
-        } else {
-            time.saturating_sub(self.boot)
-        }
+        if time < 0 { self.last().saturating_sub(time) } else { time.saturating_sub(self.boot) }
     }
 
     /// Returns the reading at which a timer fires that is set for a time, which has the form that
@@ -140,9 +136,7 @@ impl Clock {
 pub fn ticks(duration: Duration) -> i64 {
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     let rest = i64::from(duration.subsec_nanos() / 100);
-    seconds
-        .saturating_mul(Clock::FREQUENCY)
-        .saturating_add(rest)
+    seconds.saturating_mul(Clock::FREQUENCY).saturating_add(rest)
 }
 
 #[cfg(test)]
@@ -184,10 +178,7 @@ mod tests {
             last += Clock::FREQUENCY;
             clock.move_to(last);
             let moved = clock.last();
-            assert!(
-                (last..last + Clock::FREQUENCY).contains(&moved),
-                "{last} {moved}"
-            );
+            assert!((last..last + Clock::FREQUENCY).contains(&moved), "{last} {moved}");
         }
     }
 

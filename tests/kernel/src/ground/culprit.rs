@@ -82,10 +82,7 @@ pub struct Source {
 pub fn culprit(frames: &[Source]) -> Option<usize> {
     let own: Vec<bool> = own(frames);
     let place = |wanted: &dyn Fn(&Source) -> bool| {
-        frames
-            .iter()
-            .zip(&own)
-            .position(|(frame, own)| *own && wanted(frame))
+        frames.iter().zip(&own).position(|(frame, own)| *own && wanted(frame))
     };
     place(&|frame| frame.file.is_some() && frame.line.is_some_and(|line| line != 0))
         .or_else(|| place(&|frame| frame.file.is_some()))
@@ -218,9 +215,7 @@ pub fn is_foreign(file: &str) -> bool {
 fn is_vendored(file: &str) -> bool {
     /// The folder that reproducible builds write in place of the build folder.
     const BUILT_IN: &str = r"C:\src\";
-    let inside = file
-        .strip_prefix(BUILT_IN)
-        .map(|file| file.replace('\\', "/"));
+    let inside = file.strip_prefix(BUILT_IN).map(|file| file.replace('\\', "/"));
     let file = inside.as_deref().unwrap_or(file);
     let mut folders = Path::new(file).ancestors().skip(1);
     folders.any(|folder| folder.join(".cargo-checksum.json").is_file())
@@ -266,10 +261,7 @@ mod tests {
     const ROWS: &[Row] = &[
         (
             &[
-                (
-                    "core::ptr::read_volatile",
-                    r"C:\src\rust\library\core\src\ptr\mod.rs",
-                ),
+                ("core::ptr::read_volatile", r"C:\src\rust\library\core\src\ptr\mod.rs"),
                 ("my_driver::queue::read", r"C:\src\src\queue.rs"),
             ],
             Some(1),
@@ -293,10 +285,7 @@ mod tests {
                     "spin::lock",
                     "/home/me/.cargo/registry/src/index-0123456789abcdef/spin-1/src/x.rs",
                 ),
-                (
-                    "enum2$<core::option::Option<u8> >::map",
-                    "/rustc/0a/library/core/src/option.rs",
-                ),
+                ("enum2$<core::option::Option<u8> >::map", "/rustc/0a/library/core/src/option.rs"),
                 ("alloc::vec::Vec<my_driver::Thing>::push", ""),
                 ("__rustc::__rust_alloc", ""),
                 ("my_driver::_::__rg_alloc", "/home/me/d/src/lib.rs"),
@@ -319,18 +308,9 @@ mod tests {
         (
             &[
                 ("wdk_etw::write::Provider::hand_over", "/d/etw/src/write.rs"),
-                (
-                    "my_driver::trace::etw::__write_7_with_care<wdk_etw::Plain>",
-                    "/d/src/trace.rs",
-                ),
-                (
-                    "my_driver::trace::etw::started::write<wdk_etw::Plain>",
-                    "/d/src/trace.rs",
-                ),
-                (
-                    "my_driver::trace::etw::started::__wdk_etw_call",
-                    "/d/src/trace.rs",
-                ),
+                ("my_driver::trace::etw::__write_7_with_care<wdk_etw::Plain>", "/d/src/trace.rs"),
+                ("my_driver::trace::etw::started::write<wdk_etw::Plain>", "/d/src/trace.rs"),
+                ("my_driver::trace::etw::started::__wdk_etw_call", "/d/src/trace.rs"),
                 ("my_driver::queue::write", "/d/src/queue.rs"),
             ],
             Some(4),
@@ -339,10 +319,7 @@ mod tests {
         // functions.
         (
             &[
-                (
-                    "my_driver::queue::write::__wdk_etw_write",
-                    "/d/src/queue.rs",
-                ),
+                ("my_driver::queue::write::__wdk_etw_write", "/d/src/queue.rs"),
                 ("my_driver::queue::write", "/d/src/queue.rs"),
             ],
             Some(1),
@@ -350,14 +327,8 @@ mod tests {
         // A registration.
         (
             &[
-                (
-                    "wdk_etw::provider::Provider::register",
-                    "/d/etw/src/provider.rs",
-                ),
-                (
-                    "my_driver::trace::etw::register::__wdk_etw_provider",
-                    "/d/src/trace.rs",
-                ),
+                ("wdk_etw::provider::Provider::register", "/d/etw/src/provider.rs"),
+                ("my_driver::trace::etw::register::__wdk_etw_provider", "/d/src/trace.rs"),
                 ("my_driver::trace::etw::register", "/d/src/trace.rs"),
                 ("my_driver::trace::register", "/d/src/trace.rs"),
             ],
@@ -378,10 +349,7 @@ mod tests {
     #[test]
     fn the_innermost_frame_of_the_author_is_the_culprit() {
         for (frames, expected) in ROWS {
-            let sources: Vec<_> = frames
-                .iter()
-                .map(|(name, file)| source(name, file))
-                .collect();
+            let sources: Vec<_> = frames.iter().map(|(name, file)| source(name, file)).collect();
             assert_eq!(culprit(&sources), *expected, "{frames:#?}");
         }
     }
@@ -395,10 +363,7 @@ mod tests {
 
     #[test]
     fn a_frame_about_which_nothing_is_known_is_not_the_authors() {
-        let in_a_file = Source {
-            line: None,
-            ..source("", "/d/src/a.rs")
-        };
+        let in_a_file = Source { line: None, ..source("", "/d/src/a.rs") };
         let frames = [source("", ""), source("EvtIoRead", ""), in_a_file];
         assert_eq!(culprit(&frames), Some(2));
         assert_eq!(culprit(&frames[..2]), Some(1));

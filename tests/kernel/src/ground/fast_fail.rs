@@ -5,10 +5,7 @@ pub const INSTRUCTION: [u8; 2] = [0xCD, 0x29];
 
 /// Returns the name of a code, which the instruction has in ecx.
 pub fn name(code: u32) -> Option<&'static str> {
-    NAMES
-        .iter()
-        .find(|(known, _)| *known == code)
-        .map(|(_, name)| *name)
+    NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }
 
 /// The codes of winnt.h.

@@ -273,9 +273,7 @@ pub fn note_losses(session: u16, events_lost: u32, buffers_lost: u32) {
     if let Some(counts) = current().and_then(|flight| flight.session(session)) {
         // Another thread may have counted more already.
         counts.events_lost.fetch_max(events_lost, Ordering::Relaxed);
-        counts
-            .buffers_lost
-            .fetch_max(buffers_lost, Ordering::Relaxed);
+        counts.buffers_lost.fetch_max(buffers_lost, Ordering::Relaxed);
     }
 }
 
@@ -332,10 +330,7 @@ impl Caller {
     fn load(&self) -> (Registers, Vec<u64>) {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let kept = usize::try_from(load(&self.kept)).unwrap_or(usize::MAX);
-        let mut registers = Registers {
-            rip: load(&self.instruction),
-            ..Registers::default()
-        };
+        let mut registers = Registers { rip: load(&self.instruction), ..Registers::default() };
         for (to, from) in registers.general.iter_mut().zip(&self.registers) {
             *to = load(from);
         }
@@ -411,11 +406,7 @@ impl Flight {
             calls,
             last_call: (calls > 0).then(|| {
                 let (caller, stack) = self.caller.load();
-                LastCall {
-                    routine: self.routine.load(),
-                    caller,
-                    stack,
-                }
+                LastCall { routine: self.routine.load(), caller, stack }
             }),
             fault: (fault != 0).then_some(fault),
             image: self.image.load(Ordering::Relaxed),
@@ -477,12 +468,8 @@ mod tests {
         flight.note_output(0, "one\ntw");
         flight.note_output(6, "o\nthree");
         // The process shows whole lines only.
-        for (shown, expected) in [
-            (0, "one\ntwo\nthree"),
-            (4, "two\nthree"),
-            (8, "three"),
-            (13, ""),
-        ] {
+        for (shown, expected) in [(0, "one\ntwo\nthree"), (4, "two\nthree"), (8, "three"), (13, "")]
+        {
             flight.shown.store(shown, Ordering::Relaxed);
             assert_eq!(flight.unshown_output(), (expected.to_owned(), 0), "{shown}");
         }
@@ -521,10 +508,7 @@ mod tests {
         assert_eq!(recorded.output, "printed first");
         assert_eq!(recorded.sessions[3].recorded, 200);
         assert!(recorded.events.len() < 100);
-        assert_eq!(
-            (recorded.events[0].session, recorded.events[0].processor),
-            (3, 1)
-        );
+        assert_eq!((recorded.events[0].session, recorded.events[0].processor), (3, 1));
     }
 
     #[test]
@@ -532,10 +516,7 @@ mod tests {
         let flight = empty();
         let stack: Vec<u64> = (0..2000).collect();
         let from = stack.as_ptr().addr() as u64;
-        let mut caller = Registers {
-            rip: 77,
-            ..Registers::default()
-        };
+        let mut caller = Registers { rip: 77, ..Registers::default() };
         for (words, kept) in [(2000, STACK_WORDS), (3, 3), (0, 0)] {
             caller.set_rsp(from);
             // SAFETY: the words are those of the vector.

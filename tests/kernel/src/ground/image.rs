@@ -62,9 +62,7 @@ unsafe impl Sync for Image {}
 impl Image {
     /// Returns the file name, such as `etw_sample_driver.sys`.
     pub fn name(&self) -> String {
-        self.path
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+        self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }
 
     /// Returns the first byte's address.
@@ -94,9 +92,7 @@ impl Image {
 
     /// Returns whether an address is in the image.
     pub fn contains(&self, address: u64) -> bool {
-        address
-            .checked_sub(self.base())
-            .is_some_and(|offset| offset < self.size() as u64)
+        address.checked_sub(self.base()).is_some_and(|offset| offset < self.size() as u64)
     }
 
     /// Replaces the registers at an instruction in this image by those of the function's caller.
@@ -123,8 +119,7 @@ impl Image {
 
     /// Returns whether an address in this image follows a call instruction.
     pub fn is_after_call(&self, address: u64) -> bool {
-        self.offset(address)
-            .is_some_and(|offset| self.functions.is_after_call(offset))
+        self.offset(address).is_some_and(|offset| self.functions.is_after_call(offset))
     }
 
     /// Returns the places of an instruction in this image: that of each inlined function, from the
@@ -262,11 +257,7 @@ impl Image {
         let locked = self.locked.lock();
         let pageable = self.pageable.iter();
         for section in pageable.filter(|one| !locked.contains_key(&one.start)) {
-            let protection = if accessible {
-                section.protection
-            } else {
-                ProtFlags::PROT_NONE
-            };
+            let protection = if accessible { section.protection } else { ProtFlags::PROT_NONE };
             self.protect_section(*section, protection);
         }
     }
@@ -285,9 +276,6 @@ impl Drop for Image {
         // SAFETY: the mapping is ours, and the kernel drops an image only after
         // the driver's code has returned for the last time.
         let unmapped = unsafe { munmap(self.mapping, self.size.get()) };
-        debug_assert!(
-            unmapped.is_ok(),
-            "munmap succeeds for the image's own mapping"
-        );
+        debug_assert!(unmapped.is_ok(), "munmap succeeds for the image's own mapping");
     }
 }

@@ -49,10 +49,7 @@ impl Images {
 
     /// Returns whether an address is in a loaded driver.
     pub fn contains(&self, address: u64) -> bool {
-        self.loaded
-            .load()
-            .iter()
-            .any(|image| image.contains(address))
+        self.loaded.load().iter().any(|image| image.contains(address))
     }
 
     /// Returns whether an address is in a pageable section.
@@ -83,22 +80,18 @@ impl Images {
 
     /// Returns the base address of the image that contains an address.
     pub fn base_of(&self, address: u64) -> Option<u64> {
-        self.find(|image| image.contains(address))
-            .map(|image| image.base())
+        self.find(|image| image.contains(address)).map(|image| image.base())
     }
 
     /// Returns the name of the image that has an address in a discarded section.
     pub fn discarded_at(&self, address: u64) -> Option<String> {
-        self.find(|image| image.is_discarded(address))
-            .map(|image| image.name())
+        self.find(|image| image.is_discarded(address)).map(|image| image.name())
     }
 
     /// Returns the import that an address stands for, if the kernel does not provide it.
     pub fn unprovided_at(&self, address: u64) -> Option<String> {
         let images = self.loaded.load();
-        let mut names = images
-            .iter()
-            .filter_map(|image| image.unprovided().name_at(address));
+        let mut names = images.iter().filter_map(|image| image.unprovided().name_at(address));
         names.next().map(str::to_owned)
     }
 
@@ -125,8 +118,7 @@ impl Images {
 
     /// Returns whether an address is in a driver, after a call instruction.
     pub fn is_after_call(&self, address: u64) -> bool {
-        self.find(|image| image.contains(address))
-            .is_some_and(|image| image.is_after_call(address))
+        self.find(|image| image.contains(address)).is_some_and(|image| image.is_after_call(address))
     }
 
     /// Returns the places of an instruction: that of each inlined function, from the innermost,
@@ -171,11 +163,7 @@ impl Images {
                 })
                 .unwrap_or_default(),
         };
-        Explained {
-            place,
-            lines: shortened(lines),
-            has_panicked: handler > 0,
-        }
+        Explained { place, lines: shortened(lines), has_panicked: handler > 0 }
     }
 
     /// Notes the images of a backtrace whose PDBs do not have the lines of the author's code.
@@ -202,31 +190,20 @@ impl Images {
 
     /// Describes the function that starts at an address.
     pub fn function(&self, address: u64) -> String {
-        let frame = Frame {
-            address,
-            is_return: false,
-        };
+        let frame = Frame { address, is_return: false };
         let place = self.places(frame).pop();
         place.map_or_else(|| outside(address), |place| place.of_function())
     }
 
     /// Describes a return address.
     pub fn place(&self, return_address: u64) -> String {
-        let frame = Frame {
-            address: return_address,
-            is_return: true,
-        };
+        let frame = Frame { address: return_address, is_return: true };
         self.explain(&vec![Step::Code(frame)]).place
     }
 
     /// Makes all pageable sections inaccessible, or accessible again.
     pub fn set_pageable_accessible(&self, accessible: bool) {
-        for image in self
-            .loaded
-            .load()
-            .iter()
-            .filter(|image| image.has_pageable())
-        {
+        for image in self.loaded.load().iter().filter(|image| image.has_pageable()) {
             image.set_pageable_accessible(accessible);
         }
     }

@@ -39,15 +39,11 @@ pub fn initialize(bytes: &mut [u8], directory: usize, base: u64) {
         let cookie = cookie(bytes, directory);
         write(bytes, at, cookie);
     }
-    let flags = config
-        .field::<4>(bytes, GUARD_FLAGS)
-        .map(u32::from_le_bytes);
+    let flags = config.field::<4>(bytes, GUARD_FLAGS).map(u32::from_le_bytes);
     if flags.is_some_and(|flags| flags & INSTRUMENTED != 0) {
         let (check, dispatch) = bare::guards();
-        for (pointer, routine) in [
-            (GUARD_CHECK_POINTER, check),
-            (GUARD_DISPATCH_POINTER, dispatch),
-        ] {
+        for (pointer, routine) in [(GUARD_CHECK_POINTER, check), (GUARD_DISPATCH_POINTER, dispatch)]
+        {
             if let Some(at) = config.variable(bytes, pointer, base) {
                 write(bytes, at, routine);
             }
@@ -69,9 +65,7 @@ impl LoadConfig {
 
     /// Returns a field, if the configuration has it.
     fn field<const N: usize>(&self, bytes: &[u8], offset: usize) -> Option<[u8; N]> {
-        (offset + N <= self.length)
-            .then(|| read(bytes, self.start.checked_add(offset)?))
-            .flatten()
+        (offset + N <= self.length).then(|| read(bytes, self.start.checked_add(offset)?)).flatten()
     }
 
     /// Returns the RVA of the variable of eight bytes that a field has the address of.
@@ -105,9 +99,7 @@ fn cookie(bytes: &[u8], directory: usize) -> u64 {
         .iter()
         .copied()
         .chain(directory.to_le_bytes())
-        .fold(BASIS, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-        });
+        .fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
     let mixed = (hash ^ (hash >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     match (mixed ^ (mixed >> 32)) & COOKIE_BITS {
         0 | DEFAULT_COOKIE => DEFAULT_COOKIE + 1,
@@ -175,17 +167,9 @@ mod tests {
         ] {
             let mut bytes = image(size, INSTRUMENTED);
             initialize(&mut bytes, CONFIG, BASE);
-            assert_eq!(
-                value(&bytes, COOKIE) != DEFAULT_COOKIE,
-                has_cookie,
-                "{size}"
-            );
+            assert_eq!(value(&bytes, COOKIE) != DEFAULT_COOKIE, has_cookie, "{size}");
             let guards = (value(&bytes, CHECK), value(&bytes, DISPATCH));
-            let expected = if has_guards {
-                (check, dispatch)
-            } else {
-                (0, 0)
-            };
+            let expected = if has_guards { (check, dispatch) } else { (0, 0) };
             assert_eq!(guards, expected, "{size}");
         }
         let mut bytes = image(0x148, 0);

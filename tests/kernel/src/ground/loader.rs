@@ -98,10 +98,7 @@ pub type Resolve<'a> = &'a dyn Fn(&str, &str) -> Option<u64>;
 ///
 /// Returns an error if the file cannot be loaded as a driver.
 pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
-    let data = fs::read(path).map_err(|error| LoadError::File {
-        path: path.to_owned(),
-        error,
-    })?;
+    let data = fs::read(path).map_err(|error| LoadError::File { path: path.to_owned(), error })?;
     load_bytes(path, &data, resolve)
 }
 
@@ -111,12 +108,7 @@ pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
 ///
 /// Returns an error if the bytes cannot be loaded as a driver.
 pub fn load_bytes(path: &Path, data: &[u8], resolve: Resolve<'_>) -> Result<Image, LoadError> {
-    Loader {
-        path,
-        data,
-        resolve,
-    }
-    .load()
+    Loader { path, data, resolve }.load()
 }
 
 /// Returns the protection of a section's pages.
@@ -171,10 +163,7 @@ fn has_system_calls(pe: &PeFile64, bytes: &[u8]) -> bool {
 /// Returns the image's reference to its PDB, if it has one.
 fn pdb_reference(pe: &PeFile64) -> Option<PdbReference> {
     let view = pe.pdb_info().ok().flatten()?;
-    Some(PdbReference {
-        path: String::from_utf8_lossy(view.path()).into_owned(),
-        id: view.guid(),
-    })
+    Some(PdbReference { path: String::from_utf8_lossy(view.path()).into_owned(), id: view.guid() })
 }
 
 /// Loads the bytes of one file.
@@ -186,10 +175,7 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn malformed(&self, what: impl fmt::Display) -> LoadError {
-        LoadError::Malformed {
-            path: self.path.to_owned(),
-            what: what.to_string(),
-        }
+        LoadError::Malformed { path: self.path.to_owned(), what: what.to_string() }
     }
 
     fn load(&self) -> Result<Image, LoadError> {
@@ -253,12 +239,8 @@ impl Loader<'_> {
     }
 
     fn check_kind(&self, pe: &PeFile64) -> Result<(), LoadError> {
-        let not_a_driver = |what: String| {
-            Err(LoadError::NotADriver {
-                path: self.path.to_owned(),
-                what,
-            })
-        };
+        let not_a_driver =
+            |what: String| Err(LoadError::NotADriver { path: self.path.to_owned(), what });
         let machine = pe.nt_headers().file_header().machine.get(LE);
         if machine != IMAGE_FILE_MACHINE_AMD64 {
             return not_a_driver(format!("its machine is 0x{machine:04x}, not AMD64"));
@@ -271,10 +253,7 @@ impl Loader<'_> {
         let executable = pe.section_table().iter().any(|section| {
             let start = section.virtual_address.get(LE);
             let end = start.saturating_add(section.virtual_size.get(LE));
-            section
-                .characteristics
-                .get(LE)
-                .contains(IMAGE_SCN_MEM_EXECUTE)
+            section.characteristics.get(LE).contains(IMAGE_SCN_MEM_EXECUTE)
                 && (start..end).contains(&entry)
         });
         if !executable {
@@ -309,9 +288,7 @@ impl Loader<'_> {
                 .get_mut(start..)
                 .and_then(|rest| rest.get_mut(..content.len()))
                 .ok_or_else(|| {
-                    self.malformed(format_args!(
-                        "section {name} extends past the end of the image"
-                    ))
+                    self.malformed(format_args!("section {name} extends past the end of the image"))
                 })?
                 .copy_from_slice(content);
         }
@@ -336,9 +313,8 @@ impl Loader<'_> {
                 Ok(())
             };
         };
-        while let Some(block) = blocks
-            .next()
-            .map_err(|error| self.malformed(format_args!("relocations: {error}")))?
+        while let Some(block) =
+            blocks.next().map_err(|error| self.malformed(format_args!("relocations: {error}")))?
         {
             for relocation in block {
                 match relocation.typ {
@@ -399,13 +375,8 @@ impl Loader<'_> {
             };
             let mut thunks = table.thunks(names).map_err(broken)?;
             let mut slot = descriptor.first_thunk.get(LE) as usize;
-            while let Some(thunk) = thunks
-                .next::<object::pe::ImageNtHeaders64>()
-                .map_err(broken)?
-            {
-                let import = table
-                    .import::<object::pe::ImageNtHeaders64>(thunk)
-                    .map_err(broken)?;
+            while let Some(thunk) = thunks.next::<object::pe::ImageNtHeaders64>().map_err(broken)? {
+                let import = table.import::<object::pe::ImageNtHeaders64>(thunk).map_err(broken)?;
                 let name = match import {
                     Import::Name(_, name) => self.import_name(name)?,
                     Import::Ordinal(_) => format!("#{}", thunk.ordinal()),
@@ -460,10 +431,7 @@ impl Loader<'_> {
             let address = (self.resolve)(module, name)
                 .or_else(|| unprovided.address(&format!("{module}!{name}")))
                 .unwrap_or_default();
-            match bytes
-                .get_mut(slot..)
-                .and_then(|rest| rest.first_chunk_mut::<8>())
-            {
+            match bytes.get_mut(slot..).and_then(|rest| rest.first_chunk_mut::<8>()) {
                 Some(place) => *place = address.to_le_bytes(),
                 None => stray = Some(slot),
             }
@@ -510,9 +478,7 @@ impl Loader<'_> {
             let address = unsafe { image.mapping.byte_add(start) };
             // SAFETY: the pages are the image's own, and nothing else uses them yet.
             unsafe { mprotect(address, end - start, protection) }.map_err(|error| {
-                self.malformed(format_args!(
-                    "cannot protect the pages at 0x{start:x}: {error}"
-                ))
+                self.malformed(format_args!("cannot protect the pages at 0x{start:x}: {error}"))
             })?;
         }
         Ok(())

@@ -35,11 +35,7 @@ pub fn read_into(address: u64, buffer: &mut [u8]) -> Result<(), BadAddress> {
     if copy(buffer.as_mut_ptr() as u64, address, length) {
         Ok(())
     } else {
-        Err(BadAddress {
-            address,
-            length,
-            access: "read",
-        })
+        Err(BadAddress { address, length, access: "read" })
     }
 }
 
@@ -62,11 +58,7 @@ pub fn write_bytes(address: u64, bytes: &[u8]) -> Result<(), BadAddress> {
     if copy(address, bytes.as_ptr() as u64, bytes.len()) {
         Ok(())
     } else {
-        Err(BadAddress {
-            address,
-            length: bytes.len(),
-            access: "written",
-        })
+        Err(BadAddress { address, length: bytes.len(), access: "written" })
     }
 }
 
@@ -84,11 +76,7 @@ pub fn exchange(address: u64, value: u64) -> Result<u64, BadAddress> {
     if unsafe { copy::exchange(address, &mut word) } {
         Ok(word)
     } else {
-        Err(BadAddress {
-            address,
-            length: size_of::<u64>(),
-            access: "written",
-        })
+        Err(BadAddress { address, length: size_of::<u64>(), access: "written" })
     }
 }
 
@@ -118,14 +106,8 @@ mod tests {
         assert_eq!(read::<u32>(address), Ok(0x1122_3344));
         assert_eq!(write(address, &7_u32), Ok(()));
         assert_eq!(read::<u32>(address), Ok(7));
-        assert_eq!(
-            read_c_string(c"name".as_ptr() as u64, 99),
-            Ok(b"name".to_vec())
-        );
-        assert_eq!(
-            read_c_string(c"name".as_ptr() as u64, 2),
-            Ok(b"na".to_vec())
-        );
+        assert_eq!(read_c_string(c"name".as_ptr() as u64, 99), Ok(b"name".to_vec()));
+        assert_eq!(read_c_string(c"name".as_ptr() as u64, 2), Ok(b"na".to_vec()));
     }
 
     #[test]

@@ -91,10 +91,7 @@ mod tests {
 
     #[test]
     fn fields_have_the_offsets_that_inline_functions_use() {
-        let block = ProcessorBlock {
-            number: 3,
-            thread: 0xFFFF_1234_5678_9ABC,
-        };
+        let block = ProcessorBlock { number: 3, thread: 0xFFFF_1234_5678_9ABC };
         let read = |offset, length| block.read(offset, length);
         assert_eq!(read(0x184, 1), Some(vec![3]));
         assert_eq!(read(0x1A4, 4), Some(vec![3, 0, 0, 0]));

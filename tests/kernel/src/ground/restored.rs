@@ -12,10 +12,7 @@ pub struct Restored<'a, T: Copy> {
 impl<'a, T: Copy> Restored<'a, T> {
     /// Replaces a cell's value.
     pub const fn replace(cell: &'a Cell<T>, value: T) -> Self {
-        Self {
-            before: cell.replace(value),
-            cell,
-        }
+        Self { before: cell.replace(value), cell }
     }
 }
 

@@ -110,10 +110,7 @@ fn system_time_of(value: i64) -> Vec<u8> {
 /// Returns `NtSystemRoot`.
 fn system_root() -> Vec<u8> {
     const BYTES: usize = 520;
-    let mut bytes: Vec<u8> = "C:\\Windows"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let mut bytes: Vec<u8> = "C:\\Windows".encode_utf16().flat_map(u16::to_le_bytes).collect();
     bytes.resize(BYTES, 0);
     bytes
 }
@@ -124,11 +121,8 @@ mod tests {
 
     use super::*;
 
-    const DATA: SharedData = SharedData {
-        uptime: 0x1_2345_6789,
-        boot_time: 0x01DC_0000_0000_0000,
-        processors: 3,
-    };
+    const DATA: SharedData =
+        SharedData { uptime: 0x1_2345_6789, boot_time: 0x01DC_0000_0000_0000, processors: 3 };
 
     fn number(offset: u64, length: usize) -> Option<u64> {
         let mut bytes = DATA.read(offset, length)?;
@@ -150,14 +144,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_provided_are_refused() {
-        for (offset, length) in [
-            (0, 4),
-            (2, 4),
-            (0x330, 4),
-            (0x324, 16),
-            (0xFFF, 8),
-            (0x2D4, 2),
-        ] {
+        for (offset, length) in [(0, 4), (2, 4), (0x330, 4), (0x324, 16), (0xFFF, 8), (0x2D4, 2)] {
             assert_eq!(DATA.read(offset, length), None, "{offset:X}");
         }
         assert_eq!(number(0x26C, 8), Some(10));
@@ -168,20 +155,14 @@ mod tests {
     fn fields_are_those_of_the_headers_and_do_not_overlap() {
         let types: Value =
             serde_json::from_str(&etw_test_support::read_headers("types.json")).unwrap();
-        let layout = types["struct"]["_KUSER_SHARED_DATA"]["fields"]
-            .as_array()
-            .unwrap();
+        let layout = types["struct"]["_KUSER_SHARED_DATA"]["fields"].as_array().unwrap();
         let fields = DATA.fields();
         for (start, _) in &fields {
             let found = layout.iter().any(|field| field[2].as_u64() == Some(*start));
             assert!(found, "0x{start:X}");
         }
         for pair in fields.windows(2) {
-            assert!(
-                pair[0].0 + pair[0].1.len() as u64 <= pair[1].0,
-                "{:X}",
-                pair[1].0
-            );
+            assert!(pair[0].0 + pair[0].1.len() as u64 <= pair[1].0, "{:X}", pair[1].0);
         }
     }
 }

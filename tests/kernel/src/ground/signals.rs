@@ -172,9 +172,7 @@ fn is_interruption(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
     // SAFETY: the count lives until the thread has called `Interruption::end`.
     let requested = unsafe { &*requested };
     requested
-        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-            count.checked_sub(1)
-        })
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
         .is_ok()
 }
 
@@ -441,10 +439,7 @@ mod tests {
         };
         assert_eq!(after(SIGNAL, libc::SI_TKILL), copying);
         // A fault there does.
-        assert_eq!(
-            Some(after(libc::SIGSEGV, libc::SI_KERNEL)),
-            copy::after_fault(copying)
-        );
+        assert_eq!(Some(after(libc::SIGSEGV, libc::SI_KERNEL)), copy::after_fault(copying));
         Interruption::end();
     }
 }

@@ -58,10 +58,8 @@ impl<const WORDS: usize> Spool<WORDS> {
         if size > capacity {
             return;
         }
-        let (mut start, mut end) = (
-            self.start.load(Ordering::Relaxed),
-            self.end.load(Ordering::Relaxed),
-        );
+        let (mut start, mut end) =
+            (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         if start > end || end - start > capacity || end > MAX_POSITION {
             // The positions were corrupted. The ring starts again, empty.
             (start, end) = (0, 0);
@@ -69,9 +67,7 @@ impl<const WORDS: usize> Spool<WORDS> {
         }
         while end + size - start > capacity {
             // The entries after a corrupted one cannot be found.
-            start = self
-                .length(start)
-                .map_or(end, |oldest| end.min(start + words_of(oldest)));
+            start = self.length(start).map_or(end, |oldest| end.min(start + words_of(oldest)));
         }
         // The reader finds whole entries whenever this process ends.
         self.start.store(start, Ordering::Release);
@@ -102,14 +98,10 @@ impl<const WORDS: usize> Spool<WORDS> {
             if size > end - at {
                 break;
             }
-            let mut bytes: Vec<u8> = (at + HEADER..at + size)
-                .flat_map(|at| self.load(at).to_le_bytes())
-                .collect();
+            let mut bytes: Vec<u8> =
+                (at + HEADER..at + size).flat_map(|at| self.load(at).to_le_bytes()).collect();
             bytes.truncate(length as usize);
-            entries.push(Entry {
-                tag: self.load(at + 1),
-                bytes,
-            });
+            entries.push(Entry { tag: self.load(at + 1), bytes });
             at += size;
         }
         entries
@@ -164,9 +156,7 @@ mod tests {
             assert!(!kept.is_empty());
             assert_eq!(kept, all[all.len() - kept.len()..]);
             let words = |entries: &[Entry]| -> usize {
-                let sizes = entries
-                    .iter()
-                    .map(|entry| 2 + entry.bytes.len().div_ceil(8));
+                let sizes = entries.iter().map(|entry| 2 + entry.bytes.len().div_ceil(8));
                 sizes.sum()
             };
             assert!(words(&kept) <= 16);
@@ -217,12 +207,7 @@ mod tests {
 
     #[test]
     fn corrupted_positions_are_given_up_at_the_next_entry() {
-        for (start, end) in [
-            (0, u64::MAX),
-            (u64::MAX - 3, u64::MAX - 1),
-            (5, 2),
-            (0, 1000),
-        ] {
+        for (start, end) in [(0, u64::MAX), (u64::MAX - 3, u64::MAX - 1), (5, 2), (0, 1000)] {
             let spool = empty::<16>();
             spool.start.store(start, Ordering::Relaxed);
             spool.end.store(end, Ordering::Relaxed);

@@ -67,11 +67,7 @@ impl Symbols {
             places.extend(name.map(|name| image.with_file_name(name)));
             places.push(PathBuf::from(&reference.path));
         }
-        Self {
-            places,
-            id: reference.map(|reference| reference.id),
-            pdb: OnceLock::new(),
-        }
+        Self { places, id: reference.map(|reference| reference.id), pdb: OnceLock::new() }
     }
 
     /// Returns the functions at an offset in the image, the innermost inlined function first, or
@@ -80,9 +76,7 @@ impl Symbols {
         if DISABLED.load(Ordering::Relaxed) {
             return Vec::new();
         }
-        let pdb = self
-            .pdb
-            .get_or_init(|| self.places.iter().find_map(|path| find(path, self.id)));
+        let pdb = self.pdb.get_or_init(|| self.places.iter().find_map(|path| find(path, self.id)));
         pdb.as_ref().map_or_else(Vec::new, |pdb| pdb.at(offset))
     }
 
@@ -112,9 +106,7 @@ fn find(path: &Path, id: Option<[u8; 16]>) -> Option<Arc<Pdb>> {
     let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let version = (path.to_owned(), about.modified().ok(), about.len());
     let mut known = KNOWN.get_or_init(Mutex::default).lock();
-    let pdb = known
-        .entry(version)
-        .or_insert_with(|| Pdb::read(path).map(Arc::new));
+    let pdb = known.entry(version).or_insert_with(|| Pdb::read(path).map(Arc::new));
     pdb.clone().filter(|pdb| id.is_none_or(|id| id == pdb.id))
 }
 
@@ -154,18 +146,14 @@ impl Pdb {
     fn at(&self, offset: u32) -> Vec<Source> {
         let context = self.context.lock();
         let found = flight::reading_symbols(&self.path, || {
-            catch_unwind(AssertUnwindSafe(|| {
-                context.find_frames(offset).ok().flatten()
-            }))
+            catch_unwind(AssertUnwindSafe(|| context.find_frames(offset).ok().flatten()))
         });
         found.ok().flatten().map_or_else(Vec::new, |found| {
             found
                 .frames
                 .into_iter()
                 .map(|frame| Source {
-                    function: frame
-                        .function
-                        .map_or_else(String::new, |name| demangled(&name)),
+                    function: frame.function.map_or_else(String::new, |name| demangled(&name)),
                     file: frame.file.map(std::borrow::Cow::into_owned),
                     line: frame.line,
                 })

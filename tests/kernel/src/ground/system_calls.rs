@@ -37,11 +37,8 @@ const ON: libc::c_ulong = 1;
 pub const DISPATCHED: libc::c_int = 2;
 
 /// The instructions that make system calls: `syscall`, `int 0x80` and `sysenter`.
-pub const INSTRUCTIONS: [([u8; 2], &str); 3] = [
-    ([0x0F, 0x05], "syscall"),
-    ([0xCD, 0x80], "int 80h"),
-    ([0x0F, 0x34], "sysenter"),
-];
+pub const INSTRUCTIONS: [([u8; 2], &str); 3] =
+    [([0x0F, 0x05], "syscall"), ([0xCD, 0x80], "int 80h"), ([0x0F, 0x34], "sysenter")];
 
 /// Maps writable memory for an image, where its system calls are reported if possible.
 pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
@@ -87,10 +84,7 @@ pub fn are_reported() -> bool {
             return false;
         }
         // A program that is not position-independent is below the images, and would be reported too.
-        let own = [
-            are_reported as *const () as u64,
-            libc::syscall as *const () as u64,
-        ];
+        let own = [are_reported as *const () as u64, libc::syscall as *const () as u64];
         own.iter().all(|address| *address >= IMAGES.end) && dispatch(OFF, 0, 0)
     })
 }

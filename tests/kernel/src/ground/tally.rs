@@ -11,11 +11,7 @@ pub struct Tally(Box<[CachePadded<AtomicU64>]>);
 impl Tally {
     /// Creates a count of 0 for a number of processors.
     pub fn new(processors: u16) -> Self {
-        Self(
-            (0..processors.max(1))
-                .map(|_| CachePadded::default())
-                .collect(),
-        )
+        Self((0..processors.max(1)).map(|_| CachePadded::default()).collect())
     }
 
     /// Adds 1, on a processor.
@@ -28,10 +24,7 @@ impl Tally {
 
     /// Returns the count.
     pub fn sum(&self) -> u64 {
-        self.0
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .sum()
+        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
 

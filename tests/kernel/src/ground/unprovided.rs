@@ -68,10 +68,7 @@ impl Unprovided {
 
     /// Returns the address that an import is bound to.
     pub fn address(&self, name: &str) -> Option<u64> {
-        let number = self
-            .names
-            .binary_search_by(|known| known.as_str().cmp(name))
-            .ok()?;
+        let number = self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()?;
         Some(self.base()? + (number * SPACING) as u64)
     }
 

@@ -71,10 +71,7 @@ impl KernelConfig {
         if file.version != VERSION {
             return Err(AnswersError::Version(file.version));
         }
-        Ok(Self {
-            unspecified_behaviour: file.behaviour()?,
-            ..Self::default()
-        })
+        Ok(Self { unspecified_behaviour: file.behaviour()?, ..Self::default() })
     }
 }
 
@@ -92,31 +89,23 @@ impl File {
             match_all_without_any: self
                 .flag("match-all-without-any", "delivered_without_bit")?
                 .map_or(default.match_all_without_any, |delivered| !delivered),
-            second_traits: self
-                .status("traits-again", "status")?
-                .unwrap_or(default.second_traits),
+            second_traits: self.status("traits-again", "status")?.unwrap_or(default.second_traits),
             denied_group: self.denied_group()?.unwrap_or(default.denied_group),
             filters_at_registration: self
                 .flag("callback-at-registration", "filter")?
                 .unwrap_or(default.filters_at_registration),
             disabled_at_unregistration: self
                 .number("callback-at-unregistration", "callbacks")?
-                .map_or(default.disabled_at_unregistration, |callbacks| {
-                    callbacks > 0
-                }),
+                .map_or(default.disabled_at_unregistration, |callbacks| callbacks > 0),
             independent_session_suffices: self
                 .status("loss-independent", "status")?
-                .map_or(default.independent_session_suffices, |status| {
-                    status == NtStatus::SUCCESS
-                }),
+                .map_or(default.independent_session_suffices, |status| status == NtStatus::SUCCESS),
             every_session_counts_loss: self
                 .number("loss-bystander", "lost_with_room")?
                 .map_or(default.every_session_counts_loss, |lost| lost > 0),
             largest_event: self
                 .number("largest-event", "size")?
-                .map_or(default.largest_event, |size| {
-                    usize::try_from(size).unwrap_or(usize::MAX)
-                }),
+                .map_or(default.largest_event, |size| usize::try_from(size).unwrap_or(usize::MAX)),
             activity_at_dispatch: self
                 .activity_at_dispatch()?
                 .unwrap_or(default.activity_at_dispatch),
@@ -129,11 +118,7 @@ impl File {
             paged_session: self.number("paged-session", "enable_error")?.map_or(
                 default.paged_session,
                 |error| {
-                    if error == 0 {
-                        PagedSession::GetsNoEvents
-                    } else {
-                        PagedSession::CannotEnable
-                    }
+                    if error == 0 { PagedSession::GetsNoEvents } else { PagedSession::CannotEnable }
                 },
             ),
             activity_without_teb: self
@@ -179,12 +164,7 @@ impl File {
             None => Ok(None),
             Some("thread") => Ok(Some(ImplicitActivity::OfTheThread)),
             Some("none") => Ok(Some(ImplicitActivity::Null)),
-            Some(other) => Err(unexpected(
-                QUESTION,
-                "raised",
-                &other,
-                "\"thread\" or \"none\"",
-            )),
+            Some(other) => Err(unexpected(QUESTION, "raised", &other, "\"thread\" or \"none\"")),
         }
     }
 
@@ -197,10 +177,9 @@ impl File {
         match self.answers.get(question) {
             None => Ok(None),
             Some(answer) if answer.get("not_asked").is_some() => Ok(None),
-            Some(answer) => answer
-                .get(key)
-                .map(Some)
-                .ok_or(AnswersError::Missing { question, key }),
+            Some(answer) => {
+                answer.get(key).map(Some).ok_or(AnswersError::Missing { question, key })
+            }
         }
     }
 
@@ -252,9 +231,7 @@ impl File {
         let Some(value) = self.value(question, key)? else {
             return Ok(None);
         };
-        convert(value)
-            .map(Some)
-            .ok_or_else(|| unexpected(question, key, value, expected))
+        convert(value).map(Some).ok_or_else(|| unexpected(question, key, value, expected))
     }
 }
 
@@ -264,12 +241,7 @@ fn unexpected(
     found: &dyn std::fmt::Display,
     expected: &'static str,
 ) -> AnswersError {
-    AnswersError::Unexpected {
-        question,
-        key,
-        found: found.to_string(),
-        expected,
-    }
+    AnswersError::Unexpected { question, key, found: found.to_string(), expected }
 }
 
 #[cfg(test)]
@@ -283,20 +255,14 @@ mod tests {
     #[test]
     fn a_file_without_answers_gives_the_defaults() {
         let config = KernelConfig::like(r#"{"version": 1, "system": {}, "answers": {}}"#).unwrap();
-        assert_eq!(
-            config.unspecified_behaviour,
-            UnspecifiedBehaviour::default()
-        );
+        assert_eq!(config.unspecified_behaviour, UnspecifiedBehaviour::default());
     }
 
     #[test]
     fn a_question_that_was_not_asked_leaves_the_default() {
         let text = r#"{"version": 1, "answers": {"traits-again": {"not_asked": "no device"}}}"#;
         let config = KernelConfig::like(text).unwrap();
-        assert_eq!(
-            config.unspecified_behaviour,
-            UnspecifiedBehaviour::default()
-        );
+        assert_eq!(config.unspecified_behaviour, UnspecifiedBehaviour::default());
     }
 
     #[test]

@@ -63,15 +63,8 @@ pub fn check_provider(
     work: &mut dyn FnMut() -> Result<Vec<u8>, KernelError>,
 ) -> Result<Vec<Violation>, ConformanceError> {
     let session = kernel.start_session(SessionConfig::to_consumers("conformance"))?;
-    let mut check = Check {
-        kernel,
-        provider,
-        session,
-        work,
-        events: 0,
-        answer: Vec::new(),
-        found: Vec::new(),
-    };
+    let mut check =
+        Check { kernel, provider, session, work, events: 0, answer: Vec::new(), found: Vec::new() };
     let result = check.run();
     kernel.stop_session(session)?;
     result?;
@@ -84,10 +77,7 @@ impl Check<'_> {
     }
 
     fn enable(&self, session: SessionHandle, level: u8) -> Result<(), KernelError> {
-        let parameters = EnableParameters {
-            level,
-            ..EnableParameters::default()
-        };
+        let parameters = EnableParameters { level, ..EnableParameters::default() };
         self.kernel.enable(session, self.target(), parameters)
     }
 
@@ -203,10 +193,7 @@ impl Check<'_> {
     fn fail_writes(&mut self) -> Result<(), KernelError> {
         self.enable(self.session, u8::MAX)?;
         let times = u32::try_from(self.events).unwrap_or(u32::MAX);
-        self.kernel.inject(Fault {
-            times,
-            ..Fault::next("EtwWriteEx", NtStatus::NO_MEMORY)
-        })?;
+        self.kernel.inject(Fault { times, ..Fault::next("EtwWriteEx", NtStatus::NO_MEMORY) })?;
         let (_, answer) = self.work()?;
         self.kernel.clear_faults();
         if answer != self.answer {

@@ -31,10 +31,8 @@ use crate::{
 };
 
 /// The error of an access by DMA to memory that no driver has mapped.
-const NOT_MAPPED: KernelError = KernelError::Status {
-    routine: "the DMA access",
-    status: NtStatus::ACCESS_VIOLATION,
-};
+const NOT_MAPPED: KernelError =
+    KernelError::Status { routine: "the DMA access", status: NtStatus::ACCESS_VIOLATION };
 
 /// A device that a driver added.
 pub struct Device {
@@ -57,11 +55,7 @@ const NO_STACK: KernelError = KernelError::NotProvided(
 
 impl Device {
     pub(super) fn new(runner: &Runner, handle: u64, owner: Owner) -> Self {
-        Self {
-            runner: runner.clone(),
-            handle,
-            owner,
-        }
+        Self { runner: runner.clone(), handle, owner }
     }
 
     pub(super) const fn handle(&self) -> u64 {
@@ -109,10 +103,8 @@ impl Device {
                 }
                 send::open(&context, device, &name)
             })?;
-            let file = opened.map_err(|status| KernelError::Status {
-                routine: "opening the device",
-                status,
-            })?;
+            let file = opened
+                .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
             return Ok(File::of_device_object(&self.runner, identity, file));
         }
         File::open(&self.runner, "the device", identity, move |context| {
@@ -134,13 +126,9 @@ impl Device {
             return Err(NO_HARDWARE);
         }
         let device = self.handle;
-        let raised = self.runner.kmdf(Identity::IDLE, move |context| {
-            raise(context, device, number)
-        })?;
-        raised.map_err(|status| KernelError::Status {
-            routine: "the interrupt",
-            status,
-        })
+        let raised =
+            self.runner.kmdf(Identity::IDLE, move |context| raise(context, device, number))?;
+        raised.map_err(|status| KernelError::Status { routine: "the interrupt", status })
     }
 
     /// Reads memory as the device does by DMA: from a common buffer, or from the buffer of a transfer that
@@ -188,13 +176,10 @@ impl Device {
             return Ok(Vec::new());
         }
         let device = self.handle;
-        let children = self.runner.kmdf(Identity::SYSTEM, move |context| {
-            children_of(context, device)
-        })?;
+        let children =
+            self.runner.kmdf(Identity::SYSTEM, move |context| children_of(context, device))?;
         let children = children.into_iter();
-        Ok(children
-            .map(|child| Self::new(&self.runner, child, Owner::Framework))
-            .collect())
+        Ok(children.map(|child| Self::new(&self.runner, child, Owner::Framework)).collect())
     }
 
     /// Returns the device instance path, for instance `ROOT\\SAMPLE\\0000`.
@@ -208,9 +193,7 @@ impl Device {
             return Ok(node.map_or_else(String::new, |node| node.instance));
         }
         let device = self.handle;
-        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
-            instance_path(context, device)
-        })?)
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| instance_path(context, device))?)
     }
 
     /// Takes the device to D3 and back to D0.
@@ -224,18 +207,15 @@ impl Device {
     pub fn power_cycle(&self) -> Result<(), KernelError> {
         let device = self.handle;
         let status = match self.owner {
-            Owner::Framework => self.runner.kmdf(Identity::SYSTEM, move |context| {
-                pnp::power_cycle(context, device)
-            })?,
+            Owner::Framework => self
+                .runner
+                .kmdf(Identity::SYSTEM, move |context| pnp::power_cycle(context, device))?,
             Owner::Driver => self.manage(power::cycle)?,
         };
         if status.is_success() {
             Ok(())
         } else {
-            Err(KernelError::Status {
-                routine: "the power cycle",
-                status,
-            })
+            Err(KernelError::Status { routine: "the power cycle", status })
         }
     }
 
@@ -249,9 +229,7 @@ impl Device {
             return Ok(None);
         }
         let device = self.handle;
-        Ok(self
-            .runner
-            .kmdf(Identity::SYSTEM, move |context| sddl(context, device))?)
+        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| sddl(context, device))?)
     }
 
     /// Removes the device in an orderly way. Has no effect on a device that is gone.
@@ -310,10 +288,9 @@ impl Device {
         let restarted = self.manage(life::rebalance)?;
         restarted.map_err(|error| match error {
             FilterError::Vetoed(veto) => KernelError::VetoedStop(veto.to_string()),
-            FilterError::Failed(status) => KernelError::Status {
-                routine: "starting the device again",
-                status,
-            },
+            FilterError::Failed(status) => {
+                KernelError::Status { routine: "starting the device again", status }
+            }
         })
     }
 
@@ -337,22 +314,13 @@ impl Device {
         }
         let answer = self.manage(move |context, physical| {
             context.nodes().node(physical)?;
-            let request = Request {
-                major,
-                minor,
-                parameters,
-                information: 0,
-            };
+            let request = Request { major, minor, parameters, information: 0 };
             Some(queries::ask(context, physical, &request))
         })?;
         let (outcome, output) = answer.ok_or(KernelError::Status {
             routine: "sending the request",
             status: NtStatus::NO_SUCH_DEVICE,
         })?;
-        Ok(Completion {
-            status: outcome.status,
-            information: outcome.information,
-            output,
-        })
+        Ok(Completion { status: outcome.status, information: outcome.information, output })
     }
 }

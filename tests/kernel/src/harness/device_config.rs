@@ -99,14 +99,8 @@ impl DeviceConfig {
     /// Returns the configuration for a driver without the framework, and the physical `DEVICE_OBJECT` of
     /// the device below, if there is one.
     pub(super) fn for_driver(self) -> Result<(life::Offer, Option<u64>), KernelError> {
-        let Offer {
-            below,
-            hardware_ids,
-            properties,
-            hardware_values,
-            software_values,
-            resources,
-        } = self.offer;
+        let Offer { below, hardware_ids, properties, hardware_values, software_values, resources } =
+            self.offer;
         if below != Below::Bus {
             return Err(KernelError::NotProvided(
                 "the stand-in kernel cannot put a device of a driver without the framework above one of \
@@ -118,12 +112,7 @@ impl DeviceConfig {
                 "the stand-in kernel cannot give hardware resources to a driver without the framework",
             ));
         }
-        let offer = life::Offer {
-            hardware_ids,
-            properties,
-            hardware_values,
-            software_values,
-        };
+        let offer = life::Offer { hardware_ids, properties, hardware_values, software_values };
         Ok((offer, self.above))
     }
 }

@@ -81,10 +81,7 @@ impl Driver {
         }
         let violations = driver.forget(None)?;
         if violations.is_empty() {
-            Err(KernelError::Status {
-                routine: "DriverEntry",
-                status,
-            })
+            Err(KernelError::Status { routine: "DriverEntry", status })
         } else {
             Err(Violations(violations).into())
         }
@@ -125,9 +122,9 @@ impl Driver {
     /// Returns who adds devices for the driver: the framework or the driver itself.
     fn adder(&self) -> Result<Option<Owner>, KernelError> {
         let object = self.memory.object.address();
-        let adds = self.runner.kmdf(Identity::SYSTEM, move |context| {
-            pnp::adds_devices(context, object)
-        })?;
+        let adds = self
+            .runner
+            .kmdf(Identity::SYSTEM, move |context| pnp::adds_devices(context, object))?;
         if adds {
             return Ok(Some(Owner::Framework));
         }
@@ -184,24 +181,17 @@ impl Driver {
         if device.is_none()
             && let Some(device) = self.control_device()?
         {
-            return File::open(
-                &self.runner,
-                "the control device",
-                identity,
-                move |context| {
-                    create_file(context, device, &name)
-                        .map_err(|status| (why_unreachable(context, device), status))
-                },
-            );
+            return File::open(&self.runner, "the control device", identity, move |context| {
+                create_file(context, device, &name)
+                    .map_err(|status| (why_unreachable(context, device), status))
+            });
         }
         let opened = self.runner.run(identity, move |context| {
             let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
             send::open(&System::ntoskrnl_context(context.clone()), device, &name)
         })?;
-        let file = opened.map_err(|status| KernelError::Status {
-            routine: "opening the device",
-            status,
-        })?;
+        let file = opened
+            .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
         Ok(File::of_device_object(&self.runner, identity, file))
     }
 
@@ -292,11 +282,7 @@ impl Driver {
             return Err(KernelError::NotUnloadable(name));
         };
         let violations = self.forget(routine)?;
-        if violations.is_empty() {
-            Ok(())
-        } else {
-            Err(Violations(violations).into())
-        }
+        if violations.is_empty() { Ok(()) } else { Err(Violations(violations).into()) }
     }
 
     /// Removes the driver's image, pool blocks and registrations, and returns the violations.
@@ -352,10 +338,7 @@ impl Driver {
 
 /// Returns the error of a device that the driver did not add or start.
 const fn not_added(status: NtStatus) -> KernelError {
-    KernelError::Status {
-        routine: "adding the device",
-        status,
-    }
+    KernelError::Status { routine: "adding the device", status }
 }
 
 /// Creates the key of a service with the values that every driver's service has, unless the test has set
@@ -378,8 +361,5 @@ fn create_service_key(runner: &Runner, service: &str) -> Result<(), KernelError>
         }
         Ok(())
     });
-    created.map_err(|status| KernelError::Status {
-        routine: "creating the service's key",
-        status,
-    })
+    created.map_err(|status| KernelError::Status { routine: "creating the service's key", status })
 }

@@ -87,11 +87,7 @@ fn unicode_string(text: &str) -> (Block, UnicodeString) {
     memory::write_bytes(block.address(), &bytes)
         .expect("a block of the kernel's own memory is writable");
     let length = u16::try_from(bytes.len()).expect("a path is shorter than 32,767 characters");
-    let string = UnicodeString {
-        length,
-        maximum_length: length,
-        reserved: 0,
-        buffer: block.address(),
-    };
+    let string =
+        UnicodeString { length, maximum_length: length, reserved: 0, buffer: block.address() };
     (block, string)
 }

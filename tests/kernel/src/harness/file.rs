@@ -50,32 +50,19 @@ impl File {
         open: impl FnOnce(&Context) -> Result<u64, Refused> + Send + 'static,
     ) -> Result<Self, KernelError> {
         let handle = runner.kmdf(identity, open)?.map_err(|(why, status)| {
-            let refused = KernelError::Status {
-                routine: "opening the device",
-                status,
-            };
+            let refused = KernelError::Status { routine: "opening the device", status };
             why.map_or(refused, |why| KernelError::CannotOpen {
                 what: what.to_owned(),
                 why: why.to_string(),
                 status,
             })
         })?;
-        Ok(Self {
-            runner: runner.clone(),
-            identity,
-            handle,
-            owner: Owner::Framework,
-        })
+        Ok(Self { runner: runner.clone(), identity, handle, owner: Owner::Framework })
     }
 
     /// Returns a file on a device of a driver without the framework.
     pub(super) fn of_device_object(runner: &Runner, identity: Identity, handle: u64) -> Self {
-        Self {
-            runner: runner.clone(),
-            identity,
-            handle,
-            owner: Owner::Driver,
-        }
+        Self { runner: runner.clone(), identity, handle, owner: Owner::Driver }
     }
 
     /// Starts a read of `length` bytes (`ReadFile`).
@@ -162,8 +149,7 @@ impl File {
         input: &[u8],
         output_length: usize,
     ) -> Result<Completion, KernelError> {
-        self.start_device_control(code, input, output_length)?
-            .finish()
+        self.start_device_control(code, input, output_length)?.finish()
     }
 
     /// Sends a device control whose second buffer has contents, as [`Self::start_device_control_with`]
@@ -178,8 +164,7 @@ impl File {
         input: &[u8],
         second: &[u8],
     ) -> Result<Completion, KernelError> {
-        self.start_device_control_with(code, input, second)?
-            .finish()
+        self.start_device_control_with(code, input, second)?.finish()
     }
 
     /// Closes the file (`CloseHandle`).
@@ -190,9 +175,9 @@ impl File {
     pub fn close(self) -> Result<(), KernelError> {
         let file = self.handle;
         match self.owner {
-            Owner::Framework => self
-                .runner
-                .kmdf(self.identity, move |context| close_file(context, file))?,
+            Owner::Framework => {
+                self.runner.kmdf(self.identity, move |context| close_file(context, file))?
+            }
             Owner::Driver => self.runner.run(self.identity, move |context| {
                 let context = System::ntoskrnl_context(context.clone());
                 send::close(&context, file);
@@ -218,28 +203,13 @@ impl File {
                 let context = System::ntoskrnl_context(context.clone());
                 send::submit(&context, file, &operation)
             })?;
-            return Ok(Request::new(
-                &self.runner,
-                self.identity,
-                number,
-                self.owner,
-            ));
+            return Ok(Request::new(&self.runner, self.identity, number, self.owner));
         }
         let handle = self
             .runner
-            .kmdf(self.identity, move |context| {
-                submit(context, file, &request)
-            })?
-            .map_err(|status| KernelError::Status {
-                routine: "sending the request",
-                status,
-            })?;
-        Ok(Request::new(
-            &self.runner,
-            self.identity,
-            handle,
-            self.owner,
-        ))
+            .kmdf(self.identity, move |context| submit(context, file, &request))?
+            .map_err(|status| KernelError::Status { routine: "sending the request", status })?;
+        Ok(Request::new(&self.runner, self.identity, handle, self.owner))
     }
 }
 

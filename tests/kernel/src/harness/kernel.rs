@@ -86,10 +86,7 @@ impl Kernel {
     /// timestamps.
     #[must_use]
     pub fn starting_at(time: SystemTime) -> Self {
-        Self::with_config(KernelConfig {
-            start: time,
-            ..KernelConfig::default()
-        })
+        Self::with_config(KernelConfig { start: time, ..KernelConfig::default() })
     }
 
     /// Creates a kernel from a configuration.
@@ -121,10 +118,7 @@ impl Kernel {
             exports::function_table(),
             exports::kernel_routine,
         );
-        Self {
-            runner: Runner::start(system),
-            processors: config.processors,
-        }
+        Self { runner: Runner::start(system), processors: config.processors }
     }
 
     /// Returns the runner of the kernel's jobs.
@@ -147,9 +141,8 @@ impl Kernel {
     /// [`Driver::unprovided_imports`].
     #[track_caller]
     pub fn load(&self, path: &Path) -> Result<Driver, KernelError> {
-        let service = path
-            .file_stem()
-            .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let service =
+            path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         self.load_as(path, &service)
     }
 
@@ -193,10 +186,8 @@ impl Kernel {
             Some(io::send::open(&context, device, &name))
         })?;
         if let Some(opened) = opened {
-            let file = opened.map_err(|status| KernelError::Status {
-                routine: "opening the device",
-                status,
-            })?;
+            let file = opened
+                .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
             return Ok(File::of_device_object(&self.runner, identity, file));
         }
         let what = format!("`{path}`");
@@ -236,11 +227,7 @@ impl Kernel {
     /// Sets a thread's activity id, as a program does for its own thread
     /// (`EventActivityIdControl`). Events written without an activity id carry it.
     pub fn set_thread_activity(&self, identity: Identity, activity: Guid) {
-        self.runner
-            .system()
-            .etw
-            .activities()
-            .set(identity.thread, activity);
+        self.runner.system().etw.activities().set(identity.thread, activity);
     }
 
     /// Advances the clock of an idle kernel and fires the timers that come due.
@@ -390,12 +377,10 @@ impl Kernel {
         value: impl Into<RegistryValue>,
     ) -> Result<(), KernelError> {
         let registry = &self.runner.system().registry;
-        registry
-            .set_at(path, name, value.into())
-            .map_err(|status| KernelError::Status {
-                routine: "setting a value in the registry",
-                status,
-            })
+        registry.set_at(path, name, value.into()).map_err(|status| KernelError::Status {
+            routine: "setting a value in the registry",
+            status,
+        })
     }
 
     /// Returns the current value of a key in the registry, by the key's absolute path.
@@ -411,9 +396,6 @@ impl Kernel {
     /// Returns an error if no key can have a path in the file, or no value a name.
     pub fn import_registry(&self, file: &RegistryFile) -> Result<(), KernelError> {
         file.apply(&self.runner.system().registry)
-            .map_err(|status| KernelError::Status {
-                routine: "changing the registry",
-                status,
-            })
+            .map_err(|status| KernelError::Status { routine: "changing the registry", status })
     }
 }

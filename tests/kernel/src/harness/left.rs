@@ -34,11 +34,7 @@ struct Left {
 
 impl Guard {
     pub fn new(system: &Arc<System>) -> Self {
-        Self {
-            system: Arc::clone(system),
-            left: Mutex::default(),
-            is_off: AtomicBool::new(false),
-        }
+        Self { system: Arc::clone(system), left: Mutex::default(), is_off: AtomicBool::new(false) }
     }
 
     /// Ends the guard's work.
@@ -98,10 +94,6 @@ impl Drop for Guard {
             return;
         }
         let complaints = self.complaints();
-        assert!(
-            complaints.is_empty(),
-            "the kernel was dropped, and {}",
-            complaints.join("; ")
-        );
+        assert!(complaints.is_empty(), "the kernel was dropped, and {}", complaints.join("; "));
     }
 }

@@ -27,10 +27,8 @@ impl MappedImage {
     ///
     /// Returns an error if the file cannot be loaded as a driver.
     pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Self, LoadError> {
-        let data = fs::read(path).map_err(|error| LoadError::File {
-            path: path.to_owned(),
-            error,
-        })?;
+        let data =
+            fs::read(path).map_err(|error| LoadError::File { path: path.to_owned(), error })?;
         let image = load_bytes(path, &data, resolve)?;
         let exports = exports(&data, &image).map_err(|error| LoadError::Malformed {
             path: path.to_owned(),

@@ -34,20 +34,12 @@ impl PlayedDevice {
         /// `FILE_DEVICE_UNKNOWN`.
         const UNKNOWN: u32 = 0x22;
         let object = Object::new(0, 0, UNKNOWN, 1);
-        let number = runner
-            .system()
-            .kmdf
-            .framework()
-            .part::<PlayedDevices>()
-            .add(
-                object,
-                name.map(str::to_owned),
-                Arc::new(Mutex::new(answer)),
-            );
-        Self {
-            runner: runner.clone(),
-            number,
-        }
+        let number = runner.system().kmdf.framework().part::<PlayedDevices>().add(
+            object,
+            name.map(str::to_owned),
+            Arc::new(Mutex::new(answer)),
+        );
+        Self { runner: runner.clone(), number }
     }
 
     pub(super) const fn number(&self) -> u64 {
@@ -73,17 +65,14 @@ impl PlayedDevice {
         completion: Completion,
     ) -> Result<bool, KernelError> {
         let (device, number) = (self.number, request.number);
-        Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
-            complete(context, device, number, completion)
-        })?)
+        Ok(self
+            .runner
+            .kmdf(Identity::SYSTEM, move |context| complete(context, device, number, completion))?)
     }
 }
 
 fn complete(context: &Context, device: u64, request: u64, completion: Completion) -> bool {
-    let upper = context
-        .framework()
-        .part::<PlayedDevices>()
-        .take(device, request);
+    let upper = context.framework().part::<PlayedDevices>().take(device, request);
     if let Some(upper) = upper {
         deliver_result(context, upper, completion);
     }

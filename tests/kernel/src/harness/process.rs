@@ -31,24 +31,15 @@ impl Kernel {
         image: &str,
         command_line: &str,
     ) -> Result<Process, KernelError> {
-        let process = NewProcess {
-            identity,
-            image: image.to_owned(),
-            command_line: command_line.to_owned(),
-        };
+        let process =
+            NewProcess { identity, image: image.to_owned(), command_line: command_line.to_owned() };
         let status = self.runner().run(Identity::SYSTEM, move |context| {
             watchers::start_process(&System::ntoskrnl_context(context.clone()), &process)
         })?;
         if !status.is_success() {
-            return Err(KernelError::Status {
-                routine: "starting the process",
-                status,
-            });
+            return Err(KernelError::Status { routine: "starting the process", status });
         }
-        Ok(Process {
-            runner: self.runner().clone(),
-            identity,
-        })
+        Ok(Process { runner: self.runner().clone(), identity })
     }
 }
 

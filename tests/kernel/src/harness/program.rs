@@ -55,16 +55,9 @@ impl Kernel {
             (handle, registration::set_traits(context, handle, traits))
         })?;
         if !status.is_success() {
-            return Err(KernelError::Status {
-                routine: "EventSetInformation",
-                status,
-            });
+            return Err(KernelError::Status { routine: "EventSetInformation", status });
         }
-        Ok(Program {
-            runner: self.runner().clone(),
-            identity,
-            handle,
-        })
+        Ok(Program { runner: self.runner().clone(), identity, handle })
     }
 }
 
@@ -76,29 +69,12 @@ impl Program {
     /// Returns an error if a session has no room for the event, or if the kernel bugchecks.
     pub fn write(&self, event: ProgramEvent) -> Result<(), KernelError> {
         let handle = self.handle;
-        let EventDescriptor {
-            id,
-            version,
-            channel,
-            level,
-            opcode,
-            task,
-            keyword,
-        } = event.descriptor;
-        let descriptor = abi::EventDescriptor {
-            id,
-            version,
-            channel,
-            level,
-            opcode,
-            task,
-            keyword,
-        };
-        let content = Content {
-            payload: event.data,
-            event_metadata: event.metadata,
-            ..Content::default()
-        };
+        let EventDescriptor { id, version, channel, level, opcode, task, keyword } =
+            event.descriptor;
+        let descriptor =
+            abi::EventDescriptor { id, version, channel, level, opcode, task, keyword };
+        let content =
+            Content { payload: event.data, event_metadata: event.metadata, ..Content::default() };
         let status = self.runner.etw(self.identity, move |context| {
             write_content(context, handle, descriptor, event.activity, content, false)
         })?;
@@ -112,17 +88,13 @@ impl Program {
     /// Returns an error if the kernel bugchecks.
     pub fn stop(self) -> Result<(), KernelError> {
         let handle = self.handle;
-        let status = self.runner.etw(self.identity, move |context| {
-            registration::unregister(context, handle)
-        })?;
+        let status = self
+            .runner
+            .etw(self.identity, move |context| registration::unregister(context, handle))?;
         refuse("EventUnregister", status)
     }
 }
 
 const fn refuse(routine: &'static str, status: NtStatus) -> Result<(), KernelError> {
-    if status.is_success() {
-        Ok(())
-    } else {
-        Err(KernelError::Status { routine, status })
-    }
+    if status.is_success() { Ok(()) } else { Err(KernelError::Status { routine, status }) }
 }

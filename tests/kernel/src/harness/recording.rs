@@ -50,14 +50,9 @@ impl Recording {
         catalog: Catalog,
     ) -> Result<Self, KernelError> {
         // The events are taken after each step, however many they are.
-        let real_time = RealTime {
-            max_stored: usize::MAX,
-            max_unread: usize::MAX,
-        };
-        let session = kernel.start_session(SessionConfig {
-            real_time: Some(real_time),
-            ..config
-        })?;
+        let real_time = RealTime { max_stored: usize::MAX, max_unread: usize::MAX };
+        let session =
+            kernel.start_session(SessionConfig { real_time: Some(real_time), ..config })?;
         Ok(Self {
             kernel: kernel.clone(),
             session,
@@ -121,10 +116,7 @@ impl Recording {
                             pointer_size: PointerSize::Eight,
                             flags: 0,
                         };
-                        Some(RecordedEvent {
-                            decoded: decode(&event, &self.catalog),
-                            event,
-                        })
+                        Some(RecordedEvent { decoded: decode(&event, &self.catalog), event })
                     }
                     Delivered::Other { record, timestamp } => {
                         let time = time(timestamp);
@@ -180,13 +172,6 @@ impl RecordedEvent {
         };
         let found = found.described_by(catalog.formats());
         let decoded = found.into_decoded(&clock, 0, timestamp);
-        Some(Self {
-            event,
-            decoded: Decoded {
-                time,
-                timestamp,
-                ..decoded
-            },
-        })
+        Some(Self { event, decoded: Decoded { time, timestamp, ..decoded } })
     }
 }

@@ -121,9 +121,8 @@ impl RegistryFile {
                 }
                 Change::Set(path, name, value) => registry.set_at(path, name, value.clone())?,
                 Change::Remove(path, name) => {
-                    let removed = registry
-                        .open(None, path)
-                        .and_then(|key| registry.remove_value(key, name));
+                    let removed =
+                        registry.open(None, path).and_then(|key| registry.remove_value(key, name));
                     if !matches!(removed, Ok(()) | Err(NtStatus::OBJECT_NAME_NOT_FOUND)) {
                         return removed;
                     }
@@ -142,12 +141,10 @@ impl RegistryFile {
 pub fn parse_parameter(text: &str) -> Result<(String, RegistryValue), String> {
     let form =
         "write NAME=TYPE:VALUE, where TYPE is dword, qword, sz, expand_sz, multi_sz or binary";
-    let (name, value) = text
-        .split_once('=')
-        .ok_or_else(|| format!("`{text}` has no `=`; {form}"))?;
-    let (kind, value) = value
-        .split_once(':')
-        .ok_or_else(|| format!("`{text}` has no type; {form}"))?;
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; {form}"))?;
+    let (kind, value) =
+        value.split_once(':').ok_or_else(|| format!("`{text}` has no type; {form}"))?;
     let value = match kind {
         "dword" => RegistryValue::Dword(number(value)?),
         "qword" => RegistryValue::Qword(number(value)?),
@@ -181,9 +178,7 @@ fn decode(bytes: &[u8]) -> Result<String, String> {
     if let Some(units) = bytes.strip_prefix(&[0xFF, 0xFE]) {
         let pairs = units.chunks_exact(2);
         let is_whole = pairs.remainder().is_empty();
-        let units: Vec<u16> = pairs
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect();
+        let units: Vec<u16> = pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
         let text = String::from_utf16(&units).ok().filter(|_| is_whole);
         return text.ok_or_else(|| "the file is not UTF-16".to_owned());
     }
@@ -219,9 +214,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
 /// Returns a key's path in the kernel.
 fn full_path(path: &str) -> Result<String, String> {
     let (root, rest) = path.split_once('\\').unwrap_or((path, ""));
-    let known = ROOTS
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(root));
+    let known = ROOTS.iter().find(|(name, _)| name.eq_ignore_ascii_case(root));
     match known {
         Some((_, start)) if rest.is_empty() => Ok((*start).to_owned()),
         Some((_, start)) => Ok(format!(r"{start}\{rest}")),
@@ -361,22 +354,14 @@ mod tests {
         for (lines, line, part) in [
             ("", 1, "must start with `Windows Registry Editor"),
             ("REGEDIT4", 1, "format of old systems"),
-            (
-                "[HKEY_CURRENT_USER\\X]",
-                2,
-                "a path starts with HKEY_LOCAL_MACHINE",
-            ),
+            ("[HKEY_CURRENT_USER\\X]", 2, "a path starts with HKEY_LOCAL_MACHINE"),
             ("[HKEY_LOCAL_MACHINE\\X", 2, "lacks its `]`"),
             ("\"X\"=dword:1", 2, "is not in a key"),
             ("@@\nX=1", 3, "neither a key in brackets nor a value"),
             ("@@\n\"X\" 1", 3, "has no `=`"),
             ("@@\n\"X\"=\"1", 3, "does not end"),
             ("@@\n\"X\"=1", 3, "is not the data of a value"),
-            (
-                "@@\n\"X\"=dword:123456789",
-                3,
-                "not up to 8 hexadecimal digits",
-            ),
+            ("@@\n\"X\"=dword:123456789", 3, "not up to 8 hexadecimal digits"),
             ("@@\n\"X\"=hex:1,2", 3, "pairs of hexadecimal digits"),
             ("@@\n\"X\"=hex(q):01", 3, "is not the data of a value"),
         ] {
@@ -399,22 +384,10 @@ mod tests {
             ("Size=qword:5000000000", "Size", 5_000_000_000_u64.into()),
             ("Name=sz:a=b:c", "Name", "a=b:c".into()),
             ("Raw=binary:00ff", "Raw", vec![0, 255].into()),
-            (
-                "All=multi_sz:a|b",
-                "All",
-                RegistryValue::Texts(vec!["a".to_owned(), "b".to_owned()]),
-            ),
-            (
-                "Path=expand_sz:%X%",
-                "Path",
-                RegistryValue::Other(2, text_bytes("%X%")),
-            ),
+            ("All=multi_sz:a|b", "All", RegistryValue::Texts(vec!["a".to_owned(), "b".to_owned()])),
+            ("Path=expand_sz:%X%", "Path", RegistryValue::Other(2, text_bytes("%X%"))),
         ] {
-            assert_eq!(
-                parse_parameter(text),
-                Ok((name.to_owned(), value)),
-                "{text}"
-            );
+            assert_eq!(parse_parameter(text), Ok((name.to_owned(), value)), "{text}");
         }
         for (text, part) in [
             ("Depth", "has no `=`"),

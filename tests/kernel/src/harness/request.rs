@@ -32,12 +32,7 @@ pub struct Request {
 
 impl Request {
     pub(super) fn new(runner: &Runner, identity: Identity, handle: u64, owner: Owner) -> Self {
-        Self {
-            runner: runner.clone(),
-            identity,
-            handle,
-            owner,
-        }
+        Self { runner: runner.clone(), identity, handle, owner }
     }
 
     /// Returns the request's completion, or `None` if the driver still holds the request.
@@ -57,9 +52,7 @@ impl Request {
                 output: outcome.output,
             }));
         }
-        Ok(self
-            .runner
-            .kmdf(self.identity, move |context| outcome(context, request))?)
+        Ok(self.runner.kmdf(self.identity, move |context| outcome(context, request))?)
     }
 
     /// Returns the request's completion. On a thread of `Kernel::together`, gives the other
@@ -96,8 +89,7 @@ impl Request {
             })?;
             return Ok(());
         }
-        self.runner
-            .kmdf(self.identity, move |context| cancel(context, request))?;
+        self.runner.kmdf(self.identity, move |context| cancel(context, request))?;
         Ok(())
     }
 }

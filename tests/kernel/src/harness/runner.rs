@@ -54,11 +54,7 @@ impl Runner {
                 }
             })
             .expect("a thread can be started");
-        Self {
-            guard: Some(Arc::new(Guard::new(&system))),
-            system,
-            jobs,
-        }
+        Self { guard: Some(Arc::new(Guard::new(&system))), system, jobs }
     }
 
     /// Returns the guard against drivers and devices that are left behind.
@@ -68,10 +64,7 @@ impl Runner {
 
     /// Returns a runner that does not keep the kernel alive in the guard's eyes.
     pub fn without_guard(&self) -> Self {
-        Self {
-            guard: None,
-            ..self.clone()
-        }
+        Self { guard: None, ..self.clone() }
     }
 
     /// Returns the kernel's services.
@@ -100,9 +93,7 @@ impl Runner {
         identity: Identity,
         job: impl FnOnce(&KmdfContext) -> R + Send + 'static,
     ) -> Result<R, BugCheck> {
-        self.run(identity, |context| {
-            job(&System::kmdf_context(context.clone()))
-        })
+        self.run(identity, |context| job(&System::kmdf_context(context.clone())))
     }
 
     /// Runs a job with the ETW runtime's context, as [`Self::run`] does.
@@ -111,9 +102,7 @@ impl Runner {
         identity: Identity,
         job: impl FnOnce(&EtwContext) -> R + Send + 'static,
     ) -> Result<R, BugCheck> {
-        self.run(identity, |context| {
-            job(&System::etw_context(context.clone()))
-        })
+        self.run(identity, |context| job(&System::etw_context(context.clone())))
     }
 
     /// Runs a job on the kernel's processor, and waits until it returns or the kernel bugchecks.
@@ -151,9 +140,7 @@ impl Runner {
         }));
         assert!(sent.is_ok(), "the processor outlives the kernel's handles");
         result.recv().unwrap_or_else(|_| {
-            Err(environment
-                .crashed()
-                .expect("only a bugcheck ends a job early"))
+            Err(environment.crashed().expect("only a bugcheck ends a job early"))
         })
     }
 }

@@ -26,9 +26,9 @@ impl Kernel {
     ///
     /// Returns an error if the session cannot be started, or if its file cannot be created.
     pub fn start_session(&self, config: SessionConfig) -> Result<SessionHandle, KernelError> {
-        Ok(self.runner().etw(Identity::SYSTEM, move |context| {
-            controller::start(context, config)
-        })??)
+        Ok(self
+            .runner()
+            .etw(Identity::SYSTEM, move |context| controller::start(context, config))??)
     }
 
     /// Stops a session and finishes its file (`ControlTrace`). A kernel that has bugchecked can
@@ -43,9 +43,9 @@ impl Kernel {
         if system.environment.crashed().is_some() {
             return Ok(controller::salvage(&system.etw, session)?);
         }
-        Ok(self.runner().etw(Identity::SYSTEM, move |context| {
-            controller::stop(context, session)
-        })??)
+        Ok(self
+            .runner()
+            .etw(Identity::SYSTEM, move |context| controller::stop(context, session))??)
     }
 
     /// Writes the contents of a session's buffers (`ControlTrace`). For a session in memory, writes
@@ -101,9 +101,7 @@ impl Kernel {
     /// Returns an error if the session is not running, or does not deliver in real time.
     pub fn open_consumer(&self, session: SessionHandle) -> Result<Consumer, KernelError> {
         let (session, mailbox) = self.with_session(session, |session| {
-            session
-                .attach()
-                .map(|mailbox| (Arc::clone(session), mailbox))
+            session.attach().map(|mailbox| (Arc::clone(session), mailbox))
         })?;
         Ok(Consumer { session, mailbox })
     }
@@ -238,20 +236,13 @@ impl Kernel {
     pub fn providers(&self) -> Vec<(Guid, Option<String>)> {
         let etw = self.runner().system().etw.etw();
         let registered = etw.registered.iter();
-        registered
-            .map(|(provider, name)| (*provider, name.clone()))
-            .collect()
+        registered.map(|(provider, name)| (*provider, name.clone())).collect()
     }
 
     /// Sets whether a driver receives level 0 when every session enables level 0
     /// (`UnspecifiedBehaviour::passes_level_zero`). Applies from the next notification on.
     pub fn set_pass_level_zero(&self, passes: bool) {
-        self.runner()
-            .system()
-            .etw
-            .etw()
-            .unspecified
-            .passes_level_zero = passes;
+        self.runner().system().etw.etw().unspecified.passes_level_zero = passes;
     }
 
     /// Denies drivers membership of a group from now on. `UnspecifiedBehaviour::denied_group` says

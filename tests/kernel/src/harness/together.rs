@@ -46,11 +46,8 @@ impl Kernel {
         let (over, ends) = crossbeam_channel::unbounded();
         let count = work.len();
         for (number, work) in work.into_iter().enumerate() {
-            let processor = if parallel {
-                u16::try_from(number).unwrap_or(0) % self.processors()
-            } else {
-                0
-            };
+            let processor =
+                if parallel { u16::try_from(number).unwrap_or(0) % self.processors() } else { 0 };
             let runner = runner.without_guard();
             let baton = baton.clone().map(|baton| (baton, number));
             let over = over.clone();
@@ -98,11 +95,7 @@ fn run_work(
         drop(stopped.send(End::BugCheck(bugcheck)));
     }));
     let end = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-        Ok(()) => runner
-            .system()
-            .environment
-            .crashed()
-            .map_or(End::Done, End::BugCheck),
+        Ok(()) => runner.system().environment.crashed().map_or(End::Done, End::BugCheck),
         Err(payload) => End::Panicked(payload),
     };
     runner.count_calls(&thread);

@@ -172,10 +172,7 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
             Some(Script::parse(&text).with_context(|| path.display().to_string())?)
         }
     };
-    let kinds = [
-        ("enable", Target::Provider as fn(Guid) -> Target),
-        ("group", Target::Group),
-    ];
+    let kinds = [("enable", Target::Provider as fn(Guid) -> Target), ("group", Target::Group)];
     let mut enabled = Vec::new();
     for (argument, target) in kinds {
         for text in matches.get_many::<String>(argument).into_iter().flatten() {
@@ -188,10 +185,7 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     }
     let folder = optional::<PathBuf>(matches, "folder")?;
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
-        bail!(
-            "{} is not a folder, which `--folder` takes",
-            folder.display()
-        );
+        bail!("{} is not a folder, which `--folder` takes", folder.display());
     }
     let stem = || {
         let stem = image.file_stem().unwrap_or_default();
@@ -208,16 +202,8 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
         session: required(matches, "session")?,
         enabled,
         every_provider,
-        formats: matches
-            .get_many::<PathBuf>("tmf")
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect(),
-        clients: Clients {
-            count: required(matches, "clients")?,
-            seed: required(matches, "seed")?,
-        },
+        formats: matches.get_many::<PathBuf>("tmf").into_iter().flatten().cloned().collect(),
+        clients: Clients { count: required(matches, "clients")?, seed: required(matches, "seed")? },
         special_pool: matches.get_flag("special-pool"),
         notes: !matches.get_flag("no-notes"),
         max_silence: Duration::from_secs(required(matches, "max-silence")?),
@@ -279,8 +265,5 @@ fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 
 /// Returns an option without a value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .help(help)
-        .action(ArgAction::SetTrue)
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }

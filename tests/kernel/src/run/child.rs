@@ -128,10 +128,7 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
             }
             Err(error) => bail!("cannot wait for the driver's process: {error}"),
         };
-        return Ok(End::Ended(Box::new(Ended {
-            how,
-            recorded: flight.recorded(),
-        })));
+        return Ok(End::Ended(Box::new(Ended { how, recorded: flight.recorded() })));
     }
 }
 
@@ -239,10 +236,7 @@ impl Ended {
         if !recorded.step.is_empty() {
             parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
         }
-        Finding {
-            stack,
-            ..Finding::sentence(Kind::Ended, parts.join("; "))
-        }
+        Finding { stack, ..Finding::sentence(Kind::Ended, parts.join("; ")) }
     }
 }
 
@@ -261,27 +255,18 @@ impl EndedImage {
         let images = Images::default();
         images.add(&image);
         let base = Some(recorded.image).filter(|base| *base != 0)?;
-        Some(Self {
-            image,
-            images,
-            base,
-        })
+        Some(Self { image, images, base })
     }
 
     /// Returns the address in this process of an address in the image.
     fn here(&self, address: u64) -> Option<u64> {
-        let here = address
-            .checked_sub(self.base)?
-            .checked_add(self.image.base())?;
+        let here = address.checked_sub(self.base)?.checked_add(self.image.base())?;
         Some(here).filter(|here| self.image.contains(*here))
     }
 
     /// Describes an instruction in the image.
     fn place(&self, address: u64) -> Option<String> {
-        let frame = Frame {
-            address: self.here(address)?,
-            is_return: false,
-        };
+        let frame = Frame { address: self.here(address)?, is_return: false };
         Some(self.images.explain(&vec![Step::Code(frame)]).place)
     }
 
@@ -300,9 +285,7 @@ impl EndedImage {
         });
         let mut explained = self.images.explain(&frames.collect());
         if matches!(end, unwind::End::Unreadable(_)) {
-            explained
-                .lines
-                .push("… the rest of the stack was not kept".to_owned());
+            explained.lines.push("… the rest of the stack was not kept".to_owned());
         }
         explained
     }

@@ -25,9 +25,8 @@ use crate::ground::flight;
 /// Returns an error if the process cannot be started, or if the output cannot be written.
 pub fn execute(run: &Run, format: Format) -> Result<bool> {
     let work = |notes: usize| {
-        let result = with_report(format, notes, |report| {
-            run.play(report).map(|summary| summary.is_clean())
-        });
+        let result =
+            with_report(format, notes, |report| run.play(report).map(|summary| summary.is_clean()));
         result.unwrap_or_else(|error| {
             let message = format!("error: {error:#}\n");
             // The exit code says it too, if nobody reads the message.
@@ -35,11 +34,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
             false
         })
     };
-    let mut runner = Runner {
-        run,
-        format,
-        notes: 0,
-    };
+    let mut runner = Runner { run, format, notes: 0 };
     let ended = match runner.in_child("the driver runs again without them", work)? {
         End::Done(is_clean) => return Ok(is_clean),
         End::Ended(ended) => ended,

@@ -161,9 +161,7 @@ pub(super) fn sort(findings: &mut [Finding]) {
 
 /// Returns the number of findings with the label of a kind.
 pub(super) fn count(findings: &[Finding], kind: Kind) -> usize {
-    let of_kind = findings
-        .iter()
-        .filter(|one| one.kind.label() == kind.label());
+    let of_kind = findings.iter().filter(|one| one.kind.label() == kind.label());
     of_kind.count()
 }
 

@@ -28,20 +28,12 @@ pub struct Human<O, E> {
 impl<O: Write, E: Write> Human<O, E> {
     /// Creates a report that writes steps and events to `out`, and findings to `findings`.
     pub const fn new(out: O, findings: E) -> Self {
-        Self {
-            out,
-            findings,
-            error: None,
-            earlier_notes: 0,
-        }
+        Self { out, findings, error: None, earlier_notes: 0 }
     }
 
     /// Returns the report, whose summary counts notes that were reported before as well.
     pub(super) fn after_notes(self, earlier_notes: usize) -> Self {
-        Self {
-            earlier_notes,
-            ..self
-        }
+        Self { earlier_notes, ..self }
     }
 
     /// Ends the report.
@@ -129,9 +121,7 @@ impl<O: Write, E: Write> Report for Human<O, E> {
             ));
         }
         if let Some((what, bytes)) = &summary.peak_stack {
-            self.line(&format!(
-                "peak kernel stack use: {bytes} of 24,576 bytes, in {what}"
-            ));
+            self.line(&format!("peak kernel stack use: {bytes} of 24,576 bytes, in {what}"));
         }
         let file = summary.file.display();
         self.line(&format!(

@@ -40,19 +40,12 @@ struct EventMessage<'a> {
 impl<O: Write> Json<O> {
     /// Creates a report that writes to `out`.
     pub const fn new(out: O) -> Self {
-        Self {
-            out,
-            error: None,
-            earlier_notes: 0,
-        }
+        Self { out, error: None, earlier_notes: 0 }
     }
 
     /// Returns the report, whose summary counts notes that were reported before as well.
     pub(super) fn after_notes(self, earlier_notes: usize) -> Self {
-        Self {
-            earlier_notes,
-            ..self
-        }
+        Self { earlier_notes, ..self }
     }
 
     /// Ends the report.

@@ -95,11 +95,8 @@ impl Run {
         // What is left after an error is a finding.
         kernel.leave_behind();
         self.prepare(&kernel)?;
-        let recording = Recording::start(
-            &kernel,
-            SessionConfig::to_file(&self.session, &self.etl),
-            catalog,
-        )?;
+        let recording =
+            Recording::start(&kernel, SessionConfig::to_file(&self.session, &self.etl), catalog)?;
         self.enable(&kernel, &recording)?;
         let mut player = Player {
             report,
@@ -218,12 +215,7 @@ impl Run {
         recording: &Recording,
         player: &mut Player<'_>,
     ) -> Vec<Finding> {
-        let setting = Setting {
-            kernel,
-            service: &self.service,
-            recording,
-            clients: self.clients,
-        };
+        let setting = Setting { kernel, service: &self.service, recording, clients: self.clients };
         if let Some(script) = &self.script
             && let Err(error) = script.prepare(setting, player)
         {
@@ -248,9 +240,7 @@ impl Run {
             ));
         }
         let result = match self.script(&driver, &mut findings) {
-            Ok(script) => script
-                .run(setting, &driver, player)
-                .map_err(Finding::of_step),
+            Ok(script) => script.run(setting, &driver, player).map_err(Finding::of_step),
             Err(error) => Err(Finding::of_error(error)),
         };
         findings.extend(result.err().into_iter().flatten());
@@ -317,10 +307,7 @@ impl Run {
             }
             let near = nearest(name, names.iter().map(String::as_str))
                 .map_or_else(String::new, |near| format!("; the nearest name is {near}"));
-            format!(
-                "{what} was not registered; registered: {}{near}",
-                names.join(", ")
-            )
+            format!("{what} was not registered; registered: {}{near}", names.join(", "))
         };
         let enabled = self.enabled.iter().filter_map(|one| match one.target {
             Target::Provider(guid) if is_missing(guid) => {
@@ -329,13 +316,10 @@ impl Run {
             }
             _ => None,
         });
-        let described = described
-            .iter()
-            .filter(|(_, guid)| is_missing(*guid))
-            .map(|(name, _)| {
-                let what = format!("provider {}, which the image describes,", Escaped(name));
-                Finding::sentence(Kind::Note, sentence(what, name))
-            });
+        let described = described.iter().filter(|(_, guid)| is_missing(*guid)).map(|(name, _)| {
+            let what = format!("provider {}, which the image describes,", Escaped(name));
+            Finding::sentence(Kind::Note, sentence(what, name))
+        });
         enabled.chain(described).collect()
     }
 
@@ -348,10 +332,7 @@ impl Run {
             events_lost: traced.events_lost,
             calls: kernel.statistics().calls,
             statistics: Some(kernel.statistics()),
-            peak_stack: kernel
-                .stack_use()
-                .into_iter()
-                .max_by_key(|(_, bytes)| *bytes),
+            peak_stack: kernel.stack_use().into_iter().max_by_key(|(_, bytes)| *bytes),
             errors: finding::count(findings, Kind::Failure),
             warnings: finding::count(findings, Kind::Warning),
             notes: finding::count(findings, Kind::Note),
@@ -388,9 +369,8 @@ impl Player<'_> {
         let new = printed.get(self.printed..).unwrap_or_default();
         let text = std::mem::take(&mut self.unfinished) + &new.concat();
         self.printed = printed.len();
-        self.printed_bytes = self
-            .printed_bytes
-            .saturating_add(new.iter().map(|piece| piece.len() as u64).sum());
+        self.printed_bytes =
+            self.printed_bytes.saturating_add(new.iter().map(|piece| piece.len() as u64).sum());
         for line in text.split_inclusive('\n') {
             match line.strip_suffix('\n') {
                 Some(line) => self.report.output(line.trim_end_matches('\r')),

@@ -44,9 +44,7 @@ impl Progress {
             }
         };
         // Without the thread, only the lines are missing.
-        let started = std::thread::Builder::new()
-            .name("progress".to_owned())
-            .spawn(watch);
+        let started = std::thread::Builder::new().name("progress".to_owned()).spawn(watch);
         Self(started.is_ok().then_some(steps))
     }
 

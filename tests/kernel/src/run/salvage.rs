@@ -105,11 +105,7 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
             .saturating_add(missing),
         buffers_lost: header.buffers_lost.max(counts.buffers_lost),
     })?;
-    Ok(Completed {
-        trace: Trace::open(file)?,
-        corrupted,
-        missing,
-    })
+    Ok(Completed { trace: Trace::open(file)?, corrupted, missing })
 }
 
 /// Appends the record of an event, a message or the event of a classic provider.
@@ -148,9 +144,7 @@ fn counts_of(recorded: &Recorded, session: u16) -> SessionCounts {
 fn record_at(file: &[u8], offset: u64) -> &[u8] {
     let record = usize::try_from(offset).ok().and_then(|at| file.get(at..));
     let record = record.unwrap_or_default();
-    let size = record
-        .first_chunk()
-        .map_or(0, |size| usize::from(u16::from_le_bytes(*size)));
+    let size = record.first_chunk().map_or(0, |size| usize::from(u16::from_le_bytes(*size)));
     record.get(..size).unwrap_or_default()
 }
 
@@ -165,10 +159,9 @@ pub fn unshown(trace: &Trace, file: &Path, shown: u64, catalog: &Catalog) -> Vec
         .filter_map(|record| {
             flight::note_progress();
             match record {
-                Record::Event(event) => Some(RecordedEvent {
-                    event: event.clone(),
-                    decoded: decode(event, catalog),
-                }),
+                Record::Event(event) => {
+                    Some(RecordedEvent { event: event.clone(), decoded: decode(event, catalog) })
+                }
                 Record::Other(other) => {
                     let timestamp = other.timestamp.unwrap_or_default();
                     let time = clock.to_file_time(timestamp);
@@ -200,11 +193,7 @@ mod tests {
     }
 
     fn spooled(timestamp: i64) -> SpooledEvent {
-        SpooledEvent {
-            session: SESSION,
-            processor: 0,
-            record: record(timestamp).encode().unwrap(),
-        }
+        SpooledEvent { session: SESSION, processor: 0, record: record(timestamp).encode().unwrap() }
     }
 
     /// Writes a file of one buffer for each event, and leaves it unfinished.
@@ -224,11 +213,7 @@ mod tests {
     }
 
     fn counts(recorded: u64, events_lost: u32, buffers_lost: u32) -> Vec<SessionCounts> {
-        let counts = SessionCounts {
-            recorded,
-            events_lost,
-            buffers_lost,
-        };
+        let counts = SessionCounts { recorded, events_lost, buffers_lost };
         vec![SessionCounts::default(), counts]
     }
 
@@ -248,18 +233,11 @@ mod tests {
         assert_ne!(first.record, record(1));
         let mut left = vec![spooled(2), spooled(3), spooled(4)];
         left[1].record.truncate(30);
-        let recorded = Recorded {
-            events: left,
-            sessions: counts(4, 0, 0),
-            ..Recorded::default()
-        };
+        let recorded = Recorded { events: left, sessions: counts(4, 0, 0), ..Recorded::default() };
         let completed = complete(&file, &recorded).unwrap();
         assert_eq!((completed.corrupted, completed.missing), (1, 0));
-        let times: Vec<i64> = completed
-            .trace
-            .events()
-            .map(|event| event.record.timestamp)
-            .collect();
+        let times: Vec<i64> =
+            completed.trace.events().map(|event| event.record.timestamp).collect();
         assert_eq!(times, [1, 2, 4]);
         assert_eq!(completed.trace.header().events_lost, 1);
     }

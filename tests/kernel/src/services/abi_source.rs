@@ -101,9 +101,7 @@ impl Source {
             Item::Use(item) => self.note_use("", &item.tree),
             Item::Impl(item) => {
                 let is_data = item.trait_.as_ref().is_some_and(|(_, path, _)| {
-                    path.segments
-                        .last()
-                        .is_some_and(|last| last.ident == "Data")
+                    path.segments.last().is_some_and(|last| last.ident == "Data")
                 });
                 let name = item.items.iter().find_map(|item| match item {
                     syn::ImplItem::Const(item) if item.ident == "NAME" => text_of(&item.expr),
@@ -165,11 +163,7 @@ impl Source {
         let Some(name) = function.parameters.get(parameter) else {
             return;
         };
-        let mut uses = Uses {
-            name,
-            is_shadowed: false,
-            found: Vec::new(),
-        };
+        let mut uses = Uses { name, is_shadowed: false, found: Vec::new() };
         uses.visit_block(&function.body);
         for one in uses.found {
             match one {
@@ -181,11 +175,7 @@ impl Source {
                 }
                 Use::Passed(..) => {}
                 Use::Handle(kind) => {
-                    let kind = if kind == "T" {
-                        generic.unwrap_or("T").to_owned()
-                    } else {
-                        kind
-                    };
+                    let kind = if kind == "T" { generic.unwrap_or("T").to_owned() } else { kind };
                     found.insert(Use::Handle(kind));
                 }
                 other => {
@@ -207,8 +197,7 @@ impl Source {
         {
             let generic = path.path.segments.last().and_then(first_generic);
             let path = path_of(&Expr::Path(path.clone())).unwrap_or_default();
-            self.routines
-                .insert(name, (self.file.clone(), path, generic));
+            self.routines.insert(name, (self.file.clone(), path, generic));
         }
     }
 }

@@ -31,10 +31,7 @@ fn ntoskrnl() -> Provided {
     system
         .into_iter()
         .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling)))
-        .chain(
-            etw.into_iter()
-                .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling))),
-        )
+        .chain(etw.into_iter().map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling))))
         .collect()
 }
 
@@ -214,9 +211,7 @@ fn list() -> String {
     section("WDFLDR.SYS", &wdfldr(), &export);
     section("WppRecorder.sys", &recorder(), &export);
     section("KMDF's function table", &kmdf(), &entry);
-    let bare = crate::ground::bare::routines()
-        .map(|(name, _)| name)
-        .join(", ");
+    let bare = crate::ground::bare::routines().map(|(name, _)| name).join(", ");
     let _ = write!(
         text,
         "\n## Routines that compiled code calls\n\n\

@@ -45,10 +45,7 @@ impl Headers {
             let text = etw_test_support::read_headers(name);
             serde_json::from_str(&text).expect("the data are JSON")
         };
-        Self {
-            functions: parse("functions.json"),
-            types: parse("types.json"),
-        }
+        Self { functions: parse("functions.json"), types: parse("types.json") }
     }
 
     /// Returns the types of a routine's parameters, if the headers declare the routine. All entries of
@@ -67,10 +64,7 @@ impl Headers {
 
     /// Returns a structure's or union's name without the aliases for it.
     pub fn structure(&self, name: &str) -> Option<String> {
-        if ["struct", "union"]
-            .iter()
-            .any(|group| !self.types[group][name].is_null())
-        {
+        if ["struct", "union"].iter().any(|group| !self.types[group][name].is_null()) {
             return Some(name.to_owned());
         }
         self.structure(self.types["alias"][name][0].as_str()?)
@@ -98,9 +92,7 @@ impl Headers {
 
     /// Returns the class of a type.
     pub fn class(&self, name: &str) -> Class {
-        let pointee = ["*mut ", "*const "]
-            .iter()
-            .find_map(|prefix| name.strip_prefix(prefix));
+        let pointee = ["*mut ", "*const "].iter().find_map(|prefix| name.strip_prefix(prefix));
         if let Some(pointee) = pointee {
             return Class::Pointer(pointee.to_owned());
         }

@@ -26,10 +26,7 @@ fn contradiction(
         },
         Use::Signed => match class {
             // With 64 bits, it may be a LARGE_INTEGER by value.
-            Class::Integer {
-                is_signed: true, ..
-            }
-            | Class::Integer { bits: 64, .. } => None,
+            Class::Integer { is_signed: true, .. } | Class::Integer { bits: 64, .. } => None,
             _ => said("takes a signed number".to_owned()),
         },
         Use::Address => match class {
@@ -41,9 +38,7 @@ fn contradiction(
                 "DeviceInit" => "PWDFDEVICE_INIT",
                 data => handles.get(data)?.as_str(),
             };
-            (kind != expected)
-                .then(|| said(format!("takes a {expected}")))
-                .flatten()
+            (kind != expected).then(|| said(format!("takes a {expected}"))).flatten()
         }
         Use::Value(ours) => value(headers, &class, ours).and_then(said),
         Use::Passed(..) => None,
@@ -85,17 +80,9 @@ fn value(headers: &Headers, class: &Class, ours: &str) -> Option<String> {
 /// the reason.
 const EXCEPTIONS: &[(&str, usize, &str)] = &[
     ("MmSizeOfMdl", 1, "a larger buffer has no MDL"),
-    (
-        "WdfDmaTransactionInitialize",
-        6,
-        "the framework keeps the low half of a length",
-    ),
+    ("WdfDmaTransactionInitialize", 6, "the framework keeps the low half of a length"),
     ("KeBugCheckEx", 1, "a Rust driver's panic passes a pointer"),
-    (
-        "RtlAddAccessAllowedAce",
-        1,
-        "a list has a byte for its revision",
-    ),
+    ("RtlAddAccessAllowedAce", 1, "a list has a byte for its revision"),
     ("RtlCreateAcl", 2, "likewise, after a check"),
     ("ExSetTimer", 0, "the header starts the opaque structure"),
     ("_strset", 1, "a character"),
@@ -138,9 +125,8 @@ fn routines_use_their_arguments_as_the_headers_declare_them() {
             source.uses(function, parameter, generic.as_deref(), 6, &mut found);
             checked += found.len();
             for one in found {
-                let is_excepted = EXCEPTIONS
-                    .iter()
-                    .any(|(routine, at, _)| (*routine, *at) == (name, place));
+                let is_excepted =
+                    EXCEPTIONS.iter().any(|(routine, at, _)| (*routine, *at) == (name, place));
                 if let Some(problem) = contradiction(&headers, &source.handles, kind, &one)
                     && !is_excepted
                 {
@@ -150,8 +136,5 @@ fn routines_use_their_arguments_as_the_headers_declare_them() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    assert!(
-        routines > 600 && checked > 1500,
-        "{checked} uses by {routines} routines"
-    );
+    assert!(routines > 600 && checked > 1500, "{checked} uses by {routines} routines");
 }

@@ -25,11 +25,7 @@ impl Addresses {
         pool: Arc<Pool>,
         borrowed: Arc<Borrowed>,
     ) -> Self {
-        Self {
-            environment,
-            pool,
-            borrowed,
-        }
+        Self { environment, pool, borrowed }
     }
 
     /// Returns whether a block of pool starts at an address.
@@ -77,10 +73,7 @@ impl Addresses {
                 ),
             });
         }
-        self.freed(address).map(|what| Finding {
-            rule: Some(Rule::FreedData),
-            what,
-        })
+        self.freed(address).map(|what| Finding { rule: Some(Rule::FreedData), what })
     }
 
     /// Describes the freed pool block that contains an address. Completes "which ...".

@@ -107,8 +107,7 @@ type Filter = fn(&Sample) -> bool;
 
 fn strings(value: &Value) -> Vec<String> {
     let all = value.as_array().into_iter().flatten();
-    all.filter_map(|one| Some(one.as_str()?.to_owned()))
-        .collect()
+    all.filter_map(|one| Some(one.as_str()?.to_owned())).collect()
 }
 
 impl Coverage {
@@ -144,12 +143,7 @@ impl Coverage {
         provided.extend(wdfldr::exports().iter().map(|(name, ..)| *name));
         provided.extend(etw::recorder::exports().iter().map(|(name, ..)| *name));
         provided.extend(bare::routines().map(|(name, _)| name));
-        Self {
-            provided,
-            samples,
-            by_kmdf,
-            by_nt,
-        }
+        Self { provided, samples, by_kmdf, by_nt }
     }
 
     fn state(&self, name: &str) -> State {
@@ -175,19 +169,14 @@ impl Coverage {
     /// Returns how many of some routines are served, and the others.
     fn of<'a>(&self, names: &'a [String]) -> (usize, Vec<&'a str>) {
         let unique: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let (served, refused): (Vec<&str>, Vec<&str>) = unique
-            .into_iter()
-            .partition(|name| self.state(name).is_served());
+        let (served, refused): (Vec<&str>, Vec<&str>) =
+            unique.into_iter().partition(|name| self.state(name).is_served());
         (served.len(), refused)
     }
 
     fn text(&self) -> String {
         let share = |(served, all): (usize, usize)| {
-            format!(
-                "{served} of {all} ({}.{} %)",
-                served * 100 / all,
-                served * 1000 / all % 10
-            )
+            format!("{served} of {all} ({}.{} %)", served * 100 / all, served * 1000 / all % 10)
         };
         let mut text = format!(
             "# What published drivers use, and the stand-in kernel plays\n\n\
@@ -204,13 +193,10 @@ impl Coverage {
             share(self.weight(&self.by_nt)),
         );
         let groups: [(&str, Filter); 3] = [
-            ("Samples without hardware", |one| {
-                !one.has_hardware && one.extensions.is_empty()
+            ("Samples without hardware", |one| !one.has_hardware && one.extensions.is_empty()),
+            ("Samples without hardware that use other drivers' frameworks", |one| {
+                !one.has_hardware && !one.extensions.is_empty()
             }),
-            (
-                "Samples without hardware that use other drivers' frameworks",
-                |one| !one.has_hardware && !one.extensions.is_empty(),
-            ),
             ("Samples with hardware", |one| one.has_hardware),
         ];
         for (title, is_in) in groups {

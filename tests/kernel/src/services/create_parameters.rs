@@ -112,17 +112,8 @@ mod tests {
     #[test]
     fn generic_rights_become_those_of_files() {
         let of_process = CreateParameters::OF_PROCESS;
-        assert_eq!(
-            (of_process.access, of_process.options),
-            (0x12_019F, 0x0100_0040)
-        );
-        assert_eq!(
-            CreateParameters::new(0x10_0001, [1, 0], 0, 0).access,
-            0x10_0001
-        );
-        assert_eq!(
-            CreateParameters::new(0x1000_0000, [1, 0], 0, 0).access,
-            0x1F_01FF
-        );
+        assert_eq!((of_process.access, of_process.options), (0x12_019F, 0x0100_0040));
+        assert_eq!(CreateParameters::new(0x10_0001, [1, 0], 0, 0).access, 0x10_0001);
+        assert_eq!(CreateParameters::new(0x1000_0000, [1, 0], 0, 0).access, 0x1F_01FF);
     }
 }

@@ -72,18 +72,10 @@ pub fn find(
 ) -> Result<Vec<u8>, NtStatus> {
     let missing = NtStatus::OBJECT_NAME_NOT_FOUND;
     let text = |text: &str| {
-        if text.is_empty() {
-            Err(missing)
-        } else {
-            Ok(text_bytes(text))
-        }
+        if text.is_empty() { Err(missing) } else { Ok(text_bytes(text)) }
     };
     let list = |texts: &[String]| {
-        if texts.is_empty() {
-            Err(missing)
-        } else {
-            Ok(list_bytes(texts))
-        }
+        if texts.is_empty() { Err(missing) } else { Ok(list_bytes(texts)) }
     };
     if let Some((_, value)) = given.iter().find(|(number, _)| *number == property) {
         return Ok(text_bytes(value));
@@ -104,11 +96,7 @@ pub fn find(
         property::BUS_TYPE | property::LEGACY_BUS | property::BUS_NUMBER => {
             let bus = bus.ok_or(missing)?;
             Ok(match property {
-                property::BUS_TYPE => bus
-                    .kind
-                    .iter()
-                    .flat_map(|word| word.to_le_bytes())
-                    .collect(),
+                property::BUS_TYPE => bus.kind.iter().flat_map(|word| word.to_le_bytes()).collect(),
                 property::LEGACY_BUS => bus.legacy.to_le_bytes().to_vec(),
                 _ => bus.number.to_le_bytes().to_vec(),
             })

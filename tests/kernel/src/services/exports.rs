@@ -38,11 +38,7 @@ pub fn gateways() -> &'static Gateways {
 /// Returns the address to bind an import to, if the stand-in kernel provides it.
 pub fn address_of(module: &str, name: &str) -> Option<u64> {
     // Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both names bind.
-    let module = if module.eq_ignore_ascii_case("hal.dll") {
-        NTOSKRNL
-    } else {
-        module
-    };
+    let module = if module.eq_ignore_ascii_case("hal.dll") { NTOSKRNL } else { module };
     gateways().find(module, name)
 }
 
@@ -65,27 +61,15 @@ pub fn kernel_routine(name: &str) -> Option<u64> {
 pub fn function_table() -> FunctionTable {
     FunctionTable {
         table: gateways().of_module(table::MODULE),
-        unload: gateways()
-            .of_module(table::INTERNAL)
-            .first()
-            .copied()
-            .unwrap_or(0),
+        unload: gateways().of_module(table::INTERNAL).first().copied().unwrap_or(0),
     }
 }
 
 /// Returns every routine that a driver can call.
 fn entries() -> Vec<Entry> {
-    let mut all = of(
-        NTOSKRNL,
-        ntoskrnl::exports::exports(),
-        System::ntoskrnl_context,
-    );
+    let mut all = of(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
     all.extend(of(NTOSKRNL, etw::exports::exports(), System::etw_context));
-    all.extend(of(
-        recorder::MODULE,
-        recorder::exports(),
-        System::etw_context,
-    ));
+    all.extend(of(recorder::MODULE, recorder::exports(), System::etw_context));
     all.extend(of(wdfldr::MODULE, wdfldr::exports(), System::kmdf_context));
     all.extend(of(table::MODULE, table::entries(), System::kmdf_context));
     all.extend(of(table::INTERNAL, table::internal(), System::kmdf_context));

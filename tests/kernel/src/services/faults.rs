@@ -90,12 +90,7 @@ impl Fault {
     /// Returns a fault that makes the next call to a routine fail.
     #[must_use]
     pub const fn next(routine: &'static str, status: NtStatus) -> Self {
-        Self {
-            routine,
-            status,
-            after: 0,
-            times: 1,
-        }
+        Self { routine, status, after: 0, times: 1 }
     }
 }
 
@@ -187,9 +182,7 @@ mod tests {
             times: 2,
         });
         assert_eq!(faults.take("EtwRegister"), None);
-        let taken: Vec<_> = (0..5)
-            .map(|_| faults.take("EtwWriteEx").is_some())
-            .collect();
+        let taken: Vec<_> = (0..5).map(|_| faults.take("EtwWriteEx").is_some()).collect();
         assert_eq!(taken, [false, true, true, false, false]);
     }
 }

@@ -11,11 +11,8 @@ use super::{
 use crate::ground::status::NtStatus;
 
 /// The bus of the devices: `GUID_BUS_TYPE_INTERNAL` and `PNPBus`.
-pub const BUS: Bus = Bus {
-    kind: [0x1530_EA73, 0x11D1_086B, 0xC000_9FA0, 0xB140_C34F],
-    legacy: 15,
-    number: 0,
-};
+pub const BUS: Bus =
+    Bus { kind: [0x1530_EA73, 0x11D1_086B, 0xC000_9FA0, 0xB140_C34F], legacy: 15, number: 0 };
 
 /// How far a device has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,10 +158,7 @@ impl PlugAndPlay for Nodes {
                 is_enabled: one.is_enabled,
                 is_started: node.stage == Stage::Started,
             };
-            node.interfaces
-                .iter()
-                .map(of_interface)
-                .collect::<Vec<InterfaceInstance>>()
+            node.interfaces.iter().map(of_interface).collect::<Vec<InterfaceInstance>>()
         };
         all.iter().flat_map(of_node).collect()
     }
@@ -209,10 +203,7 @@ mod tests {
 
     fn with_a_device(reference: &str) -> (Nodes, String) {
         let nodes = Nodes::default();
-        let identity = Identity {
-            instance: r"ROOT\SAMPLE\0000".to_owned(),
-            ..Identity::default()
-        };
+        let identity = Identity { instance: r"ROOT\SAMPLE\0000".to_owned(), ..Identity::default() };
         nodes.add(8, Node::new(identity, 16));
         nodes.set_stage(8, Stage::Started);
         nodes.add_interface(8, CLASS, reference);

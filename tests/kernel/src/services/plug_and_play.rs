@@ -43,9 +43,8 @@ impl InterfaceInstance {
     /// the path after its link. Returns `None` if the path does not lead to it, or if it is not enabled or its
     /// device not started.
     pub fn file_of(&self, path: &str) -> Option<String> {
-        let path = [r"\\?\", r"\??\", r"\\.\"]
-            .iter()
-            .find_map(|prefix| path.strip_prefix(prefix))?;
+        let path =
+            [r"\\?\", r"\??\", r"\\.\"].iter().find_map(|prefix| path.strip_prefix(prefix))?;
         let link = self.link();
         let link = link.get(4..)?;
         let (start, rest) = path.split_at_checked(link.len())?;

@@ -127,12 +127,7 @@ struct State {
 impl Pool {
     /// Creates an empty pool.
     pub fn new(environment: Arc<Environment>, special: bool) -> Self {
-        Self {
-            environment,
-            special,
-            state: RwLock::default(),
-            changes: AtomicU64::new(1),
-        }
+        Self { environment, special, state: RwLock::default(), changes: AtomicU64::new(1) }
     }
 
     /// Locks the state to change it.
@@ -145,11 +140,7 @@ impl Pool {
     /// Allocates memory for a thread's current call, and returns its address, or `None` if the pool is
     /// exhausted.
     pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> Option<u64> {
-        let fill = if wanted.uninitialized {
-            UNINITIALIZED
-        } else {
-            0
-        };
+        let fill = if wanted.uninitialized { UNINITIALIZED } else { 0 };
         let backtrace = thread.short_backtrace();
         let mut state = self.change();
         // Paged memory is closed and opened as a whole, which would open guard pages.
@@ -187,9 +178,7 @@ impl Pool {
                 .iter()
                 .rev()
                 .find(|freed| freed.address == address)
-                .map_or(FreeError::NotPool, |freed| {
-                    FreeError::Twice(Box::new(freed.clone()))
-                }));
+                .map_or(FreeError::NotPool, |freed| FreeError::Twice(Box::new(freed.clone()))));
         };
         self.give_back(address, &allocation);
         if state.freed.len() == REMEMBERED {
@@ -279,10 +268,7 @@ impl Pool {
             state.live.remove(address);
             self.give_back(*address, allocation);
         }
-        leaks
-            .into_iter()
-            .map(|(_, allocation)| allocation)
-            .collect()
+        leaks.into_iter().map(|(_, allocation)| allocation).collect()
     }
 
     /// Returns the numbers of blocks that were allocated and freed.

@@ -10,10 +10,8 @@ pub fn read_unicode_string(context: &Context, address: u64) -> String {
     let string: UnicodeString = context.read(address);
     match memory::read_bytes(string.buffer, usize::from(string.length)) {
         Ok(bytes) => {
-            let units: Vec<u16> = bytes
-                .chunks_exact(2)
-                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-                .collect();
+            let units: Vec<u16> =
+                bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             String::from_utf16_lossy(&units)
         }
         Err(error) => context.stop_for_address(error),
@@ -22,8 +20,5 @@ pub fn read_unicode_string(context: &Context, address: u64) -> String {
 
 /// Returns a string as little-endian UTF-16 bytes with a terminating NUL.
 pub fn text_bytes(text: &str) -> Vec<u8> {
-    text.encode_utf16()
-        .chain([0])
-        .flat_map(u16::to_le_bytes)
-        .collect()
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }

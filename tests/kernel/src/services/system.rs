@@ -126,10 +126,7 @@ impl System {
                 thread_objects: Arc::clone(&thread_objects),
                 wmi_events: Arc::clone(&wmi_events),
             },
-            SystemRoutines {
-                find: find_routine,
-                hidden,
-            },
+            SystemRoutines { find: find_routine, hidden },
             etw.processors,
         ));
         let uses = Uses {
@@ -323,10 +320,7 @@ impl Host for System {
     }
 
     fn next_due(&self) -> Option<i64> {
-        let nt = [
-            nt_timer::next_due(&self.ntoskrnl),
-            threads::next_due(&self.ntoskrnl),
-        ];
+        let nt = [nt_timer::next_due(&self.ntoskrnl), threads::next_due(&self.ntoskrnl)];
         let all = nt.into_iter().chain([timer::next_due(&self.kmdf)]);
         all.flatten().min()
     }

@@ -100,11 +100,7 @@ mod tests {
         assert!(system != 0 && idle != 0 && system != idle);
         assert_eq!(objects.of(Identity::SYSTEM), system);
         let finding = objects.finding(system + 0x100).unwrap();
-        assert!(
-            finding.what.contains("thread 8 (KTHREAD)"),
-            "{}",
-            finding.what
-        );
+        assert!(finding.what.contains("thread 8 (KTHREAD)"), "{}", finding.what);
         assert!(objects.finding(system + 8 * SIZE).is_none());
         assert!(objects.finding(0).is_none());
     }

@@ -75,12 +75,7 @@ struct Local {
 impl Verifier {
     /// Creates a verifier without warnings.
     pub fn new(clock: Arc<Clock>, notes: bool) -> Self {
-        Self {
-            clock,
-            notes,
-            warnings: Mutex::default(),
-            lock_order: Mutex::default(),
-        }
+        Self { clock, notes, warnings: Mutex::default(), lock_order: Mutex::default() }
     }
 
     /// Counts another occurrence of a warning that is already kept. Returns `true` if there is such
@@ -154,10 +149,8 @@ impl Verifier {
         let Explained { place, lines, .. } = context.explain(&context.backtrace());
         let call = context.call();
         let event = event.map_or_else(String::new, |event| format!("{event}: "));
-        let message = format!(
-            "{event}{} was called at {} from {place} {sentence}",
-            call.name, call.irql
-        );
+        let message =
+            format!("{event}{} was called at {} from {place} {sentence}", call.name, call.irql);
         let violation = Violation::new(rule, message, lines);
         self.warnings.lock().add(cause, violation);
     }
@@ -308,10 +301,7 @@ mod tests {
         // Both have seen that there is none.
         for _ in 0..2 {
             let rule = Rule::RegistrationChurn;
-            warnings.add(
-                Cause::Call(1),
-                Violation::new(rule, String::new(), Vec::new()),
-            );
+            warnings.add(Cause::Call(1), Violation::new(rule, String::new(), Vec::new()));
         }
         assert_eq!((warnings.all.len(), warnings.all[0].count), (1, 2));
     }

@@ -16,10 +16,6 @@ pub const MODULE: &str = "WDFLDR.SYS";
 pub fn exports() -> Vec<Export<Context>> {
     vec![
         ("WdfVersionBind", Irql::PASSIVE_LEVEL, Routine::Four(bind)),
-        (
-            "WdfVersionUnbind",
-            Irql::PASSIVE_LEVEL,
-            Routine::Three(unbind),
-        ),
+        ("WdfVersionUnbind", Irql::PASSIVE_LEVEL, Routine::Three(unbind)),
     ]
 }

@@ -85,9 +85,7 @@ impl WmiEvents {
     /// Replaces the GUIDs of the data blocks whose events a driver asked for.
     pub fn watch(&self, guids: BTreeSet<[u8; 16]>) {
         let mut watched = self.watched.lock();
-        self.changed
-            .lock()
-            .extend(watched.symmetric_difference(&guids));
+        self.changed.lock().extend(watched.symmetric_difference(&guids));
         *watched = guids;
     }
 
@@ -109,9 +107,7 @@ impl WmiEvents {
     /// Returns the id of a device as a provider. Each device has its own.
     pub fn provider_of(&self, device: u64) -> u32 {
         let mut providers = self.providers.lock();
-        *providers
-            .entry(device)
-            .or_insert_with(|| self.issued.fetch_add(1, Ordering::Relaxed) + 1)
+        *providers.entry(device).or_insert_with(|| self.issued.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 

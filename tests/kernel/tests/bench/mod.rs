@@ -10,10 +10,7 @@ use etw_testkernel::{
 
 use crate::common;
 
-pub const CLIENT: Identity = Identity {
-    process: 10,
-    thread: 11,
-};
+pub const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
 /// A kernel with the driver, its device, and an open file.
 pub struct Bench {
@@ -51,13 +48,7 @@ impl Bench {
     fn of_driver(kernel: Kernel, driver: Driver, config: DeviceConfig) -> Self {
         let device = driver.add_device_with(config).unwrap();
         let file = device.open(CLIENT).unwrap();
-        let bench = Self {
-            kernel,
-            driver,
-            device,
-            file,
-            seen: Cell::new(0),
-        };
+        let bench = Self { kernel, driver, device, file, seen: Cell::new(0) };
         bench.skip();
         bench
     }
@@ -115,9 +106,7 @@ pub fn numbers(file: &File, command: u32) -> Vec<u32> {
     let completion = file.device_control(command, &[], 64).unwrap();
     assert_eq!(completion.status, NtStatus::SUCCESS);
     let numbers = completion.output.chunks_exact(4);
-    numbers
-        .map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
-        .collect()
+    numbers.map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
 
 pub fn status_of(request: Request) -> NtStatus {
@@ -130,9 +119,6 @@ pub fn is_pending(request: &Request) -> bool {
 
 pub fn assert_says(bugcheck: &BugCheck, parts: &[&str]) {
     for part in parts {
-        assert!(
-            bugcheck.message.contains(part),
-            "{part:?} is not in: {bugcheck}"
-        );
+        assert!(bugcheck.message.contains(part), "{part:?} is not in: {bugcheck}");
     }
 }

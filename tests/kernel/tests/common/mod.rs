@@ -96,9 +96,7 @@ pub fn line_of(service: &str) -> String {
     let file = "tests/drivers/probe/src/findings.rs";
     let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
     let mark = format!("// BUG: {service}");
-    let at = text
-        .lines()
-        .position(|line| line.trim_end().ends_with(&mark));
+    let at = text.lines().position(|line| line.trim_end().ends_with(&mark));
     let at = at.unwrap_or_else(|| panic!("{mark} is not in {file}"));
     format!("{file}:{}", at + 1)
 }

@@ -84,13 +84,9 @@ impl Image<'_> {
             let module_at = texts_at + texts.len();
             texts.extend(module.as_bytes());
             texts.push(0);
-            for field in [
-                here(lookups + thunks.len()),
-                0,
-                0,
-                here(module_at),
-                here(slots + thunks.len()),
-            ] {
+            for field in
+                [here(lookups + thunks.len()), 0, 0, here(module_at), here(slots + thunks.len())]
+            {
                 descriptors.extend(field.to_le_bytes());
             }
             for name in *names {

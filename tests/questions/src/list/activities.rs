@@ -95,10 +95,7 @@ pub const QUESTIONS: &[Question] = &[
         varies: false,
         risky: true,
         stage: |stage| {
-            kernel_use(
-                stage,
-                &[("user", place::CALLER), ("work_item", place::WORK_ITEM)],
-            )
+            kernel_use(stage, &[("user", place::CALLER), ("work_item", place::WORK_ITEM)])
         },
     },
     Question {
@@ -145,9 +142,9 @@ pub const QUESTIONS: &[Question] = &[
 fn available(reply: &Reply, place: u32, otherwise: &str) -> Result<(), HostError> {
     match place {
         _ if reply.available != 0 => Ok(()),
-        place::SYSTEM_THREAD => Err(error(
-            "this kernel does not have what the driver needs to create a system thread",
-        )),
+        place::SYSTEM_THREAD => {
+            Err(error("this kernel does not have what the driver needs to create a system thread"))
+        }
         place::DRIVER_ENTRY if reply.statuses[7] == 0 => Err(error(format!(
             "the driver was loaded without {ASK_IN_DRIVER_ENTRY} in its service's parameters: set it \
              to 1 and restart the device"
@@ -160,9 +157,7 @@ fn ids_in(stage: &mut Stage<'_>, place: u32) -> Result<Values, HostError> {
     let reply = stage.ask_in(place, operation::ACTIVITY, 0)?;
     available(&reply, place, "the driver could not ask")?;
     let set = activity().to_bytes();
-    let values = Values::default()
-        .with("irql", reply.irql)
-        .status("create", reply.statuses[2]);
+    let values = Values::default().with("irql", reply.irql).status("create", reply.statuses[2]);
     if place == place::DPC {
         return Ok(values);
     }
@@ -179,9 +174,7 @@ fn ids_in(stage: &mut Stage<'_>, place: u32) -> Result<Values, HostError> {
 fn has_kernel_routine(stage: &mut Stage<'_>) -> Result<bool, HostError> {
     let known = stage.ask_for(operation::ROUTINE, 0, routine::WRITE_EX)?;
     if known.available == 0 {
-        return Err(error(
-            "MmGetSystemRoutineAddress does not find EtwWriteEx either",
-        ));
+        return Err(error("MmGetSystemRoutineAddress does not find EtwWriteEx either"));
     }
     let reply = stage.ask_for(operation::ROUTINE, 0, routine::ACTIVITY_KERNEL)?;
     Ok(reply.available != 0)
@@ -204,10 +197,7 @@ fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, H
         values = values
             .status(&format!("{name}_get"), reply.statuses[0])
             .status(&format!("{name}_set"), reply.statuses[1])
-            .with(
-                &format!("{name}_reads_back"),
-                reply.guids[1] == activity().to_bytes(),
-            );
+            .with(&format!("{name}_reads_back"), reply.guids[1] == activity().to_bytes());
     }
     Ok(values)
 }
@@ -216,12 +206,7 @@ fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, H
 /// the id that it has.
 fn implicit(stage: &mut Stage<'_>, place: u32, setter: u32) -> Result<&'static str, HostError> {
     let session = stage.enabled(5)?;
-    let ask = Ask {
-        operation: operation::IMPLICIT,
-        place,
-        form: setter,
-        ..Ask::default()
-    };
+    let ask = Ask { operation: operation::IMPLICIT, place, form: setter, ..Ask::default() };
     let reply = stage.ask(ask, &[])?;
     let recorded = stage.stop(session)?;
     if reply.available == 0 {

@@ -226,12 +226,7 @@ fn at_registration(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 fn two_sessions(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
     let (a, b) = (stage.session()?, stage.session()?);
-    let enabling = |level, any, all| Enabling {
-        level,
-        any,
-        all,
-        ..Enabling::default()
-    };
+    let enabling = |level, any, all| Enabling { level, any, all, ..Enabling::default() };
     stage.host.enable(a, provider(), &enabling(3, 1, 0b011))?;
     stage.host.enable(b, provider(), &enabling(1, 4, 0b110))?;
     let both = stage.last_callback()?;
@@ -241,9 +236,7 @@ fn two_sessions(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let none = stage.last_callback()?;
     let values = described(Values::default(), "both_", &both);
     let values = described(values, "one_", &one);
-    Ok(values
-        .with("none_code", none.code)
-        .with("callbacks", stage.callbacks()?.len()))
+    Ok(values.with("none_code", none.code).with("callbacks", stage.callbacks()?.len()))
 }
 
 fn level_zero(stage: &mut Stage<'_>) -> Result<Values, HostError> {
@@ -252,9 +245,7 @@ fn level_zero(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let alone = stage.last_callback()?;
     stage.enabled(3)?;
     let beside = stage.last_callback()?;
-    Ok(Values::default()
-        .with("alone", alone.level)
-        .with("beside_level_3", beside.level))
+    Ok(Values::default().with("alone", alone.level).with("beside_level_3", beside.level))
 }
 
 fn match_any_zero(stage: &mut Stage<'_>) -> Result<Values, HostError> {
@@ -267,18 +258,11 @@ fn match_any_zero(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 fn match_all_without_any(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
     let session = stage.session()?;
-    let enabling = Enabling {
-        level: 5,
-        all: 2,
-        ..Enabling::default()
-    };
+    let enabling = Enabling { level: 5, all: 2, ..Enabling::default() };
     stage.host.enable(session, provider(), &enabling)?;
     let callback = stage.last_callback()?;
     for keyword in [1, 3] {
-        stage.write(Write {
-            keyword,
-            ..Write::default()
-        })?;
+        stage.write(Write { keyword, ..Write::default() })?;
     }
     let recorded = stage.stop(session)?;
     let delivered = |keyword| {
@@ -300,9 +284,7 @@ fn direct_and_group(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let callback = stage.last_callback()?;
     stage.write(Write::default())?;
     let recorded = stage.stop(session)?;
-    Ok(Values::default()
-        .with("level", callback.level)
-        .with("recorded", recorded.events.len()))
+    Ok(Values::default().with("level", callback.level).with("recorded", recorded.events.len()))
 }
 
 fn in_traits(stage: &mut Stage<'_>) -> Result<Values, HostError> {
@@ -329,12 +311,7 @@ fn capture_state(stage: &mut Stage<'_>) -> Result<Values, HostError> {
         values = described(values, "not_enabled_", callback);
     }
     let session = stage.session()?;
-    let enabling = Enabling {
-        level: 4,
-        any: 3,
-        all: 1,
-        ..Enabling::default()
-    };
+    let enabling = Enabling { level: 4, any: 3, all: 1, ..Enabling::default() };
     stage.host.enable(session, provider(), &enabling)?;
     stage.host.capture_state(session, provider())?;
     let callback = stage.last_callback()?;
@@ -358,11 +335,7 @@ fn at_unregistration(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 
 fn source_id(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
-    let enabling = Enabling {
-        level: 4,
-        source: Some(SOURCE_ID),
-        ..Enabling::default()
-    };
+    let enabling = Enabling { level: 4, source: Some(SOURCE_ID), ..Enabling::default() };
     let session = stage.session()?;
     stage.host.enable(session, provider(), &enabling)?;
     let enable = source_word(&stage.last_callback()?);
@@ -371,10 +344,7 @@ fn source_id(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.host.enable(session, provider(), &enabling)?;
     stage.stop(session)?;
     let stop = source_word(&stage.last_callback()?);
-    Ok(Values::default()
-        .with("enable", enable)
-        .with("disable", disable)
-        .with("stop", stop))
+    Ok(Values::default().with("enable", enable).with("disable", disable).with("stop", stop))
 }
 
 fn filter(stage: &mut Stage<'_>) -> Result<Values, HostError> {
@@ -382,11 +352,7 @@ fn filter(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let mut values = Values::default();
     for (name, size) in [("one", 8), ("two", 16)] {
         let session = stage.session()?;
-        let enabling = Enabling {
-            level: 4,
-            filter: Some(vec![0x5A; size]),
-            ..Enabling::default()
-        };
+        let enabling = Enabling { level: 4, filter: Some(vec![0x5A; size]), ..Enabling::default() };
         stage.host.enable(session, provider(), &enabling)?;
         let callback = stage.last_callback()?;
         values = values
@@ -416,20 +382,12 @@ fn second_registration(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(1)?;
     let session = stage.enabled(5)?;
     let callbacks = stage.callbacks()?;
-    let of = |slot| {
-        callbacks
-            .iter()
-            .filter(|callback| callback.slot == slot)
-            .count()
-    };
+    let of = |slot| callbacks.iter().filter(|callback| callback.slot == slot).count();
     let (first, second) = (of(0), of(1));
     stage.need_traits(0, &traits("First", None, None))?;
     let status = stage.set_traits(1, &traits("Second", Some(GROUP), None))?;
     stage.unregister(0)?;
-    stage.write(Write {
-        slot: 1,
-        ..Write::default()
-    })?;
+    stage.write(Write { slot: 1, ..Write::default() })?;
     let recorded = stage.stop(session)?;
     Ok(Values::default()
         .with("callbacks_of_first", first)

@@ -107,18 +107,9 @@ pub const QUESTIONS: &[Question] = &[
 
 fn largest(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
-    let session = stage.enabled_by(
-        SessionPlan {
-            buffer_kb: 256,
-            ..SessionPlan::default()
-        },
-        5,
-    )?;
+    let session = stage.enabled_by(SessionPlan { buffer_kb: 256, ..SessionPlan::default() }, 5)?;
     let (payload, above) = stage.largest_payload(Write::default(), 100, 70_000)?;
-    let with_item = Write {
-        form: write::RELATED,
-        ..Write::default()
-    };
+    let with_item = Write { form: write::RELATED, ..Write::default() };
     let (less, _) = stage.largest_payload(with_item, 100, 70_000)?;
     stage.stop(session)?;
     Ok(Values::default()
@@ -129,42 +120,25 @@ fn largest(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 
 fn largest_of_buffer(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
-    let session = stage.enabled_by(
-        SessionPlan {
-            buffer_kb: 4,
-            ..SessionPlan::default()
-        },
-        5,
-    )?;
+    let session = stage.enabled_by(SessionPlan { buffer_kb: 4, ..SessionPlan::default() }, 5)?;
     let (payload, above) = stage.largest_payload(Write::default(), 100, 70_000)?;
     stage.stop(session)?;
-    Ok(Values::default()
-        .with("size", payload + EVENT_HEADER)
-        .status("status_above", above))
+    Ok(Values::default().with("size", payload + EVENT_HEADER).status("status_above", above))
 }
 
 fn unknown_flags(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
     let session = stage.enabled(5)?;
-    let written = stage.write(Write {
-        flags: 0x10,
-        ..Write::default()
-    })?;
+    let written = stage.write(Write { flags: 0x10, ..Write::default() })?;
     let recorded = stage.stop(session)?;
-    Ok(Values::default()
-        .status("status", written.status)
-        .with("recorded", recorded.events.len()))
+    Ok(Values::default().status("status", written.status).with("recorded", recorded.events.len()))
 }
 
 fn unknown_type(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
     stage.need_traits(0, &traits("Types", None, None))?;
     let session = stage.enabled(5)?;
-    let written = stage.write(Write {
-        form: write::UNKNOWN_TYPE,
-        size: 8,
-        ..Write::default()
-    })?;
+    let written = stage.write(Write { form: write::UNKNOWN_TYPE, size: 8, ..Write::default() })?;
     let recorded = stage.stop(session)?;
     let first = recorded.events.first();
     Ok(Values::default()
@@ -177,14 +151,9 @@ fn unknown_type(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 fn reserved_level(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
     let session = stage.enabled(255)?;
-    let written = stage.write(Write {
-        level: 9,
-        ..Write::default()
-    })?;
+    let written = stage.write(Write { level: 9, ..Write::default() })?;
     let recorded = stage.stop(session)?;
-    Ok(Values::default()
-        .status("status", written.status)
-        .with("recorded", recorded.events.len()))
+    Ok(Values::default().status("status", written.status).with("recorded", recorded.events.len()))
 }
 
 fn property(stage: &mut Stage<'_>) -> Result<Values, HostError> {
@@ -192,10 +161,7 @@ fn property(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let session = stage.enabled(5)?;
     stage.write(Write::default())?;
     let recorded = stage.stop(session)?;
-    let event = recorded
-        .events
-        .first()
-        .ok_or_else(|| error("the session recorded no event"))?;
+    let event = recorded.events.first().ok_or_else(|| error("the session recorded no event"))?;
     Ok(Values::default().with("bits", u32::from(event.event_property)))
 }
 

@@ -14,25 +14,15 @@ use crate::{
 const MAX_PER_PROVIDER: usize = 8;
 
 /// A session with buffers of 4 KB.
-const SMALL: SessionPlan = SessionPlan {
-    buffer_kb: 4,
-    few_buffers: false,
-    independent: false,
-    paged: false,
-};
+const SMALL: SessionPlan =
+    SessionPlan { buffer_kb: 4, few_buffers: false, independent: false, paged: false };
 
 /// A session with large buffers.
-const LARGE: SessionPlan = SessionPlan {
-    buffer_kb: 64,
-    ..SMALL
-};
+const LARGE: SessionPlan = SessionPlan { buffer_kb: 64, ..SMALL };
 
 /// An event that does not fit into a buffer of 4 KB, and fits into one of 64 KB.
 fn large_event() -> Write {
-    Write {
-        size: 20_000,
-        ..Write::default()
-    }
+    Write { size: 20_000, ..Write::default() }
 }
 
 pub const QUESTIONS: &[Question] = &[
@@ -180,21 +170,15 @@ fn before_registration(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 
 fn group_with_filter(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let session = stage.session()?;
-    let enabling = Enabling {
-        level: 4,
-        ids: Some(vec![1]),
-        ..Enabling::default()
-    };
+    let enabling = Enabling { level: 4, ids: Some(vec![1]), ..Enabling::default() };
     let error = code_of(stage.host.enable(session, Source::Group(GROUP), &enabling))?;
     Ok(Values::default().with("error", error))
 }
 
 fn paged(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
-    let session = stage.host.start_session(SessionPlan {
-        paged: true,
-        ..SessionPlan::default()
-    })?;
+    let session =
+        stage.host.start_session(SessionPlan { paged: true, ..SessionPlan::default() })?;
     let error = code_of(stage.enable(session, provider(), 5))?;
     let callbacks = stage.callbacks()?.len();
     let written = stage.write(Write::default())?;
@@ -226,13 +210,7 @@ fn bystander(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 fn independent(stage: &mut Stage<'_>, plan: SessionPlan) -> Result<Values, HostError> {
     stage.register(0)?;
     let other = if plan == SMALL { LARGE } else { SMALL };
-    let independent = stage.enabled_by(
-        SessionPlan {
-            independent: true,
-            ..plan
-        },
-        5,
-    )?;
+    let independent = stage.enabled_by(SessionPlan { independent: true, ..plan }, 5)?;
     let ordinary = stage.enabled_by(other, 5)?;
     let written = stage.write(large_event())?;
     let (independent, ordinary) = (stage.stop(independent)?, stage.stop(ordinary)?);
@@ -246,26 +224,13 @@ fn independent(stage: &mut Stage<'_>, plan: SessionPlan) -> Result<Values, HostE
 
 fn counts(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
-    let session: Session = stage.enabled_by(
-        SessionPlan {
-            few_buffers: true,
-            ..SMALL
-        },
-        5,
-    )?;
+    let session: Session = stage.enabled_by(SessionPlan { few_buffers: true, ..SMALL }, 5)?;
     // At DISPATCH_LEVEL, nothing adds buffers (ETW-6.3.4).
-    let written = stage.write(Write {
-        place: place::RAISED,
-        size: 100,
-        count: 2000,
-        ..Write::default()
-    })?;
+    let written =
+        stage.write(Write { place: place::RAISED, size: 100, count: 2000, ..Write::default() })?;
     let recorded = stage.stop(session)?;
     Ok(Values::default()
         .with("some_failed", written.failed > 0)
         .with("failed_are_lost", written.failed == recorded.lost)
-        .with(
-            "succeeded_are_recorded",
-            written.succeeded == recorded.events.len() as u64,
-        ))
+        .with("succeeded_are_recorded", written.succeeded == recorded.events.len() as u64))
 }

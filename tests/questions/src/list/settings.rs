@@ -115,9 +115,7 @@ fn traits_again(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.write(Write::default())?;
     let recorded = stage.stop(session)?;
     let name = recorded.events.first().and_then(traits_name);
-    Ok(Values::default()
-        .status("status", status)
-        .with("kept", name.as_deref().unwrap_or("none")))
+    Ok(Values::default().status("status", status).with("kept", name.as_deref().unwrap_or("none")))
 }
 
 fn traits_large(stage: &mut Stage<'_>) -> Result<Values, HostError> {
@@ -153,30 +151,19 @@ fn descriptor_type(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     let session = stage.enabled(5)?;
     stage.register(0)?;
     let mut values = Values::default();
-    for (name, bytes) in [
-        ("true", &[1][..]),
-        ("false", &[0]),
-        ("two", &[2]),
-        ("two_bytes", &[1, 0]),
-    ] {
+    for (name, bytes) in
+        [("true", &[1][..]), ("false", &[0]), ("two", &[2]), ("two_bytes", &[1, 0])]
+    {
         values = values.status(name, stage.set(0, CLASS, bytes)?);
     }
     values = values.status("empty", stage.set_pointer(0, CLASS, pointer::NULL)?);
     stage.register(1)?;
     stage.need_traits(1, &traits("Types", None, None))?;
     values = values.status("false_after_traits", stage.set(1, CLASS, &[0])?);
-    let write = Write {
-        slot: 1,
-        form: write::METADATA,
-        size: 8,
-        ..Write::default()
-    };
+    let write = Write { slot: 1, form: write::METADATA, size: 8, ..Write::default() };
     stage.write_with(write, &METADATA)?;
     let recorded = stage.stop(session)?;
-    let payload = recorded
-        .events
-        .first()
-        .map_or(0, |event| event.user_data.len());
+    let payload = recorded.events.first().map_or(0, |event| event.user_data.len());
     Ok(values.with("payload_after_false", payload))
 }
 
@@ -184,9 +171,7 @@ fn binary_tracking(stage: &mut Stage<'_>) -> Result<Values, HostError> {
     stage.register(0)?;
     let null = stage.set_pointer(0, BINARY_TRACK_INFO, pointer::NULL)?;
     let dangling = stage.set_pointer(0, BINARY_TRACK_INFO, pointer::DANGLING)?;
-    Ok(Values::default()
-        .status("null", null)
-        .status("dangling", dangling))
+    Ok(Values::default().status("null", null).status("dangling", dangling))
 }
 
 fn information_class(stage: &mut Stage<'_>) -> Result<Values, HostError> {

@@ -54,10 +54,8 @@ mod tour {
         println!("The driver:     {}", sys.display());
         println!("The traces:     {file}");
         println!("                {}", tour.requests.file.display());
-        let dump = format!(
-            "cargo run -q -p etl-file --bin etl -- dump {file} --image {}",
-            sys.display()
-        );
+        let dump =
+            format!("cargo run -q -p etl-file --bin etl -- dump {file} --image {}", sys.display());
         println!("To print again: {dump}");
         println!(
             "A timeline:     {dump} --format perfetto --out {}",
@@ -70,11 +68,7 @@ mod tour {
     /// Returns a trace's events, decoded, by time.
     fn events(report: &SessionReport, catalog: &Catalog) -> Result<Vec<Decoded>> {
         let trace = Trace::open(&report.file)?;
-        Ok(trace
-            .events_by_time()
-            .into_iter()
-            .map(|event| decode(event, catalog))
-            .collect())
+        Ok(trace.events_by_time().into_iter().map(|event| decode(event, catalog)).collect())
     }
 
     /// Prints a session's events as a table.
@@ -90,10 +84,9 @@ mod tour {
 
     /// Compares the recorded events with the expected ones, and prints the result.
     fn verify(tour: &Tour, catalog: &Catalog) -> Result<()> {
-        for (report, expected) in [
-            (&tour.everything, expected_everything()),
-            (&tour.requests, expected_requests()),
-        ] {
+        for (report, expected) in
+            [(&tour.everything, expected_everything()), (&tour.requests, expected_requests())]
+        {
             check(&events(report, catalog)?, &expected)
                 .map_err(|error| format!("session \"{}\": {error}", report.name))?;
         }

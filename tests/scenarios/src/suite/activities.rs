@@ -60,10 +60,7 @@ const CLIENT: &str = "9d3a6c11-7e0b-4d9e-8b52-6c1f0f6a2e01";
 
 fn requests(stage: &mut Stage<'_>) -> Result<Session, Failure> {
     let session = stage.start("Activities")?;
-    let filter = Filter {
-        any: keyword::REQUEST | keyword::TIMER,
-        ..up_to(VERBOSE)
-    };
+    let filter = Filter { any: keyword::REQUEST | keyword::TIMER, ..up_to(VERBOSE) };
     stage.enable(session, provider(), &filter)?;
     Ok(session)
 }
@@ -92,11 +89,7 @@ fn of_the_sender(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let opcodes: Vec<u8> = events.iter().map(|event| event.descriptor.opcode).collect();
     expect_equal("the opcodes", &vec![START, STOP, START, STOP], &opcodes)?;
     let related: Vec<_> = events.iter().map(|event| event.related_activity).collect();
-    expect_equal(
-        "the related activities",
-        &vec![client, None, None, None],
-        &related,
-    )?;
+    expect_equal("the related activities", &vec![client, None, None, None], &related)?;
     let activities: Vec<_> = events.iter().map(|event| event.activity).collect();
     expect_that(
         "the activities",
@@ -121,15 +114,8 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
     // A request of the same client without an activity stays apart.
     stage.control(file, IOCTL_ECHO, b"other", 5)?;
     let recording = stage.stop(session)?;
-    let all: Vec<Decoded> = recording
-        .events
-        .iter()
-        .map(|seen| seen.event.clone())
-        .collect();
-    let events: Vec<&Decoded> = all
-        .iter()
-        .filter(|event| event.activity == activity)
-        .collect();
+    let all: Vec<Decoded> = recording.events.iter().map(|seen| seen.event.clone()).collect();
+    let events: Vec<&Decoded> = all.iter().filter(|event| event.activity == activity).collect();
     let path: Vec<_> = events
         .iter()
         .map(|event| {
@@ -162,11 +148,7 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
         &vec![client(), crate::provider()],
         &found,
     )?;
-    expect_equal(
-        "all events of requests",
-        &(events.len() + 2),
-        &recording.events.len(),
-    )
+    expect_equal("all events of requests", &(events.len() + 2), &recording.events.len())
 }
 
 fn traced_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -187,10 +169,8 @@ fn traced_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     expect_equal("the status of IOCTL_WAKE", &0xC000_0225, &answer.status)?;
     let recording = stage.stop(session)?;
     let events = controls(&recording);
-    let ends: Vec<(u8, bool)> = events
-        .iter()
-        .map(|event| (event.descriptor.opcode, event.activity == id))
-        .collect();
+    let ends: Vec<(u8, bool)> =
+        events.iter().map(|event| (event.descriptor.opcode, event.activity == id)).collect();
     let request = |is_sender| [(START, is_sender), (STOP, is_sender)];
     let expected = [true, true, false, true, true].map(request).concat();
     expect_equal("the events (opcode, of the sender)", &expected, &ends)
@@ -207,26 +187,14 @@ fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {
         expect_equal("the status of IOCTL_WAKE", &SUCCESS, &answer.status)?;
         let woken = stage.finish(request)?;
         expect_equal("the status of IOCTL_WAIT", &SUCCESS, &woken.status)?;
-        expect_equal(
-            "the output of IOCTL_WAIT",
-            &number.to_le_bytes().to_vec(),
-            &woken.output,
-        )?;
+        expect_equal("the output of IOCTL_WAIT", &number.to_le_bytes().to_vec(), &woken.output)?;
     }
     let recording = stage.stop(session)?;
     let events: Vec<Decoded> = controls(&recording).into_iter().cloned().collect();
     let found = spans::spans(&events);
     expect_equal("activities with a start and a stop", &4, &found.len())?;
-    let starts: Vec<u8> = events
-        .iter()
-        .take(2)
-        .map(|event| event.descriptor.opcode)
-        .collect();
-    expect_equal(
-        "the opcodes of the first two events",
-        &vec![START; 2],
-        &starts,
-    )?;
+    let starts: Vec<u8> = events.iter().take(2).map(|event| event.descriptor.opcode).collect();
+    expect_equal("the opcodes of the first two events", &vec![START; 2], &starts)?;
     let stops = |activity| {
         events
             .iter()

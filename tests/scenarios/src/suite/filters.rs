@@ -56,25 +56,15 @@ fn whole_life(stage: &mut Stage<'_>) -> Result<(), Failure> {
 /// same in every session.
 fn key(recording: &Recording, index: usize) -> (u8, u64, String) {
     let seen = &recording.events[index];
-    let fields: Vec<String> = seen
-        .event
-        .fields
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let fields: Vec<String> =
+        seen.event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let descriptor = seen.event.descriptor;
     let name = seen.event.event_name.as_deref().unwrap_or_default();
-    (
-        descriptor.level,
-        descriptor.keyword,
-        format!("{name} {} {fields:?}", descriptor.opcode),
-    )
+    (descriptor.level, descriptor.keyword, format!("{name} {} {fields:?}", descriptor.opcode))
 }
 
 fn keys(recording: &Recording) -> Vec<(u8, u64, String)> {
-    (0..recording.events.len())
-        .map(|index| key(recording, index))
-        .collect()
+    (0..recording.events.len()).map(|index| key(recording, index)).collect()
 }
 
 fn levels(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -125,10 +115,7 @@ fn keywords(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let mut sessions = Vec::new();
     for any in masks {
         let session = stage.start(&format!("Keywords{any:x}"))?;
-        let filter = Filter {
-            any,
-            ..up_to(VERBOSE)
-        };
+        let filter = Filter { any, ..up_to(VERBOSE) };
         stage.enable(session, provider(), &filter)?;
         sessions.push((any, session));
     }
@@ -173,33 +160,19 @@ fn local_and_remote_reads(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let mut sessions = Vec::new();
     for (name, any, all, ..) in cases {
         let session = stage.start(name)?;
-        let filter = Filter {
-            any,
-            all,
-            ..up_to(INFORMATION)
-        };
+        let filter = Filter { any, all, ..up_to(INFORMATION) };
         stage.enable(session, provider(), &filter)?;
         sessions.push(session);
     }
-    let reads = Reads {
-        local: 3,
-        remote: 2,
-    };
+    let reads = Reads { local: 3, remote: 2 };
     let answer = stage.control(file, IOCTL_SIMULATE_READS, reads.as_bytes(), 0)?;
-    expect_equal(
-        "the status of IOCTL_SIMULATE_READS",
-        &SUCCESS,
-        &answer.status,
-    )?;
+    expect_equal("the status of IOCTL_SIMULATE_READS", &SUCCESS, &answer.status)?;
     for ((name, _, _, locals, remotes), session) in cases.into_iter().zip(sessions) {
         let recording = stage.stop(session)?;
         expect_equal(
             format!("local and remote reads of the session \"{name}\""),
             &(locals, remotes),
-            &(
-                count(&recording, "LocalRead"),
-                count(&recording, "RemoteRead"),
-            ),
+            &(count(&recording, "LocalRead"), count(&recording, "RemoteRead")),
         )?;
         expect_equal(
             format!("events of the session \"{name}\""),
@@ -213,11 +186,8 @@ fn local_and_remote_reads(stage: &mut Stage<'_>) -> Result<(), Failure> {
 fn event_ids(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let chosen = [1, 4];
     let only = stage.start("Only")?;
-    let filter = |ids| Filter {
-        any: keyword::LIFECYCLE | keyword::POWER,
-        ids: Some(ids),
-        ..up_to(VERBOSE)
-    };
+    let filter =
+        |ids| Filter { any: keyword::LIFECYCLE | keyword::POWER, ids: Some(ids), ..up_to(VERBOSE) };
     stage.enable(only, provider(), &filter(Ids::Only(chosen.to_vec())))?;
     let without = stage.start("Without")?;
     stage.enable(without, provider(), &filter(Ids::Without(chosen.to_vec())))?;

@@ -38,10 +38,7 @@ pub const SCENARIOS: &[Scenario] = &[
 
 fn alone(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let session = stage.start("Group")?;
-    let filter = Filter {
-        any: keyword::LIFECYCLE,
-        ..up_to(INFORMATION)
-    };
+    let filter = Filter { any: keyword::LIFECYCLE, ..up_to(INFORMATION) };
     stage.enable(session, group(), &filter)?;
     stage.load_driver()?;
     let file = stage.open()?;
@@ -50,11 +47,7 @@ fn alone(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.disable(session, group())?;
     stage.unload_driver()?;
     let recording = stage.stop(session)?;
-    expect_equal(
-        "the events",
-        &vec!["DriverLoaded", "DeviceAdded"],
-        &names(&recording),
-    )
+    expect_equal("the events", &vec!["DriverLoaded", "DeviceAdded"], &names(&recording))
 }
 
 fn both(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -76,11 +69,7 @@ fn both(stage: &mut Stage<'_>) -> Result<(), Failure> {
     )?;
     stage.write(file, b"y")?;
     stage.disable(by_group, group())?;
-    expect_equal(
-        "enabled with neither",
-        &0,
-        &sessions::statistics(stage, file)?.enabled,
-    )?;
+    expect_equal("enabled with neither", &0, &sessions::statistics(stage, file)?.enabled)?;
     let (by_group, direct) = (stage.stop(by_group)?, stage.stop(direct)?);
     let found = |recording| (count(recording, "Write"), count(recording, "WriteData"));
     expect_equal(
@@ -121,9 +110,5 @@ fn disallow(stage: &mut Stage<'_>) -> Result<(), Failure> {
         .filter_map(|seen| seen.event.fields.first())
         .map(|(_, value)| value.to_string())
         .collect();
-    expect_equal(
-        "lengths of the recorded writes",
-        &vec!["2".to_owned(), "4".to_owned()],
-        &lengths,
-    )
+    expect_equal("lengths of the recorded writes", &vec!["2".to_owned(), "4".to_owned()], &lengths)
 }

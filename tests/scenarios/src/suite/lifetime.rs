@@ -50,10 +50,7 @@ const FIXED_TRAIT: u8 = 128;
 const SERVICE_TRAIT: u8 = 129;
 
 fn lifecycle() -> Filter {
-    Filter {
-        any: keyword::LIFECYCLE,
-        ..up_to(VERBOSE)
-    }
+    Filter { any: keyword::LIFECYCLE, ..up_to(VERBOSE) }
 }
 
 const LIFE: [&str; 3] = ["DriverLoaded", "DeviceAdded", "DriverUnloaded"];
@@ -105,11 +102,7 @@ fn traits(stage: &mut Stage<'_>) -> Result<(), Failure> {
     for seen in &recording.events {
         let of = seen.event.event_name.as_deref().unwrap_or_default();
         let found = seen.traits.clone().unwrap_or_default();
-        expect_equal(
-            format!("the provider name in {of}"),
-            &PROVIDER_NAME,
-            &found.name.as_str(),
-        )?;
+        expect_equal(format!("the provider name in {of}"), &PROVIDER_NAME, &found.name.as_str())?;
         expect_equal(
             format!("the provider group in {of}"),
             &PROVIDER_GROUP.parse().ok(),
@@ -141,23 +134,13 @@ fn time(stage: &mut Stage<'_>) -> Result<(), Failure> {
     }
     let recording = stage.stop(session)?;
     expect_equal("the events", &vec!["Write"; 5], &names(&recording))?;
-    let processes: Vec<u32> = recording
-        .events
-        .iter()
-        .map(|seen| seen.event.process_id)
-        .collect();
+    let processes: Vec<u32> = recording.events.iter().map(|seen| seen.event.process_id).collect();
     expect_that(
         "the process ids",
         "a single one, not that of the system",
         &processes,
-        processes
-            .iter()
-            .all(|process| *process == processes[0] && *process > 4),
+        processes.iter().all(|process| *process == processes[0] && *process > 4),
     )?;
-    let times: Vec<i64> = recording
-        .events
-        .iter()
-        .map(|seen| seen.event.timestamp)
-        .collect();
+    let times: Vec<i64> = recording.events.iter().map(|seen| seen.event.timestamp).collect();
     expect_that("the timestamps", "rising", &times, times.is_sorted())
 }

@@ -52,12 +52,7 @@ fn wrong_requests() -> Vec<Wrong> {
         // Unknown control codes: another function, another method, another device type.
         (0x0022_2FFC, vec![], 0, INVALID_DEVICE_REQUEST),
         (IOCTL_ECHO | 3, vec![1], 1, INVALID_DEVICE_REQUEST),
-        (
-            IOCTL_GET_STATISTICS ^ (1 << 16),
-            vec![],
-            all,
-            INVALID_DEVICE_REQUEST,
-        ),
+        (IOCTL_GET_STATISTICS ^ (1 << 16), vec![], all, INVALID_DEVICE_REQUEST),
         (IOCTL_ECHO, vec![], 8, BUFFER_TOO_SMALL),
         (IOCTL_ECHO, vec![1, 2, 3], 2, BUFFER_TOO_SMALL),
         (IOCTL_ECHO, vec![1], 0, BUFFER_TOO_SMALL),
@@ -72,24 +67,9 @@ fn wrong_requests() -> Vec<Wrong> {
         (IOCTL_BURST, longer(burst(1)), 0, INVALID_BUFFER_SIZE),
         (IOCTL_BURST, burst(MAX_BURST + 1), 0, INVALID_PARAMETER),
         (IOCTL_SIMULATE_READS, vec![0; 7], 0, BUFFER_TOO_SMALL),
-        (
-            IOCTL_SIMULATE_READS,
-            longer(reads(0, 0)),
-            0,
-            INVALID_BUFFER_SIZE,
-        ),
-        (
-            IOCTL_SIMULATE_READS,
-            reads(0, MAX_READS + 1),
-            0,
-            INVALID_PARAMETER,
-        ),
-        (
-            IOCTL_SIMULATE_READS,
-            reads(u32::MAX, 0),
-            0,
-            INVALID_PARAMETER,
-        ),
+        (IOCTL_SIMULATE_READS, longer(reads(0, 0)), 0, INVALID_BUFFER_SIZE),
+        (IOCTL_SIMULATE_READS, reads(0, MAX_READS + 1), 0, INVALID_PARAMETER),
+        (IOCTL_SIMULATE_READS, reads(u32::MAX, 0), 0, INVALID_PARAMETER),
         (IOCTL_WAIT, vec![], 7, BUFFER_TOO_SMALL),
         (IOCTL_WAKE, vec![], 0, NOT_FOUND),
     ]
@@ -116,24 +96,14 @@ fn bad_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let reported: Vec<Vec<String>> = recording
         .events
         .iter()
-        .map(|seen| {
-            seen.event
-                .fields
-                .iter()
-                .map(|(_, value)| value.to_string())
-                .collect()
-        })
+        .map(|seen| seen.event.fields.iter().map(|(_, value)| value.to_string()).collect())
         .collect();
     let expected: Vec<Vec<String>> = wrong
         .iter()
         .map(|(code, _, _, status)| vec![format!("{code:#x}"), format!("0x{status:08x}")])
         .collect();
     expect_equal("codes and statuses in the events", &expected, &reported)?;
-    expect_equal(
-        "BadRequest events",
-        &wrong.len(),
-        &count(&recording, "BadRequest"),
-    )
+    expect_equal("BadRequest events", &wrong.len(), &count(&recording, "BadRequest"))
 }
 
 fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -141,11 +111,7 @@ fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let file = stage.open()?;
     let session = stage.start("GoodRequests")?;
     stage.enable(session, provider(), &up_to(INFORMATION))?;
-    expect_equal(
-        "the status of a write",
-        &SUCCESS,
-        &stage.write(file, b"0123456789")?.status,
-    )?;
+    expect_equal("the status of a write", &SUCCESS, &stage.write(file, b"0123456789")?.status)?;
     let read = stage.read(file, 6)?;
     expect_equal("the output of a read", &b"012345".to_vec(), &read.output)?;
     let echo = stage.control(file, IOCTL_ECHO, b"echo", 16)?;
@@ -155,12 +121,8 @@ fn good_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
         .events
         .iter()
         .map(|seen| {
-            let values: Vec<String> = seen
-                .event
-                .fields
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect();
+            let values: Vec<String> =
+                seen.event.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
             values.join(" ")
         })
         .collect();
@@ -185,24 +147,12 @@ fn cancelled(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let waits = stage.start_control(file, IOCTL_WAIT, &[], 8)?;
     stage.cancel(waits)?;
     let answer = stage.finish(waits)?;
-    expect_equal(
-        "the status of the cancelled request",
-        &CANCELLED,
-        &answer.status,
-    )?;
+    expect_equal("the status of the cancelled request", &CANCELLED, &answer.status)?;
     let waits = stage.start_control(file, IOCTL_WAIT, &[], 8)?;
     stage.close(file)?;
     let answer = stage.finish(waits)?;
-    expect_equal(
-        "the status of the request whose file was closed",
-        &CANCELLED,
-        &answer.status,
-    )?;
+    expect_equal("the status of the request whose file was closed", &CANCELLED, &answer.status)?;
     let recording = stage.stop(session)?;
     expect_equal("BadRequest events", &2, &count(&recording, "BadRequest"))?;
-    expect_equal(
-        "DeviceControl events",
-        &4,
-        &count(&recording, "DeviceControl"),
-    )
+    expect_equal("DeviceControl events", &4, &count(&recording, "DeviceControl"))
 }

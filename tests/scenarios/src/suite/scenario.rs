@@ -60,10 +60,7 @@ pub(super) const CANCELLED: u32 = 0xC000_0120;
 
 /// Returns a filter that passes all events up to a level.
 pub(super) fn up_to(level: u8) -> Filter {
-    Filter {
-        level,
-        ..Filter::default()
-    }
+    Filter { level, ..Filter::default() }
 }
 
 /// Returns the names of a recording's events, in order.
@@ -77,8 +74,5 @@ pub(super) fn names(recording: &Recording) -> Vec<&str> {
 
 /// Returns the number of events with a name in a recording.
 pub(super) fn count(recording: &Recording, name: &str) -> usize {
-    names(recording)
-        .into_iter()
-        .filter(|other| *other == name)
-        .count()
+    names(recording).into_iter().filter(|other| *other == name).count()
 }

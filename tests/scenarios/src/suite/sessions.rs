@@ -64,11 +64,7 @@ const NO_SYSTEM_RESOURCES: u32 = 1450;
 /// Returns the driver's statistics (`IOCTL_GET_STATISTICS`).
 pub fn statistics(stage: &mut Stage<'_>, file: File) -> Result<Statistics, Failure> {
     let answer = stage.control(file, IOCTL_GET_STATISTICS, &[], size_of::<Statistics>())?;
-    expect_equal(
-        "the status of IOCTL_GET_STATISTICS",
-        &SUCCESS,
-        &answer.status,
-    )?;
+    expect_equal("the status of IOCTL_GET_STATISTICS", &SUCCESS, &answer.status)?;
     let found = Statistics::read_from_bytes(&answer.output);
     expect_that(
         "the length of the statistics",
@@ -90,11 +86,7 @@ fn enable_state(stage: &mut Stage<'_>, file: File) -> Result<EnableState, Failur
 fn composite(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.load_driver()?;
     let file = stage.open()?;
-    expect_equal(
-        "enable state before any session",
-        &(0, 0, 0, 0),
-        &enable_state(stage, file)?,
-    )?;
+    expect_equal("enable state before any session", &(0, 0, 0, 0), &enable_state(stage, file)?)?;
     let requests = stage.start("Requests")?;
     let filter = Filter {
         level: INFORMATION,
@@ -103,66 +95,28 @@ fn composite(stage: &mut Stage<'_>) -> Result<(), Failure> {
         ids: None,
     };
     stage.enable(requests, provider(), &filter)?;
-    let one = (
-        1,
-        u32::from(INFORMATION),
-        keyword::REQUEST | keyword::READ,
-        keyword::REQUEST,
-    );
-    expect_equal(
-        "enable state with one session",
-        &one,
-        &enable_state(stage, file)?,
-    )?;
+    let one = (1, u32::from(INFORMATION), keyword::REQUEST | keyword::READ, keyword::REQUEST);
+    expect_equal("enable state with one session", &one, &enable_state(stage, file)?)?;
     let load = stage.start("Load")?;
-    let filter = Filter {
-        level: VERBOSE,
-        any: keyword::LOAD,
-        all: keyword::LOAD,
-        ids: None,
-    };
+    let filter = Filter { level: VERBOSE, any: keyword::LOAD, all: keyword::LOAD, ids: None };
     stage.enable(load, provider(), &filter)?;
-    let both = (
-        1,
-        u32::from(VERBOSE),
-        keyword::REQUEST | keyword::READ | keyword::LOAD,
-        0,
-    );
-    expect_equal(
-        "enable state with two sessions",
-        &both,
-        &enable_state(stage, file)?,
-    )?;
+    let both = (1, u32::from(VERBOSE), keyword::REQUEST | keyword::READ | keyword::LOAD, 0);
+    expect_equal("enable state with two sessions", &both, &enable_state(stage, file)?)?;
     stage.write(file, b"x")?;
     burst(stage, file, 3)?;
     stage.disable(requests, provider())?;
     let other = (1, u32::from(VERBOSE), keyword::LOAD, keyword::LOAD);
-    expect_equal(
-        "enable state with the other session",
-        &other,
-        &enable_state(stage, file)?,
-    )?;
+    expect_equal("enable state with the other session", &other, &enable_state(stage, file)?)?;
     let load = stage.stop(load)?;
-    expect_equal(
-        "enabled when both sessions have stopped",
-        &0,
-        &enable_state(stage, file)?.0,
-    )?;
-    expect_equal(
-        "events of the session with the load keyword",
-        &vec!["Burst"; 3],
-        &names(&load),
-    )?;
+    expect_equal("enabled when both sessions have stopped", &0, &enable_state(stage, file)?.0)?;
+    expect_equal("events of the session with the load keyword", &vec!["Burst"; 3], &names(&load))?;
     let requests = stage.stop(requests)?;
     expect_that(
         "events of the session with the request keywords",
         "one Write, and nothing verbose",
         &names(&requests),
         count(&requests, "Write") == 1
-            && requests
-                .events
-                .iter()
-                .all(|seen| seen.event.descriptor.level <= INFORMATION),
+            && requests.events.iter().all(|seen| seen.event.descriptor.level <= INFORMATION),
     )
 }
 
@@ -244,11 +198,7 @@ fn capture_state(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let recording = stage.stop(session)?;
     expect_equal("the events", &vec!["State"; 2], &names(&recording))?;
     for seen in &recording.events {
-        expect_equal(
-            "the opcode, which is DC start",
-            &3,
-            &seen.event.descriptor.opcode,
-        )?;
+        expect_equal("the opcode, which is DC start", &3, &seen.event.descriptor.opcode)?;
     }
     Ok(())
 }
@@ -264,26 +214,13 @@ fn told(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let before = statistics(stage, file)?;
     expect_equal(
         "the outcome of the registration",
-        &format!(
-            "{:x?}",
-            Registration {
-                outcome: outcome::COMPLETE,
-                ..Registration::default()
-            }
-        ),
+        &format!("{:x?}", Registration { outcome: outcome::COMPLETE, ..Registration::default() }),
         &format!("{:x?}", before.registration),
     )?;
-    expect_equal(
-        "notifications before any session",
-        &0,
-        &before.notifications,
-    )?;
+    expect_equal("notifications before any session", &0, &before.notifications)?;
     let session = stage.start("Told")?;
-    let filter = Filter {
-        any: keyword::REQUEST | keyword::LOAD,
-        all: keyword::REQUEST,
-        ..up_to(WARNING)
-    };
+    let filter =
+        Filter { any: keyword::REQUEST | keyword::LOAD, all: keyword::REQUEST, ..up_to(WARNING) };
     stage.enable(session, provider(), &filter)?;
     stage.disable(session, provider())?;
     let after = statistics(stage, file)?;
@@ -293,24 +230,11 @@ fn told(stage: &mut Stage<'_>) -> Result<(), Failure> {
     expect_equal(
         "the first notification: code, level, match-any, match-all",
         &(ENABLE, u32::from(WARNING), filter.any, filter.all),
-        &(
-            first.control_code,
-            first.level,
-            first.match_any,
-            first.match_all,
-        ),
+        &(first.control_code, first.level, first.match_any, first.match_all),
     )?;
-    expect_equal(
-        "the control code of the second notification",
-        &DISABLE,
-        &second.control_code,
-    )?;
+    expect_equal("the control code of the second notification", &DISABLE, &second.control_code)?;
     let recorded = [first, second].map(|one| (one.recorded, one.during_registration));
-    expect_equal(
-        "both are recorded, and arrived after the registration",
-        &[(1, 0); 2],
-        &recorded,
-    )?;
+    expect_equal("both are recorded, and arrived after the registration", &[(1, 0); 2], &recorded)?;
     expect_that(
         "the records of notifications that did not arrive",
         "empty",
@@ -324,10 +248,7 @@ fn losses(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.load_driver()?;
     let file = stage.open()?;
     let scarce = stage.start_with("Scarce", BufferSpace::Minimal)?;
-    let filter = Filter {
-        any: keyword::LOAD,
-        ..up_to(VERBOSE)
-    };
+    let filter = Filter { any: keyword::LOAD, ..up_to(VERBOSE) };
     stage.enable(scarce, provider(), &filter)?;
     burst(stage, file, ASKED)?;
     let counted = statistics(stage, file)?;
@@ -335,11 +256,7 @@ fn losses(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let at_warning = stage.start("AtWarning")?;
     stage.enable(at_warning, provider(), &up_to(WARNING))?;
     let at_warning = stage.stop(at_warning)?;
-    expect_equal(
-        "events of the session at WARNING level",
-        &0,
-        &at_warning.events.len(),
-    )?;
+    expect_equal("events of the session at WARNING level", &0, &at_warning.events.len())?;
     let recording = stage.stop(scarce)?;
     expect_equal(
         "the sum of recorded and lost events",
@@ -362,12 +279,7 @@ fn losses(stage: &mut Stage<'_>) -> Result<(), Failure> {
             .iter()
             .find(|(name, _)| &**name == "Number")
             .and_then(|(_, value)| value.to_string().parse::<u32>().ok());
-        expect_that(
-            "the numbers of the events",
-            "rising",
-            &number,
-            number > last,
-        )?;
+        expect_that("the numbers of the events", "rising", &number, number > last)?;
         last = number;
     }
     Ok(())

@@ -40,10 +40,7 @@ impl Image {
             "{}: the entry point failed with the status 0x{status:08X}",
             path.display()
         );
-        Ok(Self {
-            mapped,
-            registrations: ntoskrnl::take_registrations(),
-        })
+        Ok(Self { mapped, registrations: ntoskrnl::take_registrations() })
     }
 
     /// Notifies all providers that sessions want all their events, or none.

@@ -52,9 +52,7 @@ fn run() -> anyhow::Result<()> {
                 .action(ArgAction::SetTrue),
         )
         .get_matches();
-    let path = matches
-        .get_one::<PathBuf>("image")
-        .context("no image is named")?;
+    let path = matches.get_one::<PathBuf>("image").context("no image is named")?;
     measure::check(path)?;
     if !matches.get_flag("check") {
         println!("{:#}", measure::measure(path)?);

@@ -34,9 +34,7 @@ const LONG: Duration = Duration::from_millis(60);
 const ELEMENTS: usize = 2048;
 
 fn array() -> Vec<u64> {
-    (0..ELEMENTS as u64)
-        .map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
-        .collect()
+    (0..ELEMENTS as u64).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
 }
 
 /// Fails unless each loop writes one event for each step, and none while no session wants events.
@@ -58,11 +56,7 @@ pub fn check(path: &Path) -> Result<()> {
         for way in WRITES {
             image.writes(way)?(STEPS);
             let writes = enabled || way == "bare";
-            expect(
-                &format!("{way}_writes"),
-                enabled,
-                if writes { STEPS } else { 0 },
-            )?;
+            expect(&format!("{way}_writes"), enabled, if writes { STEPS } else { 0 })?;
         }
         for name in LOOPS {
             let values: Vec<u64> = (1..=STEPS).collect();
@@ -91,10 +85,7 @@ fn times(run: impl Fn(u64)) -> Result<u64> {
             let factor = LONG.as_secs_f64() / took.as_secs_f64();
             return Ok(scaled(times, factor));
         }
-        ensure!(
-            times < 1 << 40,
-            "a loop of the image ends at once, whatever its number of steps"
-        );
+        ensure!(times < 1 << 40, "a loop of the image ends at once, whatever its number of steps");
         times *= 2;
     }
 }
@@ -176,12 +167,8 @@ fn writes(image: &Image, processors: &[usize], counts: &[usize], rng: &mut Rng) 
             for (count, figures) in counts.iter().zip(figures) {
                 // One thread uses the two processors of two threads in turn.
                 let skipped = if *count == 1 { round % 2 } else { 0 };
-                let on: Vec<usize> = processors
-                    .iter()
-                    .copied()
-                    .skip(skipped)
-                    .take(*count)
-                    .collect();
+                let on: Vec<usize> =
+                    processors.iter().copied().skip(skipped).take(*count).collect();
                 figures.add(&together(&on, rng, || run(*steps))?, *steps);
             }
         }

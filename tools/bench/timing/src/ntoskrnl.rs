@@ -41,11 +41,7 @@ impl Registration {
     ///
     /// The image that registered the provider must be mapped.
     pub unsafe fn notify(&self, enabled: bool) {
-        let (code, level, any) = if enabled {
-            (ENABLE, 5, 0xFF)
-        } else {
-            (DISABLE, 0, 0)
-        };
+        let (code, level, any) = if enabled { (ENABLE, 5, 0xFF) } else { (DISABLE, 0, 0) };
         let none = std::ptr::null();
         // SAFETY: the caller guarantees that the callback's code exists. The parameters are those
         // that ETW passes.
@@ -125,18 +121,9 @@ mod tests {
     #[test]
     fn writes_are_bound_to_the_given_routine_and_others_are_not() {
         for name in ["EtwWrite", "EtwWriteEx", "EtwWriteTransfer"] {
-            assert_eq!(
-                routine(name, counted_write),
-                counted_write as *const () as u64
-            );
+            assert_eq!(routine(name, counted_write), counted_write as *const () as u64);
         }
-        assert_eq!(
-            routine("EtwRegister", counted_write),
-            register as *const () as u64
-        );
-        assert_eq!(
-            routine("Other", counted_write),
-            unexpected as *const () as u64
-        );
+        assert_eq!(routine("EtwRegister", counted_write), register as *const () as u64);
+        assert_eq!(routine("Other", counted_write), unexpected as *const () as u64);
     }
 }

@@ -27,9 +27,8 @@ fn core(processor: usize) -> String {
 
 fn cores_first(processors: &[(usize, String)]) -> Vec<usize> {
     let mut cores = BTreeSet::new();
-    let (mut first, others): (Vec<_>, Vec<_>) = processors
-        .iter()
-        .partition(|(_, core)| cores.insert(core.as_str()));
+    let (mut first, others): (Vec<_>, Vec<_>) =
+        processors.iter().partition(|(_, core)| cores.insert(core.as_str()));
     first.extend(others);
     first.into_iter().map(|(number, _)| *number).collect()
 }
@@ -48,9 +47,7 @@ mod tests {
     #[test]
     fn processors_of_a_core_that_is_used_come_last() {
         let list = |all: &[(usize, &str)]| -> Vec<(usize, String)> {
-            all.iter()
-                .map(|(number, core)| (*number, (*core).to_owned()))
-                .collect()
+            all.iter().map(|(number, core)| (*number, (*core).to_owned())).collect()
         };
         let paired = list(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]);
         assert_eq!(cores_first(&paired), [0, 2, 1, 3]);

@@ -75,9 +75,8 @@ pub fn together(processors: &[usize], rng: &mut Rng, work: impl Fn() + Sync) -> 
         let mut threads = Vec::new();
         for processor in processors {
             let size = STACK + PAGE * rng.usize(0..16);
-            let started = thread::Builder::new()
-                .stack_size(size)
-                .spawn_scoped(scope, || one(*processor));
+            let started =
+                thread::Builder::new().stack_size(size).spawn_scoped(scope, || one(*processor));
             // The scope waits for the threads that have started.
             threads.push(started.inspect_err(|_| is_cancelled.store(true, Ordering::Release)));
         }
@@ -133,10 +132,7 @@ mod tests {
     #[test]
     fn a_processor_that_does_not_exist_is_an_error() {
         let error = together(&[1000], &mut Rng::with_seed(1), || {}).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cannot run a thread on processor 1000 only"
-        );
+        assert_eq!(error.to_string(), "cannot run a thread on processor 1000 only");
     }
 
     #[test]

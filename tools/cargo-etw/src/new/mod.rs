@@ -112,9 +112,7 @@ fn write(path: &Path, contents: &str) -> Result<()> {
 /// Makes the folder a git repository, unless it is in one, as `cargo new` does.
 fn start_repository(folder: &Path, parent: &Path) {
     let mut inside = Command::new("git");
-    inside
-        .current_dir(parent)
-        .args(["rev-parse", "--is-inside-work-tree"]);
+    inside.current_dir(parent).args(["rev-parse", "--is-inside-work-tree"]);
     if output_of(Command::new("git").arg("--version")).is_none() {
         eprintln!("note: git is not installed, so the folder is not a repository");
         return;

@@ -109,11 +109,7 @@ impl Names {
         let mut words = image.split('_').filter(|word| !word.is_empty());
         let first = words.next().unwrap_or_default().to_upper_camel_case();
         let rest = words.collect::<Vec<_>>().join("_").to_upper_camel_case();
-        let usual = if rest.is_empty() {
-            first.clone()
-        } else {
-            format!("{first}.{rest}")
-        };
+        let usual = if rest.is_empty() { first.clone() } else { format!("{first}.{rest}") };
         let provider = provider.unwrap_or(&usual).to_owned();
         let refused = |why: String| NameError::Provider(provider.clone(), why);
         if let Some(bad) = provider
@@ -146,9 +142,8 @@ impl Names {
 fn check(name: &str) -> Result<(), NameError> {
     let mut letters = name.chars();
     let first = letters.next().ok_or(NameError::Empty)?;
-    if let Some(bad) = name
-        .chars()
-        .find(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(*letter))
+    if let Some(bad) =
+        name.chars().find(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(*letter))
     {
         return Err(NameError::Character(name.to_owned(), bad));
     }
@@ -178,9 +173,7 @@ fn check(name: &str) -> Result<(), NameError> {
         return reserved("the name of a crate that drivers or their tests depend on");
     }
     let is_port = ["com", "lpt"].iter().any(|port| {
-        library
-            .strip_prefix(port)
-            .is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']))
+        library.strip_prefix(port).is_some_and(|number| matches!(number.as_bytes(), [b'0'..=b'9']))
     });
     if is_port || is_in(DEVICES) {
         return reserved("the name of a device on Windows, which no file can have");
@@ -206,10 +199,7 @@ mod tests {
         assert_eq!(names.provider, "Contoso.TemperatureSensor");
         assert_eq!(names.company, "Contoso");
         assert_eq!(names.hardware_id, r"Root\ContosoTemperatureSensor");
-        assert_eq!(
-            names.guid,
-            Guid::of_name("Contoso.TemperatureSensor").unwrap()
-        );
+        assert_eq!(names.guid, Guid::of_name("Contoso.TemperatureSensor").unwrap());
         assert_ne!(names.guid, names.interface);
         let names = Names::new("_sensor7", None).unwrap();
         assert_eq!(names.provider, "Sensor7");

@@ -104,9 +104,7 @@ impl Source {
         {
             return Some(source);
         }
-        let checkout = program
-            .ancestors()
-            .find(|folder| folder.join(MARK).is_file())?;
+        let checkout = program.ancestors().find(|folder| folder.join(MARK).is_file())?;
         Some(Self::Path(checkout.to_owned()))
     }
 
@@ -127,10 +125,7 @@ impl Source {
         let folder = source.strip_prefix("path+file://")?;
         let folder = PathBuf::from(percent_decoded(folder)?);
         let checkout = folder.ancestors().nth(2)?;
-        checkout
-            .join(MARK)
-            .is_file()
-            .then(|| Self::Path(checkout.to_owned()))
+        checkout.join(MARK).is_file().then(|| Self::Path(checkout.to_owned()))
     }
 
     /// Makes a relative path to a checkout, which is relative to the current folder, relative to
@@ -212,10 +207,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
         up.next();
         down.next();
     }
-    if up
-        .peek()
-        .is_some_and(|part| matches!(part, Component::Prefix(_)))
-    {
+    if up.peek().is_some_and(|part| matches!(part, Component::Prefix(_))) {
         return to.to_owned();
     }
     up.map(|_| Component::ParentDir).chain(down).collect()
@@ -299,15 +291,10 @@ mod tests {
             ..Wanted::default()
         });
         assert!(error.unwrap_err().to_string().contains("need `--git`"));
-        let error = Source::find(&Wanted {
-            path: Some(PathBuf::from("/nowhere")),
-            ..Wanted::default()
-        });
+        let error =
+            Source::find(&Wanted { path: Some(PathBuf::from("/nowhere")), ..Wanted::default() });
         let error = error.unwrap_err().to_string();
-        assert!(
-            error.contains("/nowhere is not a checkout of wdk-etw"),
-            "{error}"
-        );
+        assert!(error.contains("/nowhere is not a checkout of wdk-etw"), "{error}");
     }
 
     #[test]
@@ -321,10 +308,8 @@ mod tests {
             source.install(),
             r#"cargo install --locked --path '/it'\''s "a b"/tools/cargo-etw'"#
         );
-        let source = Source::Git(
-            "https://example.com/etw".to_owned(),
-            Some(Version::Tag("v1".to_owned())),
-        );
+        let source =
+            Source::Git("https://example.com/etw".to_owned(), Some(Version::Tag("v1".to_owned())));
         assert_eq!(
             source.dependency("provider-lib").unwrap(),
             r#"{ git = "https://example.com/etw", tag = "v1" }"#

@@ -7,36 +7,21 @@ use super::{names::Names, source::Source};
 
 /// The files' names and their templates.
 const FILES: &[(&str, &str)] = &[
-    (
-        ".cargo/config.toml",
-        include_str!("templates/config.toml.in"),
-    ),
-    (
-        ".github/workflows/driver.yml",
-        include_str!("templates/workflow.yml.in"),
-    ),
+    (".cargo/config.toml", include_str!("templates/config.toml.in")),
+    (".github/workflows/driver.yml", include_str!("templates/workflow.yml.in")),
     (".gitignore", include_str!("templates/gitignore.in")),
     ("Cargo.toml", include_str!("templates/workspace.toml.in")),
     ("Makefile.toml", include_str!("templates/Makefile.toml.in")),
     ("README.md", include_str!("templates/README.md.in")),
-    (
-        "driver/Cargo.toml",
-        include_str!("templates/driver.toml.in"),
-    ),
+    ("driver/Cargo.toml", include_str!("templates/driver.toml.in")),
     ("driver/build.rs", include_str!("templates/build.rs.in")),
-    (
-        "driver/src/device.rs",
-        include_str!("templates/device.rs.in"),
-    ),
+    ("driver/src/device.rs", include_str!("templates/device.rs.in")),
     ("driver/src/lib.rs", include_str!("templates/lib.rs.in")),
     ("driver/src/queue.rs", include_str!("templates/queue.rs.in")),
     ("driver/src/trace.rs", include_str!("templates/trace.rs.in")),
     ("driver/{{image}}.inx", include_str!("templates/inx.in")),
     ("tests/Cargo.toml", include_str!("templates/tests.toml.in")),
-    (
-        "tests/driver.rs",
-        include_str!("templates/driver_test.rs.in"),
-    ),
+    ("tests/driver.rs", include_str!("templates/driver_test.rs.in")),
 ];
 
 /// The crates of wdk-etw's repository that a new driver and its test depend on, and their folders.
@@ -85,10 +70,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
     let left = text.match_indices("{{").find(|(at, _)| {
         !text[..*at].ends_with('$') && text[at + 2..].starts_with(|next: char| next.is_alphabetic())
     });
-    ensure!(
-        left.is_none(),
-        "a template has a placeholder without a value"
-    );
+    ensure!(left.is_none(), "a template has a placeholder without a value");
     Ok(text)
 }
 
@@ -97,10 +79,8 @@ fn rust_fields(guid: Guid) -> [String; 4] {
     // The digits of a GUID in text are in the order of its fields.
     let digits = guid.to_string().replace('-', "");
     let field = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    let last: Vec<String> = (16..32)
-        .step_by(2)
-        .map(|from| format!("0x{}", field(from, from + 2)))
-        .collect();
+    let last: Vec<String> =
+        (16..32).step_by(2).map(|from| format!("0x{}", field(from, from + 2))).collect();
     [
         format!("0x{}_{}", field(0, 4), field(4, 8)),
         format!("0x{}", field(8, 12)),
@@ -123,9 +103,7 @@ mod tests {
         for (name, text) in &files {
             assert!(!text.replace("${{ ", "").contains("{{"), "{name}:\n{text}");
         }
-        let inx = files
-            .iter()
-            .find(|(name, _)| name == "driver/contoso_sensor.inx");
+        let inx = files.iter().find(|(name, _)| name == "driver/contoso_sensor.inx");
         let provider = format!("AddEventProvider = {{{}}},", names.guid);
         assert!(inx.unwrap().1.contains(&provider));
         assert!(fill("a {{b}}", &[]).is_err());
@@ -136,12 +114,7 @@ mod tests {
         let guid: Guid = "0bc69c6d-8ee2-4d42-a33f-fd6a69354dd8".parse().unwrap();
         assert_eq!(
             rust_fields(guid),
-            [
-                "0x0bc6_9c6d",
-                "0x8ee2",
-                "0x4d42",
-                "[0xa3, 0x3f, 0xfd, 0x6a, 0x69, 0x35, 0x4d, 0xd8]"
-            ]
+            ["0x0bc6_9c6d", "0x8ee2", "0x4d42", "[0xa3, 0x3f, 0xfd, 0x6a, 0x69, 0x35, 0x4d, 0xd8]"]
         );
     }
 }

@@ -23,13 +23,7 @@ struct Enable<'a> {
 
 impl Enable<'_> {
     fn json(&self) -> Value {
-        let Self {
-            guid,
-            is_group,
-            level,
-            mask,
-            except_ids,
-        } = self;
+        let Self { guid, is_group, level, mask, except_ids } = self;
         json!({
             "guid": guid,
             "group": is_group,
@@ -138,9 +132,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     }
     // Everything comes first, then the first keyword of each provider that has one.
     let keywords = profiles(providers).into_iter().skip(1);
-    for (number, (made, enable)) in keywords
-        .zip(providers.iter().filter_map(selected))
-        .enumerate()
+    for (number, (made, enable)) in keywords.zip(providers.iter().filter_map(selected)).enumerate()
     {
         let name = match number {
             0 => "wpr-keyword".to_owned(),
@@ -172,20 +164,12 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
         all.extend(client_recipes(client, session, provider));
     }
     let boot = Recipe {
-        start: vec![format!(
-            "wpr -boottrace -addboot {profile}!Everything.Verbose -filemode"
-        )],
+        start: vec![format!("wpr -boottrace -addboot {profile}!Everything.Verbose -filemode")],
         stop: vec!["wpr -boottrace -stopboot boot.etl".to_owned()],
         trace: "boot.etl".to_owned(),
         boots: true,
         at_least: true,
-        ..wpr(
-            "wpr-boot",
-            session,
-            profile,
-            "Everything",
-            everything(providers),
-        )
+        ..wpr("wpr-boot", session, profile, "Everything", everything(providers))
     };
     all.push(boot);
     all.push(autologger(providers, session));
@@ -200,19 +184,14 @@ fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
         } else {
             format!("update {session}")
         };
-        format!(
-            "logman {verb} -p {{{}}} {:#x} {} -ets",
-            one.guid, one.mask, one.level
-        )
+        format!("logman {verb} -p {{{}}} {:#x} {} -ets", one.guid, one.mask, one.level)
     };
     Recipe {
         name: "logman".to_owned(),
         needs: "logman".to_owned(),
         shell: Shell::Cmd,
         start: enables.iter().enumerate().map(start).collect(),
-        stop: ["query", "stop"]
-            .map(|verb| format!("logman {verb} {session} -ets"))
-            .into(),
+        stop: ["query", "stop"].map(|verb| format!("logman {verb} {session} -ets")).into(),
         trace: format!("{session}.etl"),
         enables,
         during: Vec::new(),
@@ -271,9 +250,8 @@ fn wpr<'a>(
 fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     // The session's service does not know the current folder.
     let trace = format!("C:\\{session}.etl");
-    let mut start = vec![format!(
-        "Start-EtwTraceSession -Name {session} -LocalFilePath {trace} -NonPaged"
-    )];
+    let mut start =
+        vec![format!("Start-EtwTraceSession -Name {session} -LocalFilePath {trace} -NonPaged")];
     start.extend(enables.iter().map(|one| {
         let properties = if one.is_group {
             "-Property 0x20".to_owned()
@@ -300,18 +278,13 @@ fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recip
 }
 
 fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
-    let on: Vec<String> = enables
-        .iter()
-        .map(|one| format!("{}:{:#x}:{}", one.guid, one.mask, one.level))
-        .collect();
+    let on: Vec<String> =
+        enables.iter().map(|one| format!("{}:{:#x}:{}", one.guid, one.mask, one.level)).collect();
     Recipe {
         name: "xperf".to_owned(),
         needs: "xperf".to_owned(),
         shell: Shell::Cmd,
-        start: vec![format!(
-            "xperf -start {session} -on {} -f {session}.etl",
-            on.join("+")
-        )],
+        start: vec![format!("xperf -start {session} -on {} -f {session}.etl", on.join("+"))],
         stop: vec![format!("xperf -stop {session}")],
         trace: format!("{session}.etl"),
         enables,
@@ -396,12 +369,7 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
     )];
     let shown = client_trace(client, session, provider);
     if let (Some(line), Some(enable)) = (shown, selected(provider)) {
-        all.push(recipe(
-            "client-trace",
-            line,
-            format!("{session}.jsonl"),
-            enable,
-        ));
+        all.push(recipe("client-trace", line, format!("{session}.jsonl"), enable));
     }
     all
 }

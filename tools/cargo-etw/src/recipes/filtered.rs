@@ -22,10 +22,9 @@ impl Filtered {
             return None;
         }
         let (names, mask) = match (first, last) {
-            (Some(first), Some(last)) if first.mask != last.mask => (
-                format!("{} or {}", first.name, last.name),
-                first.mask | last.mask,
-            ),
+            (Some(first), Some(last)) if first.mask != last.mask => {
+                (format!("{} or {}", first.name, last.name), first.mask | last.mask)
+            }
             (Some(only), _) => (only.name.clone(), only.mask),
             _ => ("Everything".to_owned(), provider.everything()),
         };

@@ -97,16 +97,12 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     };
     let (providers, source) = providers(matches, driver.as_ref(), image.as_deref())?;
     let recipes = recipes(matches, driver.as_ref(), image.as_deref(), source)?;
-    let [text, profile] = [
-        recipes.text(&providers)?,
-        profile_text(&recipes, &providers)?,
-    ];
+    let [text, profile] = [recipes.text(&providers)?, profile_text(&recipes, &providers)?];
     let data: Option<PathBuf> = optional(matches, "data")?;
     let data = data.map(|path| (path, recipes.data(&providers)));
     let data = data.iter().map(|(path, text)| (path, text.clone()));
-    for (path, wanted) in [(&recipes.text, text), (&recipes.profile, profile)]
-        .into_iter()
-        .chain(data)
+    for (path, wanted) in
+        [(&recipes.text, text), (&recipes.profile, profile)].into_iter().chain(data)
     {
         if matches.get_flag("check") {
             let found = fs::read_to_string(path)
@@ -160,11 +156,7 @@ fn providers(
         );
     };
     let providers = Traced::described(&at_hand::described(image)?);
-    ensure!(
-        !providers.is_empty(),
-        "the resources of {} describe no provider",
-        image.display()
-    );
+    ensure!(!providers.is_empty(), "the resources of {} describe no provider", image.display());
     Ok((providers, named(image)))
 }
 
@@ -188,10 +180,7 @@ fn recipes(
     };
     Ok(Recipes {
         source,
-        text: file(
-            "text",
-            Ok(driver.map_or_else(|| here.join("tracing.md"), AtHand::recipes)),
-        )?,
+        text: file("text", Ok(driver.map_or_else(|| here.join("tracing.md"), AtHand::recipes)))?,
         profile: file(
             "profile",
             driver.map_or_else(|| Ok(here.join(format!("{stem}.wprp"))), AtHand::profile),
@@ -263,21 +252,12 @@ mod tests {
         );
         let text = recipes().text(&providers).unwrap();
         assert!(text.contains("# Trace A\n"), "{text}");
-        assert!(
-            !text.contains("group's") && !text.contains("by its group"),
-            "{text}"
-        );
+        assert!(!text.contains("group's") && !text.contains("by its group"), "{text}");
         // A session in paged memory gets no events of drivers.
-        assert!(
-            text.contains("-LocalFilePath C:\\trace.etl -NonPaged\n"),
-            "{text}"
-        );
+        assert!(text.contains("-LocalFilePath C:\\trace.etl -NonPaged\n"), "{text}");
         let autologger = "New-AutologgerConfig -Name trace -LogFileMode 0x1 -Local";
         assert!(text.contains(autologger), "{text}");
-        assert!(
-            !text.contains(" -paged ") && !text.contains("-mode pagedmemory -"),
-            "{text}"
-        );
+        assert!(!text.contains(" -paged ") && !text.contains("-mode pagedmemory -"), "{text}");
         assert!(!text.contains("0x20"), "{text}");
         assert!(!text.contains("client"), "{text}");
         assert!(text.contains("[`driver.wprp`](../driver.wprp)"), "{text}");
@@ -310,18 +290,12 @@ mod tests {
             }
             "#,
         );
-        let recipes = Recipes {
-            client: Some("client".to_owned()),
-            ..recipes()
-        };
+        let recipes = Recipes { client: Some("client".to_owned()), ..recipes() };
         let text = recipes.text(&providers).unwrap();
         let data: serde_json::Value = serde_json::from_str(&recipes.data(&providers)).unwrap();
         assert_eq!(data["version"], 1);
         let all = data["recipes"].as_array().unwrap();
-        let names: Vec<&str> = all
-            .iter()
-            .map(|one| one["name"].as_str().unwrap())
-            .collect();
+        let names: Vec<&str> = all.iter().map(|one| one["name"].as_str().unwrap()).collect();
         assert_eq!(
             names,
             [
@@ -383,23 +357,11 @@ mod tests {
 
     /// The beginnings of the text's lines that no recipe has, with the reasons.
     const EXCEPTIONS: [(&str, &str); 6] = [
-        (
-            "client trace --any ",
-            "shows events until Ctrl+C, which no script sends",
-        ),
-        (
-            "client trace --group ",
-            "shows events until Ctrl+C, which no script sends",
-        ),
-        (
-            "logman query providers ",
-            "traces nothing: the stage uninstall runs it",
-        ),
+        ("client trace --any ", "shows events until Ctrl+C, which no script sends"),
+        ("client trace --group ", "shows events until Ctrl+C, which no script sends"),
+        ("logman query providers ", "traces nothing: the stage uninstall runs it"),
         ("tracerpt ", "reads a trace: the stage decode runs it"),
-        (
-            "powershell Get-WinEvent ",
-            "reads a trace: the stage decode runs it",
-        ),
+        ("powershell Get-WinEvent ", "reads a trace: the stage decode runs it"),
         ("wpa ", "is a window"),
     ];
 
@@ -435,10 +397,7 @@ mod tests {
         let providers = declared(r#"#[provider(name = "A")] mod one {}"#);
         let text = recipes().text(&providers).unwrap();
         let guid = &providers[0].guid;
-        assert!(
-            text.contains(&format!("-p {{{guid}}} 0x0 5 -ets")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("-p {{{guid}}} 0x0 5 -ets")), "{text}");
         assert!(text.contains("has no keywords"), "{text}");
         assert!(text.contains("has one profile"), "{text}");
         assert!(!text.contains("rem From now on"), "{text}");
@@ -464,10 +423,7 @@ mod tests {
             "#,
         );
         let text = recipes().text(&providers).unwrap();
-        assert!(
-            text.contains(&format!("-p {{{}}} 0x210 17 -ets", providers[0].guid)),
-            "{text}"
-        );
+        assert!(text.contains(&format!("-p {{{}}} 0x210 17 -ets", providers[0].guid)), "{text}");
         assert!(text.contains("| First | `0x10` |"), "{text}");
         // Enabling a group leaves what is enabled for the provider itself.
         assert!(!text.contains("instead of the provider"), "{text}");

@@ -20,11 +20,7 @@ pub struct Profile {
 /// Returns a name that wpr's command line and an XML id can have.
 fn word(name: &str) -> String {
     let unit = |one: char| {
-        if one.is_ascii_alphanumeric() {
-            one
-        } else {
-            '_'
-        }
+        if one.is_ascii_alphanumeric() { one } else { '_' }
     };
     let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic());
     let prefix = (!starts_well).then_some('P');
@@ -33,9 +29,7 @@ fn word(name: &str) -> String {
 
 /// Returns text for an attribute's value.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('"', "&quot;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
 /// Returns the profiles: everything, and the first keyword of each provider that has one.
@@ -57,10 +51,7 @@ pub fn profiles(providers: &[Traced]) -> Vec<Profile> {
         } else {
             word(&keyword.name)
         };
-        while profiles
-            .iter()
-            .any(|known| known.name.eq_ignore_ascii_case(&name))
-        {
+        while profiles.iter().any(|known| known.name.eq_ignore_ascii_case(&name)) {
             name.push('_');
         }
         profiles.push(Profile {

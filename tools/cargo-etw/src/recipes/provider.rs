@@ -82,43 +82,42 @@ impl Traced {
             text.map(|text| text.value.trim().to_owned())
         };
         let providers = manifest.providers.iter();
-        let traced = providers.map(|provider| Self {
-            name: provider.name.clone(),
-            guid: provider.control_guid.unwrap_or(provider.guid).to_string(),
-            group: provider.group_guid.map(|group| group.to_string()),
-            keywords: provider
-                .keywords
-                .iter()
-                .filter(|keyword| !keyword.name.is_winmeta())
-                .map(|keyword| Keyword {
-                    name: keyword.name.local().to_owned(),
-                    mask: keyword.mask,
-                    meaning: text(keyword.message).unwrap_or_default(),
-                })
-                .collect(),
-            events: provider
-                .events
-                .iter()
-                .map(|event| Event {
-                    name: event
-                        .name
-                        .clone()
-                        .or_else(|| event.symbol.clone())
-                        .unwrap_or_else(|| format!("event {} version {}", event.id, event.version)),
-                    id: event.id,
-                    level: event
-                        .level
-                        .and_then(|at| provider.levels.get(at))
-                        .map_or(0, |level| level.value),
-                    mask: event
-                        .keywords
-                        .iter()
-                        .filter_map(|at| provider.keywords.get(*at))
-                        .fold(channel_bit(event.channel), |mask, one| mask | one.mask),
-                    is_self_describing: false,
-                })
-                .collect(),
-        });
+        let traced =
+            providers.map(|provider| Self {
+                name: provider.name.clone(),
+                guid: provider.control_guid.unwrap_or(provider.guid).to_string(),
+                group: provider.group_guid.map(|group| group.to_string()),
+                keywords: provider
+                    .keywords
+                    .iter()
+                    .filter(|keyword| !keyword.name.is_winmeta())
+                    .map(|keyword| Keyword {
+                        name: keyword.name.local().to_owned(),
+                        mask: keyword.mask,
+                        meaning: text(keyword.message).unwrap_or_default(),
+                    })
+                    .collect(),
+                events: provider
+                    .events
+                    .iter()
+                    .map(|event| Event {
+                        name: event.name.clone().or_else(|| event.symbol.clone()).unwrap_or_else(
+                            || format!("event {} version {}", event.id, event.version),
+                        ),
+                        id: event.id,
+                        level: event
+                            .level
+                            .and_then(|at| provider.levels.get(at))
+                            .map_or(0, |level| level.value),
+                        mask: event
+                            .keywords
+                            .iter()
+                            .filter_map(|at| provider.keywords.get(*at))
+                            .fold(channel_bit(event.channel), |mask, one| mask | one.mask),
+                        is_self_describing: false,
+                    })
+                    .collect(),
+            });
         traced.collect()
     }
 

@@ -43,37 +43,25 @@ pub struct Recipes {
 
 /// Returns the link from one file to another.
 fn link(from: &Path, to: &Path) -> String {
-    let mut from = from
-        .parent()
-        .unwrap_or_else(|| Path::new(""))
-        .components()
-        .peekable();
+    let mut from = from.parent().unwrap_or_else(|| Path::new("")).components().peekable();
     let mut down = to.components().peekable();
     while from.peek().is_some() && from.peek() == down.peek() {
         from.next();
         down.next();
     }
-    let down: Vec<String> = down
-        .map(|part| part.as_os_str().to_string_lossy().into_owned())
-        .collect();
+    let down: Vec<String> =
+        down.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
     "../".repeat(from.count()) + &down.join("/")
 }
 
 fn list(events: &[&Event]) -> String {
-    let names: Vec<String> = events
-        .iter()
-        .map(|event| format!("`{}`", event.name))
-        .collect();
+    let names: Vec<String> = events.iter().map(|event| format!("`{}`", event.name)).collect();
     names.join(", ")
 }
 
 /// Returns the comment of a line for one of several providers.
 fn of(provider: &Traced, providers: &[Traced]) -> String {
-    if providers.len() > 1 {
-        format!(" of {}", provider.name)
-    } else {
-        String::new()
-    }
+    if providers.len() > 1 { format!(" of {}", provider.name) } else { String::new() }
 }
 
 impl Recipes {
@@ -156,21 +144,15 @@ impl Recipes {
         let session = &self.session;
         writeln!(out, "## logman\n\n```bat\nrem Everything, into a file.")?;
         for (number, provider) in providers.iter().enumerate() {
-            let (guid, all, level) = (
-                &provider.guid,
-                provider.everything(),
-                provider.highest_level(),
-            );
+            let (guid, all, level) =
+                (&provider.guid, provider.everything(), provider.highest_level());
             if number == 0 {
                 writeln!(
                     out,
                     "logman start {session} -ow -o {session}.etl -p {{{guid}}} {all:#x} {level} -ets"
                 )?;
             } else {
-                writeln!(
-                    out,
-                    "logman update {session} -p {{{guid}}} {all:#x} {level} -ets"
-                )?;
+                writeln!(out, "logman update {session} -p {{{guid}}} {all:#x} {level} -ets")?;
             }
         }
         for provider in providers {
@@ -194,11 +176,7 @@ impl Recipes {
         )?;
         for provider in providers {
             let name = &provider.name;
-            let name = if name.contains(' ') {
-                format!("\"{name}\"")
-            } else {
-                name.clone()
-            };
+            let name = if name.contains(' ') { format!("\"{name}\"") } else { name.clone() };
             writeln!(out, "logman query providers {name}")?;
         }
         writeln!(
@@ -217,20 +195,14 @@ impl Recipes {
              buffers in nonpaged\nmemory.\n\n```bat"
         )?;
         for (number, provider) in providers.iter().enumerate() {
-            let (guid, all, level) = (
-                &provider.guid,
-                provider.everything(),
-                provider.highest_level(),
-            );
+            let (guid, all, level) =
+                (&provider.guid, provider.everything(), provider.highest_level());
             let start = if number == 0 {
                 format!("-start {session} -f {session}.etl")
             } else {
                 format!("-enable {session}")
             };
-            writeln!(
-                out,
-                "tracelog {start} -guid #{guid} -matchanykw {all:#x} -level {level}"
-            )?;
+            writeln!(out, "tracelog {start} -guid #{guid} -matchanykw {all:#x} -level {level}")?;
         }
         for provider in providers {
             if let Some(filtered) = Filtered::of(provider) {
@@ -330,10 +302,7 @@ impl Recipes {
         )?;
         for provider in providers {
             let values = values(provider);
-            writeln!(
-                out,
-                "Add-EtwTraceProvider -AutologgerName {session} {values}"
-            )?;
+            writeln!(out, "Add-EtwTraceProvider -AutologgerName {session} {values}")?;
         }
         writeln!(
             out,
@@ -347,14 +316,7 @@ impl Recipes {
         let session = &self.session;
         let on: Vec<String> = providers
             .iter()
-            .map(|one| {
-                format!(
-                    "{}:{:#x}:{}",
-                    one.guid,
-                    one.everything(),
-                    one.highest_level()
-                )
-            })
+            .map(|one| format!("{}:{:#x}:{}", one.guid, one.everything(), one.highest_level()))
             .collect();
         writeln!(
             out,
@@ -469,17 +431,11 @@ fn tables(provider: &Traced, out: &mut String) -> fmt::Result {
     if provider.keywords.is_empty() {
         writeln!(out, "The provider has no keywords.")?;
     } else {
-        writeln!(
-            out,
-            "| keyword | mask | meaning | events |\n|---|--:|---|---|"
-        )?;
+        writeln!(out, "| keyword | mask | meaning | events |\n|---|--:|---|---|")?;
     }
     for keyword in &provider.keywords {
-        let events: Vec<&Event> = provider
-            .events
-            .iter()
-            .filter(|event| event.mask & keyword.mask != 0)
-            .collect();
+        let events: Vec<&Event> =
+            provider.events.iter().filter(|event| event.mask & keyword.mask != 0).collect();
         writeln!(
             out,
             "| {} | `{:#x}` | {} | {} |",
@@ -496,43 +452,29 @@ fn tables(provider: &Traced, out: &mut String) -> fmt::Result {
              self-describing."
         );
     }
-    writeln!(
-        out,
-        "\n| level | number | events of exactly this level |\n|---|--:|---|"
-    )?;
+    writeln!(out, "\n| level | number | events of exactly this level |\n|---|--:|---|")?;
     let mut levels: Vec<u8> = provider.events.iter().map(|event| event.level).collect();
     levels.extend(winmeta::LEVELS.iter().map(|level| level.value));
     levels.sort_unstable();
     levels.dedup();
     for level in levels {
-        let events: Vec<&Event> = provider
-            .events
-            .iter()
-            .filter(|event| event.level == level)
-            .collect();
+        let events: Vec<&Event> =
+            provider.events.iter().filter(|event| event.level == level).collect();
         if !events.is_empty() {
-            writeln!(
-                out,
-                "| {} | {level} | {} |",
-                level_name(level),
-                list(&events)
-            )?;
+            writeln!(out, "| {} | {level} | {} |", level_name(level), list(&events))?;
         }
     }
-    let (described, manifest): (Vec<&Event>, Vec<&Event>) = provider
-        .events
-        .iter()
-        .partition(|event| event.is_self_describing);
+    let (described, manifest): (Vec<&Event>, Vec<&Event>) =
+        provider.events.iter().partition(|event| event.is_self_describing);
     match (described.len(), manifest.len()) {
         (_, 0) => writeln!(
             out,
             "\nAll events are self-describing TraceLogging events, which tools decode without the \
              driver's\nresources or manifest."
         ),
-        (0, _) => writeln!(
-            out,
-            "\nTo decode the events, tools need the driver's resources or manifest."
-        ),
+        (0, _) => {
+            writeln!(out, "\nTo decode the events, tools need the driver's resources or manifest.")
+        }
         (described, number) => writeln!(
             out,
             "\n{described} TraceLogging events are self-describing. To decode the other {number} \

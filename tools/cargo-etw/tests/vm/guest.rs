@@ -65,10 +65,7 @@ pub fn write_initramfs(to: &Path) {
         files.insert(name.to_owned(), (0o040_755, Vec::new()));
     }
     files.insert("bin/busybox".to_owned(), (0o100_755, busybox));
-    files.insert(
-        "init".to_owned(),
-        (0o100_755, include_bytes!("init.sh").to_vec()),
-    );
+    files.insert("init".to_owned(), (0o100_755, include_bytes!("init.sh").to_vec()));
     for name in MODULES {
         if let Ok(module) = fs::read(folder.join(format!("modules/{name}.ko"))) {
             files.insert(format!("modules/{name}.ko"), (0o100_644, module));

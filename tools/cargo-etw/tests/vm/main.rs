@@ -66,10 +66,7 @@ impl Bench {
             fs::write(package.join(name), name).unwrap();
         }
         fs::create_dir(path.join("stages")).unwrap();
-        Self {
-            folder,
-            words: String::new(),
-        }
+        Self { folder, words: String::new() }
     }
 
     /// Makes a bench with a base image, which is installed once and copied.
@@ -115,9 +112,7 @@ impl Bench {
     /// Returns the command with these accelerators.
     fn command_with(&self, accelerators: &[&str], arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
-        command
-            .current_dir(self.folder.path())
-            .args(["etw", "vm", "--driver", "package"]);
+        command.current_dir(self.folder.path()).args(["etw", "vm", "--driver", "package"]);
         self.add_arguments(&mut command, accelerators, arguments);
         command
     }
@@ -135,11 +130,7 @@ impl Bench {
         command
             .args(["--disk", "1"])
             .args(["--memory", "192", "--processors", "1"])
-            .args(
-                ["--firmware", "bios"]
-                    .iter()
-                    .filter(|_| !arguments.contains(&"--firmware")),
-            )
+            .args(["--firmware", "bios"].iter().filter(|_| !arguments.contains(&"--firmware")))
             .args(accelerators.iter().flat_map(|one| ["--accelerator", one]))
             .args(["--qemu-arg", "-kernel", "--qemu-arg"])
             .arg(guest::kernel())
@@ -173,12 +164,8 @@ impl Bench {
 
     /// Starts the command, and waits until the guest has said something.
     fn start_until(&self, arguments: &[&str], said: &str) -> Child {
-        let child = self
-            .command(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child =
+            self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let until = Instant::now() + Duration::from_mins(5);
         while !fs::read_to_string(self.path("out/serial.log")).is_ok_and(|log| log.contains(said)) {
             assert!(Instant::now() < until, "the guest did not say {said:?}");
@@ -220,12 +207,7 @@ impl Bench {
             .filter_map(|image| fs::read_dir(image.ok()?.path()).ok())
             .flatten()
             .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| {
-                path.file_name()
-                    .unwrap()
-                    .to_string_lossy()
-                    .starts_with("run-")
-            })
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("run-"))
             .collect()
     }
 }
@@ -249,33 +231,24 @@ impl Ended {
         let text = |row: &'_ Value, name: &str| -> &'static str {
             Box::leak(row[name].as_str().unwrap().to_owned().into_boxed_str())
         };
-        rows.iter()
-            .map(|row| (text(row, "stage"), text(row, "leg"), text(row, "result")))
-            .collect()
+        rows.iter().map(|row| (text(row, "stage"), text(row, "leg"), text(row, "result"))).collect()
     }
 
     /// Returns the reason of a stage of the plain leg.
     fn reason(&self, stage: &str) -> &str {
         let rows = self.report["stages"].as_array().unwrap();
-        let row = rows
-            .iter()
-            .find(|row| row["stage"] == stage && row["leg"] == "plain");
+        let row = rows.iter().find(|row| row["stage"] == stage && row["leg"] == "plain");
         row.unwrap()["reason"].as_str().unwrap_or_default()
     }
 
     fn assert(&self, code: i32, results: &[(&str, &str)]) {
-        let wanted: Vec<_> = results
-            .iter()
-            .map(|(stage, result)| (*stage, "plain", *result))
-            .collect();
+        let wanted: Vec<_> =
+            results.iter().map(|(stage, result)| (*stage, "plain", *result)).collect();
         assert_eq!(self.results(), wanted, "{}{}", self.shown, self.errors);
         assert_eq!(self.code, Some(code), "{}{}", self.shown, self.errors);
         // The table shows what the report says.
         for (stage, result) in results {
-            let line = self
-                .shown
-                .lines()
-                .find(|line| line.trim_start().starts_with(stage));
+            let line = self.shown.lines().find(|line| line.trim_start().starts_with(stage));
             assert!(line.unwrap().contains(result), "{}", self.shown);
         }
     }
@@ -289,10 +262,7 @@ mod short {
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test` runs it"]
     fn windows_is_installed_and_the_stages_run_over_a_restart() {
         let bench = Bench::new();
-        bench.stage(
-            "machine",
-            "echo 26100 >$out/machine/build.txt\nresult passed null\n",
-        );
+        bench.stage("machine", "echo 26100 >$out/machine/build.txt\nresult passed null\n");
         // The kit has what the plan says, and files keep their contents and long names.
         bench.stage(
             "install",
@@ -302,18 +272,9 @@ mod short {
              echo kept >/system/kept\nresult passed null\nexit 194\n",
         );
         bench.stage("uninstall", "[ \"$(cat /system/kept)\" = kept ] || exit 1\nresult skipped '\"nothing is installed\"'\n");
-        let only = ["machine", "install", "uninstall"]
-            .map(|stage| ["--only", stage])
-            .concat();
+        let only = ["machine", "install", "uninstall"].map(|stage| ["--only", stage]).concat();
         let ended = bench.run(&only);
-        ended.assert(
-            0,
-            &[
-                ("machine", "passed"),
-                ("install", "passed"),
-                ("uninstall", "skipped"),
-            ],
-        );
+        ended.assert(0, &[("machine", "passed"), ("install", "passed"), ("uninstall", "skipped")]);
         assert_eq!(ended.reason("uninstall"), "nothing is installed");
         for step in ["setup", "Stand-in Desktop", "restarting, as a stage asked"] {
             let told = ended.errors.contains(step) || step == "setup";
@@ -364,16 +325,9 @@ mod whole {
         // Another edition is another base image.
         let ended = bench.run(&["--image", "1", "--install-only"]);
         assert_eq!(ended.code, Some(0), "{}", ended.errors);
-        assert!(
-            ended.errors.contains("installed Stand-in Core"),
-            "{}",
-            ended.errors
-        );
+        assert!(ended.errors.contains("installed Stand-in Core"), "{}", ended.errors);
         // A kept run keeps its disks.
-        let output = bench
-            .command(&[&NEEDS[..], &["--keep"]].concat())
-            .output()
-            .unwrap();
+        let output = bench.command(&[&NEEDS[..], &["--keep"]].concat()).output().unwrap();
         assert_eq!(output.status.code(), Some(0));
         let [run] = &bench.runs()[..] else { panic!() };
         assert!(run.join("overlay.qcow2").exists() && run.join("results.img").exists());
@@ -397,9 +351,7 @@ mod whole {
         );
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut command = Command::new(env!("CARGO"));
-        command
-            .current_dir(workspace)
-            .args(["run", "--quiet", "--package", "xtask", "--", "vm"]);
+        command.current_dir(workspace).args(["run", "--quiet", "--package", "xtask", "--", "vm"]);
         bench.add_arguments(&mut command, &["tcg"], &NEEDS);
         let output = command.output().unwrap();
         let ended = bench.ended(output.status.code(), &output.stdout, &output.stderr);
@@ -410,10 +362,7 @@ mod whole {
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn a_stage_that_fails_does_not_stop_the_next() {
         let bench = Bench::installed();
-        bench.stage(
-            "machine",
-            "result failed '\"test signing is off\"'\nexit 1\n",
-        );
+        bench.stage("machine", "result failed '\"test signing is off\"'\nexit 1\n");
         bench.stage("install", "exit 7\n");
         bench.stage("scenarios", "echo '{' >$out/scenarios/result.json\n");
         bench.stage(
@@ -422,14 +371,8 @@ mod whole {
              \"expected\": 3, \"got\": 2, \"passed\": false}]}' >$out/recipes/result.json\nexit 1\n",
         );
         // The restart that one stage asks for is before the next.
-        bench.stage(
-            "boot",
-            "echo '{}' >$out/boot/started.json\nresult passed null\nexit 194\n",
-        );
-        bench.stage(
-            "booted",
-            "[ -e $out/boot/started.json ] && result passed null\n",
-        );
+        bench.stage("boot", "echo '{}' >$out/boot/started.json\nresult passed null\nexit 194\n");
+        bench.stage("booted", "[ -e $out/boot/started.json ] && result passed null\n");
         // Longer than it may take.
         bench.stage("decode", "sleep 1000\n");
         // One script serves several stages, whose name it gets.
@@ -440,10 +383,7 @@ mod whole {
              cp $out/probe/result.json $out/$WDK_ETW_STAGE/\n",
         );
         bench.stage("uninstall", PASS);
-        let bench = Bench {
-            words: "etw.seconds=30".to_owned(),
-            ..bench
-        };
+        let bench = Bench { words: "etw.seconds=30".to_owned(), ..bench };
         let ended = bench.run(&["--leg", "plain"]);
         ended.assert(
             1,
@@ -463,19 +403,9 @@ mod whole {
             ],
         );
         assert_eq!(ended.reason("machine"), "test signing is off");
-        assert_eq!(
-            ended.reason("install"),
-            "it left no result.json (exit code 7)"
-        );
-        assert_eq!(
-            ended.reason("probe"),
-            "its exit code is 1, its result.json says passed"
-        );
-        assert!(
-            ended
-                .reason("scenarios")
-                .starts_with("its result.json cannot be read: ")
-        );
+        assert_eq!(ended.reason("install"), "it left no result.json (exit code 7)");
+        assert_eq!(ended.reason("probe"), "its exit code is 1, its result.json says passed");
+        assert!(ended.reason("scenarios").starts_with("its result.json cannot be read: "));
         assert_eq!(ended.reason("recipes"), "logman: expected 3, got 2");
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
         assert_eq!(log.matches("wdk-etw: boot").count(), 2, "{log}");
@@ -489,15 +419,7 @@ mod whole {
         let pass = "echo \"$WDK_ETW_STAGE $out\" >>/system/order\n\
                     printf '{\"status\": \"passed\", \"reason\": null, \"checks\": []}' \
                     >$out/$WDK_ETW_STAGE/result.json\n";
-        for stage in [
-            "machine",
-            "install",
-            "scenarios",
-            "recipes",
-            "decode",
-            "booted",
-            "probe",
-        ] {
+        for stage in ["machine", "install", "scenarios", "recipes", "decode", "booted", "probe"] {
             bench.stage(stage, pass);
         }
         for stage in ["boot", "verifier"] {
@@ -511,15 +433,9 @@ mod whole {
         let after =
             "[ \"$(cat $out/crashed.txt)\" = scenarios ] || exit 1\nresult skipped '\"off\"'\n";
         for stage in ["recipes", "decode"] {
-            bench.stage(
-                stage,
-                &format!("case $out in */verifier) {after}exit 0;; esac\n{pass}"),
-            );
+            bench.stage(stage, &format!("case $out in */verifier) {after}exit 0;; esac\n{pass}"));
         }
-        bench.stage(
-            "uninstall",
-            &format!("{pass}cp /system/order $out/uninstall/order.txt\n"),
-        );
+        bench.stage("uninstall", &format!("{pass}cp /system/order $out/uninstall/order.txt\n"));
         let ended = bench.run(&[]);
         let plain = [
             "machine",
@@ -549,20 +465,14 @@ mod whole {
         assert_eq!(ended.code, Some(1), "{}{}", ended.shown, ended.errors);
         // Nothing ran twice, and nothing ran before its turn.
         let order = fs::read_to_string(bench.path("out/verifier/uninstall/order.txt")).unwrap();
-        let order: Vec<&str> = order
-            .lines()
-            .filter_map(|line| line.split_once(' ').map(|(stage, _)| stage))
-            .collect();
+        let order: Vec<&str> =
+            order.lines().filter_map(|line| line.split_once(' ').map(|(stage, _)| stage)).collect();
         let verifier = ["verifier", "install", "scenarios", "probe", "uninstall"];
         assert_eq!(order, [&plain[..], &verifier[..]].concat());
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
         // The restarts that boot and verifier ask for, and the crash.
         assert_eq!(log.matches("wdk-etw: boot").count(), 4, "{log}");
-        assert!(
-            ended.shown.contains("left no crash dump"),
-            "{}",
-            ended.shown
-        );
+        assert!(ended.shown.contains("left no crash dump"), "{}", ended.shown);
     }
 
     /// QEMU with a KVM in which firmware runs and no operating system.
@@ -604,11 +514,7 @@ exec qemu-system-x86_64 "${all[@]}"
         // The next run knows.
         let ended = run();
         ended.assert(0, &[("machine", "passed")]);
-        assert!(
-            ended.errors.contains("Using tcg, as the installation did"),
-            "{}",
-            ended.errors
-        );
+        assert!(ended.errors.contains("Using tcg, as the installation did"), "{}", ended.errors);
         assert!(!ended.errors.contains("Nothing started"));
     }
 
@@ -619,14 +525,7 @@ exec qemu-system-x86_64 "${all[@]}"
         bench.stage("machine", "kill -STOP -1\nwhile :; do sleep 60; done\n");
         bench.stage("uninstall", PASS);
         let silence = Bench::silence();
-        let only = [
-            "--only",
-            "machine",
-            "--only",
-            "uninstall",
-            "--silence",
-            &silence,
-        ];
+        let only = ["--only", "machine", "--only", "uninstall", "--silence", &silence];
         let ended = bench.run(&only);
         ended.assert(1, &[("machine", "hung"), ("uninstall", "passed")]);
         assert!(
@@ -650,21 +549,11 @@ exec qemu-system-x86_64 "${all[@]}"
         );
         bench.stage("uninstall", PASS);
         let silence = Bench::silence();
-        let only = [
-            "--only",
-            "machine",
-            "--only",
-            "uninstall",
-            "--silence",
-            &silence,
-        ];
+        let only = ["--only", "machine", "--only", "uninstall", "--silence", &silence];
         let ended = bench.run(&only);
         ended.assert(3, &[("machine", "hung"), ("uninstall", "not run")]);
         let early = ended.report["ended_early"].as_str().unwrap();
-        assert!(
-            early.starts_with("the machine hung: it said nothing for "),
-            "{early}"
-        );
+        assert!(early.starts_with("the machine hung: it said nothing for "), "{early}");
     }
 
     #[test]
@@ -688,11 +577,7 @@ exec qemu-system-x86_64 "${all[@]}"
             ended.reason("install"),
             "bugcheck 0xD1 DRIVER_IRQL_NOT_LESS_OR_EQUAL (0x10, 0x2, 0x0, 0x0)"
         );
-        assert!(
-            ended.errors.contains("the guest crashed"),
-            "{}",
-            ended.errors
-        );
+        assert!(ended.errors.contains("the guest crashed"), "{}", ended.errors);
         let copy = bench.path("out/plain/install/MEMORY.DMP");
         assert!(fs::read(&copy).unwrap() == dump);
         assert!(Bugcheck::of_dump(&copy).unwrap().is_some());
@@ -710,14 +595,7 @@ exec qemu-system-x86_64 "${all[@]}"
         ended.assert(1, &[("machine", "failed")]);
         let reason = ended.reason("machine");
         assert!(reason.starts_with("the results disk is full; "), "{reason}");
-        assert!(
-            bench
-                .path("out/plain/machine/trace.etl")
-                .metadata()
-                .unwrap()
-                .len()
-                > 40 << 20
-        );
+        assert!(bench.path("out/plain/machine/trace.etl").metadata().unwrap().len() > 40 << 20);
     }
 
     #[test]
@@ -729,41 +607,25 @@ exec qemu-system-x86_64 "${all[@]}"
         let ended = bench.run(&["--only", "machine"]);
         ended.assert(3, &[("machine", "unfinished")]);
         let early = ended.report["ended_early"].as_str().unwrap();
-        assert_eq!(
-            early,
-            "the machine restarted more than 5 times, as in a loop"
-        );
+        assert_eq!(early, "the machine restarted more than 5 times, as in a loop");
     }
 
     #[test]
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn a_killed_qemu_ends_the_run_and_its_results_are_brought_out() {
         let bench = Bench::installed();
-        bench.stage(
-            "machine",
-            "echo 1 >$out/machine/first.txt\nresult passed null\n",
-        );
+        bench.stage("machine", "echo 1 >$out/machine/first.txt\nresult passed null\n");
         bench.stage("install", "sync\nsleep 1000\n");
-        let child = bench.start_until(
-            &["--only", "machine", "--only", "install"],
-            "begin plain install",
-        );
+        let child =
+            bench.start_until(&["--only", "machine", "--only", "install"], "begin plain install");
         thread::sleep(Duration::from_secs(3));
-        let [machine] = bench.machines()[..] else {
-            panic!()
-        };
+        let [machine] = bench.machines()[..] else { panic!() };
         kill("-KILL", machine);
         let ended = bench.end(child);
         ended.assert(3, &[("machine", "passed"), ("install", "unfinished")]);
         let early = ended.report["ended_early"].as_str().unwrap();
-        assert!(
-            early.starts_with("QEMU ended unexpectedly (signal: 9"),
-            "{early}"
-        );
-        assert_eq!(
-            fs::read_to_string(bench.path("out/plain/machine/first.txt")).unwrap(),
-            "1\n"
-        );
+        assert!(early.starts_with("QEMU ended unexpectedly (signal: 9"), "{early}");
+        assert_eq!(fs::read_to_string(bench.path("out/plain/machine/first.txt")).unwrap(), "1\n");
     }
 
     #[test]
@@ -797,10 +659,7 @@ exec qemu-system-x86_64 "${all[@]}"
     #[ignore = "needs QEMU, OVMF and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn a_machine_with_uefi_firmware_runs_the_stages() {
         let bench = Bench::new();
-        bench.stage(
-            "machine",
-            "[ -d /sys/firmware/efi ] || exit 1\nresult passed null\n",
-        );
+        bench.stage("machine", "[ -d /sys/firmware/efi ] || exit 1\nresult passed null\n");
         let arguments = ["--firmware", "uefi", "--only", "machine"];
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
@@ -828,10 +687,7 @@ exec qemu-system-x86_64 "${all[@]}"
             Some(place.split_once(';')?.0.to_owned())
         });
         let mut version = [0; 4];
-        TcpStream::connect(place.unwrap())
-            .unwrap()
-            .read_exact(&mut version)
-            .unwrap();
+        TcpStream::connect(place.unwrap()).unwrap().read_exact(&mut version).unwrap();
         assert_eq!(&version, b"RFB ");
         // The guest finds no plan, and turns itself off.
         assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -842,15 +698,9 @@ exec qemu-system-x86_64 "${all[@]}"
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn an_installation_that_fails_leaves_no_base_image() {
         let cases = BTreeMap::from([
-            (
-                "etw.install=error",
-                "Windows reported: Setup could not read the answer file",
-            ),
+            ("etw.install=error", "Windows reported: Setup could not read the answer file"),
             ("etw.install=hang", "the machine hung: it said nothing for "),
-            (
-                "etw.install=loop",
-                "the machine restarted more than 10 times, as in a loop",
-            ),
+            ("etw.install=loop", "the machine restarted more than 10 times, as in a loop"),
         ]);
         let mut bench = Bench::new();
         bench.stage("install", PASS);
@@ -861,11 +711,7 @@ exec qemu-system-x86_64 "${all[@]}"
             assert_eq!(ended.code, Some(1), "{}", ended.errors);
             let sentence = format!("error: the installation did not finish: {reason}");
             assert!(ended.errors.contains(&sentence), "{}", ended.errors);
-            assert!(
-                ended.errors.contains("has the serial log"),
-                "{}",
-                ended.errors
-            );
+            assert!(ended.errors.contains("has the serial log"), "{}", ended.errors);
         }
         // The same folder is used after that.
         bench.words = String::new();
@@ -875,9 +721,7 @@ exec qemu-system-x86_64 "${all[@]}"
 
     /// Sends a signal to one process.
     fn kill(signal: &str, id: u32) {
-        let status = Command::new("kill")
-            .args([signal, &id.to_string()])
-            .status();
+        let status = Command::new("kill").args([signal, &id.to_string()]).status();
         assert!(status.unwrap().success());
     }
 }
@@ -907,17 +751,7 @@ fn what_cannot_be_run_is_a_sentence() {
                     name the program's path with --qemu";
     assert!(errors.contains(sentence), "{errors}");
     // Any program will do: the package is looked at before it is started.
-    let (code, errors) = run(&[
-        "--iso",
-        "notes.iso",
-        "--qemu",
-        "/bin/sh",
-        "--driver",
-        "empty",
-    ]);
+    let (code, errors) = run(&["--iso", "notes.iso", "--qemu", "/bin/sh", "--driver", "empty"]);
     assert_eq!(code, Some(1), "{errors}");
-    assert!(
-        errors.contains("is not a driver package: it has no .inf file"),
-        "{errors}"
-    );
+    assert!(errors.contains("is not a driver package: it has no .inf file"), "{errors}");
 }

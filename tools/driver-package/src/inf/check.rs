@@ -44,11 +44,7 @@ impl Framework {
     pub const fn oldest_build(self) -> u32 {
         // KMDF 1.33 came with Windows Server 2022.
         const SERVER_2022: u32 = 20348;
-        if self.minimum > 31 {
-            SERVER_2022
-        } else {
-            OLDEST_BUILD
-        }
+        if self.minimum > 31 { SERVER_2022 } else { OLDEST_BUILD }
     }
 }
 
@@ -147,12 +143,7 @@ struct Check<'a> {
 /// Checks a stamped file, and returns a finding for each rule that it breaks.
 #[must_use]
 pub fn check(inf: &Inf, driver: &Driver) -> Vec<Finding> {
-    let mut check = Check {
-        inf,
-        driver,
-        installs: BTreeSet::new(),
-        findings: Vec::new(),
-    };
+    let mut check = Check { inf, driver, installs: BTreeSet::new(), findings: Vec::new() };
     check.version();
     check.files();
     check.models();
@@ -183,10 +174,7 @@ fn is_date(text: &str) -> bool {
 /// Returns a section's name without the decoration of a platform, in lower case.
 fn undecorated(name: &str) -> String {
     let name = name.to_ascii_lowercase();
-    let at = [".nt", ".amd64", ".arm64"]
-        .iter()
-        .filter_map(|mark| name.find(mark))
-        .min();
+    let at = [".nt", ".amd64", ".arm64"].iter().filter_map(|mark| name.find(mark)).min();
     at.map_or_else(|| name.clone(), |at| name[..at].to_owned())
 }
 
@@ -218,10 +206,7 @@ impl<'a> Check<'a> {
                 };
                 self.finding(entry.line, format!("{key} is {found}; expected {wanted}"));
             }
-            None => self.finding(
-                None,
-                format!("[{section}] has no {key}; add `{key} = {wanted}`"),
-            ),
+            None => self.finding(None, format!("[{section}] has no {key}; add `{key} = {wanted}`")),
         }
     }
 
@@ -278,10 +263,7 @@ impl<'a> Check<'a> {
         match self.inf.entry("Version", "DriverVer") {
             Some(entry) => {
                 if !is_date(entry.value(0)) || !is_version(entry.value(1)) {
-                    self.finding(
-                        entry.line,
-                        "DriverVer is not in the form MM/DD/YYYY,A.B.C.D",
-                    );
+                    self.finding(entry.line, "DriverVer is not in the form MM/DD/YYYY,A.B.C.D");
                 }
             }
             None => self.finding(None, "[Version] has no DriverVer"),
@@ -321,29 +303,18 @@ impl<'a> Check<'a> {
         match (by_guid, class::guid(name.value(0))) {
             (Some(known), _) if !known.eq_ignore_ascii_case(name.value(0)) => self.finding(
                 name.line,
-                format!(
-                    "Class is {}; {} is the class {known}",
-                    name.value(0),
-                    guid.value(0)
-                ),
+                format!("Class is {}; {} is the class {known}", name.value(0), guid.value(0)),
             ),
             (None, Some(known)) => self.finding(
                 guid.line,
-                format!(
-                    "ClassGuid is {}; the class {} has {known}",
-                    guid.value(0),
-                    name.value(0)
-                ),
+                format!("ClassGuid is {}; the class {} has {known}", guid.value(0), name.value(0)),
             ),
             _ => {}
         }
         match (own, by_guid) {
             (Some(own), Some(known)) => self.finding(
                 own.line,
-                format!(
-                    "the class {known} installs itself; remove [{}] (infverif 1285)",
-                    own.name
-                ),
+                format!("the class {known} installs itself; remove [{}] (infverif 1285)", own.name),
             ),
             (None, None) if class::guid(name.value(0)).is_none() => self.warning(
                 name.line,
@@ -360,11 +331,7 @@ impl<'a> Check<'a> {
     fn files(&mut self) {
         let inf = self.inf;
         let mut has_destination = false;
-        for entry in inf
-            .section("DestinationDirs")
-            .into_iter()
-            .flat_map(|it| &it.entries)
-        {
+        for entry in inf.section("DestinationDirs").into_iter().flat_map(|it| &it.entries) {
             has_destination = true;
             let key = entry.key.as_deref().unwrap_or_default();
             if entry.value(0) != "13" {
@@ -390,10 +357,7 @@ impl<'a> Check<'a> {
             return;
         };
         for file in sections.iter().flat_map(|section| &section.entries) {
-            if self
-                .in_variants("SourceDisksNames", file.value(0))
-                .is_none()
-            {
+            if self.in_variants("SourceDisksNames", file.value(0)).is_none() {
                 self.finding(
                     file.line,
                     format!("[SourceDisksNames] has no disk {}", file.value(0)),
@@ -402,10 +366,7 @@ impl<'a> Check<'a> {
         }
         let image = &self.driver.image;
         if self.in_variants("SourceDisksFiles", image).is_none() {
-            self.finding(
-                first.line,
-                format!("[SourceDisksFiles] does not list {image}"),
-            );
+            self.finding(first.line, format!("[SourceDisksFiles] does not list {image}"));
         }
     }
 
@@ -456,10 +417,7 @@ impl<'a> Check<'a> {
         {
             self.finding(
                 manufacturer.line,
-                format!(
-                    "the hardware id is {}; the driver's is {wanted}",
-                    ids.join(", ")
-                ),
+                format!("the hardware id is {}; the driver's is {wanted}", ids.join(", ")),
             );
         }
     }
@@ -479,10 +437,7 @@ impl<'a> Check<'a> {
         let build = (parts.len() == 6)
             .then(|| parts.last().and_then(|build| build.parse::<u32>().ok()))
             .flatten();
-        let oldest = self
-            .driver
-            .framework
-            .map_or(OLDEST_BUILD, Framework::oldest_build);
+        let oldest = self.driver.framework.map_or(OLDEST_BUILD, Framework::oldest_build);
         match build {
             Some(build) if build >= oldest => {}
             Some(build) if build >= DRIVER_STORE_BUILD => self.warning(
@@ -510,20 +465,11 @@ impl<'a> Check<'a> {
         if model.value(1).is_empty() {
             self.finding(model.line, "the device has no hardware id");
         }
-        let ends = [
-            format!(".{decoration}"),
-            format!(".{architecture}"),
-            ".NT".to_owned(),
-            String::new(),
-        ];
-        let found = ends
-            .iter()
-            .find_map(|end| self.inf.section(&format!("{name}{end}")));
+        let ends =
+            [format!(".{decoration}"), format!(".{architecture}"), ".NT".to_owned(), String::new()];
+        let found = ends.iter().find_map(|end| self.inf.section(&format!("{name}{end}")));
         let Some(section) = found else {
-            self.finding(
-                model.line,
-                format!("the section [{name}.{architecture}] is missing"),
-            );
+            self.finding(model.line, format!("the section [{name}.{architecture}] is missing"));
             return;
         };
         self.install(section);
@@ -552,10 +498,7 @@ impl<'a> Check<'a> {
             }
         }
         let image = self.driver.image.as_str();
-        if !copied
-            .iter()
-            .any(|(_, file)| file.eq_ignore_ascii_case(image))
-        {
+        if !copied.iter().any(|(_, file)| file.eq_ignore_ascii_case(image)) {
             self.finding(section.line, format!("no CopyFiles section copies {image}"));
         }
         let part = |name: &str| inf.section(&format!("{}.{name}", section.name));
@@ -575,10 +518,7 @@ impl<'a> Check<'a> {
         }
         self.events(section, part("Events"));
         if let Some(old) = part("CoInstallers") {
-            self.finding(
-                old.line,
-                "co-installers are no longer supported (infverif 1303)",
-            );
+            self.finding(old.line, "co-installers are no longer supported (infverif 1303)");
         }
     }
 
@@ -617,14 +557,10 @@ impl<'a> Check<'a> {
     /// Checks the service of the driver's function, and returns its name.
     fn services(&mut self, section: &'a Section) -> Option<&'a str> {
         const ASSOCIATED: u32 = 2;
-        let services: Vec<&Entry> = entries(section, "AddService")
-            .filter(|entry| !entry.value(0).is_empty())
-            .collect();
+        let services: Vec<&Entry> =
+            entries(section, "AddService").filter(|entry| !entry.value(0).is_empty()).collect();
         let [entry] = services.as_slice() else {
-            self.finding(
-                section.line,
-                "expected exactly one AddService (infverif 1296)",
-            );
+            self.finding(section.line, "expected exactly one AddService (infverif 1296)");
             return None;
         };
         let flags = number(entry.value(1));
@@ -683,20 +619,14 @@ impl<'a> Check<'a> {
         {
             self.finding(
                 entry.line,
-                format!(
-                    "KmdfService is {}; the service is {service}",
-                    entry.value(0)
-                ),
+                format!("KmdfService is {}; the service is {service}", entry.value(0)),
             );
         }
         let Some(framework) = self.reach(entry, entry.value(1)) else {
             return;
         };
         let Some(version) = self.inf.entry(&framework.name, "KmdfLibraryVersion") else {
-            self.finding(
-                framework.line,
-                format!("[{}] has no KmdfLibraryVersion", framework.name),
-            );
+            self.finding(framework.line, format!("[{}] has no KmdfLibraryVersion", framework.name));
             return;
         };
         let Some(wanted) = self.driver.framework else {
@@ -706,20 +636,14 @@ impl<'a> Check<'a> {
         let allowed = (wanted.minimum..=wanted.target)
             .any(|minor| found == format!("{}.{minor}", wanted.major));
         if !allowed {
-            self.finding(
-                version.line,
-                format!("KmdfLibraryVersion is {found}; expected {wanted}"),
-            );
+            self.finding(version.line, format!("KmdfLibraryVersion is {found}; expected {wanted}"));
         }
     }
 
     /// Checks that the providers whose events decoders find in the image are registered.
     fn events(&mut self, install: &Section, section: Option<&'a Section>) {
         let mut registered = Vec::new();
-        for entry in section
-            .into_iter()
-            .flat_map(|one| entries(one, "AddEventProvider"))
-        {
+        for entry in section.into_iter().flat_map(|one| entries(one, "AddEventProvider")) {
             registered.push(entry);
             if let Some(provider) = self.reach(entry, entry.value(1)) {
                 let binary = format!(r"%13%\{}", self.driver.image);
@@ -737,9 +661,8 @@ impl<'a> Check<'a> {
         };
         let braced = |provider: &Provider| format!("{{{}}}", provider.guid);
         for entry in &registered {
-            let own = providers
-                .iter()
-                .find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
+            let own =
+                providers.iter().find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
             if let Some(provider) = own {
                 if !providers.iter().any(|one| one.has_resources) {
                     self.warning(
@@ -757,11 +680,8 @@ impl<'a> Check<'a> {
                 continue;
             }
             let declared: Vec<String> = providers.iter().map(braced).collect();
-            let declared = if declared.is_empty() {
-                "none".to_owned()
-            } else {
-                declared.join(", ")
-            };
+            let declared =
+                if declared.is_empty() { "none".to_owned() } else { declared.join(", ") };
             self.finding(
                 entry.line,
                 format!(
@@ -773,10 +693,7 @@ impl<'a> Check<'a> {
         }
         for provider in providers.iter().filter(|provider| provider.has_resources) {
             let wanted = braced(provider);
-            if !registered
-                .iter()
-                .any(|entry| entry.value(0).eq_ignore_ascii_case(&wanted))
-            {
+            if !registered.iter().any(|entry| entry.value(0).eq_ignore_ascii_case(&wanted)) {
                 self.finding(
                     section.map_or(install.line, |section| section.line),
                     format!(
@@ -793,18 +710,10 @@ impl<'a> Check<'a> {
     fn registry(&mut self) {
         let inf = self.inf;
         let class = |section: &&Section| undecorated(&section.name) != "classinstall32";
-        let lists = inf
-            .sections()
-            .iter()
-            .filter(class)
-            .flat_map(|section| entries(section, "AddReg"));
+        let lists =
+            inf.sections().iter().filter(class).flat_map(|section| entries(section, "AddReg"));
         for name in lists.flat_map(|entry| &entry.values) {
-            for entry in self
-                .inf
-                .section(name)
-                .into_iter()
-                .flat_map(|it| &it.entries)
-            {
+            for entry in self.inf.section(name).into_iter().flat_map(|it| &it.entries) {
                 if !entry.value(0).eq_ignore_ascii_case("HKR") {
                     // Infverif has a number for keys and another one for values.
                     let names_value = entry.values.len() > 2;
@@ -823,10 +732,8 @@ impl<'a> Check<'a> {
 
     fn leftovers(&mut self) {
         let inf = self.inf;
-        let mut named: BTreeSet<String> = KNOWN_SECTIONS
-            .iter()
-            .map(|name| name.to_ascii_lowercase())
-            .collect();
+        let mut named: BTreeSet<String> =
+            KNOWN_SECTIONS.iter().map(|name| name.to_ascii_lowercase()).collect();
         for value in inf
             .sections()
             .iter()
@@ -846,10 +753,7 @@ impl<'a> Check<'a> {
                 .iter()
                 .any(|name| named.contains(*name))
             {
-                self.finding(
-                    section.line,
-                    format!("nothing refers to [{}]", section.name),
-                );
+                self.finding(section.line, format!("nothing refers to [{}]", section.name));
             }
             for entry in &section.entries {
                 let texts = entry.key.iter().chain(&entry.values).chain([&section.name]);
@@ -882,10 +786,7 @@ fn ends_with_part(name: &str, part: &str) -> bool {
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    hexadecimal.map_or_else(
-        || text.parse().ok(),
-        |digits| u32::from_str_radix(digits, 16).ok(),
-    )
+    hexadecimal.map_or_else(|| text.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())
 }
 
 #[cfg(test)]

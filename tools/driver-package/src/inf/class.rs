@@ -38,10 +38,7 @@ const CLASSES: [(&str, &str); 36] = [
     ("SecurityDevices", "{d94ee5d8-d189-4994-83d2-f68d7d41b0e6}"),
     ("Sensor", "{5175d334-c371-4806-b3ba-71fd53c9258d}"),
     ("SmartCardReader", "{50dd5230-ba8a-11d1-bf5d-0000f805f530}"),
-    (
-        "SoftwareComponent",
-        "{5c4c3332-344d-483c-8739-259e934c9cc8}",
-    ),
+    ("SoftwareComponent", "{5c4c3332-344d-483c-8739-259e934c9cc8}"),
     ("System", SYSTEM),
     ("USB", "{36fc9e60-c465-11cf-8056-444553540000}"),
     ("USBDevice", "{88bae032-5a81-49f0-bc3d-a4ff138216d6}"),
@@ -51,17 +48,13 @@ const CLASSES: [(&str, &str); 36] = [
 
 /// Returns the name of the class with a GUID.
 pub fn name(guid: &str) -> Option<&'static str> {
-    let found = CLASSES
-        .iter()
-        .find(|(_, known)| known.eq_ignore_ascii_case(guid));
+    let found = CLASSES.iter().find(|(_, known)| known.eq_ignore_ascii_case(guid));
     found.map(|(name, _)| *name)
 }
 
 /// Returns the GUID of the class with a name.
 #[must_use]
 pub fn guid(name: &str) -> Option<&'static str> {
-    let found = CLASSES
-        .iter()
-        .find(|(known, _)| known.eq_ignore_ascii_case(name));
+    let found = CLASSES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     found.map(|(_, guid)| *guid)
 }

@@ -68,11 +68,7 @@ fn name(what: &'static str, text: &str, allowed: &'static str) -> Result<(), New
     if !text.is_empty() && text.chars().all(is_allowed) {
         return Ok(());
     }
-    Err(NewError::Name {
-        what,
-        text: text.to_owned(),
-        allowed,
-    })
+    Err(NewError::Name { what, text: text.to_owned(), allowed })
 }
 
 impl New<'_> {
@@ -85,12 +81,7 @@ impl New<'_> {
     ///
     /// Fails if the class is not known, or if a value cannot be in an INF file.
     pub fn text(&self) -> Result<String, NewError> {
-        let Self {
-            image,
-            hardware_id,
-            sddl,
-            ..
-        } = *self;
+        let Self { image, hardware_id, sddl, .. } = *self;
         let guid = class::guid(self.class).ok_or_else(|| NewError::Class(self.class.to_owned()))?;
         name("image's name", image, "_-.")?;
         name("hardware id", hardware_id, "\\_-.&*{}#")?;
@@ -186,10 +177,7 @@ impl New<'_> {
         for (number, provider) in (1..).zip(self.providers) {
             let Provider { guid, name: of, .. } = provider;
             name("ETW provider's name", of, "_-. ()/")?;
-            let _ = writeln!(
-                text,
-                "AddEventProvider = {{{guid}}},Event_Provider_{number}"
-            );
+            let _ = writeln!(text, "AddEventProvider = {{{guid}}},Event_Provider_{number}");
             let image = self.image;
             let _ = write!(
                 sections,

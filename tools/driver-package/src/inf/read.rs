@@ -143,10 +143,7 @@ impl Inf {
         let mut continued: Option<(usize, String)> = None;
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(place) = line.find(|character: char| !character.is_ascii()) {
-                return Err(ReadError::NotAscii {
-                    line: number,
-                    column: place + 1,
-                });
+                return Err(ReadError::NotAscii { line: number, column: place + 1 });
             }
             let without_comment = split_outside_quotes(line, ';')[0].trim();
             let (number, whole) = match continued.take() {
@@ -164,9 +161,8 @@ impl Inf {
                 let Some(name) = name.strip_suffix(']') else {
                     return Err(ReadError::SectionName { line: number });
                 };
-                let known = sections
-                    .iter()
-                    .position(|section| section.name.eq_ignore_ascii_case(name));
+                let known =
+                    sections.iter().position(|section| section.name.eq_ignore_ascii_case(name));
                 current = Some(known.unwrap_or(sections.len()));
                 if known.is_none() {
                     sections.push(Section {
@@ -192,10 +188,7 @@ impl Inf {
             section.entries.push(Entry {
                 line: number,
                 key,
-                values: split_outside_quotes(values, ',')
-                    .into_iter()
-                    .map(unquote)
-                    .collect(),
+                values: split_outside_quotes(values, ',').into_iter().map(unquote).collect(),
             });
         }
         if let Some((line, _)) = continued {
@@ -207,9 +200,8 @@ impl Inf {
     /// Replaces the names of strings by the strings.
     fn expand(mut sections: Vec<Section>) -> Result<Self, ReadError> {
         let mut strings = HashMap::new();
-        if let Some(section) = sections
-            .iter()
-            .find(|section| section.name.eq_ignore_ascii_case("Strings"))
+        if let Some(section) =
+            sections.iter().find(|section| section.name.eq_ignore_ascii_case("Strings"))
         {
             for entry in &section.entries {
                 let Some(key) = &entry.key else {
@@ -217,10 +209,7 @@ impl Inf {
                 };
                 let known = strings.insert(key.to_ascii_lowercase(), entry.value(0).to_owned());
                 if known.is_some() {
-                    return Err(ReadError::StringTwice {
-                        line: entry.line,
-                        name: key.clone(),
-                    });
+                    return Err(ReadError::StringTwice { line: entry.line, name: key.clone() });
                 }
             }
         }
@@ -244,9 +233,7 @@ impl Inf {
     /// Returns a section by its name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
-        self.sections
-            .iter()
-            .find(|section| section.name.eq_ignore_ascii_case(name))
+        self.sections.iter().find(|section| section.name.eq_ignore_ascii_case(name))
     }
 
     /// Returns the first entry of a section with a key.
@@ -273,10 +260,7 @@ fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<
     while let Some((before, after)) = rest.split_once('%') {
         out.push_str(before);
         let Some((name, after)) = after.split_once('%') else {
-            return Err(ReadError::PercentSign {
-                line,
-                text: text.to_owned(),
-            });
+            return Err(ReadError::PercentSign { line, text: text.to_owned() });
         };
         if name.is_empty() {
             out.push('%');
@@ -287,10 +271,7 @@ fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<
         } else if let Some(string) = strings.get(&name.to_ascii_lowercase()) {
             out.push_str(string);
         } else {
-            return Err(ReadError::NoString {
-                line,
-                name: name.to_owned(),
-            });
+            return Err(ReadError::NoString { line, name: name.to_owned() });
         }
         rest = after;
     }
@@ -311,10 +292,7 @@ mod tests {
         .unwrap();
         let section = inf.section("A").unwrap();
         assert_eq!(section.entries[0].key.as_deref(), Some("key"));
-        assert_eq!(
-            section.entries[0].values,
-            ["one; \"1\"", "2 = two", "three"]
-        );
+        assert_eq!(section.entries[0].values, ["one; \"1\"", "2 = two", "three"]);
         assert_eq!(section.entries[1].values, ["%13%\\x"]);
         assert_eq!(section.entries[1].line, 4);
         assert_eq!(section.entries[2].values, ["more"]);
@@ -325,27 +303,15 @@ mod tests {
         for (text, message) in [
             ("x = 1", "line 1: expected a section before this line"),
             ("[A\nx", "line 1: the section name has no closing ]"),
-            (
-                "[A]\nx = \"1",
-                "line 2: the closing quotation mark is missing",
-            ),
+            ("[A]\nx = \"1", "line 2: the closing quotation mark is missing"),
             ("[A]\nx = %y%", "line 2: [Strings] does not define y"),
-            (
-                "[A]\nx = %y",
-                "line 2: the closing percent sign is missing in %y",
-            ),
-            (
-                "[A]\nx = 1,\\",
-                "line 2: the file ends after the line's continuation mark",
-            ),
+            ("[A]\nx = %y", "line 2: the closing percent sign is missing in %y"),
+            ("[A]\nx = 1,\\", "line 2: the file ends after the line's continuation mark"),
             (
                 "[A]\nx = \u{fc}",
                 "line 2, column 5: not an ASCII character; write it in ASCII, or save the INF file as UTF-16",
             ),
-            (
-                "[Strings]\na=1\nA=2",
-                "line 3: the string A is defined twice",
-            ),
+            ("[Strings]\na=1\nA=2", "line 3: the string A is defined twice"),
         ] {
             assert_eq!(Inf::read(text).unwrap_err().to_string(), message);
         }

@@ -31,18 +31,12 @@ fn an_event_has_the_size_of_what_it_holds() {
         change(&mut event);
         size(&event) - base
     };
-    let frame = |place: Option<&str>| Frame {
-        address: 1,
-        place: place.map(Into::into),
-    };
+    let frame = |place: Option<&str>| Frame { address: 1, place: place.map(Into::into) };
     assert_eq!(frame(None).place, None);
     assert_eq!(of(|event| event.leftover = vec![0; 70]), 70);
     assert_eq!(of(|event| event.message = Some("x".repeat(50))), 50);
     let of_frames = of(|event| {
-        let frame = |place: Option<&str>| Frame {
-            address: 1,
-            place: place.map(Into::into),
-        };
+        let frame = |place: Option<&str>| Frame { address: 1, place: place.map(Into::into) };
         event.stack = Some(Stack {
             frames: vec![frame(None), frame(Some("0123456789"))],
             ..Stack::default()
@@ -87,20 +81,14 @@ fn what_waits_is_counted() {
     let out = writer.finish().unwrap();
     let file: serde_json::Value = serde_json::from_slice(&out).unwrap();
     let entries = file["traceEvents"].as_array().unwrap();
-    let phases: Vec<&str> = entries
-        .iter()
-        .map(|one| one["ph"].as_str().unwrap())
-        .collect();
+    let phases: Vec<&str> = entries.iter().map(|one| one["ph"].as_str().unwrap()).collect();
     assert_eq!(phases, ["i", "b", "i", "i", "i", "e"]);
     for entry in entries {
         let is_instant = entry["ph"] == "i";
         assert_eq!(entry.get("s").is_some_and(|scope| scope == "t"), is_instant);
         assert_eq!(entry.get("id").is_some(), !is_instant);
     }
-    let times: Vec<f64> = entries
-        .iter()
-        .map(|one| one["ts"].as_f64().unwrap())
-        .collect();
+    let times: Vec<f64> = entries.iter().map(|one| one["ts"].as_f64().unwrap()).collect();
     assert_eq!(times, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]);
 }
 

@@ -88,12 +88,7 @@ impl Comparison {
                 work.difference(&event, name, Some("present".to_owned()), None);
             }
         }
-        for (theirs, _) in other
-            .events
-            .iter()
-            .zip(is_paired)
-            .filter(|(_, paired)| !paired)
-        {
+        for (theirs, _) in other.events.iter().zip(is_paired).filter(|(_, paired)| !paired) {
             work.comparison.only_theirs += 1;
             let (event, name) = (|| name_of_theirs(theirs), "event".to_owned());
             work.difference(&event, name, None, Some("present".to_owned()));
@@ -133,12 +128,7 @@ impl Work {
     ) {
         self.comparison.differences += 1;
         if self.comparison.listed.len() < self.limit {
-            self.comparison.listed.push(Difference {
-                event: event(),
-                field,
-                ours,
-                theirs,
-            });
+            self.comparison.listed.push(Difference { event: event(), field, ours, theirs });
         }
     }
 
@@ -169,10 +159,9 @@ impl Work {
         let descriptor = &ours.descriptor;
         let number = |own: u64| (own.to_string(), stated.and_then(unsigned) == Some(own));
         let (own, is_same) = match property {
-            Property::Provider => (
-                ours.provider.to_string(),
-                stated.is_some_and(|text| is_guid(ours.provider, text)),
-            ),
+            Property::Provider => {
+                (ours.provider.to_string(), stated.is_some_and(|text| is_guid(ours.provider, text)))
+            }
             Property::ProviderName => (
                 ours.provider_name.as_deref().unwrap_or_default().to_owned(),
                 ours.provider_name.as_deref() == stated,
@@ -188,9 +177,7 @@ impl Work {
             }
             Property::Time => (
                 ours.time.to_string(),
-                stated
-                    .and_then(OtherTime::parse)
-                    .is_some_and(|other| other.is(ours.time)),
+                stated.and_then(OtherTime::parse).is_some_and(|other| other.is(ours.time)),
             ),
             Property::Process => number(ours.process_id.into()),
             Property::Thread => number(ours.thread_id.into()),
@@ -208,12 +195,7 @@ impl Work {
         self.comparison.properties += 1;
         if !is_same {
             let theirs = stated.map(str::to_owned);
-            self.difference(
-                &|| name_of(ours),
-                property.name().to_owned(),
-                Some(own),
-                theirs,
-            );
+            self.difference(&|| name_of(ours), property.name().to_owned(), Some(own), theirs);
         }
     }
 
@@ -251,11 +233,7 @@ impl Work {
                 if text.is_none() && matches!(value, Some(Value::Null)) {
                     continue;
                 }
-                let name = if is_list {
-                    format!("{name}[{at}]")
-                } else {
-                    name.clone()
-                };
+                let name = if is_list { format!("{name}[{at}]") } else { name.clone() };
                 let theirs = text.map(|text| (*text).to_owned());
                 self.difference(&event, name, value.map(ToString::to_string), theirs);
             }
@@ -304,9 +282,7 @@ impl<'a> Leaves<'a> {
 /// Returns a name without the numbers of elements: `parts.size` for `parts[0].size`.
 fn without_numbers(name: &str) -> String {
     let parts = name.split('.').map(|part| {
-        let number = part
-            .strip_suffix(']')
-            .and_then(|rest| rest.rsplit_once('['));
+        let number = part.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
         match number {
             Some((bare, number))
                 if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
@@ -332,9 +308,7 @@ fn name_of(event: &Decoded) -> String {
         .map_or_else(|| event.provider.to_string(), ToString::to_string);
     let id = event.descriptor.id;
     let name = event.event_name.as_deref().unwrap_or_default();
-    format!("{} {provider} {id} {name}", event.time)
-        .trim_end()
-        .to_owned()
+    format!("{} {provider} {id} {name}", event.time).trim_end().to_owned()
 }
 
 fn name_of_theirs(event: &OtherEvent) -> String {
@@ -369,11 +343,7 @@ mod tests {
     #[test]
     fn what_was_compared_agrees_without_differences() {
         let agrees = |compared, differences| {
-            let result = Comparison {
-                compared,
-                differences,
-                ..Comparison::default()
-            };
+            let result = Comparison { compared, differences, ..Comparison::default() };
             result.agrees()
         };
         assert!(agrees(1, 0));

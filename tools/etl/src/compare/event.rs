@@ -79,10 +79,7 @@ pub enum Content {
         number: usize,
     },
     /// Elements of an event are nested too deeply.
-    #[error(
-        "event {number} has structures in structures, more than {} deep",
-        MAX_DEPTH
-    )]
+    #[error("event {number} has structures in structures, more than {} deep", MAX_DEPTH)]
     Depth {
         /// The event's number in the file; the first has 1.
         number: usize,

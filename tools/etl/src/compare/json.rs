@@ -49,10 +49,7 @@ fn lines(text: &str, whole: serde_json::Error) -> Result<Vec<Value>, Content> {
             Ok(value) => records.push(value),
             Err(_) if at == 0 => return Err(Content::Json(whole)),
             Err(source) => {
-                return Err(Content::Line {
-                    line: at + 1,
-                    source,
-                });
+                return Err(Content::Line { line: at + 1, source });
             }
         }
     }
@@ -69,10 +66,8 @@ fn event(record: Value, number: usize) -> Result<(Form, OtherEvent), Content> {
         _ => None,
     };
     if let Some(xml) = xml {
-        let read = xml::events(xml.trim()).map_err(|source| Content::Inner {
-            number,
-            source: Box::new(source),
-        })?;
+        let read = xml::events(xml.trim())
+            .map_err(|source| Content::Inner { number, source: Box::new(source) })?;
         let [event] = <[OtherEvent; 1]>::try_from(read).map_err(|_| Content::Record { number })?;
         return Ok((Form::XmlInJson, event));
     }
@@ -121,19 +116,12 @@ impl From<Client> for OtherEvent {
         .into_iter()
         .collect::<BTreeMap<_, _>>();
         let is_guid = event.provider.parse::<Guid>().is_ok();
-        let provider = if is_guid {
-            Property::Provider
-        } else {
-            Property::ProviderName
-        };
+        let provider = if is_guid { Property::Provider } else { Property::ProviderName };
         properties.insert(provider, event.provider);
         for (property, value) in [
             (Property::Provider, event.guid),
             (Property::Task, event.task.map(|task| task.to_string())),
-            (
-                Property::Processor,
-                event.processor.map(|number| number.to_string()),
-            ),
+            (Property::Processor, event.processor.map(|number| number.to_string())),
             (Property::Activity, event.activity),
             (Property::RelatedActivity, event.related_activity),
         ] {

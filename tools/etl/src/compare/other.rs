@@ -40,10 +40,7 @@ impl Other {
     /// # Errors
     /// Fails if the file cannot be read, is larger than [`MAX_FILE_SIZE`], or has an unknown form.
     pub fn open(path: &Path) -> Result<Self, OtherError> {
-        let failed = |content| OtherError {
-            path: path.to_owned(),
-            content,
-        };
+        let failed = |content| OtherError { path: path.to_owned(), content };
         let file = File::open(path).map_err(|source| failed(Content::Io(source)))?;
         let bytes = read_all(file, MAX_FILE_SIZE).map_err(failed)?;
         Self::parse(&bytes).map_err(failed)
@@ -64,11 +61,7 @@ impl Other {
         };
         let all = events.len();
         let events: Vec<_> = events.into_iter().filter(|one| !one.is_classic).collect();
-        Ok(Self {
-            form,
-            left_out: (all - events.len()) as u64,
-            events,
-        })
+        Ok(Self { form, left_out: (all - events.len()) as u64, events })
     }
 
     /// Removes the events of providers that are not selected by GUID or name. The names may be
@@ -78,11 +71,7 @@ impl Other {
             return;
         }
         let mut guids: HashSet<Guid> = ours.events.iter().map(|event| event.provider).collect();
-        guids.extend(
-            providers
-                .iter()
-                .filter_map(|text| text.parse::<Guid>().ok()),
-        );
+        guids.extend(providers.iter().filter_map(|text| text.parse::<Guid>().ok()));
         let own = ours.events.iter();
         let mut names: HashSet<&str> = own.filter_map(|one| one.provider_name.as_deref()).collect();
         names.extend(providers.iter().map(String::as_str));
@@ -102,10 +91,7 @@ impl Other {
 /// Reads a source to its end, unless it has more than `limit` bytes.
 fn read_all(source: impl Read, limit: u64) -> Result<Vec<u8>, Content> {
     let mut bytes = Vec::new();
-    source
-        .take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(Content::Io)?;
+    source.take(limit + 1).read_to_end(&mut bytes).map_err(Content::Io)?;
     if bytes.len() as u64 > limit {
         return Err(Content::TooLarge);
     }

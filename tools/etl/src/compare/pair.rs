@@ -46,12 +46,7 @@ const PASSES: [Pass; 8] = [
 
 impl Pass {
     const fn new(provider: bool, id: bool, process_and_thread: bool, time: Nearness) -> Self {
-        Self {
-            provider,
-            id,
-            process_and_thread,
-            time,
-        }
+        Self { provider, id, process_and_thread, time }
     }
 
     /// Returns the parts of an identity that matter in this pass.
@@ -82,10 +77,8 @@ pub(super) fn pair(ours: &[Decoded], theirs: &[OtherEvent]) -> Vec<Option<usize>
         }
     }
     let our_identities: Vec<Identity> = ours.iter().map(of_ours).collect();
-    let their_identities: Vec<Identity> = theirs
-        .iter()
-        .map(|event| of_theirs(event, &names))
-        .collect();
+    let their_identities: Vec<Identity> =
+        theirs.iter().map(|event| of_theirs(event, &names)).collect();
     let times: Vec<Option<OtherTime>> = theirs
         .iter()
         .map(|event| OtherTime::parse(event.properties.get(&Property::Time)?))

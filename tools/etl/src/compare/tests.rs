@@ -26,30 +26,16 @@ fn other(second: u8) -> OtherEvent {
     let properties = [
         (Property::Provider, event.provider.to_string()),
         (Property::Id, "0".to_owned()),
-        (
-            Property::Time,
-            format!("1970-01-01T00:00:{second:02}.0000000Z"),
-        ),
+        (Property::Time, format!("1970-01-01T00:00:{second:02}.0000000Z")),
         (Property::Process, "0".to_owned()),
         (Property::Thread, "0".to_owned()),
     ];
-    OtherEvent {
-        properties: properties.into(),
-        has_data: true,
-        ..OtherEvent::default()
-    }
+    OtherEvent { properties: properties.into(), has_data: true, ..OtherEvent::default() }
 }
 
 fn compare(own: Decoded, other: OtherEvent) -> Comparison {
-    let ours = Ours {
-        events: vec![own],
-        left_out: 0,
-    };
-    let others = Other {
-        form: Form::Lines,
-        events: vec![other],
-        left_out: 0,
-    };
+    let ours = Ours { events: vec![own], left_out: 0 };
+    let others = Other { form: Form::Lines, events: vec![other], left_out: 0 };
     let result = Comparison::new(&ours, &others, 100);
     assert_eq!(result.compared, 1);
     result
@@ -60,9 +46,7 @@ type Found = (String, Option<String>, Option<String>);
 
 fn found(result: &Comparison) -> Vec<Found> {
     let listed = result.listed.iter();
-    listed
-        .map(|one| (one.field.clone(), one.ours.clone(), one.theirs.clone()))
-        .collect()
+    listed.map(|one| (one.field.clone(), one.ours.clone(), one.theirs.clone())).collect()
 }
 
 fn difference(field: &str, ours: Option<&str>, theirs: Option<&str>) -> Found {
@@ -83,10 +67,7 @@ fn events_are_paired_by_their_times_in_any_order() {
 fn an_event_that_one_decoder_cannot_decode_is_a_difference_except_for_bytes_after_it() {
     let problem = |problems: Vec<Problem>, theirs: Option<&str>| {
         let own = Decoded { problems, ..own(1) };
-        let other = OtherEvent {
-            problem: theirs.map(str::to_owned),
-            ..other(1)
-        };
+        let other = OtherEvent { problem: theirs.map(str::to_owned), ..other(1) };
         found(&compare(own, other))
     };
     let surplus = Problem::Surplus { bytes: 1 };
@@ -98,10 +79,7 @@ fn an_event_that_one_decoder_cannot_decode_is_a_difference_except_for_bytes_afte
         problem(vec![surplus.clone(), Problem::NoSchema], None),
         [difference("problem", Some(&text), None)]
     );
-    assert_eq!(
-        problem(vec![surplus], Some("x")),
-        [difference("problem", None, Some("x"))]
-    );
+    assert_eq!(problem(vec![surplus], Some("x")), [difference("problem", None, Some("x"))]);
 }
 
 #[test]
@@ -109,16 +87,12 @@ fn values_are_counted_and_those_of_a_list_are_numbered() {
     let fields = |own_fields: Vec<(&str, Value)>, theirs: &[(&str, &str)]| {
         let own_fields = own_fields.into_iter();
         let own = Decoded {
-            fields: own_fields
-                .map(|(name, value)| (name.into(), value))
-                .collect(),
+            fields: own_fields.map(|(name, value)| (name.into(), value)).collect(),
             ..own(1)
         };
         let theirs = theirs.iter();
         let other = OtherEvent {
-            fields: theirs
-                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
-                .collect(),
+            fields: theirs.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect(),
             ..other(1)
         };
         let result = compare(own, other);
@@ -142,17 +116,8 @@ fn values_are_counted_and_those_of_a_list_are_numbered() {
         (2, vec![difference("a[1]", None, Some("3"))])
     );
     assert_eq!(
-        fields(
-            vec![("a", Value::UInt(1))],
-            &[("a", "1"), ("b", "3"), ("b", "4")]
-        ),
-        (
-            3,
-            vec![
-                difference("b", None, Some("3")),
-                difference("b", None, Some("4"))
-            ]
-        )
+        fields(vec![("a", Value::UInt(1))], &[("a", "1"), ("b", "3"), ("b", "4")]),
+        (3, vec![difference("b", None, Some("3")), difference("b", None, Some("4"))])
     );
 }
 
@@ -165,10 +130,7 @@ fn properties_are_counted_if_they_are_stated() {
     silent.properties.remove(&Property::Thread);
     let result = compare(own(1), silent);
     assert_eq!(result.properties, 6);
-    let thread = Silence {
-        property: Property::Thread,
-        events: 1,
-    };
+    let thread = Silence { property: Property::Thread, events: 1 };
     assert!(result.unstated.contains(&thread), "{:?}", result.unstated);
 }
 
@@ -180,10 +142,7 @@ fn records_other_than_events_are_left_out_and_counted() {
     }
     assert_eq!((ours.events.len(), ours.left_out), (1, 2));
 
-    let header = LogFileHeader {
-        buffer_size: 0x1000,
-        ..LogFileHeader::default()
-    };
+    let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
     let mut buffer = Buffer::new(0x1000, 0);
     let wpp = EncodedRecord::try_from(&WppRecord::default()).unwrap();
     for _ in 0..2 {
@@ -214,13 +173,10 @@ fn classic_events_of_another_decoder_are_left_out_and_counted() {
 #[test]
 fn events_of_selected_providers_stay() {
     let event = |provider: Option<&str>, name: Option<&str>| OtherEvent {
-        properties: [
-            (Property::Provider, provider),
-            (Property::ProviderName, name),
-        ]
-        .into_iter()
-        .filter_map(|(property, text)| Some((property, text?.to_owned())))
-        .collect(),
+        properties: [(Property::Provider, provider), (Property::ProviderName, name)]
+            .into_iter()
+            .filter_map(|(property, text)| Some((property, text?.to_owned())))
+            .collect(),
         ..OtherEvent::default()
     };
     let guid = "00000000-0000-0000-0000-000000000007";
@@ -233,11 +189,7 @@ fn events_of_selected_providers_stay() {
         event(None, Some("Other")),
         event(None, None),
     ];
-    let mut other = Other {
-        form: Form::Xml,
-        events: events.to_vec(),
-        left_out: 0,
-    };
+    let mut other = Other { form: Form::Xml, events: events.to_vec(), left_out: 0 };
     let [first, _, third, fourth, _, last] = events;
     let providers = [guid.to_owned(), "Named".to_owned()];
     other.select(&providers, &Ours::default());
@@ -273,10 +225,7 @@ fn a_line_of_the_client_states_all_properties() {
         problem: Some("P".to_owned()),
         is_classic: false,
     };
-    assert_eq!(
-        (other.form, &other.events[..]),
-        (Form::Lines, &[expected][..])
-    );
+    assert_eq!((other.form, &other.events[..]), (Form::Lines, &[expected][..]));
     // The client writes the GUID of a provider without a known name instead of it.
     let guid = "00000000-0000-0000-0000-000000000007";
     let unnamed = line.replace("Name", guid).replace(r#""guid": "G","#, "");
@@ -314,11 +263,7 @@ fn structures_are_nested_up_to_a_limit() {
         for depth in [0, 1, DEPTH] {
             let other = Other::parse(nested(element, depth).as_bytes()).unwrap();
             let name = format!("{}f", "s.".repeat(depth));
-            assert_eq!(
-                other.events[0].fields,
-                [(name, "1".to_owned())],
-                "{element}"
-            );
+            assert_eq!(other.events[0].fields, [(name, "1".to_owned())], "{element}");
         }
         for depth in [DEPTH + 1, DEPTH + 2] {
             let error = Other::parse(nested(element, depth).as_bytes()).unwrap_err();
@@ -338,15 +283,8 @@ fn only_complex_data_with_elements_is_a_structure() {
 
 /// Returns what is said of a file named "b.xml".
 fn rendered(form: Form, result: Comparison) -> String {
-    let ours = Ours {
-        events: vec![own(1)],
-        left_out: 0,
-    };
-    let other = Other {
-        form,
-        events: Vec::new(),
-        left_out: 2,
-    };
+    let ours = Ours { events: vec![own(1)], left_out: 0 };
+    let other = Other { form, events: Vec::new(), left_out: 2 };
     render("a.etl", &ours, &[("b.xml".to_owned(), other, result)])
 }
 
@@ -354,14 +292,8 @@ fn rendered(form: Form, result: Comparison) -> String {
 fn a_result_is_shown_with_its_counts_and_differences() {
     let counts = "b.xml (event XML): 1 events compared, 0 only in the trace, 0 only in the file, 0 \
                   properties and 0 fields compared, 2 classic or kernel events left out";
-    let equal = Comparison {
-        compared: 1,
-        ..Comparison::default()
-    };
-    assert_eq!(
-        rendered(Form::Xml, equal),
-        format!("a.etl: 1 events\n{counts}: equal\n")
-    );
+    let equal = Comparison { compared: 1, ..Comparison::default() };
+    assert_eq!(rendered(Form::Xml, equal), format!("a.etl: 1 events\n{counts}: equal\n"));
     let different = Comparison {
         compared: 1,
         differences: 5,
@@ -371,10 +303,7 @@ fn a_result_is_shown_with_its_counts_and_differences() {
             ours: Some("1".to_owned()),
             theirs: None,
         }],
-        unstated: vec![Silence {
-            property: Property::RelatedActivity,
-            events: 3,
-        }],
+        unstated: vec![Silence { property: Property::RelatedActivity, events: 3 }],
         undecoded: 4,
         ..Comparison::default()
     };
@@ -387,10 +316,7 @@ fn a_result_is_shown_with_its_counts_and_differences() {
              differences are not listed\n"
         )
     );
-    let all_listed = Comparison {
-        differences: 1,
-        ..different
-    };
+    let all_listed = Comparison { differences: 1, ..different };
     let text = rendered(Form::Lines, all_listed);
     assert!(text.contains("b.xml (JSON of TDH): "), "{text}");
     assert!(text.contains(": 1 difference\n"), "{text}");

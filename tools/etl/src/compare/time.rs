@@ -31,27 +31,15 @@ impl OtherTime {
         let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
         let digits = u32::try_from(digits).ok().filter(|digits| *digits <= 9)?;
         if let Ok(time) = text.parse::<jiff::Timestamp>() {
-            return Some(Self {
-                nanos: time.as_nanosecond(),
-                digits,
-                has_offset: true,
-            });
+            return Some(Self { nanos: time.as_nanosecond(), digits, has_offset: true });
         }
         let civil: DateTime = text.parse().ok()?;
-        Some(Self {
-            nanos: nanos_of(civil)?,
-            digits,
-            has_offset: false,
-        })
+        Some(Self { nanos: nanos_of(civil)?, digits, has_offset: false })
     }
 
     /// Returns the nanoseconds since the Unix epoch, if the text says its distance from UTC.
     pub(super) const fn unix_nanos(&self) -> Option<i128> {
-        if self.has_offset {
-            Some(self.nanos)
-        } else {
-            None
-        }
+        if self.has_offset { Some(self.nanos) } else { None }
     }
 
     /// Returns the smallest step of the text, in nanoseconds.
@@ -94,9 +82,7 @@ impl OtherTime {
             )
             .ok()
         })();
-        parts
-            .and_then(nanos_of)
-            .is_some_and(|nanos| self.is_nanos(nanos))
+        parts.and_then(nanos_of).is_some_and(|nanos| self.is_nanos(nanos))
     }
 }
 

@@ -22,21 +22,17 @@ pub(super) fn is_same(value: &Value, text: &str) -> bool {
         | Value::ProcessId(number)
         | Value::ThreadId(number)
         | Value::Pointer(number)
-        | Value::Code {
-            address: number, ..
-        } => is_unsigned(*number, bare),
+        | Value::Code { address: number, .. } => is_unsigned(*number, bare),
         Value::Port(port) => is_unsigned((*port).into(), bare),
         Value::NtStatus(code) | Value::HResult(code) | Value::Win32Error(code) => {
             is_unsigned((*code).into(), bare)
         }
         Value::Float(number) => {
-            bare.parse()
-                .is_ok_and(|other: f32| is_float(*number, other))
+            bare.parse().is_ok_and(|other: f32| is_float(*number, other))
                 || is_rounded(f64::from(*number), bare)
         }
         Value::Double(number) => {
-            bare.parse()
-                .is_ok_and(|other: f64| is_double(*number, other))
+            bare.parse().is_ok_and(|other: f64| is_double(*number, other))
                 || is_rounded(*number, bare)
         }
         Value::Bool(truth) => {
@@ -57,11 +53,7 @@ pub(super) fn is_same(value: &Value, text: &str) -> bool {
         Value::Ipv4(address) => bare.parse() == Ok(IpAddr::V4(*address)),
         Value::Ipv6(address) => bare.parse() == Ok(IpAddr::V6(*address)),
         Value::SocketAddress(address) => bare.parse::<SocketAddr>() == Ok(*address),
-        Value::Named {
-            value,
-            signed,
-            name,
-        } => {
+        Value::Named { value, signed, name } => {
             is_name(name, bare)
                 || if *signed {
                     is_signed(value.cast_signed(), bare)
@@ -107,11 +99,7 @@ fn is_unsigned(number: u64, text: &str) -> bool {
 /// holds the number.
 fn is_signed(number: i64, text: &str) -> bool {
     let Some(digits) = without_0x(text) else {
-        return text
-            .strip_prefix('-')
-            .unwrap_or(text)
-            .bytes()
-            .all(|byte| byte.is_ascii_digit())
+        return text.strip_prefix('-').unwrap_or(text).bytes().all(|byte| byte.is_ascii_digit())
             && text.parse() == Ok(number);
     };
     let Some(bits) = hexadecimal(digits) else {
@@ -127,18 +115,12 @@ fn is_signed(number: i64, text: &str) -> bool {
     })
 }
 
-#[expect(
-    clippy::float_cmp,
-    reason = "a text that is read back has to be the same number"
-)]
+#[expect(clippy::float_cmp, reason = "a text that is read back has to be the same number")]
 fn is_float(own: f32, other: f32) -> bool {
     own == other || own.is_nan() && other.is_nan()
 }
 
-#[expect(
-    clippy::float_cmp,
-    reason = "a text that is read back has to be the same number"
-)]
+#[expect(clippy::float_cmp, reason = "a text that is read back has to be the same number")]
 fn is_double(own: f64, other: f64) -> bool {
     own == other || own.is_nan() && other.is_nan()
 }
@@ -190,9 +172,7 @@ mod tests {
     #[test]
     fn numbers_are_decimal_or_hexadecimal() {
         let same = ["1234", "0x4d2", "0x4D2", "0x000004D2", "    1234", "0X4d2"];
-        let different = [
-            "1235", "0x1234", "4d2", "+1234", "1,234", "1234.0", "", "0x", "-1234",
-        ];
+        let different = ["1235", "0x1234", "4d2", "+1234", "1,234", "1234.0", "", "0x", "-1234"];
         for value in [
             Value::UInt(1234),
             Value::Hex(1234),
@@ -214,12 +194,7 @@ mod tests {
         all(
             &Value::NtStatus(0xC000_0005),
             &["0xC0000005", "0xc0000005", "3221225477"],
-            &[
-                "-1073741819",
-                "C0000005",
-                "STATUS_ACCESS_VIOLATION",
-                "0xFFFFFFFFC0000005",
-            ],
+            &["-1073741819", "C0000005", "STATUS_ACCESS_VIOLATION", "0xFFFFFFFFC0000005"],
         );
     }
 
@@ -231,25 +206,13 @@ mod tests {
             &["2", "254", "4294967294", "0xFFFFFE", "-0x2", "0x2", "--2"],
         );
         all(&Value::Int(-300), &["0xFED4"], &["0xD4", "0xFED5"]);
-        all(
-            &Value::Int(i64::MIN),
-            &["-9223372036854775808", "0x8000000000000000"],
-            &["0x80", "0"],
-        );
+        all(&Value::Int(i64::MIN), &["-9223372036854775808", "0x8000000000000000"], &["0x80", "0"]);
     }
 
     #[test]
     fn truth_is_a_word_or_a_number() {
-        all(
-            &Value::Bool(true),
-            &["true", "True", "1"],
-            &["false", "2", "yes", "-1", ""],
-        );
-        all(
-            &Value::Bool(false),
-            &["false", "FALSE", "0", "0x0"],
-            &["true", "1", ""],
-        );
+        all(&Value::Bool(true), &["true", "True", "1"], &["false", "2", "yes", "-1", ""]);
+        all(&Value::Bool(false), &["false", "FALSE", "0", "0x0"], &["true", "1", ""]);
     }
 
     #[test]
@@ -257,10 +220,7 @@ mod tests {
         let guid = Guid::from_u128(0x2f4c_8a60_7d1b_4c35_9e02_51a6_0b7c_d8e9);
         all(
             &Value::Guid(guid),
-            &[
-                "2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9",
-                "{2F4C8A60-7D1B-4C35-9E02-51A60B7CD8E9}",
-            ],
+            &["2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9", "{2F4C8A60-7D1B-4C35-9E02-51A60B7CD8E9}"],
             &[
                 "2f4c8a607d1b4c359e0251a60b7cd8e9",
                 "{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9",
@@ -272,68 +232,36 @@ mod tests {
     #[test]
     fn text_is_the_same_but_for_line_ends() {
         let value = Value::Text("a\r\nb ".to_owned());
-        all(
-            &value,
-            &["a\nb ", "a\r\nb ", "a\rb "],
-            &["a\nb", " a\nb ", "A\nb ", "a b "],
-        );
+        all(&value, &["a\nb ", "a\r\nb ", "a\rb "], &["a\nb", " a\nb ", "A\nb ", "a b "]);
         all(&Value::Text(String::new()), &[""], &[" ", "null"]);
         // A number as text has one form.
-        all(
-            &Value::Text("16".to_owned()),
-            &["16"],
-            &["0x10", " 16", "16.0"],
-        );
+        all(&Value::Text("16".to_owned()), &["16"], &["0x10", " 16", "16.0"]);
         all(&Value::Null, &["", " "], &["null", "0"]);
     }
 
     #[test]
     fn bytes_are_hexadecimal_digits() {
         let value = Value::Binary(vec![0x0A, 0xBC]);
-        all(
-            &value,
-            &["0abc", "0ABC", "0x0ABC"],
-            &["abc", "0a bc", "0A-BC", "Crw=", ""],
-        );
+        all(&value, &["0abc", "0ABC", "0x0ABC"], &["abc", "0a bc", "0A-BC", "Crw=", ""]);
         all(&Value::Binary(Vec::new()), &["", "0x"], &["00"]);
     }
 
     #[test]
     fn decimal_fractions_are_exact_or_rounded_to_six_digits() {
-        all(
-            &Value::Double(0.5),
-            &["0.5", "0.500000", "5e-1"],
-            &["0.6", "0,5", ".5.", ""],
-        );
+        all(&Value::Double(0.5), &["0.5", "0.500000", "5e-1"], &["0.6", "0,5", ".5.", ""]);
         let third = Value::Double(1.0 / 3.0);
-        all(
-            &third,
-            &["0.3333333333333333", "0.333333"],
-            &["0.33333", "0.333334", "0.3"],
-        );
-        all(
-            &Value::Float(0.1),
-            &["0.1", "0.100000", "0.10000000149011612"],
-            &["0.100001"],
-        );
+        all(&third, &["0.3333333333333333", "0.333333"], &["0.33333", "0.333334", "0.3"]);
+        all(&Value::Float(0.1), &["0.1", "0.100000", "0.10000000149011612"], &["0.100001"]);
         all(&Value::Double(f64::NAN), &["NaN", "nan"], &["0"]);
         all(&Value::Float(f32::NAN), &["NaN"], &["0"]);
         all(&Value::Double(0.5), &[], &["NaN"]);
         all(&Value::Float(0.5), &[], &["NaN"]);
-        all(
-            &Value::Double(f64::INFINITY),
-            &["inf"],
-            &["1.#INF00", "0.000000"],
-        );
+        all(&Value::Double(f64::INFINITY), &["inf"], &["1.#INF00", "0.000000"]);
     }
 
     #[test]
     fn maps_are_a_name_or_a_number() {
-        let named = |value, signed, name: &str| Value::Named {
-            value,
-            signed,
-            name: name.into(),
-        };
+        let named = |value, signed, name: &str| Value::Named { value, signed, name: name.into() };
         all(
             &named(1, false, "Write"),
             &["Write", "Write ", "1", "0x1"],
@@ -344,47 +272,20 @@ mod tests {
             &["sync|direct", "sync | direct", "3"],
             &["sync", "direct|sync"],
         );
-        all(
-            &named(u64::MAX, true, "None"),
-            &["None", "-1", "0xFFFFFFFF"],
-            &["1"],
-        );
+        all(&named(u64::MAX, true, "None"), &["None", "-1", "0xFFFFFFFF"], &["1"]);
     }
 
     #[test]
     fn addresses_times_and_identifiers_have_their_usual_forms() {
-        all(
-            &Value::Ipv4(Ipv4Addr::new(10, 0, 0, 1)),
-            &["10.0.0.1"],
-            &["10.0.0.01", "0x0100000A"],
-        );
-        all(
-            &Value::Ipv6(Ipv6Addr::LOCALHOST),
-            &["::1", "0:0:0:0:0:0:0:1"],
-            &["[::1]", "1"],
-        );
+        all(&Value::Ipv4(Ipv4Addr::new(10, 0, 0, 1)), &["10.0.0.1"], &["10.0.0.01", "0x0100000A"]);
+        all(&Value::Ipv6(Ipv6Addr::LOCALHOST), &["::1", "0:0:0:0:0:0:0:1"], &["[::1]", "1"]);
         let socket = Value::SocketAddress("10.0.0.1:80".parse().unwrap());
         all(&socket, &["10.0.0.1:80"], &["10.0.0.1", "10.0.0.1:81"]);
-        let sid = Value::Sid(Sid {
-            revision: 1,
-            authority: 5,
-            subauthorities: vec![18],
-        });
-        all(
-            &sid,
-            &["S-1-5-18", "s-1-5-18"],
-            &["S-1-5-19", "NT AUTHORITY\\SYSTEM"],
-        );
+        let sid = Value::Sid(Sid { revision: 1, authority: 5, subauthorities: vec![18] });
+        all(&sid, &["S-1-5-18", "s-1-5-18"], &["S-1-5-19", "NT AUTHORITY\\SYSTEM"]);
         let time = Value::FileTime(FileTime::from_raw(134_117_966_451_234_567));
-        all(
-            &time,
-            &["2026-01-02T03:04:05.123456700Z"],
-            &["134117966451234567"],
-        );
-        let code = Value::Code {
-            address: 0x10,
-            place: "a.sys+0x10".into(),
-        };
+        all(&time, &["2026-01-02T03:04:05.123456700Z"], &["134117966451234567"]);
+        let code = Value::Code { address: 0x10, place: "a.sys+0x10".into() };
         all(&code, &["0x10", "16"], &["a.sys+0x10"]);
         all(&Value::Array(Vec::new()), &[], &["", "[]"]);
     }

@@ -14,10 +14,9 @@ pub(super) fn events(text: &str) -> Result<Vec<OtherEvent>, Content> {
     let root = document.root_element();
     match root.tag_name().name() {
         "Event" => Ok(vec![event(root, 1)?]),
-        "Events" => children(root, "Event")
-            .enumerate()
-            .map(|(at, node)| event(node, at + 1))
-            .collect(),
+        "Events" => {
+            children(root, "Event").enumerate().map(|(at, node)| event(node, at + 1)).collect()
+        }
         other => Err(Content::Root(other.to_owned())),
     }
 }
@@ -36,9 +35,7 @@ fn child<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> Option<Node<'a, 'i>>
 
 /// Returns an element's whole text; comments divide it into several nodes.
 fn text(node: Node<'_, '_>) -> String {
-    node.children()
-        .filter_map(|child| child.text().filter(|_| child.is_text()))
-        .collect()
+    node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect()
 }
 
 fn event(node: Node<'_, '_>, number: usize) -> Result<OtherEvent, Content> {
@@ -49,10 +46,7 @@ fn event(node: Node<'_, '_>, number: usize) -> Result<OtherEvent, Content> {
         .into_iter()
         .filter_map(|name| child(node, name))
         .any(|part| elements(part).next().is_some());
-    let mut fields = Fields {
-        number,
-        fields: &mut event.fields,
-    };
+    let mut fields = Fields { number, fields: &mut event.fields };
     for part in elements(node) {
         match part.tag_name().name() {
             "EventData" => fields.members(part, "", 0)?,
@@ -100,11 +94,7 @@ fn properties(system: Node<'_, '_>, event: &mut OtherEvent) {
         ("Execution", "ThreadID", Property::Thread),
         ("Execution", "ProcessorID", Property::Processor),
         ("Correlation", "ActivityID", Property::Activity),
-        (
-            "Correlation",
-            "RelatedActivityID",
-            Property::RelatedActivity,
-        ),
+        ("Correlation", "RelatedActivityID", Property::RelatedActivity),
     ] {
         let node = child(system, name);
         let value = node.and_then(|node| node.attribute(attribute));
@@ -128,9 +118,7 @@ struct Fields<'a> {
 impl Fields<'_> {
     const fn check(&self, depth: usize) -> Result<(), Content> {
         if depth > MAX_DEPTH {
-            return Err(Content::Depth {
-                number: self.number,
-            });
+            return Err(Content::Depth { number: self.number });
         }
         Ok(())
     }

@@ -36,9 +36,7 @@ fn a_name_that_repeats_has_a_column_for_each_repetition() {
     let fields = ["x", "y", "x", "x"];
     let fields = (1..).zip(fields);
     let event = Decoded {
-        fields: fields
-            .map(|(number, name)| (name.into(), Value::UInt(number)))
-            .collect(),
+        fields: fields.map(|(number, name)| (name.into(), Value::UInt(number))).collect(),
         ..decoded(EventRecord::default())
     };
     let mut columns = FieldColumns::default();

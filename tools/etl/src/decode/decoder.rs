@@ -53,12 +53,7 @@ impl<'c> Decoder<'c> {
     /// Returns a decoder that uses the manifests and images of a catalog.
     #[must_use]
     pub fn new(catalog: &'c Catalog) -> Self {
-        Self {
-            catalog,
-            known: HashMap::default(),
-            size: 0,
-            next: 0,
-        }
+        Self { catalog, known: HashMap::default(), size: 0, next: 0 }
     }
 
     /// Returns the catalog.
@@ -187,9 +182,9 @@ impl Hasher for Unchanged {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| {
-            hash.rotate_left(8).wrapping_add(u64::from(*byte))
-        });
+        self.0 = bytes
+            .iter()
+            .fold(self.0, |hash, byte| hash.rotate_left(8).wrapping_add(u64::from(*byte)));
     }
 
     fn write_u64(&mut self, key: u64) {
@@ -231,10 +226,7 @@ mod tests {
         let items = items.iter().cloned();
         let record = crate::record::EventRecord {
             provider: Guid::from_u128(7),
-            descriptor: EventDescriptor {
-                id,
-                ..EventDescriptor::default()
-            },
+            descriptor: EventDescriptor { id, ..EventDescriptor::default() },
             extended: items
                 .map(|(ext_type, data)| crate::record::ExtendedItem { ext_type, data })
                 .collect(),
@@ -365,11 +357,7 @@ mod tests {
         hashes.sort_unstable();
         hashes.dedup();
         // A word that only has the highest bit is like one with a bit of the word behind it.
-        assert!(
-            hashes.len() * 100 > count * 98,
-            "{} of {count}",
-            hashes.len()
-        );
+        assert!(hashes.len() * 100 > count * 98, "{} of {count}", hashes.len());
         // The table takes the low bits of a hash.
         let mut low: Vec<u32> = hashes
             .iter()

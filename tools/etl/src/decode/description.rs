@@ -42,9 +42,7 @@ impl Description {
         let descriptor = event.descriptor;
         let mut problems = Vec::new();
         let traits = event.item(ext_type::PROV_TRAITS).and_then(|blob| {
-            ProviderTraits::parse(blob)
-                .map_err(|error| problems.push(Problem::Traits(error)))
-                .ok()
+            ProviderTraits::parse(blob).map_err(|error| problems.push(Problem::Traits(error))).ok()
         });
         let by_traits = traits.as_ref().and_then(|traits| traits.decode_guid);
         let provider = by_traits
@@ -65,11 +63,7 @@ impl Description {
             && schemas::chunk_fields(&descriptor, event.user_data).is_some();
         let schema = own_schema.or_else(|| definition.map(|definition| definition.schema.clone()));
         let size = |pointers| schema.as_ref().and_then(|schema| schema.size(pointers));
-        let names = Names {
-            provider,
-            definition,
-            descriptor,
-        };
+        let names = Names { provider, definition, descriptor };
         Self {
             provider_name: traits
                 .as_ref()
@@ -135,16 +129,10 @@ impl Description {
         let is_chunk = chunk.is_some();
         let payload = match (&self.schema, chunk) {
             (Some(schema), _) => schema.decode(event.user_data, event.pointer_size),
-            (None, Some(fields)) => Payload {
-                fields,
-                leftover: Vec::new(),
-                error: None,
-            },
-            (None, None) => Payload {
-                fields: Fields::new(),
-                leftover: event.user_data.to_vec(),
-                error: None,
-            },
+            (None, Some(fields)) => Payload { fields, leftover: Vec::new(), error: None },
+            (None, None) => {
+                Payload { fields: Fields::new(), leftover: event.user_data.to_vec(), error: None }
+            }
         };
         let mut problems = self.problems.clone();
         if self.unknown && !is_chunk && !event.user_data.is_empty() {
@@ -153,9 +141,7 @@ impl Description {
         let surplus = self.schema.is_some() && !payload.leftover.is_empty();
         problems.extend(match payload.error {
             Some(error) => Some(Problem::Payload(error)),
-            None => surplus.then_some(Problem::Surplus {
-                bytes: payload.leftover.len(),
-            }),
+            None => surplus.then_some(Problem::Surplus { bytes: payload.leftover.len() }),
         });
         Decoded {
             kind: Kind::Event,
@@ -175,10 +161,7 @@ impl Description {
             task_name: self.task_name.clone(),
             activity: event.activity_id,
             related_activity: event.related_activity(),
-            message: self
-                .message
-                .as_deref()
-                .map(|text| message::fill(text, &payload.fields)),
+            message: self.message.as_deref().map(|text| message::fill(text, &payload.fields)),
             fields: payload.fields,
             leftover: payload.leftover,
             problems,
@@ -215,10 +198,7 @@ fn stack(event: &EventRef<'_>) -> Option<Stack> {
         if matches!(kind, ext_type::STACK_KEY32 | ext_type::STACK_KEY64) {
             stack.keys.extend(addresses.next());
         } else {
-            stack.frames.extend(addresses.map(|address| Frame {
-                address,
-                place: None,
-            }));
+            stack.frames.extend(addresses.map(|address| Frame { address, place: None }));
         }
     }
     stack
@@ -248,8 +228,7 @@ impl Names<'_> {
     }
 
     fn task(&self) -> Option<Arc<str>> {
-        self.provider
-            .and_then(|p| p.tasks.get(&self.descriptor.task).cloned())
+        self.provider.and_then(|p| p.tasks.get(&self.descriptor.task).cloned())
     }
 
     fn keywords(&self) -> Keywords {
@@ -270,15 +249,9 @@ impl Names<'_> {
         // These names come without masks, so the bits that they stand for are not known.
         let of_event = self.definition.map(|definition| &definition.keywords);
         if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
-            return Keywords {
-                names: Arc::clone(of_event),
-                unnamed: 0,
-            };
+            return Keywords { names: Arc::clone(of_event), unnamed: 0 };
         }
-        Keywords {
-            names: names.into(),
-            unnamed,
-        }
+        Keywords { names: names.into(), unnamed }
     }
 }
 
@@ -322,10 +295,7 @@ mod tests {
             if !sound {
                 schema.pop();
             }
-            ExtendedItem {
-                ext_type: ext_type::EVENT_SCHEMA_TL,
-                data: schema,
-            }
+            ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: schema }
         };
         // One field: a text up to its NUL.
         let text = || ExtendedItem {
@@ -371,21 +341,14 @@ mod tests {
     #[test]
     fn a_provider_names_the_keywords_that_an_event_has() {
         let provider = Provider {
-            keywords: vec![
-                (1, "A".to_owned()),
-                (6, "B".to_owned()),
-                (8, "C".to_owned()),
-            ],
+            keywords: vec![(1, "A".to_owned()), (6, "B".to_owned()), (8, "C".to_owned())],
             ..Provider::default()
         };
         let names = |keyword| {
             let names = Names {
                 provider: Some(&provider),
                 definition: None,
-                descriptor: EventDescriptor {
-                    keyword,
-                    ..EventDescriptor::default()
-                },
+                descriptor: EventDescriptor { keyword, ..EventDescriptor::default() },
             };
             let found = names.keywords();
             (found.names.join(" "), found.unnamed)

@@ -98,8 +98,5 @@ pub(super) fn sized_block(bytes: &[u8]) -> Result<&[u8], MetadataError> {
     bytes
         .get(..size)
         .filter(|block| block.len() >= 2)
-        .ok_or(MetadataError::Size {
-            size,
-            present: bytes.len(),
-        })
+        .ok_or(MetadataError::Size { size, present: bytes.len() })
 }

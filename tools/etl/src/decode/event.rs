@@ -115,9 +115,7 @@ pub struct Frame {
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.address)?;
-        self.place
-            .iter()
-            .try_for_each(|place| write!(f, " {place}"))
+        self.place.iter().try_for_each(|place| write!(f, " {place}"))
     }
 }
 

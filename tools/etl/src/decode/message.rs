@@ -30,10 +30,8 @@ pub fn fill(message: &str, fields: &Fields) -> String {
             // The rest, including the line break, is not shown.
             return out;
         }
-        let value = number
-            .parse::<usize>()
-            .ok()
-            .and_then(|number| fields.get(number.checked_sub(1)?));
+        let value =
+            number.parse::<usize>().ok().and_then(|number| fields.get(number.checked_sub(1)?));
         if let Some((_, value)) = value {
             let (format, behind) = format_of(tail);
             out.push_str(&show(value, format));
@@ -200,19 +198,13 @@ impl Format {
 fn integer(value: &Value) -> Option<i128> {
     Some(match value {
         Value::Int(number) => i128::from(*number),
-        Value::Named {
-            value: number,
-            signed: true,
-            ..
-        } => i128::from(number.cast_signed()),
+        Value::Named { value: number, signed: true, .. } => i128::from(number.cast_signed()),
         Value::UInt(number)
         | Value::Hex(number)
         | Value::Pointer(number)
         | Value::ProcessId(number)
         | Value::ThreadId(number)
-        | Value::Code {
-            address: number, ..
-        }
+        | Value::Code { address: number, .. }
         | Value::Named { value: number, .. } => i128::from(*number),
         Value::NtStatus(number) | Value::HResult(number) | Value::Win32Error(number) => {
             i128::from(*number)
@@ -227,18 +219,12 @@ fn integer(value: &Value) -> Option<i128> {
 /// that fits in 32 bits.
 fn unsigned(value: &Value) -> Option<u64> {
     let low = |number: i64| {
-        i32::try_from(number).map_or_else(
-            |_| number.cast_unsigned(),
-            |narrow| u64::from(narrow.cast_unsigned()),
-        )
+        i32::try_from(number)
+            .map_or_else(|_| number.cast_unsigned(), |narrow| u64::from(narrow.cast_unsigned()))
     };
     match value {
         Value::Int(number) => Some(low(*number)),
-        Value::Named {
-            value,
-            signed: true,
-            ..
-        } => Some(low(value.cast_signed())),
+        Value::Named { value, signed: true, .. } => Some(low(value.cast_signed())),
         other => u64::try_from(integer(other)?).ok(),
     }
 }
@@ -257,10 +243,8 @@ mod tests {
     use crate::decode::Value;
 
     fn filled(message: &str) -> String {
-        let fields: Fields = vec![
-            ("a".into(), Value::Text("one".to_owned())),
-            ("b".into(), Value::UInt(2)),
-        ];
+        let fields: Fields =
+            vec![("a".into(), Value::Text("one".to_owned())), ("b".into(), Value::UInt(2))];
         fill(message, &fields)
     }
 
@@ -288,25 +272,13 @@ mod tests {
         assert_shown("+d", Value::UInt(5), "+5");
         assert_shown(" d", Value::UInt(5), " 5");
         assert_shown(".3d", Value::UInt(5), "005");
-        assert_shown(
-            "u",
-            Value::Named {
-                value: 7,
-                signed: false,
-                name: "x".into(),
-            },
-            "7",
-        );
+        assert_shown("u", Value::Named { value: 7, signed: false, name: "x".into() }, "7");
         assert_shown("x", Value::Int(-1), "ffffffff");
         assert_shown("x", Value::Int(i64::MIN), "8000000000000000");
         assert_shown("08X", Value::NtStatus(0xC000_0001), "C0000001");
         assert_shown("#x", Value::Hex(0x1f), "0x1f");
         assert_shown("#06x", Value::Hex(0x1f), "0x001f");
-        assert_shown(
-            "I64x",
-            Value::Pointer(0xFFFF_8000_0000_0000),
-            "ffff800000000000",
-        );
+        assert_shown("I64x", Value::Pointer(0xFFFF_8000_0000_0000), "ffff800000000000");
         assert_shown("lu", Value::ProcessId(4), "4");
         assert_shown("o", Value::UInt(8), "10");
         assert_shown("c", Value::UInt(65), "A");
@@ -348,11 +320,7 @@ mod tests {
         assert_shown("04d", Value::Port(80), "0080");
         assert_shown("02d", Value::Bool(true), "01");
         assert_shown("03d", Value::Win32Error(5), "005");
-        let named = Value::Named {
-            value: u64::MAX,
-            signed: true,
-            name: "None".into(),
-        };
+        let named = Value::Named { value: u64::MAX, signed: true, name: "None".into() };
         assert_shown("d", named, "-1");
     }
 

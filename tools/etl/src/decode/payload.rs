@@ -42,9 +42,9 @@ pub struct Payload {
 impl Schema {
     /// Returns the size of an event's user data, if all events have the same.
     pub(super) fn size(&self, pointer_size: PointerSize) -> Option<usize> {
-        self.fields.iter().try_fold(0_usize, |sum, field| {
-            sum.checked_add(size_of_field(field, pointer_size)?)
-        })
+        self.fields
+            .iter()
+            .try_fold(0_usize, |sum, field| sum.checked_add(size_of_field(field, pointer_size)?))
     }
 
     /// Decodes an event's user data.
@@ -65,19 +65,11 @@ impl Schema {
             match decoder.field(field) {
                 Ok(value) => fields.push((Arc::clone(&field.name), value)),
                 Err(error) => {
-                    return Payload {
-                        fields,
-                        leftover: start.rest().to_vec(),
-                        error: Some(error),
-                    };
+                    return Payload { fields, leftover: start.rest().to_vec(), error: Some(error) };
                 }
             }
         }
-        Payload {
-            fields,
-            leftover: decoder.c.rest().to_vec(),
-            error: None,
-        }
+        Payload { fields, leftover: decoder.c.rest().to_vec(), error: None }
     }
 }
 
@@ -110,20 +102,13 @@ impl From<Kind> for Fault {
 impl<'a> Decoder<'a> {
     fn field(&mut self, field: &'a Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
-        let located = |kind| PayloadError {
-            field: Arc::clone(&field.name),
-            offset,
-            kind,
-        };
+        let located = |kind| PayloadError { field: Arc::clone(&field.name), offset, kind };
         let count = match &field.count {
             Count::Scalar => return self.one(field),
             Count::Fixed(count) => u64::from(*count),
-            Count::Variable => self
-                .c
-                .u16()
-                .map(u64::from)
-                .ok_or(Kind::TooShort)
-                .map_err(located)?,
+            Count::Variable => {
+                self.c.u16().map(u64::from).ok_or(Kind::TooShort).map_err(located)?
+            }
             Count::Field(name) => self.number(name).map_err(located)?,
             Count::Custom(_) => return Err(located(Kind::Custom)),
         };
@@ -143,11 +128,7 @@ impl<'a> Decoder<'a> {
     /// Decodes one value of a field, whatever its count.
     fn one(&mut self, field: &'a Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
-        let located = |kind| PayloadError {
-            field: Arc::clone(&field.name),
-            offset,
-            kind,
-        };
+        let located = |kind| PayloadError { field: Arc::clone(&field.name), offset, kind };
         let value = self.value(field).map_err(|fault| match fault {
             Fault::Here(kind) => located(kind),
             Fault::Member(error) => error,
@@ -316,11 +297,7 @@ impl<'a> Decoder<'a> {
         for _ in 0..count {
             subauthorities.push(u32::from_le_bytes(self.array()?));
         }
-        Ok(Sid {
-            revision,
-            authority: u64::from_be_bytes(authority),
-            subauthorities,
-        })
+        Ok(Sid { revision, authority: u64::from_be_bytes(authority), subauthorities })
     }
 }
 
@@ -438,20 +415,11 @@ impl Number {
     fn value(&self, field: &Field, kind: Integer) -> Value {
         if let Some(map) = &field.map {
             let signed = !map.bits && Self::is_signed(field.out_type, kind);
-            let name = map
-                .name(self.raw)
-                .or_else(|| signed.then(|| map.name_of_negative(self.signed))?);
+            let name =
+                map.name(self.raw).or_else(|| signed.then(|| map.name_of_negative(self.signed))?);
             if let Some(name) = name {
-                let value = if signed {
-                    self.signed.cast_unsigned()
-                } else {
-                    self.raw
-                };
-                return Value::Named {
-                    value,
-                    signed,
-                    name,
-                };
+                let value = if signed { self.signed.cast_unsigned() } else { self.raw };
+                return Value::Named { value, signed, name };
             }
         }
         self.presented(field.out_type).unwrap_or(match kind {
@@ -494,9 +462,9 @@ impl Number {
             Presentation::String if self.size == 1 => {
                 Value::Text(char::from(memory[0]).to_string())
             }
-            Presentation::String if self.size == 2 => Value::Text(String::from_utf16_lossy(&[
-                u16::from_le_bytes([memory[0], memory[1]]),
-            ])),
+            Presentation::String if self.size == 2 => {
+                Value::Text(String::from_utf16_lossy(&[u16::from_le_bytes([memory[0], memory[1]])]))
+            }
             Presentation::DateTime if self.size == 8 => {
                 Value::FileTime(FileTime::from_raw(i64::from_le_bytes(memory)))
             }
@@ -534,19 +502,16 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
 /// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise treats each byte as a character,
 /// because the writer's code page is unknown.
 fn eight_bit(bytes: &[u8]) -> String {
-    std::str::from_utf8(bytes).map_or_else(
-        |_| bytes.iter().copied().map(char::from).collect(),
-        str::to_owned,
-    )
+    std::str::from_utf8(bytes)
+        .map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned)
 }
 
 /// Returns bytes in a presentation, if they fit it.
 fn binary(bytes: &[u8], presentation: Presentation) -> Value {
     let address = match presentation {
-        Presentation::Ipv6 => bytes
-            .try_into()
-            .ok()
-            .map(|octets: [u8; 16]| Value::Ipv6(octets.into())),
+        Presentation::Ipv6 => {
+            bytes.try_into().ok().map(|octets: [u8; 16]| Value::Ipv6(octets.into()))
+        }
         Presentation::SocketAddress => socket_address(bytes).map(Value::SocketAddress),
         Presentation::String | Presentation::Utf8 | Presentation::Xml | Presentation::Json => {
             Some(Value::Text(eight_bit(bytes)))

@@ -275,10 +275,7 @@ impl ValueMap {
     /// Returns the name of a negative number of any size, which a map has as 32 bits.
     #[must_use]
     pub fn name_of_negative(&self, value: i64) -> Option<Arc<str>> {
-        let entry = self
-            .entries
-            .iter()
-            .find(|(known, _)| i64::from(known.cast_signed()) == value);
+        let entry = self.entries.iter().find(|(known, _)| i64::from(known.cast_signed()) == value);
         entry.map(|(_, name)| Arc::clone(name))
     }
 }
@@ -289,10 +286,7 @@ mod tests {
 
     fn map(bits: bool) -> ValueMap {
         let name = |v: u32, n: &str| (v, Arc::from(n));
-        ValueMap {
-            bits,
-            entries: vec![name(1, "Read"), name(2, "Write"), name(4, "Sync")],
-        }
+        ValueMap { bits, entries: vec![name(1, "Read"), name(2, "Write"), name(4, "Sync")] }
     }
 
     #[test]

@@ -40,11 +40,7 @@ impl Schema {
         while !c.is_empty() {
             fields.push(field(&mut c, 0)?);
         }
-        Ok(Self {
-            event_name,
-            tags,
-            fields: fields.into(),
-        })
+        Ok(Self { event_name, tags, fields: fields.into() })
     }
 }
 
@@ -56,10 +52,7 @@ fn tags(c: &mut Cursor<'_>) -> Result<u32, MetadataError> {
     let mut shift = 21_u32;
     let mut room = true;
     loop {
-        let byte = c.u8().ok_or(MetadataError::Overrun {
-            offset,
-            what: "tag",
-        })?;
+        let byte = c.u8().ok_or(MetadataError::Overrun { offset, what: "tag" })?;
         if room {
             tags |= u32::from(byte & !CHAIN) << shift;
         }
@@ -79,10 +72,7 @@ fn name(c: &mut Cursor<'_>) -> Result<Arc<str>, MetadataError> {
 
 fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, MetadataError> {
     let offset = c.position();
-    let overrun = MetadataError::Overrun {
-        offset,
-        what: "field",
-    };
+    let overrun = MetadataError::Overrun { offset, what: "field" };
     let name = name(c)?;
     let in_meta = c.u8().ok_or(overrun)?;
     let mut out_meta = None;
@@ -162,14 +152,8 @@ mod tests {
             tags: 0,
             fields: vec![
                 plain("count", InType::UInt32),
-                Field {
-                    out_type: Presentation::NtStatus,
-                    ..plain("status", InType::UInt32)
-                },
-                Field {
-                    count: Count::Variable,
-                    ..plain("data", InType::UInt8)
-                },
+                Field { out_type: Presentation::NtStatus, ..plain("status", InType::UInt32) },
+                Field { count: Count::Variable, ..plain("data", InType::UInt8) },
                 Field {
                     fields: vec![
                         plain("a", InType::Int32),
@@ -177,10 +161,7 @@ mod tests {
                     ],
                     ..plain("S", InType::Struct)
                 },
-                Field {
-                    count: Count::Fixed(3),
-                    ..plain("fix", InType::UInt16)
-                },
+                Field { count: Count::Fixed(3), ..plain("fix", InType::UInt16) },
             ]
             .into(),
         };
@@ -214,15 +195,8 @@ mod tests {
         let blob = b"\x11\0\0E\0f\0\x88\x84\x05g\0\x68\x02\0xy";
         let schema = Schema::parse_trace_logging(blob).unwrap();
         let expected = [
-            Field {
-                out_type: Presentation::Hex,
-                tags: 5 << 21,
-                ..plain("f", InType::UInt32)
-            },
-            Field {
-                count: Count::Custom(b"xy".to_vec()),
-                ..plain("g", InType::UInt32)
-            },
+            Field { out_type: Presentation::Hex, tags: 5 << 21, ..plain("f", InType::UInt32) },
+            Field { count: Count::Custom(b"xy".to_vec()), ..plain("g", InType::UInt32) },
         ];
         assert_eq!(*schema.fields, expected);
     }
@@ -248,9 +222,7 @@ mod tests {
         let blob = [&size[..], b"\0E\0", &nest].concat();
         assert_eq!(
             Schema::parse_trace_logging(&blob),
-            Err(MetadataError::TooDeep {
-                offset: 5 + 3 * MAX_DEPTH
-            })
+            Err(MetadataError::TooDeep { offset: 5 + 3 * MAX_DEPTH })
         );
     }
 }

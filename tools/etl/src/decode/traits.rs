@@ -34,19 +34,12 @@ impl ProviderTraits {
         let blob = super::error::sized_block(blob)?;
         let mut c = Cursor::new(blob);
         c.take(2);
-        let name = c
-            .until_nul()
-            .ok_or(MetadataError::UnterminatedName { offset: 2 })?;
-        let mut traits = Self {
-            name: String::from_utf8_lossy(name).into_owned(),
-            ..Self::default()
-        };
+        let name = c.until_nul().ok_or(MetadataError::UnterminatedName { offset: 2 })?;
+        let mut traits =
+            Self { name: String::from_utf8_lossy(name).into_owned(), ..Self::default() };
         while !c.is_empty() {
             let offset = c.position();
-            let overrun = MetadataError::Overrun {
-                offset,
-                what: "trait",
-            };
+            let overrun = MetadataError::Overrun { offset, what: "trait" };
             let size = c.u16().ok_or(overrun)?;
             let trait_type = c.u8().ok_or(overrun)?;
             let data = usize::from(size)
@@ -54,13 +47,11 @@ impl ProviderTraits {
                 .and_then(|length| c.take(length))
                 .ok_or(overrun)?;
             let guid = || {
-                data.try_into()
-                    .map(Guid::from_bytes)
-                    .map_err(|_| MetadataError::TraitSize {
-                        offset,
-                        trait_type,
-                        size,
-                    })
+                data.try_into().map(Guid::from_bytes).map_err(|_| MetadataError::TraitSize {
+                    offset,
+                    trait_type,
+                    size,
+                })
             };
             match trait_type {
                 TYPE_GROUP => traits.group = Some(guid()?),
@@ -105,10 +96,7 @@ mod tests {
         let blob = b"\x08\0A\0\x05\0\x80x";
         assert_eq!(
             ProviderTraits::parse(blob),
-            Err(MetadataError::Overrun {
-                offset: 4,
-                what: "trait"
-            })
+            Err(MetadataError::Overrun { offset: 4, what: "trait" })
         );
     }
 
@@ -117,11 +105,7 @@ mod tests {
         let blob = b"\x08\0A\0\x04\0\x01x";
         assert_eq!(
             ProviderTraits::parse(blob),
-            Err(MetadataError::TraitSize {
-                offset: 4,
-                trait_type: 1,
-                size: 4
-            })
+            Err(MetadataError::TraitSize { offset: 4, trait_type: 1, size: 4 })
         );
     }
 }

@@ -105,9 +105,7 @@ impl fmt::Display for Sid {
         } else {
             write!(f, "{:#014x}", self.authority)?;
         }
-        self.subauthorities
-            .iter()
-            .try_for_each(|subauthority| write!(f, "-{subauthority}"))
+        self.subauthorities.iter().try_for_each(|subauthority| write!(f, "-{subauthority}"))
     }
 }
 
@@ -162,11 +160,7 @@ impl fmt::Display for Value {
             Self::SocketAddress(address) => write!(f, "{address}"),
             Self::NtStatus(code) | Self::HResult(code) => write!(f, "{code:#010x}"),
             Self::Win32Error(code) => write!(f, "{code}"),
-            Self::Named {
-                value,
-                signed,
-                name,
-            } => {
+            Self::Named { value, signed, name } => {
                 let name = Escaped(name);
                 if *signed {
                     write!(f, "{name}({})", value.cast_signed())
@@ -209,11 +203,7 @@ impl Serialize for Value {
             Self::Binary(bytes) => serializer.collect_str(&Hex(bytes)),
             Self::Port(port) => serializer.serialize_u16(*port),
             Self::Win32Error(code) => serializer.serialize_u32(*code),
-            Self::Named {
-                value,
-                signed,
-                name,
-            } => {
+            Self::Named { value, signed, name } => {
                 let mut map = serializer.serialize_map(Some(2))?;
                 if *signed {
                     map.serialize_entry("value", &value.cast_signed())?;
@@ -302,19 +292,12 @@ mod tests {
         let members = ["x", "x", "x#2", "x"].into_iter().zip(1..);
         let members = members.map(|(name, value)| (name.into(), Value::UInt(value)));
         let value = Value::Struct(members.collect());
-        assert_eq!(
-            serde_json::to_string(&value).unwrap(),
-            r#"{"x":1,"x#3":2,"x#2":3,"x#4":4}"#
-        );
+        assert_eq!(serde_json::to_string(&value).unwrap(), r#"{"x":1,"x#3":2,"x#2":3,"x#4":4}"#);
     }
 
     #[test]
     fn security_identifiers_have_their_usual_form() {
-        let mut sid = Sid {
-            revision: 1,
-            authority: 5,
-            subauthorities: vec![32, 544],
-        };
+        let mut sid = Sid { revision: 1, authority: 5, subauthorities: vec![32, 544] };
         assert_eq!(sid.to_string(), "S-1-5-32-544");
         sid.authority = 0x1234_5678_9ABC;
         assert_eq!(sid.to_string(), "S-1-0x123456789abc-32-544");
@@ -326,27 +309,16 @@ mod tests {
         assert_eq!(owned(Value::UInt(7)), 0);
         assert_eq!(owned(Value::Text("four".to_owned())), 4);
         assert_eq!(owned(Value::Binary(vec![0; 9])), 9);
-        let named = Value::Named {
-            value: 1,
-            signed: false,
-            name: "seven77".into(),
-        };
+        let named = Value::Named { value: 1, signed: false, name: "seven77".into() };
         assert_eq!(owned(named), 7);
-        let code = Value::Code {
-            address: 1,
-            place: "a.sys+0x1".into(),
-        };
+        let code = Value::Code { address: 1, place: "a.sys+0x1".into() };
         assert_eq!(owned(code), 9);
         let both = vec![Value::Binary(vec![0; 3]), Value::Null];
         let inner = 3 + 2 * size_of::<Value>();
         assert_eq!(owned(Value::Array(both)), inner);
         let members = vec![("name".into(), Value::Binary(vec![0; 3]))];
         assert_eq!(owned(Value::Struct(members)), 3 + size_of::<Value>());
-        let sid = Value::Sid(Sid {
-            revision: 1,
-            authority: 5,
-            subauthorities: vec![1, 2, 3],
-        });
+        let sid = Value::Sid(Sid { revision: 1, authority: 5, subauthorities: vec![1, 2, 3] });
         assert_eq!(owned(sid), 12);
     }
 }

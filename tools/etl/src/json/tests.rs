@@ -51,10 +51,7 @@ fn the_text_of_a_kind_is_of_events_that_are_equal_in_all_its_parts() {
     // Equal names need not share their memory.
     let kind = KindText::new(&named());
     assert!(kind.is_of(&named()));
-    assert!(kind.is_of(&Decoded {
-        fields: vec![("a".into(), Value::UInt(1))],
-        ..named()
-    }));
+    assert!(kind.is_of(&Decoded { fields: vec![("a".into(), Value::UInt(1))], ..named() }));
     let changes: [fn(&mut Decoded); 12] = [
         |event| event.provider = Guid::from_u128(1),
         |event| event.descriptor.keyword = 1,

@@ -125,20 +125,12 @@ pub enum Type {
 
 /// Returns the descriptor of a field.
 pub const fn f(name: &'static str, kind: Type) -> Field {
-    Field {
-        name,
-        kind,
-        optional: false,
-    }
+    Field { name, kind, optional: false }
 }
 
 /// Returns the descriptor of a field before which a record may end.
 pub const fn optional(name: &'static str, kind: Type) -> Field {
-    Field {
-        name,
-        kind,
-        optional: true,
-    }
+    Field { name, kind, optional: true }
 }
 
 /// Returns the layout of one version.
@@ -148,18 +140,10 @@ pub const fn v(version: u8, fields: &'static [Field]) -> Layout {
 
 /// Returns the layout of several versions.
 pub const fn versions(first: u8, last: u8, fields: &'static [Field]) -> Layout {
-    Layout {
-        first,
-        last,
-        fields,
-    }
+    Layout { first, last, fields }
 }
 
 /// Returns the descriptor of an event.
 pub const fn e(opcode: u8, name: &'static str, layouts: &'static [Layout]) -> Event {
-    Event {
-        opcode,
-        name,
-        layouts,
-    }
+    Event { opcode, name, layouts }
 }

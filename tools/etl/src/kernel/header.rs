@@ -141,10 +141,7 @@ impl RecordHeader {
     #[must_use]
     pub fn of(record: &RecordRef<'_>) -> Option<Self> {
         let header = Self::parse(record.bytes)?;
-        Some(Self {
-            pointer_size: record.pointer_size(),
-            ..header
-        })
+        Some(Self { pointer_size: record.pointer_size(), ..header })
     }
 
     const fn new(form: Form, pointer_size: PointerSize) -> Self {
@@ -163,11 +160,7 @@ impl RecordHeader {
             kernel_time: 0,
             user_time: 0,
             instance: None,
-            wpp: Wpp {
-                flags: 0,
-                sequence: None,
-                component: None,
-            },
+            wpp: Wpp { flags: 0, sequence: None, component: None },
             payload: 0,
         }
     }
@@ -238,11 +231,8 @@ impl RecordHeader {
         c.take(4)?; // size and marker
         let message = c.u16()?;
         let flags = c.u16()?;
-        let size = if flags & wpp_flags::POINTER32 == 0 {
-            PointerSize::Eight
-        } else {
-            PointerSize::Four
-        };
+        let size =
+            if flags & wpp_flags::POINTER32 == 0 { PointerSize::Eight } else { PointerSize::Four };
         let mut header = Self::new(Form::Wpp, size);
         header.message = message;
         header.wpp.flags = flags;

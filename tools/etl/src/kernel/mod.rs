@@ -89,10 +89,7 @@ impl Record {
         if self.header.form != Form::Wpp {
             return self;
         }
-        let found = self
-            .header
-            .guid
-            .and_then(|guid| formats.find(guid, self.header.message));
+        let found = self.header.guid.and_then(|guid| formats.find(guid, self.header.message));
         let Some(format) = found else {
             self.problems.push(Problem::NoFormat);
             return self;
@@ -113,9 +110,7 @@ impl Record {
         self.problems.extend(match expanded.error {
             Some(error) => Some(Problem::Argument(error)),
             None if expanded.leftover.is_empty() => None,
-            None => Some(Problem::Surplus {
-                bytes: expanded.leftover.len(),
-            }),
+            None => Some(Problem::Surplus { bytes: expanded.leftover.len() }),
         });
         self.fields.extend(expanded.fields);
         self.leftover = expanded.leftover;
@@ -139,10 +134,7 @@ impl Record {
         let kind = match (header.form, hook_of(header)) {
             (Form::Wpp, _) => Kind::Wpp,
             (_, Some(hook)) => Kind::Kernel { hook },
-            (_, None) => Kind::Classic {
-                class: self.class,
-                opcode: header.opcode,
-            },
+            (_, None) => Kind::Classic { class: self.class, opcode: header.opcode },
         };
         let unnamed = || format!("Opcode({})", header.opcode).into();
         Decoded {
@@ -168,19 +160,12 @@ impl Record {
             event_name: Some(self.event_name.unwrap_or_else(unnamed)),
             level_name: self.format.as_ref().and_then(|format| format.level.clone()),
             keywords: Keywords {
-                names: self
-                    .format
-                    .iter()
-                    .filter_map(|format| format.flags.clone())
-                    .collect(),
+                names: self.format.iter().filter_map(|format| format.flags.clone()).collect(),
                 unnamed: 0,
             },
             opcode_name: None,
             // Of all names of an event, this one says best where a message comes from.
-            task_name: self
-                .format
-                .as_ref()
-                .and_then(|format| format.function.clone()),
+            task_name: self.format.as_ref().and_then(|format| format.function.clone()),
             activity: Guid::from_u128(0),
             related_activity: None,
             message: self.message,
@@ -230,9 +215,7 @@ pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
 
 /// Returns the hook of a record: its own, or that of a classic event of a class of the kernel.
 fn hook_of(header: &RecordHeader) -> Option<u16> {
-    header
-        .hook
-        .or_else(|| classes::by_guid(header.guid?)?.hook(header.opcode))
+    header.hook.or_else(|| classes::by_guid(header.guid?)?.hook(header.opcode))
 }
 
 /// Returns the class of an event record that may be a classic event: traces that were written again
@@ -359,19 +342,14 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         record.problems.extend(match attempt.error {
             Some(error) => Some(Problem::Payload(error)),
             None if record.leftover.is_empty() => None,
-            None => Some(Problem::Surplus {
-                bytes: record.leftover.len(),
-            }),
+            None => Some(Problem::Surplus { bytes: record.leftover.len() }),
         });
         from_payload(&mut record);
     } else {
         record.leftover = payload.to_vec();
         let known = event.and_then(classes::KnownEvent::last_version);
         record.problems.extend(match known {
-            Some(last) => Some(Problem::UnknownVersion {
-                version: header.version,
-                last,
-            }),
+            Some(last) => Some(Problem::UnknownVersion { version: header.version, last }),
             None if payload.is_empty() => None,
             None if header.hook.is_some() => Some(Problem::UnknownKernelEvent),
             None => Some(Problem::NoSchema),
@@ -411,10 +389,7 @@ fn message(header: RecordHeader, payload: &[u8]) -> Record {
     let mut fields = Fields::new();
     let parts = [
         ("Sequence", header.wpp.sequence.map(number)),
-        (
-            "ComponentId",
-            header.wpp.component.map(|id| Value::Hex(id.into())),
-        ),
+        ("ComponentId", header.wpp.component.map(|id| Value::Hex(id.into()))),
         ("Arguments", Some(Value::Binary(payload.to_vec()))),
     ];
     for (name, value) in parts {
@@ -454,11 +429,7 @@ mod tests {
             let event = Event {
                 record: EventRecord {
                     provider,
-                    descriptor: EventDescriptor {
-                        id,
-                        opcode: 1,
-                        ..EventDescriptor::default()
-                    },
+                    descriptor: EventDescriptor { id, opcode: 1, ..EventDescriptor::default() },
                     extended,
                     ..EventRecord::default()
                 },
@@ -476,10 +447,7 @@ mod tests {
         assert_eq!(names(process, 0, vec![]), Some(expected));
         assert_eq!(names(process, 1, vec![]), None);
         assert_eq!(names(Guid::from_u128(1), 0, vec![]), None);
-        let schema = ExtendedItem {
-            ext_type: ext_type::EVENT_SCHEMA_TL,
-            data: vec![4, 0, 0, 0],
-        };
+        let schema = ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: vec![4, 0, 0, 0] };
         assert_eq!(names(process, 0, vec![schema]), None);
     }
 
@@ -487,12 +455,9 @@ mod tests {
     fn the_guid_of_a_wpp_message_is_of_no_class() {
         let process: Guid = "3d6fa8d0-fe05-11d0-9dda-00c04fd7ba7c".parse().unwrap();
         let mut header = RecordHeader::parse(
-            &crate::write::WppRecord {
-                guid: Some(process),
-                ..Default::default()
-            }
-            .encode()
-            .unwrap(),
+            &crate::write::WppRecord { guid: Some(process), ..Default::default() }
+                .encode()
+                .unwrap(),
         )
         .unwrap();
         assert_eq!(header.guid, Some(process));
@@ -504,17 +469,10 @@ mod tests {
     #[test]
     fn a_record_of_an_unknown_version_has_a_clock_reading_if_the_event_starts_with_one() {
         let values = |hook, version, length| {
-            let record = KernelRecord {
-                hook,
-                version,
-                payload: vec![0; length],
-                ..KernelRecord::default()
-            };
+            let record =
+                KernelRecord { hook, version, payload: vec![0; length], ..KernelRecord::default() };
             let record = EncodedRecord::try_from(&record).unwrap();
-            let header = LogFileHeader {
-                buffer_size: 0x1000,
-                ..LogFileHeader::default()
-            };
+            let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
             let mut buffer = Buffer::new(0x1000, 0);
             buffer.try_append_record(&record, 1).unwrap();
             let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
@@ -525,9 +483,7 @@ mod tests {
             let record = records.next().unwrap().unwrap();
             let start = record.bytes.len() - length;
             let values = clock_values(&record).into_iter();
-            values
-                .map(|(at, kind)| (at - start, kind))
-                .collect::<Vec<_>>()
+            values.map(|(at, kind)| (at - start, kind)).collect::<Vec<_>>()
         };
         // A deferred procedure call starts with a reading, and a process with an address.
         let (call, process) = (0x0F42, 0x0301);
@@ -541,10 +497,7 @@ mod tests {
     #[test]
     fn the_payload_names_the_process_or_the_thread_that_the_header_does_not() {
         let ids = |process_id, thread_id, hook| {
-            let record = KernelRecord {
-                hook,
-                ..KernelRecord::default()
-            };
+            let record = KernelRecord { hook, ..KernelRecord::default() };
             let header = RecordHeader::parse(&record.encode().unwrap()).unwrap();
             let mut record = classified(header, &[]);
             record.process_id = process_id;

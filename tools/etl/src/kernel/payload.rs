@@ -97,13 +97,8 @@ fn attempt(
     pointer_size: PointerSize,
     no_sid: NoSid,
 ) -> Attempt {
-    let mut reader = Reader {
-        c: Cursor::new(payload),
-        pointer_size,
-        no_sid,
-        clean: true,
-        count: 0,
-    };
+    let mut reader =
+        Reader { c: Cursor::new(payload), pointer_size, no_sid, clean: true, count: 0 };
     let mut fields = Fields::with_capacity(known.names.len());
     let mut error = None;
     let mut used = 0;
@@ -115,11 +110,7 @@ fn attempt(
         match reader.value(field.kind, &fields) {
             Ok(value) => fields.push((Arc::clone(name), value)),
             Err(kind) => {
-                error = Some(PayloadError {
-                    field: Arc::clone(name),
-                    offset: used,
-                    kind,
-                });
+                error = Some(PayloadError { field: Arc::clone(name), offset: used, kind });
                 break;
             }
         }
@@ -128,14 +119,7 @@ fn attempt(
         }
         used = reader.c.position();
     }
-    Attempt {
-        fields,
-        used,
-        error,
-        clean: reader.clean,
-        pointer_size,
-        clock_values,
-    }
+    Attempt { fields, used, error, clean: reader.clean, pointer_size, clock_values }
 }
 
 struct Reader<'a> {
@@ -254,9 +238,7 @@ impl Reader<'_> {
             }
             PointerSize::Eight => {
                 let addresses = rest.as_chunks::<8>().0.iter();
-                addresses
-                    .map(|&address| Value::Pointer(u64::from_le_bytes(address)))
-                    .collect()
+                addresses.map(|&address| Value::Pointer(u64::from_le_bytes(address))).collect()
             }
         };
         self.c.take(addresses.len() * self.pointer_size.bytes());
@@ -285,11 +267,7 @@ impl Reader<'_> {
         }
         // Another revision means that this is no SID.
         self.clean &= revision == 1;
-        Ok(Value::Sid(Sid {
-            revision,
-            authority: u64::from_be_bytes(authority),
-            subauthorities,
-        }))
+        Ok(Value::Sid(Sid { revision, authority: u64::from_be_bytes(authority), subauthorities }))
     }
 
     /// Reads 8-bit text up to its NUL, or up to the end.
@@ -346,20 +324,13 @@ mod tests {
 
     /// Returns a field that every record has.
     const fn field(name: &'static str, kind: Type) -> Field {
-        Field {
-            name,
-            kind,
-            optional: false,
-        }
+        Field { name, kind, optional: false }
     }
 
     const ADDRESS: &[Field] = &[field("Address", Type::Pointer)];
     const GUIDS: &[Field] = &[field("Count", Type::U32), field("Ids", Type::Guids)];
-    const TEXTS: &[Field] = &[
-        field("Other", Type::U8),
-        field("Count", Type::U8),
-        field("Texts", Type::Texts("Count")),
-    ];
+    const TEXTS: &[Field] =
+        &[field("Other", Type::U8), field("Count", Type::U8), field("Texts", Type::Texts("Count"))];
     const LIST: &[Field] = &[field("Stack", Type::Pointers)];
     const TEXT: &[Field] = &[field("Name", Type::Utf16)];
     const SID: &[Field] = &[field("Sid", Type::Sid)];
@@ -367,11 +338,7 @@ mod tests {
     /// Returns a layout with these fields.
     fn known(fields: &'static [Field]) -> KnownLayout {
         let names = fields.iter().map(|field| field.name.into()).collect();
-        let layout = Layout {
-            first: 0,
-            last: 0,
-            fields,
-        };
+        let layout = Layout { first: 0, last: 0, fields };
         KnownLayout { layout, names }
     }
 
@@ -416,10 +383,7 @@ mod tests {
         let (values, ..) = whole(guids(2, 32));
         let id = Value::Guid(Guid::from_bytes([7; 16]));
         assert_eq!(values[1], Value::Array(vec![id.clone(), id]));
-        assert_eq!(
-            guids(3, 32).error.map(|error| error.kind),
-            Some(PayloadErrorKind::TooShort)
-        );
+        assert_eq!(guids(3, 32).error.map(|error| error.kind), Some(PayloadErrorKind::TooShort));
 
         let (values, _, used) = whole(decoded(TEXTS, b"\x01\x02a\0\0\0b\0\0\0", Eight));
         let text = |text: &str| Value::Text(text.to_owned());
@@ -467,11 +431,7 @@ mod tests {
         payload.extend([1, 2, 0, 0, 0, 0, 0, 5]);
         payload.extend([2, 0, 0, 0, 9, 0, 0, 0]);
         let (values, size, used) = whole(decoded(SID, &payload, Eight));
-        let expected = Value::Sid(Sid {
-            revision: 1,
-            authority: 5,
-            subauthorities: vec![2, 9],
-        });
+        let expected = Value::Sid(Sid { revision: 1, authority: 5, subauthorities: vec![2, 9] });
         assert_eq!((values, size, used), (vec![expected], Four, 24));
     }
 

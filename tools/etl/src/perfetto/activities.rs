@@ -68,10 +68,7 @@ pub struct Places {
 impl Places {
     /// Returns the place of an activity.
     pub fn get(&self, activity: &Guid) -> Option<Place> {
-        self.new
-            .get(activity)
-            .or_else(|| self.old.get(activity))
-            .copied()
+        self.new.get(activity).or_else(|| self.old.get(activity)).copied()
     }
 
     /// Sets the place of an activity.

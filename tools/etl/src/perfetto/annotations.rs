@@ -35,9 +35,7 @@ pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: 
 fn numbered(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
     let distinct = if fields.len() <= FEW {
         let earlier = |at| fields.iter().take(at).map(|(name, _)| name);
-        !(0..)
-            .zip(fields)
-            .any(|(at, (name, _))| earlier(at).any(|other| other == name))
+        !(0..).zip(fields).any(|(at, (name, _))| earlier(at).any(|other| other == name))
     } else {
         let names: HashSet<&str> = fields.iter().map(|(name, _)| &**name).collect();
         names.len() == fields.len()
@@ -132,11 +130,7 @@ fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
                 });
             }
         }
-        Value::Named {
-            value,
-            signed,
-            name,
-        } => {
+        Value::Named { value, signed, name } => {
             to.message(annotation::DICT_ENTRIES, |entry| {
                 entry.text(annotation::NAME, "value");
                 if *signed {
@@ -201,8 +195,7 @@ mod tests {
             };
             let text = wrap(Value::UInt(1)).to_string();
             let has_text = |out: &[u8], text: &str| {
-                out.windows(text.len())
-                    .any(|bytes| bytes == text.as_bytes())
+                out.windows(text.len()).any(|bytes| bytes == text.as_bytes())
             };
             assert!(!has_text(&written(1), &text));
             assert!(!has_text(&written(MAX_DEPTH), &text));

@@ -113,10 +113,7 @@ impl<W: Write> Core<W> {
                 clock: header.session_clock(),
                 start: header.start_time,
                 name: header.session_name.clone(),
-                release: format!(
-                    "{}.{}.{}",
-                    header.os_major, header.os_minor, header.os_build
-                ),
+                release: format!("{}.{}.{}", header.os_major, header.os_minor, header.os_build),
                 processors: header.processors,
             },
             origin: None,
@@ -141,12 +138,7 @@ impl<W: Write> Core<W> {
         self.origin = Some(origin);
         let utc = u64::try_from(origin.unix_nanos()).unwrap_or_default();
         let start = self.session.start.to_string();
-        let Session {
-            name,
-            release,
-            processors,
-            ..
-        } = &self.session;
+        let Session { name, release, processors, .. } = &self.session;
         self.packets.add(None, |packet| {
             packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                 for (id, time) in [(clock::BOOTTIME, 0), (clock::REALTIME, utc)] {
@@ -198,11 +190,7 @@ impl<W: Write> Core<W> {
         event.descriptor.hash(&mut hasher);
         event.event_name.hash(&mut hasher);
         let hash = hasher.finish();
-        if self
-            .kinds
-            .get(&hash)
-            .is_some_and(|known| known.is_of(event))
-        {
+        if self.kinds.get(&hash).is_some_and(|known| known.is_of(event)) {
             return hash;
         }
         if self.kinds.len() >= MAX_KINDS {
@@ -234,18 +222,11 @@ impl<W: Write> Core<W> {
     /// Adds a packet that can refer to interned data, with all new data.
     pub(super) fn send(&mut self, time: Option<u64>, field: u32, body: &[u8]) -> io::Result<()> {
         let cleared = std::mem::take(&mut self.cleared);
-        let new = if self.interned.has_new() {
-            self.interned.take_new()
-        } else {
-            Vec::new()
-        };
+        let new = if self.interned.has_new() { self.interned.take_new() } else { Vec::new() };
         self.packets.add(time, |packet| {
             let flags = packet::NEEDS_INCREMENTAL_STATE;
             if cleared {
-                packet.uint(
-                    packet::SEQUENCE_FLAGS,
-                    flags | packet::INCREMENTAL_STATE_CLEARED,
-                );
+                packet.uint(packet::SEQUENCE_FLAGS, flags | packet::INCREMENTAL_STATE_CLEARED);
                 packet.message(packet::TRACE_PACKET_DEFAULTS, |to| {
                     to.uint(defaults::TIMESTAMP_CLOCK_ID, clock::BOOTTIME);
                     to.message(defaults::PERF_SAMPLE_DEFAULTS, |to| {
@@ -303,11 +284,7 @@ impl<W: Write> Core<W> {
             let iid = self.interned.text(Table::Correlation, &activity);
             to.uint(slot::CORRELATION_ID_STR_IID, iid);
         }
-        if let Some(iid) = event
-            .stack
-            .as_ref()
-            .and_then(|stack| self.interned.stack(stack))
-        {
+        if let Some(iid) = event.stack.as_ref().and_then(|stack| self.interned.stack(stack)) {
             to.uint(slot::CALLSTACK_IID, iid);
         }
     }
@@ -368,12 +345,7 @@ impl<W: Write> Core<W> {
 
     /// Returns the track of the event's thread.
     pub(super) fn thread(&mut self, event: &Decoded) -> io::Result<u64> {
-        self.tracks.of_thread(
-            event.process_id,
-            event.thread_id,
-            event.processor,
-            &mut self.packets,
-        )
+        self.tracks.of_thread(event.process_id, event.thread_id, event.processor, &mut self.packets)
     }
 }
 

@@ -69,10 +69,7 @@ impl Interned {
 
     /// Forgets all entries, but not the numbers that were used.
     pub fn clear(&mut self) {
-        *self = Self {
-            last: self.last,
-            ..Self::default()
-        };
+        *self = Self { last: self.last, ..Self::default() };
     }
 
     /// Returns the encoded entries since the last call.
@@ -144,9 +141,8 @@ impl Interned {
     /// Returns the number of a frame. `place` is an image and an offset, such as
     /// `driver.sys+0x1a2c`.
     fn frame(&mut self, address: u64, place: Option<&str>) -> u64 {
-        let (image, offset) = place
-            .and_then(split)
-            .unwrap_or_else(|| (place.unwrap_or("(no image)"), address));
+        let (image, offset) =
+            place.and_then(split).unwrap_or_else(|| (place.unwrap_or("(no image)"), address));
         // Behind the name of an image, the name of a function; the offset is one in the function.
         let (image, offset) = match image.split_once('!') {
             Some((image, _)) => (image, address),
@@ -206,11 +202,7 @@ mod tests {
     #[test]
     fn tables_are_full_by_their_entries_or_their_bytes() {
         let full = |entries, bytes| {
-            let tables = Interned {
-                entries,
-                bytes,
-                ..Interned::default()
-            };
+            let tables = Interned { entries, bytes, ..Interned::default() };
             tables.is_full()
         };
         assert!(!full(0, 0));
@@ -232,13 +224,7 @@ mod tests {
         assert!(!tables.take_new().is_empty());
         assert!(!tables.has_new());
         let stack = |addresses: &[u64]| Stack {
-            frames: addresses
-                .iter()
-                .map(|&address| Frame {
-                    address,
-                    place: None,
-                })
-                .collect(),
+            frames: addresses.iter().map(|&address| Frame { address, place: None }).collect(),
             ..Stack::default()
         };
         assert_eq!(tables.stack(&stack(&[])), None);

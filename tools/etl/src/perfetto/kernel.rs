@@ -42,21 +42,11 @@ pub enum Begin {
 pub enum Fact {
     /// A process with its image's name and its command line. `started` is true if it did not exist
     /// before.
-    Process {
-        id: u32,
-        name: String,
-        command_line: String,
-        started: bool,
-    },
+    Process { id: u32, name: String, command_line: String, started: bool },
     /// A process has ended.
     ProcessEnded(u32),
     /// A thread, with its name if it has one.
-    Thread {
-        process: u32,
-        id: u32,
-        name: String,
-        started: bool,
-    },
+    Thread { process: u32, id: u32, name: String, started: bool },
     /// A thread has ended.
     ThreadEnded { process: u32, id: u32 },
 }
@@ -69,17 +59,11 @@ pub fn form(event: &Decoded) -> Option<Form> {
     };
     let fields = Reader(event);
     match hook {
-        0x0524 => fields
-            .switch()
-            .map(|message| Form::Etw(etw::C_SWITCH, message)),
-        0x0532 => fields
-            .ready()
-            .map(|message| Form::Etw(etw::READY_THREAD, message)),
+        0x0524 => fields.switch().map(|message| Form::Etw(etw::C_SWITCH, message)),
+        0x0532 => fields.ready().map(|message| Form::Etw(etw::READY_THREAD, message)),
         0x0F42 | 0x0F44 | 0x0F45 => fields.interrupt(Lanes::Dpc(event.processor)),
         0x0F32 | 0x0F43 => fields.interrupt(Lanes::Isr(event.processor)),
-        0x0F2E => Some(Form::Sample {
-            address: fields.number("InstructionPointer")?,
-        }),
+        0x0F2E => Some(Form::Sample { address: fields.number("InstructionPointer")? }),
         0x010A => fields.disk(Lanes::DiskReads),
         0x010B => fields.disk(Lanes::DiskWrites),
         0x010E => fields.disk(Lanes::DiskFlushes),
@@ -134,9 +118,7 @@ impl Reader<'_> {
             | Value::Pointer(number)
             | Value::ProcessId(number)
             | Value::ThreadId(number)
-            | Value::Code {
-                address: number, ..
-            }
+            | Value::Code { address: number, .. }
             | Value::Named { value: number, .. } => Some(*number),
             Value::NtStatus(number) | Value::Win32Error(number) => Some(u64::from(*number)),
             Value::Int(number) => Some(number.cast_unsigned()),
@@ -149,8 +131,7 @@ impl Reader<'_> {
     }
 
     fn narrow(&self, name: &str) -> Option<u32> {
-        self.number(name)
-            .and_then(|number| u32::try_from(number).ok())
+        self.number(name).and_then(|number| u32::try_from(number).ok())
     }
 
     fn text(&self, name: &str) -> String {
@@ -332,17 +313,12 @@ impl Reader<'_> {
 
     fn thread(&self, hook: u16) -> Option<Fact> {
         let process = self.narrow("ProcessId")?;
-        let id = self
-            .narrow("TThreadId")
-            .or_else(|| self.narrow("ThreadId"))?;
+        let id = self.narrow("TThreadId").or_else(|| self.narrow("ThreadId"))?;
         Some(match hook {
             0x0502 => Fact::ThreadEnded { process, id },
-            _ => Fact::Thread {
-                process,
-                id,
-                name: self.text("ThreadName"),
-                started: hook == 0x0501,
-            },
+            _ => {
+                Fact::Thread { process, id, name: self.text("ThreadName"), started: hook == 0x0501 }
+            }
         })
     }
 }
@@ -383,12 +359,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         };
-        let thread = |started| Fact::Thread {
-            process: 5,
-            id: 6,
-            name: String::new(),
-            started,
-        };
+        let thread = |started| Fact::Thread { process: 5, id: 6, name: String::new(), started };
         assert_eq!(fact(0x0501), thread(true));
         assert_eq!(fact(0x0502), Fact::ThreadEnded { process: 5, id: 6 });
         assert_eq!(fact(0x0503), thread(false));

@@ -101,11 +101,7 @@ mod tests {
         let kinds = (0..).map(Lanes::DiskReads).take(MAX_KINDS);
         intervals.lanes = kinds.map(|kind| (kind, Vec::new())).collect();
         let (mut tracks, mut packets) = (Tracks::default(), Packets::new(Vec::new()));
-        let mut lane = |kind| {
-            intervals
-                .lane(kind, 1, 2, &mut tracks, &mut packets)
-                .unwrap()
-        };
+        let mut lane = |kind| intervals.lane(kind, 1, 2, &mut tracks, &mut packets).unwrap();
         assert_eq!(lane(Lanes::DiskWrites(1)), None);
         let known = lane(Lanes::DiskReads(1));
         assert!(known.is_some());

@@ -19,11 +19,7 @@ pub struct Packets<W> {
 
 impl<W: Write> Packets<W> {
     pub const fn new(out: W) -> Self {
-        Self {
-            out,
-            buffer: Vec::new(),
-            count: 0,
-        }
+        Self { out, buffer: Vec::new(), count: 0 }
     }
 
     /// Adds a packet of the sequence, which `content` completes.

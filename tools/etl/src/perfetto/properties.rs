@@ -81,10 +81,7 @@ mod tests {
     fn an_event_without_a_name_has_its_number() {
         let mut event = decoded(EventRecord::default());
         event.descriptor.id = 7;
-        let classic = Kind::Classic {
-            class: event.provider,
-            opcode: 3,
-        };
+        let classic = Kind::Classic { class: event.provider, opcode: 3 };
         for (kind, number) in [
             (Kind::Event, "event 7"),
             (Kind::Kernel { hook: 0x0501 }, "hook 0x0501"),

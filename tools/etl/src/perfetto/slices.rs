@@ -25,10 +25,7 @@ impl<W: Write> Core<W> {
                 self.places.set(event.activity, Place { track, open: 0 });
             }
         }
-        let links = Links {
-            flow,
-            elsewhere: false,
-        };
+        let links = Links { flow, elsewhere: false };
         self.track_event(event, hash, time, track, slot::INSTANT, links)
     }
 
@@ -86,25 +83,15 @@ impl<W: Write> Core<W> {
             let set = (event.process_id, event.provider);
             let guid = event.provider.to_string();
             let provider = event.provider_name.as_deref().unwrap_or(&guid);
-            let track = self
-                .lanes
-                .take(set, provider, &mut self.tracks, &mut self.packets)?;
+            let track = self.lanes.take(set, provider, &mut self.tracks, &mut self.packets)?;
             Slice { set, track }
         };
         // The lanes of slices that are given up stay open, and are not used again.
         self.summary.open_slices += self.open.start(key, slice).len() as u64;
         let place = self.places.get(&event.activity).unwrap_or_default();
-        self.places.set(
-            event.activity,
-            Place {
-                track: slice.track,
-                open: place.open.saturating_add(1),
-            },
-        );
-        let links = Links {
-            flow,
-            elsewhere: true,
-        };
+        self.places
+            .set(event.activity, Place { track: slice.track, open: place.open.saturating_add(1) });
+        let links = Links { flow, elsewhere: true };
         self.track_event(event, hash, time, slice.track, slot::SLICE_BEGIN, links)
     }
 
@@ -123,10 +110,7 @@ impl<W: Write> Core<W> {
         let flow = self.flow(event, hash, time)?;
         self.summary.slices += 1;
         let thread = self.thread(event)?;
-        let open = self
-            .places
-            .get(&event.activity)
-            .map_or(0, |place| place.open.saturating_sub(1));
+        let open = self.places.get(&event.activity).map_or(0, |place| place.open.saturating_sub(1));
         let track = if open == 0 { thread } else { slice.track };
         self.places.set(event.activity, Place { track, open });
         let mut contents = Vec::new();
@@ -141,21 +125,10 @@ impl<W: Write> Core<W> {
         let mut to = Message::new(&mut body);
         to.uint(slot::TYPE, slot::SLICE_END);
         to.uint(slot::TRACK_UUID, slice.track);
-        annotations::add(
-            &mut to,
-            slot::DEBUG_ANNOTATIONS,
-            "stop",
-            &mut self.interned,
-            |to| to.fields(&contents),
-        );
-        self.add_links(
-            &mut to,
-            event,
-            Links {
-                flow,
-                elsewhere: true,
-            },
-        );
+        annotations::add(&mut to, slot::DEBUG_ANNOTATIONS, "stop", &mut self.interned, |to| {
+            to.fields(&contents)
+        });
+        self.add_links(&mut to, event, Links { flow, elsewhere: true });
         self.send(Some(time), packet::TRACK_EVENT, &body)?;
         if self.open.last(key).is_none() {
             self.lanes.give_back(slice.set, slice.track);

@@ -66,14 +66,8 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
-            (
-                self.open_slices,
-                "activities have no end: no stop event follows",
-            ),
-            (
-                self.unmatched_stops,
-                "stop events without a start event are shown as instants",
-            ),
+            (self.open_slices, "activities have no end: no stop event follows"),
+            (self.unmatched_stops, "stop events without a start event are shown as instants"),
             (
                 self.unknown_related,
                 "events name a related activity that has no earlier event, and have no flow",
@@ -86,10 +80,7 @@ impl fmt::Display for Summary {
                 self.problems,
                 "events could not be decoded completely; their annotation etw_problem says why",
             ),
-            (
-                self.clamped,
-                "times are outside of the timeline, and were moved to its start or end",
-            ),
+            (self.clamped, "times are outside of the timeline, and were moved to its start or end"),
         ];
         let mut first = true;
         for (count, what) in parts {

@@ -41,11 +41,7 @@ impl<W: Write> Core<W> {
             self.summary.file_operations += 1;
         }
         self.etw_event(event, time, thread, |to| to.bytes(number, message))?;
-        if let Some(iid) = event
-            .stack
-            .as_ref()
-            .and_then(|stack| self.interned.stack(stack))
-        {
+        if let Some(iid) = event.stack.as_ref().and_then(|stack| self.interned.stack(stack)) {
             let trigger = name(event);
             self.etw_event(event, time, thread, |to| {
                 to.message(etw::STACK_WALK, |to| {
@@ -90,11 +86,7 @@ impl<W: Write> Core<W> {
         let start = match begin {
             Begin::Clock(reading) => {
                 let start = self.session.clock.to_file_time(reading);
-                if start > event.time {
-                    None
-                } else {
-                    Some(self.since(origin, start))
-                }
+                if start > event.time { None } else { Some(self.since(origin, start)) }
             }
             Begin::Ticks(ticks) => {
                 let frequency = i128::from(self.session.clock.perf_frequency).max(1);
@@ -108,8 +100,7 @@ impl<W: Write> Core<W> {
         };
         let lane = match start {
             Some(start) => {
-                self.intervals
-                    .lane(lanes, start, time, &mut self.tracks, &mut self.packets)?
+                self.intervals.lane(lanes, start, time, &mut self.tracks, &mut self.packets)?
             }
             None => None,
         };
@@ -119,10 +110,7 @@ impl<W: Write> Core<W> {
             return self.instant(event, hash, time);
         };
         self.summary.intervals += 1;
-        let links = Links {
-            flow: None,
-            elsewhere: true,
-        };
+        let links = Links { flow: None, elsewhere: true };
         self.track_event(event, hash, start, track, slot::SLICE_BEGIN, links)?;
         let mut body = Vec::new();
         let mut to = Message::new(&mut body);
@@ -135,16 +123,12 @@ impl<W: Write> Core<W> {
     pub(super) fn sample(&mut self, event: &Decoded, time: u64, address: u64) -> io::Result<()> {
         self.summary.samples += 1;
         let place = event.fields.iter().find_map(|(_, value)| match value {
-            Value::Code {
-                address: of_place,
-                place,
-            } if *of_place == address => Some(Arc::clone(place)),
+            Value::Code { address: of_place, place } if *of_place == address => {
+                Some(Arc::clone(place))
+            }
             _ => None,
         });
-        let alone = Stack {
-            frames: vec![Frame { address, place }],
-            ..Stack::default()
-        };
+        let alone = Stack { frames: vec![Frame { address, place }], ..Stack::default() };
         let walked = event.stack.as_ref();
         let stack = walked.filter(|stack| !stack.frames.is_empty());
         let stack = self.interned.stack(stack.unwrap_or(&alone));
@@ -169,33 +153,19 @@ impl<W: Write> Core<W> {
     /// Uses a fact about a process or a thread.
     pub(super) fn fact(&mut self, fact: Fact) -> io::Result<()> {
         match fact {
-            Fact::Process {
-                id,
-                name,
-                command_line,
-                started,
-            } => {
+            Fact::Process { id, name, command_line, started } => {
                 let process = Track::Process(id);
                 if started {
                     self.tracks.start(process);
                 }
-                self.tracks
-                    .name(process, &name, &command_line, &mut self.packets)
+                self.tracks.name(process, &name, &command_line, &mut self.packets)
             }
             Fact::ProcessEnded(id) => {
                 self.tracks.end(Track::Process(id));
                 Ok(())
             }
-            Fact::Thread {
-                process,
-                id,
-                name,
-                started,
-            } => {
-                let thread = Track::Thread {
-                    process,
-                    thread: id,
-                };
+            Fact::Thread { process, id, name, started } => {
+                let thread = Track::Thread { process, thread: id };
                 if started {
                     self.tracks.start(thread);
                 }
@@ -207,10 +177,7 @@ impl<W: Write> Core<W> {
                 }
             }
             Fact::ThreadEnded { process, id } => {
-                self.tracks.end(Track::Thread {
-                    process,
-                    thread: id,
-                });
+                self.tracks.end(Track::Thread { process, thread: id });
                 Ok(())
             }
         }
@@ -234,18 +201,12 @@ mod tests {
     #[test]
     fn a_context_switch_is_of_no_thread() {
         let switch = |thread_id| {
-            let event = Decoded {
-                thread_id,
-                ..decoded(EventRecord::default())
-            };
+            let event = Decoded { thread_id, ..decoded(EventRecord::default()) };
             written(|core| core.kernel(&event, 0, etw::C_SWITCH, &[]).unwrap())
         };
         assert_eq!(switch(5), switch(u32::MAX));
         let operation = |thread_id| {
-            let event = Decoded {
-                thread_id,
-                ..decoded(EventRecord::default())
-            };
+            let event = Decoded { thread_id, ..decoded(EventRecord::default()) };
             written(|core| core.kernel(&event, 0, etw::FILE_IO_CREATE, &[]).unwrap())
         };
         assert_ne!(operation(5), operation(u32::MAX));
@@ -269,10 +230,7 @@ mod tests {
 
     #[test]
     fn a_sample_has_the_place_of_its_own_address() {
-        let code = |address, place: &str| Value::Code {
-            address,
-            place: place.into(),
-        };
+        let code = |address, place: &str| Value::Code { address, place: place.into() };
         let mut event = Decoded {
             fields: vec![
                 ("Other".into(), code(1, "a.sys+0x1")),
@@ -282,10 +240,7 @@ mod tests {
         };
         for stack in [None, Some(Stack::default())] {
             event.stack = stack;
-            assert_eq!(
-                places_of(&event),
-                [[true, false], [false, true], [false; 2]]
-            );
+            assert_eq!(places_of(&event), [[true, false], [false, true], [false; 2]]);
         }
     }
 

@@ -139,10 +139,7 @@ impl Tracks {
         command_line: &str,
         packets: &mut Packets<W>,
     ) -> io::Result<()> {
-        let name = Name {
-            name: name.into(),
-            command_line: command_line.into(),
-        };
+        let name = Name { name: name.into(), command_line: command_line.into() };
         if self.names.get(&named) == Some(&name) {
             return Ok(());
         }
@@ -250,10 +247,7 @@ mod tests {
     use super::*;
 
     fn threads() -> impl Iterator<Item = Track> {
-        (0..).map(|thread| Track::Thread {
-            process: u32::MAX - 1,
-            thread,
-        })
+        (0..).map(|thread| Track::Thread { process: u32::MAX - 1, thread })
     }
 
     #[test]
@@ -304,9 +298,7 @@ mod tests {
         }
         assert_eq!((tracks.names.len(), tracks.ended.len()), (2, 2));
         let names = threads().take(MAX_NAMES - 3);
-        tracks
-            .names
-            .extend(names.map(|thread| (thread, Name::default())));
+        tracks.names.extend(names.map(|thread| (thread, Name::default())));
         tracks.ended.extend(threads().take(MAX_TRACKS - 3));
         for (process, names, ended) in [(3, MAX_NAMES, MAX_TRACKS), (4, 1, 1)] {
             let process = Track::Process(process);

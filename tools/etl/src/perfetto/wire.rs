@@ -127,14 +127,8 @@ mod tests {
         assert_eq!(encoded(|m| m.int(1, -2)), minus_two);
         assert_eq!(encoded(|m| m.sint(1, -2)), [0x08, 3]);
         assert_eq!(encoded(|m| m.sint(1, 2)), [0x08, 4]);
-        assert_eq!(
-            encoded(|m| m.sint(1, i64::MIN))[1..],
-            [[255; 9].as_slice(), &[1]].concat()
-        );
-        assert_eq!(
-            encoded(|m| m.double(1, 1.0)),
-            [0x09, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F]
-        );
+        assert_eq!(encoded(|m| m.sint(1, i64::MIN))[1..], [[255; 9].as_slice(), &[1]].concat());
+        assert_eq!(encoded(|m| m.double(1, 1.0)), [0x09, 0, 0, 0, 0, 0, 0, 0xF0, 0x3F]);
         assert_eq!(encoded(|m| m.uint(95, u64::MAX))[..2], [0xF8, 0x05]);
     }
 

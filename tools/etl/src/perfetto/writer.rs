@@ -22,9 +22,7 @@ impl<W: Write> Writer<W> {
     /// Returns a writer to `out`, which should not be buffered: the writer has a buffer. `header`
     /// is the header of the trace.
     pub fn new(out: W, header: &LogFileHeader) -> Self {
-        Self {
-            core: Core::new(out, header),
-        }
+        Self { core: Core::new(out, header) }
     }
 
     /// Adds an event, which must not be earlier than the events before it.
@@ -46,9 +44,7 @@ impl<W: Write> Writer<W> {
         self.core.names(event)?;
         let hash = self.core.kind(event);
         if let Some(rate) = self.core.kinds.get(&hash).map(|kind| kind.rate) {
-            self.core
-                .rates
-                .count(rate, time, &mut self.core.tracks, &mut self.core.packets)?;
+            self.core.rates.count(rate, time, &mut self.core.tracks, &mut self.core.packets)?;
         }
         match kernel::form(event) {
             Some(Form::Etw(number, message)) => self.core.kernel(event, time, number, &message),
@@ -98,9 +94,7 @@ impl<W: Write> Writer<W> {
         if self.core.origin.is_none() {
             self.core.begin(self.core.session.start)?;
         }
-        self.core
-            .rates
-            .finish(&mut self.core.tracks, &mut self.core.packets)?;
+        self.core.rates.finish(&mut self.core.tracks, &mut self.core.packets)?;
         self.core.summary.open_slices += self.core.open.len() as u64;
         let numbers = self.core.summary.attributes();
         let providers = self.core.rates.providers();

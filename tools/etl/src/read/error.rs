@@ -71,8 +71,7 @@ impl Damages {
 
     /// Sorts the listed parts by their buffers and offsets.
     pub(super) fn sort(&mut self) {
-        self.listed
-            .sort_by_key(|damage| (damage.buffer, damage.offset));
+        self.listed.sort_by_key(|damage| (damage.buffer, damage.offset));
     }
 
     /// Returns the listed parts, at most [`MAX_LISTED`](Self::MAX_LISTED).

@@ -152,10 +152,7 @@ impl<'a> EventRef<'a> {
                 extended: self
                     .items
                     .iter()
-                    .map(|(ext_type, data)| ExtendedItem {
-                        ext_type,
-                        data: data.to_vec(),
-                    })
+                    .map(|(ext_type, data)| ExtendedItem { ext_type, data: data.to_vec() })
                     .collect(),
                 user_data: self.user_data.to_vec(),
             },
@@ -297,11 +294,7 @@ fn item<'a>(c: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
     // The item's own size includes its padding. An impossible size is replaced by the size of the
     // data. Padding may be missing at the end of the record.
     let used = layout::ITEM_HEADER + data_size;
-    let total = if total >= used && total.is_multiple_of(8) {
-        total
-    } else {
-        layout::align8(used)
-    };
+    let total = if total >= used && total.is_multiple_of(8) { total } else { layout::align8(used) };
     c.take(total.min(available).checked_sub(used)?)?;
     Some((ext_type, data, linkage & 1 != 0))
 }

@@ -88,10 +88,8 @@ impl<R: Read + Seek> TraceFile<R> {
         let length = source.seek(SeekFrom::End(0))?;
         let mut start = Vec::new();
         read_at(&mut source, 0, layout::BUFFER_HEADER, &mut start)?;
-        let first = BufferInfo::parse(&start, 0).ok_or(ReadError::TooShort {
-            offset: 0,
-            what: "header of the first buffer",
-        })?;
+        let first = BufferInfo::parse(&start, 0)
+            .ok_or(ReadError::TooShort { offset: 0, what: "header of the first buffer" })?;
         let size = first.size;
         let stride = match usize::try_from(size) {
             Ok(stride) if size.is_multiple_of(8) && (MIN_BUFFER..=MAX_BUFFER).contains(&stride) => {
@@ -114,11 +112,7 @@ impl<R: Read + Seek> TraceFile<R> {
             length,
             header,
             clock,
-            index: Index {
-                stride: to_u64(stride),
-                size,
-                ..Index::default()
-            },
+            index: Index { stride: to_u64(stride), size, ..Index::default() },
             damages: Damages::default(),
         };
         file.read_index(stride)?;
@@ -233,9 +227,7 @@ impl<R: Read + Seek> TraceFile<R> {
     /// the same time.
     pub(super) const fn working_set(&self) -> usize {
         // A buffer's successor is opened before the buffer is closed.
-        self.index
-            .largest
-            .saturating_mul(self.index.processors.saturating_add(2))
+        self.index.largest.saturating_mul(self.index.processors.saturating_add(2))
     }
 
     fn offset(&self, number: u32) -> Option<u64> {
@@ -250,10 +242,7 @@ impl<R: Read + Seek> TraceFile<R> {
     fn used(&self, info: &BufferInfo) -> (Option<usize>, Option<(usize, DamageKind)>) {
         let size = info.size;
         if !self.index.by_size && size != self.index.size {
-            let kind = DamageKind::BufferSize {
-                expected: self.index.size,
-                found: size,
-            };
+            let kind = DamageKind::BufferSize { expected: self.index.size, found: size };
             return (None, Some((0, kind)));
         }
         let room = if info.flags & layout::FLAG_COMPRESSED == 0 {
@@ -263,17 +252,12 @@ impl<R: Read + Seek> TraceFile<R> {
         };
         let plausible = |used: u32| {
             let used = usize::try_from(used).ok()?;
-            (layout::BUFFER_HEADER..=room)
-                .contains(&used)
-                .then_some(used)
+            (layout::BUFFER_HEADER..=room).contains(&used).then_some(used)
         };
         if let used @ Some(_) = plausible(info.used) {
             return (used, None);
         }
-        let kind = DamageKind::Used {
-            used: info.used,
-            size,
-        };
+        let kind = DamageKind::Used { used: info.used, size };
         let damage = Some((layout::USED_OFFSET, kind));
         (plausible(info.saved_offset), damage)
     }
@@ -304,9 +288,7 @@ impl<R: Read + Seek> TraceFile<R> {
             let present = self.length - offset;
             if self.index.by_size {
                 // Buffers follow one another without gaps, each with its own size (ETL-12.2).
-                let size = probe
-                    .first_chunk()
-                    .map_or(0, |size| u32::from_le_bytes(*size));
+                let size = probe.first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
                 let is_whole = layout::BUFFER_HEADER <= probe.len();
                 if is_whole && is_blank(&probe) {
                     break; // preallocated
@@ -354,9 +336,7 @@ impl<R: Read + Seek> TraceFile<R> {
         self.index.processors = processors.len();
         let first = &self.index.first;
         // The sort is stable: buffers of equal time stay in the order of the file.
-        self.index
-            .order
-            .sort_by_key(|number| first.get(*number as usize));
+        self.index.order.sort_by_key(|number| first.get(*number as usize));
         let (expected, present) = (self.header.buffers_written, self.buffers());
         let circular = self.header.session.log_file_mode & log_file_mode::CIRCULAR != 0;
         if expected > present && !circular {
@@ -393,11 +373,7 @@ impl<R: Read + Seek> TraceFile<R> {
     ) -> Result<(), ReadError> {
         let (used, damage) = self.used(info);
         if let Some((at, kind)) = damage {
-            self.damages.push(Damage {
-                offset: info.offset + to_u64(at),
-                buffer: number,
-                kind,
-            });
+            self.damages.push(Damage { offset: info.offset + to_u64(at), buffer: number, kind });
         }
         let Some(used) = used else {
             return Ok(());

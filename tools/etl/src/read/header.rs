@@ -33,10 +33,7 @@ impl TraceHeader {
     /// Reads the header event, the first record of a trace. `offset` is the offset of `bytes` in
     /// the file; `logger_id` comes from the buffer header.
     pub(super) fn parse(bytes: &[u8], offset: u64, logger_id: u16) -> Result<Self, ReadError> {
-        let too_short = || ReadError::TooShort {
-            offset,
-            what: "trace's header event",
-        };
+        let too_short = || ReadError::TooShort { offset, what: "trace's header event" };
         let system = bytes.get(..layout::SYSTEM_HEADER).ok_or_else(too_short)?;
         let width = match system.get(2..4) {
             Some(&[layout::HEADER_SYSTEM32, layout::MARKER]) => PointerSize::Four,
@@ -142,12 +139,7 @@ fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<Tra
 
 /// Returns the number of UTF-16 code units in the name at the start of `bytes`, without its NUL.
 fn session_name_units(bytes: &[u8]) -> usize {
-    bytes
-        .as_chunks::<2>()
-        .0
-        .iter()
-        .take_while(|&&unit| unit != [0, 0])
-        .count()
+    bytes.as_chunks::<2>().0.iter().take_while(|&&unit| unit != [0, 0]).count()
 }
 
 fn parse_zone(c: &mut Cursor<'_>) -> Option<TimeZone> {

@@ -123,10 +123,7 @@ impl LoadedBuffer {
 
     /// Returns the memory of the buffer, to be reused.
     pub(super) fn recycle(self) -> Reused {
-        Reused {
-            bytes: self.bytes,
-            entries: self.entries,
-        }
+        Reused { bytes: self.bytes, entries: self.entries }
     }
 
     /// Finds the records, up to the end of the buffer or to bytes that do not start a record.
@@ -134,11 +131,7 @@ impl LoadedBuffer {
         let (number, start) = (self.number, self.info.offset);
         let damages = &mut self.damages;
         let mut damage = |at: usize, kind| {
-            damages.push(Damage {
-                offset: start + to_u64(at),
-                buffer: number,
-                kind,
-            });
+            damages.push(Damage { offset: start + to_u64(at), buffer: number, kind });
         };
         let mut timestamp = None;
         let of_buffer = self.clock.reading_of_buffer(self.info.timestamp);
@@ -160,9 +153,7 @@ impl LoadedBuffer {
             };
             let size = form.record_size(left).unwrap_or(0);
             let minimum = form.header_size();
-            let record = left
-                .get(..usize::from(size))
-                .filter(|record| record.len() >= minimum);
+            let record = left.get(..usize::from(size)).filter(|record| record.len() >= minimum);
             let Some(record) = record else {
                 // A record that is truncated by the end of the file is listed already.
                 if !cut || usize::from(size) <= left.len() {

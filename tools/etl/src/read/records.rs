@@ -112,10 +112,7 @@ impl<'t, R: Read + Seek> Records<'t, R> {
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the source cannot be read.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "the record borrows from the iterator"
-    )]
+    #[expect(clippy::should_implement_trait, reason = "the record borrows from the iterator")]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>, ReadError> {
         Ok(if self.advance()? { self.get() } else { None })
     }
@@ -198,11 +195,7 @@ impl<'t, R: Read + Seek> Records<'t, R> {
             }
             buffer.sort();
             self.open += buffer.size();
-            let mut open = Open {
-                buffer,
-                next: 0,
-                key: next,
-            };
+            let mut open = Open { buffer, next: 0, key: next };
             if open.update() {
                 self.waiting.push(open);
             } else {
@@ -211,11 +204,7 @@ impl<'t, R: Read + Seek> Records<'t, R> {
         }
         self.current = self.waiting.pop();
         let other = self.waiting.peek().map(|open| open.key);
-        let unread = if self.limit <= self.open {
-            None
-        } else {
-            self.file.order(self.next)
-        };
+        let unread = if self.limit <= self.open { None } else { self.file.order(self.next) };
         let end = (i64::MAX, u32::MAX);
         self.bound = other.unwrap_or(end).min(unread.unwrap_or(end));
         Ok(self.current.is_some())

@@ -67,16 +67,12 @@ impl Trace {
                 trace.damages.extend(buffer.damages());
                 trace.records.extend(buffer.records().filter_map(|record| {
                     let event = record.event().map(|event| event.to_event());
-                    event
-                        .map(Record::Event)
-                        .or_else(|| record.other().map(Record::Other))
+                    event.map(Record::Event).or_else(|| record.other().map(Record::Other))
                 }));
             }
             trace.buffers.push(info);
         }
-        trace
-            .damages
-            .sort_by_key(|damage| (damage.buffer, damage.offset));
+        trace.damages.sort_by_key(|damage| (damage.buffer, damage.offset));
         Ok(trace)
     }
 

@@ -264,9 +264,7 @@ mod tests {
     #[test]
     fn a_chunk_has_a_limited_number_of_bytes_or_a_single_event() {
         let chunks = |lengths: &[usize]| {
-            let rows = lengths
-                .iter()
-                .map(|&length| row(1_000, &vec![b'x'; length]));
+            let rows = lengths.iter().map(|&length| row(1_000, &vec![b'x'; length]));
             let (columns, page) = written(rows);
             let sizes: Vec<usize> = (0..columns.chunks().len())
                 .map(|number| part(&page, &format!("details-{number}")).len())
@@ -279,19 +277,10 @@ mod tests {
             (vec![0], vec![CHUNK_BYTES]),
             "each line ends with a byte of its own"
         );
-        assert_eq!(
-            chunks(&[half - 1, half]),
-            (vec![0, 1], vec![half, half + 1])
-        );
-        assert_eq!(
-            chunks(&[half - 1, half + 7]),
-            (vec![0, 1], vec![half, half + 8])
-        );
+        assert_eq!(chunks(&[half - 1, half]), (vec![0, 1], vec![half, half + 1]));
+        assert_eq!(chunks(&[half - 1, half + 7]), (vec![0, 1], vec![half, half + 8]));
         let large = CHUNK_BYTES + 5;
-        assert_eq!(
-            chunks(&[large, 1, large]),
-            (vec![0, 1, 2], vec![large + 1, 2, large + 1])
-        );
+        assert_eq!(chunks(&[large, 1, large]), (vec![0, 1, 2], vec![large + 1, 2, large + 1]));
     }
 
     #[test]

@@ -21,11 +21,7 @@ pub struct Density {
 
 impl Density {
     pub const fn new() -> Self {
-        Self {
-            origin: 0,
-            width: 1,
-            bins: Vec::new(),
-        }
+        Self { origin: 0, width: 1, bins: Vec::new() }
     }
 
     /// Counts an event. Events before the first one are counted in the first interval.

@@ -46,16 +46,9 @@ impl Serialize for Plain<'_> {
             Value::Double(value) if value.is_finite() => serializer.serialize_f64(*value),
             Value::Text(text) => serializer.collect_str(&format_args!("'{text}")),
             Value::Binary(bytes) => serializer.collect_str(&format_args!("#{}", Hex(bytes))),
-            Value::Named {
-                value,
-                signed,
-                name,
-            } => {
-                let number = if *signed {
-                    Value::Int(value.cast_signed())
-                } else {
-                    Value::UInt(*value)
-                };
+            Value::Named { value, signed, name } => {
+                let number =
+                    if *signed { Value::Int(value.cast_signed()) } else { Value::UInt(*value) };
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("n", name.as_ref())?;
                 map.serialize_entry("v", &Plain(&number))?;
@@ -63,10 +56,8 @@ impl Serialize for Plain<'_> {
             }
             Value::Array(values) => serializer.collect_seq(values.iter().map(Plain)),
             Value::Struct(members) => {
-                let members: Vec<(&str, Plain<'_>)> = members
-                    .iter()
-                    .map(|(name, value)| (name.as_ref(), Plain(value)))
-                    .collect();
+                let members: Vec<(&str, Plain<'_>)> =
+                    members.iter().map(|(name, value)| (name.as_ref(), Plain(value))).collect();
                 let mut map = serializer.serialize_map(Some(1))?;
                 map.serialize_entry("s", &members)?;
                 map.end()
@@ -148,8 +139,7 @@ pub struct Shapes {
 impl Shapes {
     fn number(&mut self, event: &Decoded) -> Option<usize> {
         self.names.clear();
-        self.names
-            .extend(event.fields.iter().map(|(name, _)| Arc::clone(name)));
+        self.names.extend(event.fields.iter().map(|(name, _)| Arc::clone(name)));
         if let Some(&number) = self.numbers.get(&self.names) {
             return Some(number);
         }
@@ -164,9 +154,7 @@ impl Shapes {
     /// Returns the lists, in the order of their numbers.
     pub fn lists(&self) -> Vec<Vec<&str>> {
         let lists = self.lists.iter();
-        lists
-            .map(|list| list.iter().map(AsRef::as_ref).collect())
-            .collect()
+        lists.map(|list| list.iter().map(AsRef::as_ref).collect()).collect()
     }
 
     /// Returns the line of an event.
@@ -180,11 +168,7 @@ impl Shapes {
             stack: event.stack.as_ref().map(frames),
             names: shape.is_none().then(names),
         };
-        serde_json::to_vec(&Line {
-            shape,
-            event,
-            extra,
-        })
+        serde_json::to_vec(&Line { shape, event, extra })
     }
 }
 
@@ -206,11 +190,7 @@ mod tests {
         assert_eq!(plain(&Value::Text("0x1".to_owned())), "\"'0x1\"");
         assert_eq!(plain(&Value::Hex(1)), "\"0x1\"");
         assert_eq!(plain(&Value::Binary(vec![1, 0xAB])), "\"#01ab\"");
-        let named = Value::Named {
-            value: 2,
-            signed: false,
-            name: "Read".into(),
-        };
+        let named = Value::Named { value: 2, signed: false, name: "Read".into() };
         assert_eq!(plain(&named), r#"{"n":"Read","v":2}"#);
         let members = vec![("x".into(), Value::Bool(true)), ("x".into(), Value::Null)];
         let nested = Value::Array(vec![Value::Struct(members)]);

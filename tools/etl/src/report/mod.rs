@@ -51,10 +51,7 @@ pub fn write(
     for input in inputs {
         page.add_session(Session::of(input.name, input.trace));
     }
-    let mut events: Vec<&Event> = inputs
-        .iter()
-        .flat_map(|input| input.trace.events())
-        .collect();
+    let mut events: Vec<&Event> = inputs.iter().flat_map(|input| input.trace.events()).collect();
     events.sort_by_key(|event| event.time);
     for event in events {
         page.push(&decode(event, catalog))?;

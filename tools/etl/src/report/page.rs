@@ -63,10 +63,7 @@ pub fn write_tail(description: &impl Serialize, out: &mut impl Write) -> io::Res
     let description = serde_json::to_string(description)?.replace('<', "\\u003c");
     let (_, tail) = PAGE.split_once("{{data}}").unwrap_or((PAGE, ""));
     let (before, after) = tail.split_once("{{script}}").unwrap_or((tail, ""));
-    write!(
-        out,
-        "<script type=\"application/json\" id=\"description\">{description}</script>"
-    )?;
+    write!(out, "<script type=\"application/json\" id=\"description\">{description}</script>")?;
     out.write_all(before.as_bytes())?;
     out.write_all(SCRIPT.as_bytes())?;
     out.write_all(after.as_bytes())

@@ -54,11 +54,7 @@ pub struct Sample {
 
 impl Sample {
     pub fn new() -> Self {
-        Self {
-            ranks: std::array::from_fn(|_| vec![0; RANKS]),
-            totals: [0; 4],
-            limits: [65_536; 4],
-        }
+        Self { ranks: std::array::from_fn(|_| vec![0; RANKS]), totals: [0; 4], limits: [65_536; 4] }
     }
 
     /// Counts an event and returns its rank. The ranks of an activity's events depend only on the
@@ -129,9 +125,7 @@ impl Sample {
 fn spread(guid: Guid) -> u16 {
     let mut hash = 0x9E37_79B9_7F4A_7C15;
     for half in guid.to_bytes().chunks(8) {
-        let half = half
-            .iter()
-            .fold(0, |number, &byte| (number << 8) | u64::from(byte));
+        let half = half.iter().fold(0, |number, &byte| (number << 8) | u64::from(byte));
         hash = mix(hash ^ half);
     }
     let [low, high, ..] = hash.to_le_bytes();
@@ -153,11 +147,7 @@ mod tests {
     #[test]
     fn numbers_are_mixed_as_by_split_mix_64() {
         // The first numbers of the generator with the seed 0.
-        let expected = [
-            0xE220_A839_7B1D_CDAF,
-            0x6E78_9E6A_A1B9_65F4,
-            0x06C4_5D18_8009_454F,
-        ];
+        let expected = [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F];
         let mut state = 0_u64;
         for number in expected {
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -166,21 +156,14 @@ mod tests {
     }
 
     fn shown(sample: &Sample, class: Class, ranks: &[u16]) -> usize {
-        ranks
-            .iter()
-            .filter(|&&rank| sample.shows(class, rank))
-            .count()
+        ranks.iter().filter(|&&rank| sample.shows(class, rank)).count()
     }
 
     #[test]
     fn important_classes_get_the_room_first() {
         let mut sample = Sample::new();
-        let other: Vec<u16> = (0..10_000)
-            .map(|_| sample.add(Class::Other, Guid::NULL))
-            .collect();
-        let alarm: Vec<u16> = (0..900)
-            .map(|_| sample.add(Class::Alarm, Guid::NULL))
-            .collect();
+        let other: Vec<u16> = (0..10_000).map(|_| sample.add(Class::Other, Guid::NULL)).collect();
+        let alarm: Vec<u16> = (0..900).map(|_| sample.add(Class::Alarm, Guid::NULL)).collect();
         sample.fit(1_000);
         assert_eq!(shown(&sample, Class::Alarm, &alarm), 900);
         let others = shown(&sample, Class::Other, &other);
@@ -194,11 +177,8 @@ mod tests {
     fn all_are_shown_if_there_is_room_for_all() {
         for (first, activity, other) in [(22, 0, 0), (40, 20, 4), (10, 50, 0), (0, 0, 64)] {
             let mut sample = Sample::new();
-            let counts = [
-                (Class::First, first),
-                (Class::Activity, activity),
-                (Class::Other, other),
-            ];
+            let counts =
+                [(Class::First, first), (Class::Activity, activity), (Class::Other, other)];
             let mut added = Vec::new();
             for (class, count) in counts {
                 for n in 0..count {
@@ -206,10 +186,7 @@ mod tests {
                     sample.fit(64);
                 }
             }
-            assert!(
-                added.iter().all(|&(class, rank)| sample.shows(class, rank)),
-                "{counts:?}"
-            );
+            assert!(added.iter().all(|&(class, rank)| sample.shows(class, rank)), "{counts:?}");
         }
     }
 
@@ -217,9 +194,7 @@ mod tests {
     fn no_class_takes_all_the_room() {
         let mut sample = Sample::new();
         let mut add = |class, n: u128| -> Vec<u16> {
-            (0..n)
-                .map(|n| sample.add(class, Guid::from_u128(n)))
-                .collect()
+            (0..n).map(|n| sample.add(class, Guid::from_u128(n))).collect()
         };
         let first = add(Class::First, 10_000);
         let activity = add(Class::Activity, 10_000);
@@ -238,9 +213,7 @@ mod tests {
     #[test]
     fn a_sample_is_spread_evenly() {
         let mut sample = Sample::new();
-        let ranks: Vec<u16> = (0..300_000)
-            .map(|_| sample.add(Class::Other, Guid::NULL))
-            .collect();
+        let ranks: Vec<u16> = (0..300_000).map(|_| sample.add(Class::Other, Guid::NULL)).collect();
         sample.fit(70_000);
         for part in ranks.chunks(3_000) {
             let shown = shown(&sample, Class::Other, part);
@@ -284,9 +257,7 @@ mod tests {
             assert!(low.iter().all(is_even), "{low:?}");
         };
         let ranks = |numbers: &mut dyn Iterator<Item = u128>| -> Vec<u16> {
-            numbers
-                .map(|number| spread(Guid::from_u128(number)))
-                .collect()
+            numbers.map(|number| spread(Guid::from_u128(number))).collect()
         };
         evenly(&ranks(&mut (0..4096)));
         // The counter of an activity may be anywhere in its GUID.

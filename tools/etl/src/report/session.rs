@@ -80,10 +80,7 @@ impl Session {
             let kind = other.kind.to_string();
             let at = skipped.iter().position(|known| known.kind == kind);
             let at = at.unwrap_or_else(|| {
-                skipped.push(Skipped {
-                    kind,
-                    ..Skipped::default()
-                });
+                skipped.push(Skipped { kind, ..Skipped::default() });
                 skipped.len() - 1
             });
             if let Some(known) = skipped.get_mut(at) {
@@ -113,10 +110,7 @@ mod tests {
 
     #[test]
     fn a_session_has_the_numbers_of_its_records_and_damages() {
-        let header = LogFileHeader {
-            buffer_size: 0x1000,
-            ..LogFileHeader::default()
-        };
+        let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
         let mut buffer = Buffer::new(0x1000, 0);
         let wpp = WppRecord::default();
         let wpp = EncodedRecord::try_from(&wpp).unwrap();
@@ -139,10 +133,7 @@ mod tests {
         };
         assert_eq!(
             session.skipped,
-            [
-                skipped("WPP", 2, 2 * wpp.size()),
-                skipped("unknown 0x77", 1, unknown.size()),
-            ]
+            [skipped("WPP", 2, 2 * wpp.size()), skipped("unknown 0x77", 1, unknown.size()),]
         );
         assert_eq!((session.events, session.damage_count), (1, 1));
         assert_eq!(session.damages.len(), 1);

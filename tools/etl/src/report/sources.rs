@@ -55,10 +55,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
         symbols: &Symbols,
     ) -> Result<Self, ReadError> {
         let (file, catalog) = (&mut *source.file, source.catalog);
-        let additions = Additions {
-            names: true,
-            symbols: symbols.clone(),
-        };
+        let additions = Additions { names: true, symbols: symbols.clone() };
         let mut stream = Self {
             name: source.name.to_owned(),
             events: if source.completes {
@@ -120,10 +117,7 @@ impl Writer {
         sources: &mut [Source<'_, R>],
         symbols: &Symbols,
     ) -> Result<Vec<Damages>, SourceError> {
-        let failed = |name: &str, source| SourceError::Read {
-            name: name.to_owned(),
-            source,
-        };
+        let failed = |name: &str, source| SourceError::Read { name: name.to_owned(), source };
         let selection = Selection::default();
         let mut streams = Vec::new();
         for source in sources {
@@ -132,9 +126,8 @@ impl Writer {
             streams.push(stream.map_err(|error| failed(name, error))?);
         }
         loop {
-            let waiting = streams
-                .iter_mut()
-                .filter_map(|stream| Some((stream.next.as_ref()?.time, stream)));
+            let waiting =
+                streams.iter_mut().filter_map(|stream| Some((stream.next.as_ref()?.time, stream)));
             let Some((_, first)) = waiting.min_by_key(|(time, _)| *time) else {
                 break;
             };
@@ -160,12 +153,7 @@ mod tests {
 
     #[test]
     fn a_session_has_the_counts_of_its_stream() {
-        let mut summary = Summary {
-            decoded: 1,
-            late: 2,
-            dropped: 3,
-            ..Summary::default()
-        };
+        let mut summary = Summary { decoded: 1, late: 2, dropped: 3, ..Summary::default() };
         summary.stacks.unmatched = 4;
         summary.skipped.add(&Other {
             kind: OtherKind::Unknown { header_type: 0x77 },
@@ -175,21 +163,13 @@ mod tests {
             processor: 0,
             timestamp: None,
         });
-        let session = Session {
-            name: "Name".to_owned(),
-            events_lost: 5,
-            ..Session::default()
-        };
+        let session = Session { name: "Name".to_owned(), events_lost: 5, ..Session::default() };
         let expected = Session {
             events: 1,
             late: 2,
             dropped: 3,
             unmatched_stacks: 4,
-            skipped: vec![Skipped {
-                kind: "unknown 0x77".to_owned(),
-                records: 1,
-                bytes: 40,
-            }],
+            skipped: vec![Skipped { kind: "unknown 0x77".to_owned(), records: 1, bytes: 40 }],
             ..session.clone()
         };
         assert_eq!(with_counts(session, &summary), expected);

@@ -207,11 +207,9 @@ mod tests {
 
     #[test]
     fn rows_are_only_sorted_if_one_is_before_its_predecessor() {
-        for (times, expected) in [
-            (&[1, 2, 2, 50][..], false),
-            (&[2, 1], true),
-            (&[0, 1, 0, 5], true),
-        ] {
+        for (times, expected) in
+            [(&[1, 2, 2, 50][..], false), (&[2, 1], true), (&[0, 1, 0, 5], true)]
+        {
             let mut spill = Spill::new().unwrap();
             for &time in times {
                 spill.push(&row(time)).unwrap();

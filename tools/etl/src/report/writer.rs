@@ -150,11 +150,7 @@ impl Kinds {
     fn number(&mut self, event: &Decoded) -> Option<u16> {
         let mut hasher = DefaultHasher::new();
         let descriptor = event.descriptor;
-        let parts = (
-            event.provider,
-            event.provider_name.as_deref(),
-            event.event_name.as_deref(),
-        );
+        let parts = (event.provider, event.provider_name.as_deref(), event.event_name.as_deref());
         let numbers = (descriptor.id, descriptor.version, descriptor.channel);
         let more = (descriptor.level, descriptor.opcode, descriptor.task);
         (parts, numbers, more, descriptor.keyword, event.kind).hash(&mut hasher);
@@ -184,12 +180,8 @@ impl Kinds {
             return None;
         }
         let provider = self.provider(event);
-        let mut keywords: Vec<String> = event
-            .keywords
-            .names
-            .iter()
-            .map(|name| name.as_ref().to_owned())
-            .collect();
+        let mut keywords: Vec<String> =
+            event.keywords.names.iter().map(|name| name.as_ref().to_owned()).collect();
         if event.keywords.unnamed != 0 {
             keywords.push(format!("{:#x}", event.keywords.unnamed));
         }
@@ -377,9 +369,9 @@ impl Writer {
     pub fn push(&mut self, event: &Decoded) -> io::Result<()> {
         let time = event.time.raw();
         self.events += 1;
-        self.times = Some(self.times.map_or((time, time), |(first, last)| {
-            (first.min(time), last.max(time))
-        }));
+        self.times = Some(
+            self.times.map_or((time, time), |(first, last)| (first.min(time), last.max(time))),
+        );
         self.density.add(time, event.descriptor.level);
         *self.processors.entry(event.processor).or_default() += 1;
         let problem = self.problems.number(event);
@@ -394,14 +386,10 @@ impl Writer {
         {
             self.name_process(event.process_id, name.as_ref());
         }
-        let nth = self
-            .kinds
-            .list
-            .get_mut(usize::from(kind))
-            .map_or(0, |kind| {
-                kind.count += 1;
-                kind.count - 1
-            });
+        let nth = self.kinds.list.get_mut(usize::from(kind)).map_or(0, |kind| {
+            kind.count += 1;
+            kind.count - 1
+        });
         let class = class(event, nth);
         let rank = self.sample.add(class, event.activity);
         if !self.sample.shows(class, rank) {
@@ -470,17 +458,11 @@ impl Writer {
             shapes: self.shapes.lists(),
             blocks: columns.blocks(),
             chunks: columns.chunks(),
-            bins: (
-                self.density.origin().saturating_sub(first),
-                self.density.width(),
-            ),
+            bins: (self.density.origin().saturating_sub(first), self.density.width()),
         };
         page::write_tail(&description, &mut out)?;
         out.flush()?;
-        Ok(Written {
-            events: self.events,
-            shown: columns.rows(),
-        })
+        Ok(Written { events: self.events, shown: columns.rows() })
     }
 }
 

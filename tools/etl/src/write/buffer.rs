@@ -191,10 +191,7 @@ impl Buffer {
         let is_event = |record: &&[u8]| {
             matches!(
                 record.get(2..4),
-                Some([
-                    layout::HEADER_EVENT32 | layout::HEADER_EVENT64,
-                    layout::MARKER
-                ])
+                Some([layout::HEADER_EVENT32 | layout::HEADER_EVENT64, layout::MARKER])
             )
         };
         let events = self.each_record().filter(is_event);
@@ -239,11 +236,7 @@ mod tests {
     use super::*;
 
     fn record(timestamp: i64, data: usize) -> EventRecord {
-        EventRecord {
-            timestamp,
-            user_data: vec![0x11; data],
-            ..EventRecord::default()
-        }
+        EventRecord { timestamp, user_data: vec![0x11; data], ..EventRecord::default() }
     }
 
     #[test]
@@ -277,10 +270,7 @@ mod tests {
         assert_eq!(buffer.try_append(&record(1, room)), Ok(()));
         assert_eq!(
             buffer.try_append(&record(1, room + 1)),
-            Err(AppendError::NeverFits {
-                size: 0x1000 - 72 + 8,
-                capacity: 0x1000 - 72
-            })
+            Err(AppendError::NeverFits { size: 0x1000 - 72 + 8, capacity: 0x1000 - 72 })
         );
         assert_eq!(
             buffer.try_append(&record(1, 65536)),
@@ -295,9 +285,7 @@ mod tests {
     #[test]
     fn an_encoded_record_is_appended_as_the_event_is() {
         let event = EventRecord {
-            extended: vec![crate::ExtendedItem::related_activity(
-                crate::Guid::from_bytes([7; 16]),
-            )],
+            extended: vec![crate::ExtendedItem::related_activity(crate::Guid::from_bytes([7; 16]))],
             ..record(10, 5)
         };
         let mut of_event = Buffer::new(0x1000, 0);
@@ -324,9 +312,9 @@ mod tests {
     fn a_record_encoded_for_several_buffers_has_the_timestamp_of_each() {
         for data in [0, 5, 8] {
             let event = EventRecord {
-                extended: vec![crate::ExtendedItem::related_activity(
-                    crate::Guid::from_bytes([7; 16]),
-                )],
+                extended: vec![crate::ExtendedItem::related_activity(crate::Guid::from_bytes(
+                    [7; 16],
+                ))],
                 ..record(10, data)
             };
             let encoded = EncodedRecord::new(&event).unwrap();
@@ -334,10 +322,7 @@ mod tests {
             for timestamp in [10, i64::MAX] {
                 let mut of_event = Buffer::new(0x1000, 0);
                 let mut of_record = of_event.clone();
-                let stamped = EventRecord {
-                    timestamp,
-                    ..event.clone()
-                };
+                let stamped = EventRecord { timestamp, ..event.clone() };
                 for _ in 0..2 {
                     of_event.try_append(&stamped).unwrap();
                     of_record.try_append_record(&encoded, timestamp).unwrap();

@@ -176,11 +176,8 @@ impl<W: Write + Seek> LogFile<W> {
         };
         out.seek(SeekFrom::Start(0))?;
         let mut filler = Vec::new();
-        let content = if header.is_compressed() {
-            Content::Short(&record)
-        } else {
-            Content::Whole(&record)
-        };
+        let content =
+            if header.is_compressed() { Content::Short(&record) } else { Content::Whole(&record) };
         let end = first.write(&mut out, &header, &content, &mut filler)?;
         out.flush()?;
         Ok(Self {
@@ -240,10 +237,7 @@ impl<W: Write + Seek> LogFile<W> {
             .ok_or(WriteError::NotContinuable(Obstacle::Empty))?;
         let next_sequence = sequence
             .checked_add(1)
-            .ok_or(Obstacle::Sequence {
-                offset: last,
-                sequence,
-            })
+            .ok_or(Obstacle::Sequence { offset: last, sequence })
             .map_err(WriteError::NotContinuable)?;
         Ok(Self {
             out,
@@ -377,10 +371,9 @@ impl<W: Write + Seek> LogFile<W> {
         let compressed = compressed.then(|| compression::compress(records));
         let content = match &compressed {
             None => Content::Whole(records),
-            Some(bytes) if bytes.len() < records.len() => Content::Compressed {
-                bytes,
-                size: records.len(),
-            },
+            Some(bytes) if bytes.len() < records.len() => {
+                Content::Compressed { bytes, size: records.len() }
+            }
             Some(_) => Content::Short(records),
         };
         let mut flags = layout::FLAG_PROCESSOR_INDEX | self.pending_flags;

@@ -68,9 +68,7 @@ impl KernelRecord {
             0..=7 => extra << 8,
             8 => 0x8700,
             _ => {
-                return Err(EncodeError::ExtraHeader {
-                    items: extra.into(),
-                });
+                return Err(EncodeError::ExtraHeader { items: extra.into() });
             }
         };
         let size = header + 8 * self.extra.len() + self.payload.len();

@@ -46,10 +46,7 @@ impl Browser {
         let (sender, from) = channel();
         std::thread::spawn(move || {
             let mut message = Vec::new();
-            while answers
-                .read_until(0, &mut message)
-                .is_ok_and(|read| read > 0)
-            {
+            while answers.read_until(0, &mut message).is_ok_and(|read| read > 0) {
                 message.pop();
                 let answer = serde_json::from_slice(&message).expect("messages are JSON");
                 message.clear();
@@ -88,9 +85,7 @@ impl Browser {
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }
-        self.to
-            .write_all(format!("{message}\0").as_bytes())
-            .expect("the browser listens");
+        self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser listens");
         loop {
             let answer = self
                 .from
@@ -135,28 +130,20 @@ impl Browser {
         let call = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", call);
         let thrown = answer.get("exceptionDetails");
-        assert!(
-            thrown.is_none(),
-            "{script}: {}",
-            thrown.expect("an exception")
-        );
+        assert!(thrown.is_none(), "{script}: {}", thrown.expect("an exception"));
         answer["result"]["value"].clone()
     }
 
     /// Returns the text of a string, or of another value in JSON.
     pub fn text(&mut self, script: &str) -> String {
         let value = self.eval(script);
-        value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned)
+        value.as_str().map_or_else(|| value.to_string(), str::to_owned)
     }
 
     /// Returns a whole number.
     pub fn number(&mut self, script: &str) -> i64 {
         let value = self.eval(&format!("Number({script})"));
-        let number = value
-            .as_f64()
-            .unwrap_or_else(|| panic!("{script}: {value}"));
+        let number = value.as_f64().unwrap_or_else(|| panic!("{script}: {value}"));
         #[expect(clippy::cast_possible_truncation, reason = "tests count little")]
         let number = number as i64;
         number
@@ -185,19 +172,9 @@ impl Browser {
             _ if key.chars().count() == 1 => key,
             _ => "",
         };
-        let down = if text.is_empty() {
-            "rawKeyDown"
-        } else {
-            "keyDown"
-        };
-        self.call(
-            "Input.dispatchKeyEvent",
-            json!({"type": down, "key": key, "text": text}),
-        );
-        self.call(
-            "Input.dispatchKeyEvent",
-            json!({"type": "keyUp", "key": key}),
-        );
+        let down = if text.is_empty() { "rawKeyDown" } else { "keyDown" };
+        self.call("Input.dispatchKeyEvent", json!({"type": down, "key": key, "text": text}));
+        self.call("Input.dispatchKeyEvent", json!({"type": "keyUp", "key": key}));
     }
 
     /// Drags with the mouse between two places of an element, in pixels from its corner.
@@ -227,9 +204,7 @@ impl Browser {
         use base64::Engine;
         let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));
         let text = shot["data"].as_str().expect("a picture");
-        base64::engine::general_purpose::STANDARD
-            .decode(text)
-            .expect("base64")
+        base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
     }
 
     /// Panics if the page reported an error.

@@ -23,10 +23,8 @@ pub fn assert_third_party_decoders_agree(path: &Path) -> usize {
     for (decoder, lines) in &decoders {
         let (header, events) = lines.split_first().expect("a dump starts with the header");
         assert_same(decoder, "header", header, &header_line(&trace));
-        let events: Vec<&Value> = events
-            .iter()
-            .filter(|line| line.get("other").is_none())
-            .collect();
+        let events: Vec<&Value> =
+            events.iter().filter(|line| line.get("other").is_none()).collect();
         assert_eq!(events.len(), trace.events().count(), "{decoder}: events");
         for (n, (theirs, ours)) in events.into_iter().zip(trace.events()).enumerate() {
             assert_same(decoder, &format!("event {n}"), theirs, &event_line(ours));
@@ -69,11 +67,8 @@ fn header_line(trace: &Trace) -> Value {
 fn event_line(event: &Event) -> Value {
     let record = &event.record;
     let descriptor = &record.descriptor;
-    let items: Vec<Value> = record
-        .extended
-        .iter()
-        .map(|item| json!([item.ext_type, hex(&item.data)]))
-        .collect();
+    let items: Vec<Value> =
+        record.extended.iter().map(|item| json!([item.ext_type, hex(&item.data)])).collect();
     json!({
         "cpu": event.processor,
         "provider": record.provider.to_string(),
@@ -153,10 +148,7 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     for (name, value) in &ours.fields {
         let theirs = fields.get(name.as_ref()).expect("a field of the name");
         let ours = serde_json::to_value(value).expect("a value has JSON");
-        assert!(
-            same_value(theirs, &ours),
-            "event {n}: {name}: {theirs} and {ours}"
-        );
+        assert!(same_value(theirs, &ours), "event {n}: {name}: {theirs} and {ours}");
     }
 }
 
@@ -164,9 +156,7 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
 fn is_hex_of(text: &str, bytes: &[u64]) -> bool {
     let mut digits = text.as_bytes().chunks(2);
     let byte = |pair: &[u8]| u64::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
-    bytes
-        .iter()
-        .all(|wanted| digits.next().and_then(byte) == Some(*wanted))
+    bytes.iter().all(|wanted| digits.next().and_then(byte) == Some(*wanted))
         && digits.next().is_none()
 }
 
@@ -182,9 +172,7 @@ fn same_value(theirs: &Value, ours: &Value) -> bool {
             let digits = text.strip_prefix("0x").unwrap_or(text);
             let ours = u64::from_str_radix(digits, 16).ok();
             // Signed codes, such as an HRESULT, have 32 bits.
-            let negative = number
-                .as_i64()
-                .and_then(|number| i32::try_from(number).ok());
+            let negative = number.as_i64().and_then(|number| i32::try_from(number).ok());
             number.as_u64() == ours || negative.map(|code| code.cast_unsigned().into()) == ours
         }
         (Value::Number(number), Value::Bool(truth)) => number.as_u64() == Some((*truth).into()),

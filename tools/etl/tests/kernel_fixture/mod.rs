@@ -1,9 +1,6 @@
 //! Records of every kernel event, class and version, with the values that they must have.
 
-#![allow(
-    dead_code,
-    reason = "each test that includes this file uses a part of it"
-)]
+#![allow(dead_code, reason = "each test that includes this file uses a part of it")]
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -186,11 +183,7 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
         Type::Sid => {
             out.extend(vec![0xAB; 2 * pointer_size.bytes()]);
             out.extend([1, 2, 0, 0, 0, 0, 0, 5, n, 0, 0, 0, 7, 0, 0, 0]);
-            Value::Sid(Sid {
-                revision: 1,
-                authority: 5,
-                subauthorities: vec![n.into(), 7],
-            })
+            Value::Sid(Sid { revision: 1, authority: 5, subauthorities: vec![n.into(), 7] })
         }
         Type::Ansi => {
             let text = format!("ansi-{n}");

@@ -17,9 +17,7 @@ fn part(page: &str, name: &str) -> Option<Vec<u8>> {
     let text = between(page, &format!("data-part=\"{name}\">"), "<")?;
     let compressed = BASE64_STANDARD.decode(text.trim()).unwrap();
     let mut bytes = Vec::new();
-    flate2::read::DeflateDecoder::new(compressed.as_slice())
-        .read_to_end(&mut bytes)
-        .unwrap();
+    flate2::read::DeflateDecoder::new(compressed.as_slice()).read_to_end(&mut bytes).unwrap();
     Some(bytes)
 }
 

@@ -77,21 +77,8 @@ impl Pdb<'_> {
         let streams: Vec<u8> = streams.into_iter().flat_map(u16::to_le_bytes).collect();
         let size = |part: &[u8]| u32::try_from(part.len()).unwrap();
         let mut out = words(&[u32::MAX, 19_990_903, self.ages[1]]);
-        out.extend(
-            [NO_STREAM, 0, NO_STREAM, 0, 5, 0]
-                .into_iter()
-                .flat_map(u16::to_le_bytes),
-        );
-        out.extend(words(&[
-            size(&modules),
-            size(&contributions),
-            0,
-            0,
-            0,
-            0,
-            size(&streams),
-            0,
-        ]));
+        out.extend([NO_STREAM, 0, NO_STREAM, 0, 5, 0].into_iter().flat_map(u16::to_le_bytes));
+        out.extend(words(&[size(&modules), size(&contributions), 0, 0, 0, 0, size(&streams), 0]));
         // For x64.
         out.extend([0, 0, 0x64, 0x86]);
         out.extend(words(&[0]));
@@ -145,16 +132,7 @@ fn module(stream: u16, symbols: u32) -> Vec<u8> {
 /// Returns the header of the section.
 fn section() -> Vec<u8> {
     let mut out = b".text\0\0\0".to_vec();
-    out.extend(words(&[
-        0x1000,
-        0x1000,
-        0x1000,
-        0x400,
-        0,
-        0,
-        0,
-        0x6000_0020,
-    ]));
+    out.extend(words(&[0x1000, 0x1000, 0x1000, 0x400, 0, 0, 0, 0x6000_0020]));
     out
 }
 
@@ -167,9 +145,7 @@ fn container(streams: &[Vec<u8>]) -> Vec<u8> {
         pages.extend(bytes);
         pages.resize(pages.len().next_multiple_of(PAGE), 0);
         let numbers = first..pages.len() / PAGE;
-        numbers
-            .map(|number| u32::try_from(number).unwrap())
-            .collect()
+        numbers.map(|number| u32::try_from(number).unwrap()).collect()
     };
     let places: Vec<u32> = streams.iter().flat_map(|stream| put(stream)).collect();
     let sizes = streams.iter().map(Vec::len);

@@ -69,10 +69,7 @@ impl Strings {
 impl EventInfo {
     /// Returns the `TRACE_EVENT_INFO`.
     pub fn encode(&self) -> Vec<u8> {
-        let mut texts = Strings {
-            start: 112 + 24 * self.properties.len(),
-            bytes: Vec::new(),
-        };
+        let mut texts = Strings { start: 112 + 24 * self.properties.len(), bytes: Vec::new() };
         let one = self.descriptor;
         let mut out = self.provider.to_bytes().to_vec();
         out.extend([0; 16]);
@@ -117,10 +114,7 @@ impl EventInfo {
 
 /// Returns an `EVENT_MAP_INFO`.
 pub fn map_info(name: &str, flags: u32, entries: &[(u32, &str)]) -> Vec<u8> {
-    let mut texts = Strings {
-        start: 16 + 8 * entries.len(),
-        bytes: Vec::new(),
-    };
+    let mut texts = Strings { start: 16 + 8 * entries.len(), bytes: Vec::new() };
     let count = u32::try_from(entries.len()).expect("few");
     let mut out = Vec::new();
     let head = [texts.put(name), flags, count, 0];
@@ -135,13 +129,7 @@ pub fn map_info(name: &str, flags: u32, entries: &[(u32, &str)]) -> Vec<u8> {
 
 /// Returns the record of a classic event that holds a schema.
 pub fn metadata(opcode: u8, payload: Vec<u8>, timestamp: i64) -> ClassicRecord {
-    ClassicRecord {
-        class: METADATA,
-        opcode,
-        timestamp,
-        payload,
-        ..ClassicRecord::default()
-    }
+    ClassicRecord { class: METADATA, opcode, timestamp, payload, ..ClassicRecord::default() }
 }
 
 /// Returns the event with a chunk of a manifest.
@@ -169,12 +157,7 @@ pub const PROVIDER: Guid = Guid::from_u128(0x1d5f_8a60_7d1b_4c35_9e02_51a6_0b7c_
 
 /// Returns the description of an event with all kinds of fields: event 5 of [`PROVIDER`].
 pub fn sample() -> EventInfo {
-    let plain = |name, in_type| Property {
-        name,
-        in_type,
-        count: 1,
-        ..Property::default()
-    };
+    let plain = |name, in_type| Property { name, in_type, count: 1, ..Property::default() };
     EventInfo {
         provider: PROVIDER,
         descriptor: EventDescriptor {
@@ -196,56 +179,18 @@ pub fn sample() -> EventInfo {
         message: "%1 bytes by %2",
         properties: vec![
             // The length in bytes of a number is always there.
-            Property {
-                length: 4,
-                ..plain("Bytes", 8)
-            },
-            Property {
-                map: "Kinds",
-                length: 1,
-                ..plain("Kind", 4)
-            },
-            Property {
-                map: "Flags",
-                length: 4,
-                ..plain("Options", 20)
-            },
-            Property {
-                length: 2,
-                ..plain("Count", 6)
-            },
-            Property {
-                flags: 4,
-                count: 3,
-                length: 2,
-                ..plain("Sizes", 6)
-            },
-            Property {
-                flags: 2,
-                length: 3,
-                ..plain("Data", 14)
-            },
-            Property {
-                length: 3,
-                ..plain("Tag", 1)
-            },
+            Property { length: 4, ..plain("Bytes", 8) },
+            Property { map: "Kinds", length: 1, ..plain("Kind", 4) },
+            Property { map: "Flags", length: 4, ..plain("Options", 20) },
+            Property { length: 2, ..plain("Count", 6) },
+            Property { flags: 4, count: 3, length: 2, ..plain("Sizes", 6) },
+            Property { flags: 2, length: 3, ..plain("Data", 14) },
+            Property { length: 3, ..plain("Tag", 1) },
             // A structure of two members, twice.
-            Property {
-                flags: 1 | 0x20,
-                in_type: 9,
-                out_type: 2,
-                count: 2,
-                ..plain("Pairs", 9)
-            },
+            Property { flags: 1 | 0x20, in_type: 9, out_type: 2, count: 2, ..plain("Pairs", 9) },
             plain("Name", 1),
-            Property {
-                length: 2,
-                ..plain("First", 6)
-            },
-            Property {
-                length: 1,
-                ..plain("Second", 4)
-            },
+            Property { length: 2, ..plain("First", 6) },
+            Property { length: 1, ..plain("Second", 4) },
         ],
         top_level: 9,
     }

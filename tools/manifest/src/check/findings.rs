@@ -50,22 +50,13 @@ impl<'a> Check<'a> {
         items: impl Iterator<Item = (Option<&'a String>, Position)>,
     ) {
         let symbols = items.filter_map(|(symbol, at)| Some((symbol?, at)));
-        self.unique(
-            what,
-            symbols.map(|(symbol, at)| (symbol.clone(), symbol.clone(), at)),
-        );
+        self.unique(what, symbols.map(|(symbol, at)| (symbol.clone(), symbol.clone(), at)));
     }
 
     pub fn name(&mut self, what: &'static str, name: &str, at: Position, may_have_any: bool) {
         let is_long = !(1..=255).contains(&name.chars().count());
         if is_long || !may_have_any && !is_name(name) {
-            self.refuse(
-                at,
-                Rule::Name {
-                    what,
-                    name: name.to_owned(),
-                },
-            );
+            self.refuse(at, Rule::Name { what, name: name.to_owned() });
         }
     }
 }

@@ -24,10 +24,7 @@ const MAX_CHANNELS: usize = 8;
 /// broken rule with its place.
 #[must_use]
 pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
-    let mut check = Check {
-        manifest,
-        errors: Vec::new(),
-    };
+    let mut check = Check { manifest, errors: Vec::new() };
     check.manifest();
     check.errors
 }
@@ -36,10 +33,7 @@ impl<'a> Check<'a> {
     fn manifest(&mut self) {
         let manifest = self.manifest;
         let own = manifest.texts.iter().filter(|text| !text.standard);
-        self.unique(
-            "text",
-            own.map(|text| (text.id.as_str(), text.id.clone(), text.at)),
-        );
+        self.unique("text", own.map(|text| (text.id.as_str(), text.id.clone(), text.at)));
         // Explicit and generated ids. Generated ids have fewer bits than their sources: the opcodes
         // of the tasks 1 and 257 get the same id.
         let ids = crate::resources::message_ids(manifest);
@@ -67,9 +61,7 @@ impl<'a> Check<'a> {
         );
         self.unique_symbols(
             "provider symbol",
-            providers
-                .iter()
-                .map(|provider| (Some(&provider.symbol), provider.at)),
+            providers.iter().map(|provider| (Some(&provider.symbol), provider.at)),
         );
         for (number, provider) in providers.iter().enumerate() {
             if number >= MAX_PROVIDERS && self.needs_generated_ids(provider) {
@@ -91,20 +83,10 @@ impl<'a> Check<'a> {
             || provider.levels.iter().any(|level| lacks(&level.message))
             || provider.tasks.iter().any(|task| lacks(&task.message))
             || provider.opcodes.iter().any(|opcode| lacks(&opcode.message))
-            || provider
-                .keywords
-                .iter()
-                .any(|keyword| lacks(&keyword.message))
-            || provider
-                .channels
-                .iter()
-                .any(|channel| lacks(&channel.message))
+            || provider.keywords.iter().any(|keyword| lacks(&keyword.message))
+            || provider.channels.iter().any(|channel| lacks(&channel.message))
             || provider.filters.iter().any(|filter| lacks(&filter.message))
-            || provider
-                .maps
-                .iter()
-                .flat_map(|map| &map.items)
-                .any(|item| lacks(&item.message))
+            || provider.maps.iter().flat_map(|map| &map.items).any(|item| lacks(&item.message))
     }
 
     fn provider(&mut self, provider: &'a Provider) {
@@ -139,17 +121,11 @@ impl<'a> Check<'a> {
         }
         self.unique(
             "map",
-            provider
-                .maps
-                .iter()
-                .map(|map| (map.name.as_str(), map.name.clone(), map.at)),
+            provider.maps.iter().map(|map| (map.name.as_str(), map.name.clone(), map.at)),
         );
         self.unique_symbols(
             "map symbol",
-            provider
-                .maps
-                .iter()
-                .map(|map| (map.symbol.as_ref(), map.at)),
+            provider.maps.iter().map(|map| (map.symbol.as_ref(), map.at)),
         );
         self.unique(
             "named query",
@@ -182,9 +158,7 @@ impl<'a> Check<'a> {
         );
         self.unique(
             "channel number",
-            channels
-                .iter()
-                .map(|channel| (channel.value, channel.value.to_string(), channel.at)),
+            channels.iter().map(|channel| (channel.value, channel.value.to_string(), channel.at)),
         );
         self.unique(
             "chid",
@@ -195,9 +169,7 @@ impl<'a> Check<'a> {
         );
         self.unique_symbols(
             "channel symbol",
-            channels
-                .iter()
-                .map(|channel| (channel.symbol.as_ref(), channel.at)),
+            channels.iter().map(|channel| (channel.symbol.as_ref(), channel.at)),
         );
         for (number, channel) in channels.iter().filter(|one| one.declared).enumerate() {
             if number >= MAX_CHANNELS {
@@ -218,15 +190,11 @@ impl<'a> Check<'a> {
         let levels = &provider.levels;
         self.unique(
             "level",
-            levels
-                .iter()
-                .map(|level| (key(&level.name), level.name.written.clone(), level.at)),
+            levels.iter().map(|level| (key(&level.name), level.name.written.clone(), level.at)),
         );
         self.unique(
             "level number",
-            levels
-                .iter()
-                .map(|level| (level.value, level.value.to_string(), level.at)),
+            levels.iter().map(|level| (level.value, level.value.to_string(), level.at)),
         );
         self.unique_symbols(
             "level symbol",
@@ -235,15 +203,11 @@ impl<'a> Check<'a> {
         let tasks = &provider.tasks;
         self.unique(
             "task",
-            tasks
-                .iter()
-                .map(|task| (key(&task.name), task.name.written.clone(), task.at)),
+            tasks.iter().map(|task| (key(&task.name), task.name.written.clone(), task.at)),
         );
         self.unique(
             "task number",
-            tasks
-                .iter()
-                .map(|task| (task.value, task.value.to_string(), task.at)),
+            tasks.iter().map(|task| (task.value, task.value.to_string(), task.at)),
         );
         self.unique(
             "eventGUID",
@@ -266,13 +230,9 @@ impl<'a> Check<'a> {
         );
         self.unique(
             "opcode number",
-            opcodes.iter().map(|opcode| {
-                (
-                    (opcode.task, opcode.value),
-                    opcode.value.to_string(),
-                    opcode.at,
-                )
-            }),
+            opcodes
+                .iter()
+                .map(|opcode| ((opcode.task, opcode.value), opcode.value.to_string(), opcode.at)),
         );
         self.unique_symbols(
             "opcode symbol",
@@ -296,9 +256,7 @@ impl<'a> Check<'a> {
         );
         self.unique_symbols(
             "keyword symbol",
-            keywords
-                .iter()
-                .map(|keyword| (keyword.symbol.as_ref(), keyword.at)),
+            keywords.iter().map(|keyword| (keyword.symbol.as_ref(), keyword.at)),
         );
         for keyword in keywords.iter().filter(|keyword| !keyword.standard) {
             const OWN: u64 = (1 << 48) - 1;
@@ -316,9 +274,7 @@ impl<'a> Check<'a> {
         }
         self.unique(
             "map entry",
-            map.items
-                .iter()
-                .map(|item| (item.value, format!("{:#x}", item.value), item.at)),
+            map.items.iter().map(|item| (item.value, format!("{:#x}", item.value), item.at)),
         );
         self.unique_symbols(
             "map entry symbol",
@@ -331,11 +287,7 @@ impl<'a> Check<'a> {
         self.unique(
             "filter",
             filters.iter().map(|filter| {
-                (
-                    filter.name.written.as_str(),
-                    filter.name.written.clone(),
-                    filter.at,
-                )
+                (filter.name.written.as_str(), filter.name.written.clone(), filter.at)
             }),
         );
         self.unique(
@@ -347,9 +299,7 @@ impl<'a> Check<'a> {
         );
         self.unique_symbols(
             "filter symbol",
-            filters
-                .iter()
-                .map(|filter| (filter.symbol.as_ref(), filter.at)),
+            filters.iter().map(|filter| (filter.symbol.as_ref(), filter.at)),
         );
     }
 
@@ -364,17 +314,13 @@ impl<'a> Check<'a> {
         }
         self.unique_symbols(
             "event symbol",
-            provider
-                .events
-                .iter()
-                .map(|event| (event.symbol.as_ref(), event.at)),
+            provider.events.iter().map(|event| (event.symbol.as_ref(), event.at)),
         );
     }
 
     fn event(&mut self, event: &Event, provider: &Provider) {
-        let is_admin = event
-            .channel
-            .is_some_and(|channel| provider.channels[channel].kind == "Admin");
+        let is_admin =
+            event.channel.is_some_and(|channel| provider.channels[channel].kind == "Admin");
         if is_admin {
             if event.message.is_none() {
                 self.refuse(event.at, Rule::AdminMessage);
@@ -384,16 +330,13 @@ impl<'a> Check<'a> {
                 self.refuse(event.at, Rule::AdminLevel);
             }
         }
-        let fields = event
-            .template
-            .map_or(0, |template| provider.templates[template].properties.len());
+        let fields =
+            event.template.map_or(0, |template| provider.templates[template].properties.len());
         if let Some(text) = event.message.and_then(|text| self.manifest.texts.get(text)) {
             self.message(&text.value, fields, event.at);
         }
         for pair in crate::resources::attributes(event) {
-            let is_pair = pair
-                .split_once('=')
-                .is_some_and(|(name, _)| !name.trim().is_empty());
+            let is_pair = pair.split_once('=').is_some_and(|(name, _)| !name.trim().is_empty());
             if !is_pair || pair.matches('"').count() % 2 == 1 {
                 let whole = event.attributes.clone().unwrap_or_default();
                 self.refuse(event.at, Rule::Attributes(whole));

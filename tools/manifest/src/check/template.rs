@@ -62,12 +62,7 @@ impl Check<'_> {
                     let (what, name) = ("inType", in_type.to_string());
                     self.refuse(property.at, Rule::Unknown { what, name });
                 }
-                PropertyKind::Data {
-                    in_type,
-                    out_type,
-                    map,
-                    ..
-                } => {
+                PropertyKind::Data { in_type, out_type, map, .. } => {
                     let possible = in_type.out_types();
                     if !possible.contains(out_type) {
                         let possible: Vec<&str> = possible.iter().map(|one| one.name()).collect();
@@ -122,9 +117,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
                 lay_out(members, before, errors);
             }
             PropertyKind::Unknown { .. } => {}
-            PropertyKind::Data {
-                in_type, out_type, ..
-            } => {
+            PropertyKind::Data { in_type, out_type, .. } => {
                 let has_length = property.length != Size::None;
                 // The value always has 16 bytes.
                 let is_fixed_address = *out_type == OutType::Ipv6;

@@ -20,11 +20,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     pub fn document(&mut self) {
         let mode = self.mode;
         let root = self.document.root_element();
-        let Some(Parts {
-            events,
-            mut languages,
-        }) = self.parts()
-        else {
+        let Some(Parts { events, mut languages }) = self.parts() else {
             return;
         };
         if self.mode == Mode::Lenient {
@@ -44,16 +40,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.manifest.texts = texts;
             } else {
                 let texts = texts.into_iter().map(|text| (text.id, text.value));
-                self.manifest.translations.push(Translation {
-                    culture,
-                    texts: texts.collect(),
-                });
+                self.manifest.translations.push(Translation { culture, texts: texts.collect() });
             }
         }
-        for table in events
-            .iter()
-            .flat_map(|it| named(mode, *it, "messageTable"))
-        {
+        for table in events.iter().flat_map(|it| named(mode, *it, "messageTable")) {
             for message in named(mode, table, "message") {
                 self.part(Part::Text, message, |it| it.table_message(message));
             }
@@ -66,10 +56,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
         let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
         // No provider was found: there is none, or it is in a place where providers are not read.
-        let is_elsewhere = || {
-            root.descendants()
-                .any(|it| it.tag_name().name() == "provider")
-        };
+        let is_elsewhere = || root.descendants().any(|it| it.tag_name().name() == "provider");
         if mode == Mode::Lenient
             && providers.next().is_none()
             && (events.is_empty() || is_elsewhere())
@@ -77,10 +64,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             self.skipped.push(Skipped {
                 part: Part::Provider,
                 name: String::new(),
-                why: ManifestError {
-                    at: self.position(root),
-                    rule: Rule::NoProvider,
-                },
+                why: ManifestError { at: self.position(root), rule: Rule::NoProvider },
             });
         }
         self.import_channels();
@@ -98,12 +82,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let value = it.required(string, "value");
                 let is_other = known.get(&id).is_some_and(|known| *known != value);
                 it.refuse_second(string, "text", &id, is_other);
-                Text {
-                    id,
-                    value,
-                    at: it.position(string),
-                    ..Text::default()
-                }
+                Text { id, value, at: it.position(string), ..Text::default() }
             });
             if let Some(text) = text {
                 // Decoders ignore a repeated text; for compilers, the checker reports it.
@@ -162,19 +141,12 @@ impl<'a, 'i> Reader<'a, 'i> {
                     place.message = standard.message;
                     continue;
                 }
-                let found = [
-                    by_id.get(id),
-                    by_name.get(id),
-                    by_name.get(channel.name.as_str()),
-                ];
+                let found = [by_id.get(id), by_name.get(id), by_name.get(channel.name.as_str())];
                 match found.into_iter().flatten().min() {
                     Some(found) => place.kind.clone_from(&own[*found].kind),
                     None => self.object(
                         channel.at,
-                        Rule::Unknown {
-                            what: "channel to import",
-                            name: channel.name.clone(),
-                        },
+                        Rule::Unknown { what: "channel to import", name: channel.name.clone() },
                     ),
                 }
             }

@@ -24,10 +24,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let names = &mut self.names.templates;
         let found = names.find(&provider.templates, keys, &wanted.to_owned());
         if found.is_none() {
-            let rule = Rule::Unknown {
-                what: "template",
-                name: wanted.to_owned(),
-            };
+            let rule = Rule::Unknown { what: "template", name: wanted.to_owned() };
             self.refuse_at(node, attribute, rule);
         }
         found
@@ -73,15 +70,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn unknown(&mut self, node: Xml<'a, 'i>, attribute: &'static str, name: &str) {
-        let what = if attribute == "keywords" {
-            "keyword"
-        } else {
-            attribute
-        };
-        let rule = Rule::Unknown {
-            what,
-            name: name.to_owned(),
-        };
+        let what = if attribute == "keywords" { "keyword" } else { attribute };
+        let rule = Rule::Unknown { what, name: name.to_owned() };
         let at = self.attribute_position(node, attribute);
         self.lose(at, name, rule);
     }
@@ -179,11 +169,7 @@ impl<'a, 'i> Reader<'a, 'i> {
 
     fn keywords_of(&mut self, node: Xml<'a, 'i>, provider: &mut Provider) -> Vec<usize> {
         let mut keywords = Vec::new();
-        for written in node
-            .attribute("keywords")
-            .unwrap_or_default()
-            .split_whitespace()
-        {
+        for written in node.attribute("keywords").unwrap_or_default().split_whitespace() {
             let wanted = self.resolve(node, "keywords", written);
             let keys = |keyword: &Keyword| [keyword.name.clone()];
             let names = &mut self.names.keywords;

@@ -20,10 +20,7 @@ pub struct Index<K> {
 
 impl<K> Default for Index<K> {
     fn default() -> Self {
-        Self {
-            places: HashMap::new(),
-            known: 0,
-        }
+        Self { places: HashMap::new(), known: 0 }
     }
 }
 

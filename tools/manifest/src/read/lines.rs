@@ -23,10 +23,7 @@ impl Lines {
             total += count(block);
             before
         });
-        Self {
-            blocks: blocks.collect(),
-            starts: iter::once(0).chain(ends).collect(),
-        }
+        Self { blocks: blocks.collect(), starts: iter::once(0).chain(ends).collect() }
     }
 
     /// Returns the line and the column of an offset.
@@ -39,10 +36,7 @@ impl Lines {
             let known = self.blocks.get(block).copied();
             known.unwrap_or_default() + count(rest.unwrap_or_default())
         };
-        Position {
-            line,
-            column: before(offset).saturating_sub(before(start.unwrap_or(0))) + 1,
-        }
+        Position { line, column: before(offset).saturating_sub(before(start.unwrap_or(0))) + 1 }
     }
 }
 

@@ -123,10 +123,7 @@ fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<Manifest
         // The error contains the place separately.
         let what = what.strip_suffix(&format!(" at {at}")).unwrap_or(&what);
         Failures(vec![ManifestError {
-            at: Position {
-                line: at.row as usize,
-                column: at.col as usize,
-            },
+            at: Position { line: at.row as usize, column: at.col as usize },
             rule: Rule::Xml(what.to_owned()),
         }])
     })?;

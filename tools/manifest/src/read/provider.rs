@@ -32,10 +32,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             parameter_file: optional(node, "parameterFileName"),
             control_guid: self.optional_guid(node, "controlGuid"),
             namespace: optional(node, "namespace"),
-            others: others(
-                node,
-                &["helpLink", "source", "warnOnApplicationCompatibilityError"],
-            ),
+            others: others(node, &["helpLink", "source", "warnOnApplicationCompatibilityError"]),
             at: self.position(node),
             ..Provider::default()
         };
@@ -67,9 +64,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         number_channels(&mut provider);
         for list in named(mode, node, "templates") {
             for template in elements(mode, list) {
-                let read = self.part(Part::Template, template, |it| {
-                    it.template(template, &provider)
-                });
+                let read =
+                    self.part(Part::Template, template, |it| it.template(template, &provider));
                 provider.templates.extend(read);
             }
         }

@@ -118,10 +118,9 @@ fn name_of(part: Part, node: Xml<'_, '_>) -> String {
         Part::Template => "tid",
         Part::Event => {
             let id = node.attribute("value").unwrap_or_default();
-            return node.attribute("version").map_or_else(
-                || id.to_owned(),
-                |version| format!("{id} version {version}"),
-            );
+            return node
+                .attribute("version")
+                .map_or_else(|| id.to_owned(), |version| format!("{id} version {version}"));
         }
         Part::MapEntry => "value",
         Part::Text => "id",

@@ -13,10 +13,8 @@ pub struct Repaired {
 
 /// Escapes characters that are markup by mistake, and replaces those that XML does not allow.
 pub fn repair(text: &str) -> Repaired {
-    let mut out = Repaired {
-        text: String::with_capacity(text.len() + text.len() / 64),
-        places: Vec::new(),
-    };
+    let mut out =
+        Repaired { text: String::with_capacity(text.len() + text.len() / 64), places: Vec::new() };
     let mut rest = text;
     let mut line = 1;
     while let Some(at) = rest.find('<') {
@@ -186,15 +184,7 @@ mod tests {
 
     #[test]
     fn text_that_ends_in_a_tag_is_kept() {
-        for text in [
-            "<",
-            "<a",
-            "<a b=",
-            "<a b=\"",
-            "<a b=\"x",
-            "<!--",
-            "<a b='x\ny",
-        ] {
+        for text in ["<", "<a", "<a b=", "<a b=\"", "<a b=\"x", "<!--", "<a b='x\ny"] {
             assert!(repaired(text).0.starts_with('<'), "{text}");
         }
     }

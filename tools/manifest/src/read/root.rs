@@ -49,20 +49,13 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         };
         let mode = self.mode;
-        let mut parts = Parts {
-            events: Vec::new(),
-            languages: Vec::new(),
-        };
+        let mut parts = Parts { events: Vec::new(), languages: Vec::new() };
         for manifest in whole {
             self.shape(shape::check(manifest));
             let of_events = named(mode, manifest, "instrumentation");
             let of_languages = named(mode, manifest, "localization");
-            parts
-                .events
-                .extend(of_events.flat_map(|it| named(mode, it, "events")));
-            parts
-                .languages
-                .extend(of_languages.flat_map(|it| named(mode, it, "resources")));
+            parts.events.extend(of_events.flat_map(|it| named(mode, it, "events")));
+            parts.languages.extend(of_languages.flat_map(|it| named(mode, it, "resources")));
         }
         if is_assembly {
             for events in inside(root, "instrumentation").flat_map(|it| inside(it, "events")) {
@@ -71,9 +64,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
             for localization in inside(root, "localization") {
                 self.shape(shape::check_localization(localization));
-                parts
-                    .languages
-                    .extend(named(mode, localization, "resources"));
+                parts.languages.extend(named(mode, localization, "resources"));
             }
             // An assembly without providers is the manifest of something else.
             if mode == Mode::Strict && parts.events.is_empty() {

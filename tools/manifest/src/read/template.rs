@@ -67,11 +67,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let fields = Fields::new(fields);
         for inner in elements(mode, node) {
             let at = properties.len();
-            let scope = Scope {
-                fields: &fields,
-                at,
-                outer,
-            };
+            let scope = Scope { fields: &fields, at, outer };
             let kind = match (name(inner), outer) {
                 ("data", _) => self.data(inner, provider),
                 ("struct", None) => {
@@ -84,10 +80,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                         let at = self.position(inner);
                         self.refuse(
                             at,
-                            Rule::Element {
-                                inner: other.to_owned(),
-                                outer: name(node).to_owned(),
-                            },
+                            Rule::Element { inner: other.to_owned(), outer: name(node).to_owned() },
                         );
                     }
                     continue;
@@ -120,9 +113,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 return found;
             }
         }
-        let starts_with_digit = text
-            .trim()
-            .starts_with(|first: char| first.is_ascii_digit());
+        let starts_with_digit = text.trim().starts_with(|first: char| first.is_ascii_digit());
         if !starts_with_digit {
             self.refuse_at(node, attribute, Rule::SizeField(text.to_owned()));
             return Size::None;
@@ -147,10 +138,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let in_type = InType::from_name(&type_name(node, &written))
             .or_else(|| self.local_type(&written, InType::from_name));
         if in_type.is_none() && !written.is_empty() {
-            let rule = Rule::Unknown {
-                what: "inType",
-                name: written,
-            };
+            let rule = Rule::Unknown { what: "inType", name: written };
             self.refuse_at(node, "inType", rule);
         }
         let in_type = in_type.unwrap_or(InType::UnicodeString);
@@ -162,10 +150,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             if let Some(value) = value {
                 out_type = value;
             } else {
-                let rule = Rule::Unknown {
-                    what: "outType",
-                    name: text.to_owned(),
-                };
+                let rule = Rule::Unknown { what: "outType", name: text.to_owned() };
                 let at = self.attribute_position(node, "outType");
                 self.lose(at, text, rule);
             }
@@ -175,21 +160,13 @@ impl<'a, 'i> Reader<'a, 'i> {
             let names = &mut self.names.maps;
             let found = names.find(&provider.maps, keys, &wanted.to_owned());
             if found.is_none() {
-                let rule = Rule::Unknown {
-                    what: "map",
-                    name: wanted.to_owned(),
-                };
+                let rule = Rule::Unknown { what: "map", name: wanted.to_owned() };
                 let at = self.attribute_position(node, "map");
                 self.lose(at, wanted, rule);
             }
             found
         });
-        PropertyKind::Data {
-            in_type,
-            out_type,
-            explicit_out_type: shown.is_some(),
-            map,
-        }
+        PropertyKind::Data { in_type, out_type, explicit_out_type: shown.is_some(), map }
     }
 }
 
@@ -285,14 +262,10 @@ fn user_data(node: Xml<'_, '_>) -> Option<Element> {
 /// Reads an element of a template's `UserData`, unless it is nested too deeply.
 fn element(node: Xml<'_, '_>, depth: usize) -> Option<Element> {
     let deeper = depth.checked_sub(1)?;
-    let inherited: Vec<_> = node
-        .parent()
-        .map(|parent| parent.namespaces().collect())
-        .unwrap_or_default();
-    let declared = node
-        .namespaces()
-        .filter(|namespace| !inherited.contains(namespace))
-        .map(|namespace| {
+    let inherited: Vec<_> =
+        node.parent().map(|parent| parent.namespaces().collect()).unwrap_or_default();
+    let declared =
+        node.namespaces().filter(|namespace| !inherited.contains(namespace)).map(|namespace| {
             let name = namespace
                 .name()
                 .map_or_else(|| "xmlns".to_owned(), |prefix| format!("xmlns:{prefix}"));
@@ -310,9 +283,5 @@ fn element(node: Xml<'_, '_>, depth: usize) -> Option<Element> {
             nodes.extend(inner.text().map(|text| Node::Text(text.to_owned())));
         }
     }
-    Some(Element {
-        name: name(node).to_owned(),
-        attributes,
-        nodes,
-    })
+    Some(Element { name: name(node).to_owned(), attributes, nodes })
 }

@@ -50,12 +50,8 @@ pub fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
 
 /// Returns attributes that are kept unchanged.
 pub fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
-    let there = node
-        .attributes()
-        .filter(|attribute| names.contains(&attribute.name()));
-    there
-        .map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned()))
-        .collect()
+    let there = node.attributes().filter(|attribute| names.contains(&attribute.name()));
+    there.map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned())).collect()
 }
 
 /// Parses a number of a manifest: decimal digits, or hexadecimal digits after `0x`.
@@ -66,9 +62,7 @@ pub fn number(text: &str) -> Option<u64> {
     let (digits, radix) = hexadecimal.map_or((text, 10), |digits| (digits, 16));
     // `parse` would accept a sign.
     let is_number = digits.starts_with(|first: char| first.is_digit(radix));
-    is_number
-        .then(|| u64::from_str_radix(digits, radix).ok())
-        .flatten()
+    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
@@ -88,10 +82,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     pub fn required(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> String {
         let text = node.attribute(attribute);
         if text.is_none() {
-            let rule = Rule::Missing {
-                element: name(node).to_owned(),
-                attribute,
-            };
+            let rule = Rule::Missing { element: name(node).to_owned(), attribute };
             let at = self.position(node);
             self.refuse(at, rule);
         }
@@ -151,11 +142,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             "true" | "1" => Some(true),
             "false" | "0" => Some(false),
             text => {
-                let rule = Rule::Word {
-                    attribute,
-                    text: text.to_owned(),
-                    words: "true, false",
-                };
+                let rule = Rule::Word { attribute, text: text.to_owned(), words: "true, false" };
                 let at = self.attribute_position(node, attribute);
                 self.object(at, rule);
                 None
@@ -172,11 +159,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     ) -> Option<String> {
         let text = node.attribute(attribute)?;
         if !words.contains(&text) {
-            let rule = Rule::Word {
-                attribute,
-                text: text.to_owned(),
-                words: list,
-            };
+            let rule = Rule::Word { attribute, text: text.to_owned(), words: list };
             let at = self.attribute_position(node, attribute);
             self.object(at, rule);
         }
@@ -218,15 +201,8 @@ impl<'a, 'i> Reader<'a, 'i> {
             let at = self.attribute_position(node, attribute);
             self.object(at, Rule::Prefix(written.to_owned()));
         }
-        let usual = if prefix == "win" {
-            winmeta::NAMESPACE
-        } else {
-            ""
-        };
-        QName {
-            written: written.to_owned(),
-            namespace: namespace.unwrap_or(usual).to_owned(),
-        }
+        let usual = if prefix == "win" { winmeta::NAMESPACE } else { "" };
+        QName { written: written.to_owned(), namespace: namespace.unwrap_or(usual).to_owned() }
     }
 
     pub fn qualified(&mut self, node: Xml<'a, 'i>) -> QName {
@@ -239,9 +215,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     /// which mc.exe reads in addition to the manifest.
     pub fn message(&mut self, node: Xml<'a, 'i>) -> Option<TextRef> {
         let reference = node.attribute("message")?;
-        let inner = reference
-            .strip_prefix("$(")
-            .and_then(|rest| rest.strip_suffix(')'));
+        let inner = reference.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')'));
         let (rule, name) = match inner.and_then(|inner| inner.split_once('.')) {
             Some(("string" | "String", id)) => {
                 let keys = |text: &Text| (!text.standard).then(|| text.id.clone());

@@ -18,10 +18,7 @@ use xml::{Attributes, Writer, written};
 /// Writes a manifest, with `comment` as a comment at the start.
 #[must_use]
 pub fn write(manifest: &Manifest, comment: &str) -> String {
-    let mut out = Writer {
-        manifest,
-        xml: XmlWriter::new_with_indent(Vec::new(), b' ', 2),
-    };
+    let mut out = Writer { manifest, xml: XmlWriter::new_with_indent(Vec::new(), b' ', 2) };
     out.event(XmlEvent::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
     if !comment.is_empty() {
         // Two hyphens would end the comment.
@@ -66,11 +63,7 @@ fn prefixes(manifest: &Manifest) -> impl Iterator<Item = (String, String)> + '_ 
             let opcodes = provider.opcodes.iter().map(|one| &one.name);
             let keywords = provider.keywords.iter().map(|one| &one.name);
             let filters = provider.filters.iter().map(|one| &one.name);
-            levels
-                .chain(tasks)
-                .chain(opcodes)
-                .chain(keywords)
-                .chain(filters)
+            levels.chain(tasks).chain(opcodes).chain(keywords).chain(filters)
         })
         .filter_map(|name| {
             let (prefix, _) = name.written.split_once(':')?;
@@ -85,11 +78,7 @@ impl<'a> Writer<'a> {
 
     fn message_table(&mut self) {
         let manifest = self.manifest;
-        let mut texts = manifest
-            .texts
-            .iter()
-            .filter(|text| text.message_id.is_some())
-            .peekable();
+        let mut texts = manifest.texts.iter().filter(|text| text.message_id.is_some()).peekable();
         if texts.peek().is_none() {
             return;
         }
@@ -111,15 +100,10 @@ impl<'a> Writer<'a> {
         }
         self.open("localization", Attributes::new());
         let own = manifest.texts.iter().filter(|text| !text.standard);
-        let first = own
-            .map(|text| (text.id.as_str(), text.value.as_str()))
-            .collect();
+        let first = own.map(|text| (text.id.as_str(), text.value.as_str())).collect();
         self.resources(&manifest.culture, first);
         for translation in &manifest.translations {
-            let texts = translation
-                .texts
-                .iter()
-                .map(|(id, value)| (id.as_str(), value.as_str()));
+            let texts = translation.texts.iter().map(|(id, value)| (id.as_str(), value.as_str()));
             self.resources(&translation.culture, texts.collect());
         }
         self.close("localization");
@@ -129,10 +113,7 @@ impl<'a> Writer<'a> {
         self.open("resources", Attributes::new().with("culture", culture));
         self.open("stringTable", Attributes::new());
         for (id, value) in texts {
-            self.empty(
-                "string",
-                Attributes::new().with("id", id).with("value", value),
-            );
+            self.empty("string", Attributes::new().with("id", id).with("value", value));
         }
         self.close("stringTable");
         self.close("resources");
@@ -142,10 +123,7 @@ impl<'a> Writer<'a> {
         let attributes = Attributes::new()
             .with("name", &provider.name)
             .with("guid", format!("{{{}}}", provider.guid))
-            .with_optional(
-                "controlGuid",
-                provider.control_guid.map(|guid| format!("{{{guid}}}")),
-            )
+            .with_optional("controlGuid", provider.control_guid.map(|guid| format!("{{{guid}}}")))
             .with("symbol", &provider.symbol)
             .with_optional("namespace", provider.namespace.as_deref())
             .with("resourceFileName", &provider.resource_file)
@@ -156,21 +134,11 @@ impl<'a> Writer<'a> {
         self.open("provider", attributes);
         if provider.group_guid.is_some() || provider.include_name.is_some() {
             let traits = Attributes::new()
-                .with_optional(
-                    "groupGuid",
-                    provider.group_guid.map(|guid| format!("{{{guid}}}")),
-                )
-                .with_optional(
-                    "includeName",
-                    provider.include_name.map(|on| on.to_string()),
-                );
+                .with_optional("groupGuid", provider.group_guid.map(|guid| format!("{{{guid}}}")))
+                .with_optional("includeName", provider.include_name.map(|on| on.to_string()));
             self.empty("traits", traits);
         }
-        let declared: Vec<&Channel> = provider
-            .channels
-            .iter()
-            .filter(|one| one.declared)
-            .collect();
+        let declared: Vec<&Channel> = provider.channels.iter().filter(|one| one.declared).collect();
         self.list("channels", &declared, Self::channel);
         let levels: Vec<_> = provider.levels.iter().filter(|one| !one.standard).collect();
         self.list("levels", &levels, |out, level| {
@@ -181,11 +149,7 @@ impl<'a> Writer<'a> {
         self.tasks(provider);
         let opcodes = own_opcodes(provider, None);
         self.list("opcodes", &opcodes, Self::opcode);
-        let keywords: Vec<_> = provider
-            .keywords
-            .iter()
-            .filter(|one| !one.standard)
-            .collect();
+        let keywords: Vec<_> = provider.keywords.iter().filter(|one| !one.standard).collect();
         self.list("keywords", &keywords, |out, keyword| {
             let attributes = Attributes::new()
                 .with("name", &keyword.name.written)
@@ -301,12 +265,7 @@ impl<'a> Writer<'a> {
 
     fn opcode(&mut self, opcode: &'a Opcode) {
         let number = opcode.value.to_string();
-        let attributes = self.named(
-            &opcode.name,
-            number,
-            opcode.symbol.as_deref(),
-            opcode.message,
-        );
+        let attributes = self.named(&opcode.name, number, opcode.symbol.as_deref(), opcode.message);
         let attributes = attributes.with_others(&opcode.others);
         self.empty("opcode", attributes);
     }
@@ -318,11 +277,8 @@ impl<'a> Writer<'a> {
             .with_optional("symbol", map.symbol.as_deref());
         self.open(name, attributes);
         for item in &map.items {
-            let value = if map.is_bits {
-                format!("{:#x}", item.value)
-            } else {
-                item.value.to_string()
-            };
+            let value =
+                if map.is_bits { format!("{:#x}", item.value) } else { item.value.to_string() };
             let attributes = Attributes::new()
                 .with("value", value)
                 .with_optional("symbol", item.symbol.as_deref())
@@ -345,10 +301,7 @@ impl<'a> Writer<'a> {
                 .with_others(&query.others);
             self.open("patternMap", attributes);
             for (name, value) in &query.items {
-                self.empty(
-                    "map",
-                    Attributes::new().with("name", name).with("value", value),
-                );
+                self.empty("map", Attributes::new().with("name", name).with("value", value));
             }
             self.close("patternMap");
         }
@@ -361,11 +314,8 @@ impl<'a> Writer<'a> {
             let channel = &provider.channels[at];
             channel.id.as_deref().unwrap_or(&channel.name)
         });
-        let keywords: Vec<&str> = event
-            .keywords
-            .iter()
-            .map(|at| provider.keywords[*at].name.written.as_str())
-            .collect();
+        let keywords: Vec<&str> =
+            event.keywords.iter().map(|at| provider.keywords[*at].name.written.as_str()).collect();
         let keywords = (!keywords.is_empty()).then(|| keywords.join(" "));
         let attributes = Attributes::new()
             .with("value", event.id.to_string())
@@ -373,29 +323,14 @@ impl<'a> Writer<'a> {
             .with_optional("symbol", event.symbol.as_deref())
             .with_optional("name", event.name.as_deref())
             .with_optional("channel", channel)
-            .with_optional(
-                "level",
-                event
-                    .level
-                    .map(|at| provider.levels[at].name.written.as_str()),
-            )
-            .with_optional(
-                "task",
-                event
-                    .task
-                    .map(|at| provider.tasks[at].name.written.as_str()),
-            )
+            .with_optional("level", event.level.map(|at| provider.levels[at].name.written.as_str()))
+            .with_optional("task", event.task.map(|at| provider.tasks[at].name.written.as_str()))
             .with_optional(
                 "opcode",
-                event
-                    .opcode
-                    .map(|at| provider.opcodes[at].name.written.as_str()),
+                event.opcode.map(|at| provider.opcodes[at].name.written.as_str()),
             )
             .with_optional("keywords", keywords)
-            .with_optional(
-                "template",
-                event.template.map(|at| provider.templates[at].id.as_str()),
-            )
+            .with_optional("template", event.template.map(|at| provider.templates[at].id.as_str()))
             .with_others(&event.others)
             .with_optional("attributes", event.attributes.as_deref())
             .with_optional("notLogged", event.not_logged.map(|on| on.to_string()))
@@ -406,9 +341,5 @@ impl<'a> Writer<'a> {
 
 /// Returns the opcodes of a task, or without a task, that winmeta.xml does not define.
 fn own_opcodes(provider: &Provider, task: Option<usize>) -> Vec<&Opcode> {
-    provider
-        .opcodes
-        .iter()
-        .filter(|opcode| !opcode.standard && opcode.task == task)
-        .collect()
+    provider.opcodes.iter().filter(|opcode| !opcode.standard && opcode.task == task).collect()
 }

@@ -39,16 +39,10 @@ impl Writer<'_> {
             Size::Outer(field) => outer.get(field).map(|field| field.name.clone()),
         };
         for property in properties {
-            let attributes = Attributes::new()
-                .with("name", &property.name)
-                .with_others(&property.others);
+            let attributes =
+                Attributes::new().with("name", &property.name).with_others(&property.others);
             match &property.kind {
-                PropertyKind::Data {
-                    in_type,
-                    out_type,
-                    explicit_out_type,
-                    map,
-                } => {
+                PropertyKind::Data { in_type, out_type, explicit_out_type, map } => {
                     let shown = explicit_out_type.then(|| out_type.name());
                     let attributes = attributes
                         .with("inType", in_type_name(*in_type))

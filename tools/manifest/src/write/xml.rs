@@ -26,8 +26,7 @@ impl<'a> Attributes<'a> {
 
     pub fn with_others(mut self, others: &'a Others) -> Self {
         let others = others.iter();
-        self.0
-            .extend(others.map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone())));
+        self.0.extend(others.map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone())));
         self
     }
 
@@ -43,9 +42,7 @@ impl<'a> Attributes<'a> {
 pub fn element_attributes(element: &Element) -> Attributes<'_> {
     let attributes = element.attributes.iter();
     Attributes(
-        attributes
-            .map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone()))
-            .collect(),
+        attributes.map(|(name, value)| (Cow::Borrowed(name.as_str()), value.clone())).collect(),
     )
 }
 
@@ -54,10 +51,8 @@ fn tag<'n>(name: &'n str, attributes: Attributes<'_>) -> BytesStart<'n> {
     let mut tag = BytesStart::new(name);
     for (key, value) in attributes.0 {
         // A parser would convert these characters to spaces.
-        let value = escape(&value)
-            .replace('\n', "&#10;")
-            .replace('\r', "&#13;")
-            .replace('\t', "&#9;");
+        let value =
+            escape(&value).replace('\n', "&#10;").replace('\r', "&#13;").replace('\t', "&#9;");
         tag.push_attribute(Attribute {
             key: XmlName(key.as_bytes()),
             value: Cow::Owned(value.into_bytes()),

@@ -30,8 +30,7 @@ thread_local! {
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
-    TURN.lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn log(what: &'static str) {
@@ -98,16 +97,9 @@ extern "C" fn own_unload(_driver: PDRIVER_OBJECT) {
 fn run(play: Play) -> (NTSTATUS, Vec<&'static str>) {
     let _turn = turn();
     PLAY.set(play);
-    let mut driver = DRIVER_OBJECT {
-        DriverUnload: Some(own_unload),
-        ..DRIVER_OBJECT::default()
-    };
+    let mut driver = DRIVER_OBJECT { DriverUnload: Some(own_unload), ..DRIVER_OBJECT::default() };
     let mut text = [0x61_u16; 5];
-    let path = UNICODE_STRING {
-        Length: 8,
-        MaximumLength: 10,
-        Buffer: text.as_mut_ptr(),
-    };
+    let path = UNICODE_STRING { Length: 8, MaximumLength: 10, Buffer: text.as_mut_ptr() };
     // SAFETY: both outlive the call.
     let status = unsafe { FxDriverEntry(&raw mut driver, &raw const path) };
     log("loaded");
@@ -122,52 +114,30 @@ fn run(play: Play) -> (NTSTATUS, Vec<&'static str>) {
 
 #[test]
 fn a_driver_is_bound_before_its_entry_and_unbound_after_its_unload() {
-    let play = Play {
-        displace: true,
-        ..Play::default()
-    };
-    assert_eq!(
-        run(play),
-        (
-            0,
-            vec!["bind", "entry", "loaded", "driver's unload", "unbind"]
-        )
-    );
+    let play = Play { displace: true, ..Play::default() };
+    assert_eq!(run(play), (0, vec!["bind", "entry", "loaded", "driver's unload", "unbind"]));
 }
 
 #[test]
 fn an_unload_routine_is_hooked_only_on_request() {
-    assert_eq!(
-        run(Play::default()),
-        (0, vec!["bind", "entry", "loaded", "driver's unload"])
-    );
+    assert_eq!(run(Play::default()), (0, vec!["bind", "entry", "loaded", "driver's unload"]));
 }
 
 #[test]
 fn a_failed_binding_skips_the_drivers_entry() {
-    let play = Play {
-        bind: -5,
-        ..Play::default()
-    };
+    let play = Play { bind: -5, ..Play::default() };
     assert_eq!(run(play), (-5, vec!["bind", "loaded"]));
 }
 
 #[test]
 fn a_failed_entry_is_unbound() {
-    let play = Play {
-        entry: -7,
-        displace: true,
-        ..Play::default()
-    };
+    let play = Play { entry: -7, displace: true, ..Play::default() };
     assert_eq!(run(play), (-7, vec!["bind", "entry", "unbind", "loaded"]));
 }
 
 #[test]
 fn an_informational_status_becomes_success() {
-    let play = Play {
-        entry: 0x4000_0000,
-        ..Play::default()
-    };
+    let play = Play { entry: 0x4000_0000, ..Play::default() };
     assert_eq!(run(play).0, 0);
 }
 
@@ -175,10 +145,7 @@ fn an_informational_status_becomes_success() {
 fn without_a_driver_object_nothing_is_bound() {
     let _turn = turn();
     PLAY.set(Play::default());
-    let path = UNICODE_STRING {
-        MaximumLength: 10,
-        ..UNICODE_STRING::default()
-    };
+    let path = UNICODE_STRING { MaximumLength: 10, ..UNICODE_STRING::default() };
     // SAFETY: the path outlives the call, and a null driver object is allowed.
     let status = unsafe { FxDriverEntry(ptr::null_mut(), &raw const path) };
     assert_eq!((status, PLAY.take().log), (0, vec!["entry"]));

@@ -25,9 +25,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            driver_config: DriverConfig::Kmdf(KmdfConfig::default()),
-        }
+        Self { driver_config: DriverConfig::Kmdf(KmdfConfig::default()) }
     }
 }
 
@@ -63,10 +61,8 @@ const USER_MODE_LIBRARIES: [&str; 1] = ["rpcrt4.lib"];
 fn provide_user_mode_libraries(folder: &Path) -> Result<(), ConfigError> {
     for library in USER_MODE_LIBRARIES {
         let path = folder.join(library);
-        fs::write(&path, "!<arch>\n").map_err(|error| ConfigError::Library {
-            path: path.clone(),
-            error,
-        })?;
+        fs::write(&path, "!<arch>\n")
+            .map_err(|error| ConfigError::Library { path: path.clone(), error })?;
     }
     println!("cargo::rustc-link-search={}", folder.display());
     Ok(())
@@ -135,10 +131,7 @@ impl Config {
             // Nothing is linked when the crate is checked for another target.
             return Ok(());
         }
-        if !variable("CARGO_CFG_TARGET_FEATURE")
-            .split(',')
-            .any(|feature| feature == "crt-static")
-        {
+        if !variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static") {
             return Err(ConfigError::StaticCrtNotEnabled);
         }
         let entry = match self.driver_config {

@@ -40,27 +40,16 @@ pub fn manifest() -> Option<PathBuf> {
 /// Dependencies outside the workspace are not read: cargo would have to resolve them, with a lock
 /// file that may differ from this build's.
 pub fn read(manifest: &Path) -> Result<(DriverConfig, Vec<String>), ConfigError> {
-    let failed = |what: String| ConfigError::CargoMetadata {
-        manifest: manifest.to_owned(),
-        what,
-    };
+    let failed = |what: String| ConfigError::CargoMetadata { manifest: manifest.to_owned(), what };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--manifest-path",
-        ])
+        .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
         .arg(manifest);
     if let Some(folder) = manifest.parent().filter(|folder| folder.is_dir()) {
         command.current_dir(folder);
     }
-    let output = command
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
+    let output = command.output().map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
@@ -111,19 +100,14 @@ fn configuration(metadata: &Value) -> Result<DriverConfig, ConfigError> {
 
 /// Returns the configuration in one `wdk` section.
 fn driver_model(section: &Value, owner: &str) -> Result<DriverConfig, ConfigError> {
-    let invalid = |what: String| ConfigError::Metadata {
-        owner: owner.to_owned(),
-        what,
-    };
+    let invalid = |what: String| ConfigError::Metadata { owner: owner.to_owned(), what };
     let known = |table: &Map<String, Value>, keys: &[&str]| {
         table
             .keys()
             .find(|key| !keys.contains(&key.as_str()))
             .map_or(Ok(()), |key| Err(invalid(format!("unknown key {key:?}"))))
     };
-    let wdk = section
-        .as_object()
-        .ok_or_else(|| invalid("expected a table".to_owned()))?;
+    let wdk = section.as_object().ok_or_else(|| invalid("expected a table".to_owned()))?;
     known(wdk, &["driver-model"])?;
     let model = wdk
         .get("driver-model")
@@ -142,9 +126,7 @@ fn driver_model(section: &Value, owner: &str) -> Result<DriverConfig, ConfigErro
             });
         }
         _ => {
-            return Err(invalid(
-                "expected driver-type = \"KMDF\", \"UMDF\" or \"WDM\"".to_owned(),
-            ));
+            return Err(invalid("expected driver-type = \"KMDF\", \"UMDF\" or \"WDM\"".to_owned()));
         }
     }
     known(
@@ -260,10 +242,7 @@ mod tests {
         assert_eq!(found, DriverConfig::Wdm);
         let versioned = json!({ "driver-type": "WDM", "kmdf-version-major": 1 });
         let found = message(&wdm(versioned));
-        assert!(
-            found.contains("unknown key \"kmdf-version-major\""),
-            "{found}"
-        );
+        assert!(found.contains("unknown key \"kmdf-version-major\""), "{found}");
         let two = json!({
             "packages": [package(&kmdf(31))],
             "metadata": { "wdk": { "driver-model": { "driver-type": "WDM" } } },
@@ -284,9 +263,8 @@ mod tests {
         for wrong in [23, 35] {
             let found = message(&minimum(wrong));
             assert!(
-                found.contains(&format!(
-                    "minimum-kmdf-version-minor is {wrong}; expected 25 to 33"
-                )),
+                found
+                    .contains(&format!("minimum-kmdf-version-minor is {wrong}; expected 25 to 33")),
                 "{found}"
             );
         }
@@ -300,9 +278,6 @@ mod tests {
         assert!(found.contains("target-kmdf-version-minr"), "{found}");
         let missing = json!({ "driver-model": { "driver-type": "KMDF", "kmdf-version-major": 1 } });
         let found = message(&json!({ "packages": [package(&missing)] }));
-        assert!(
-            found.contains("target-kmdf-version-minor is missing"),
-            "{found}"
-        );
+        assert!(found.contains("target-kmdf-version-minor is missing"), "{found}");
     }
 }

@@ -60,10 +60,7 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
         }
         // Variables of a static library are declared without a module, as in the published
         // bindings: the driver would have to link the library.
-        let module = one
-            .from
-            .as_deref()
-            .filter(|from| is_image(from) || *from == ENTRY_LIBRARY);
+        let module = one.from.as_deref().filter(|from| is_image(from) || *from == ENTRY_LIBRARY);
         let block = modules.entry(module.unwrap_or_default()).or_default();
         match (&one.link_name, data.types.changes.get(name)) {
             (Some(before), Some(Change::Static { link_name })) => {
@@ -93,10 +90,8 @@ fn value(name: &str, one: &Constant) -> Result<String, Error> {
         (Value::String(text), _) => format!("c{text:?}"),
         (number, "NTSTATUS") => {
             let wide = integer(name, number)?;
-            let bits = u32::try_from(wide.rem_euclid(1 << 32)).map_err(|error| Error::Entry {
-                name: name.to_owned(),
-                what: error.to_string(),
-            })?;
+            let bits = u32::try_from(wide.rem_euclid(1 << 32))
+                .map_err(|error| Error::Entry { name: name.to_owned(), what: error.to_string() })?;
             format!("0x{bits:08X}_u32.cast_signed()")
         }
         (number, _) => integer(name, number)?.to_string(),
@@ -122,11 +117,7 @@ pub fn functions(data: &Data, set: &str) -> String {
     } else {
         let feature = feature(set);
         let condition = format!("#[cfg(feature = \"{feature}\")]\n");
-        (
-            condition,
-            format!("the headers of the feature `{feature}`"),
-            set,
-        )
+        (condition, format!("the headers of the feature `{feature}`"), set)
     };
     let items = if modules.is_empty() {
         "    // The headers declare none.\n".to_owned()
@@ -165,9 +156,7 @@ fn is_kernel_routine(name: &str) -> bool {
 }
 
 fn is_image(from: &str) -> bool {
-    [".exe", ".sys", ".dll"]
-        .iter()
-        .any(|end| from.ends_with(end))
+    [".exe", ".sys", ".dll"].iter().any(|end| from.ends_with(end))
 }
 
 /// Returns a block of declarations for each module.

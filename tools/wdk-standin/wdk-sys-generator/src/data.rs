@@ -51,14 +51,9 @@ impl Data {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read_to_string(path).map_err(|source| Error::File {
-        path: path.to_owned(),
-        source,
-    })?;
-    serde_json::from_str(&text).map_err(|source| Error::Data {
-        path: path.to_owned(),
-        source,
-    })
+    let text =
+        fs::read_to_string(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
+    serde_json::from_str(&text).map_err(|source| Error::Data { path: path.to_owned(), source })
 }
 
 /// The types.
@@ -131,14 +126,7 @@ pub enum DefaultKind {
 /// A bit field: its name, its unit, its offset and width in bits, the accessors' type, and the
 /// unsigned type of the same size.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Bits(
-    pub String,
-    pub String,
-    pub u32,
-    pub u32,
-    pub String,
-    pub String,
-);
+pub struct Bits(pub String, pub String, pub u32, pub u32, pub String, pub String);
 
 /// An enumeration.
 #[derive(Debug, Deserialize)]
@@ -181,11 +169,7 @@ impl From<AliasEntry> for Alias {
             AliasEntry::Use(target, _, word) => (target, word, Vec::new()),
             AliasEntry::Plain(target, _) => (target, String::new(), Vec::new()),
         };
-        Self {
-            target,
-            is_use: word == "use",
-            feature,
-        }
+        Self { target, is_use: word == "use", feature }
     }
 }
 
@@ -262,11 +246,7 @@ impl From<ConstantEntry> for Constant {
                 (kind, value, Vec::new())
             }
         };
-        Self {
-            kind,
-            value,
-            feature,
-        }
+        Self { kind, value, feature }
     }
 }
 

@@ -32,14 +32,10 @@ const SINCE_33: &str = "#[cfg(kmdf_1_33)]\n";
 /// types.
 pub fn framework(data: &Data) -> Result<String, Error> {
     let mut text = heading("The framework's functions");
-    let functions = data
-        .types
-        .enumerations
-        .get(FUNCTIONS)
-        .ok_or_else(|| Error::Entry {
-            name: FUNCTIONS.to_owned(),
-            what: "the data do not contain it".to_owned(),
-        })?;
+    let functions = data.types.enumerations.get(FUNCTIONS).ok_or_else(|| Error::Entry {
+        name: FUNCTIONS.to_owned(),
+        what: "the data do not contain it".to_owned(),
+    })?;
     text += &enumeration(data, FUNCTIONS, functions)?;
     for name in framework_pointers(data) {
         let pointer = data.types.pointers.get(name).ok_or_else(|| Error::Entry {
@@ -64,23 +60,14 @@ fn framework_pointers(data: &Data) -> BTreeSet<&str> {
 /// Returns the source of a set's types.
 pub fn types(data: &Data, set: &str) -> Result<String, Error> {
     let mut items = BTreeMap::new();
-    for (keyword, all) in [
-        ("struct", &data.types.structures),
-        ("union", &data.types.unions),
-    ] {
+    for (keyword, all) in [("struct", &data.types.structures), ("union", &data.types.unions)] {
         for (name, one) in all {
             if set_of(name, &one.feature)? == set {
-                items.insert(
-                    name.as_str(),
-                    composite_with_changes(data, keyword, name, one)?,
-                );
+                items.insert(name.as_str(), composite_with_changes(data, keyword, name, one)?);
             } else if set == BASE && one.opaque_without_feature {
                 let feature = one.feature.join("").replace('_', "-");
                 let hidden = opaque(name);
-                items.insert(
-                    name,
-                    format!("#[cfg(not(feature = \"{feature}\"))]\n{hidden}"),
-                );
+                items.insert(name, format!("#[cfg(not(feature = \"{feature}\"))]\n{hidden}"));
             }
         }
     }
@@ -121,10 +108,7 @@ fn enumeration(data: &Data, name: &str, one: &Enumeration) -> Result<String, Err
         Some(Change::Enum { changed_values }) => changed_values,
         _ => &empty,
     };
-    let mut text = format!(
-        "pub mod {name} {{\n    pub type Type = {};\n",
-        rust_type(&one.kind)
-    );
+    let mut text = format!("pub mod {name} {{\n    pub type Type = {};\n", rust_type(&one.kind));
     for (value_name, value) in &one.values {
         let now = changed.get(value_name);
         if now.is_some() {
@@ -144,14 +128,9 @@ fn enumeration(data: &Data, name: &str, one: &Enumeration) -> Result<String, Err
 
 /// Returns an integer from the data.
 pub fn integer(name: &str, value: &serde_json::Value) -> Result<i128, Error> {
-    value
-        .as_i64()
-        .map(i128::from)
-        .or_else(|| value.as_u64().map(i128::from))
-        .ok_or_else(|| Error::Entry {
-            name: name.to_owned(),
-            what: format!("expected an integer, not {value}"),
-        })
+    value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from)).ok_or_else(|| {
+        Error::Entry { name: name.to_owned(), what: format!("expected an integer, not {value}") }
+    })
 }
 
 /// Returns a type that the headers declare without its fields.
@@ -166,20 +145,10 @@ fn composite_with_changes(
     name: &str,
     one: &Composite,
 ) -> Result<String, Error> {
-    let Some(Change::Struct {
-        size,
-        align,
-        fields,
-    }) = data.types.changes.get(name)
-    else {
+    let Some(Change::Struct { size, align, fields }) = data.types.changes.get(name) else {
         return composite(keyword, name, one, "");
     };
-    let now = Composite {
-        size: *size,
-        align: *align,
-        fields: fields.clone(),
-        ..one.clone()
-    };
+    let now = Composite { size: *size, align: *align, fields: fields.clone(), ..one.clone() };
     Ok(composite(keyword, name, one, BEFORE_33)? + &composite(keyword, name, &now, SINCE_33)?)
 }
 
@@ -194,26 +163,15 @@ fn composite(keyword: &str, name: &str, one: &Composite, condition: &str) -> Res
     }
     let _ = writeln!(text, "pub {keyword} {name} {{");
     for (field, kind, _) in &one.fields {
-        let visibility = if one.opaque && field == "_unused" {
-            ""
-        } else {
-            "pub "
-        };
+        let visibility = if one.opaque && field == "_unused" { "" } else { "pub " };
         let _ = writeln!(text, "    {visibility}{field}: {},", rust_type(kind));
     }
     text += "}\n";
     // The type has no layout in the headers, and bindgen asserts none.
     if !one.opaque {
-        let _ = write!(
-            text,
-            "{condition}layout!({name}, {}, {}",
-            one.size, one.align
-        );
+        let _ = write!(text, "{condition}layout!({name}, {}, {}", one.size, one.align);
         for (field, _, offset) in &one.fields {
-            if !BINDGEN_PREFIXES
-                .iter()
-                .any(|prefix| field.starts_with(prefix))
-            {
+            if !BINDGEN_PREFIXES.iter().any(|prefix| field.starts_with(prefix)) {
                 let _ = write!(text, ", {field} = {offset}");
             }
         }
@@ -230,22 +188,16 @@ fn composite(keyword: &str, name: &str, one: &Composite, condition: &str) -> Res
 fn bit_fields(name: &str, one: &Composite, condition: &str) -> Result<String, Error> {
     let mut text = String::new();
     for (unit, kind, _) in &one.fields {
-        let Some(storage) = kind
-            .strip_prefix("__BindgenBitfieldUnit<")
-            .and_then(|kind| kind.strip_suffix('>'))
+        let Some(storage) =
+            kind.strip_prefix("__BindgenBitfieldUnit<").and_then(|kind| kind.strip_suffix('>'))
         else {
             continue;
         };
-        let number = unit
-            .strip_prefix("_bitfield_")
-            .ok_or_else(|| Error::Entry {
-                name: name.to_owned(),
-                what: format!("the unit {unit} has no number"),
-            })?;
-        let _ = writeln!(
-            text,
-            "{condition}bits! {{ {name} {unit} {storage} new_bitfield_{number}"
-        );
+        let number = unit.strip_prefix("_bitfield_").ok_or_else(|| Error::Entry {
+            name: name.to_owned(),
+            what: format!("the unit {unit} has no number"),
+        })?;
+        let _ = writeln!(text, "{condition}bits! {{ {name} {unit} {storage} new_bitfield_{number}");
         for bits in one.bits.iter().filter(|bits| bits.1 == *unit) {
             let (field, offset, width, kind, raw) = (&bits.0, bits.2, bits.3, &bits.4, &bits.5);
             let kind = rust_type(kind);

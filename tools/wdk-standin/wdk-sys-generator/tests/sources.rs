@@ -62,10 +62,7 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
         ("types.json", types),
         ("constants.json", r#"{ "constants": {} }"#),
         ("statics.json", r#"{ "statics": {} }"#),
-        (
-            "functions.json",
-            r#"{ "kmdf": {}, "nt": {}, "feature": {} }"#,
-        ),
+        ("functions.json", r#"{ "kmdf": {}, "nt": {}, "feature": {} }"#),
     ] {
         fs::write(folder.join(file), text).expect("a file");
     }
@@ -88,14 +85,7 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
     fs::write(&source, crate_source).expect("a source");
     let compiler = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(compiler)
-        .args([
-            "--edition",
-            "2024",
-            "--crate-type",
-            "lib",
-            "--emit",
-            "metadata",
-        ])
+        .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"])
         .arg("--out-dir")
         .arg(&folder)
         .arg(&source)
@@ -117,31 +107,11 @@ fn correct_data_compile() {
 fn every_wrong_size_alignment_or_offset_is_a_compile_error() {
     for (case, (correct, wrong, message)) in [
         ("\"size\": 24", "\"size\": 32", "the size of _PIECE"),
-        (
-            "\"size\": 24, \"align\": 8",
-            "\"size\": 24, \"align\": 4",
-            "the alignment of _PIECE",
-        ),
-        (
-            "[\"Next\", \"*mut _PIECE\", 8]",
-            "[\"Next\", \"*mut _PIECE\", 4]",
-            "_PIECE.Next",
-        ),
-        (
-            "[\"Kind\", \"u16\", 0]",
-            "[\"Kind\", \"u64\", 0]",
-            "the size of _PIECE",
-        ),
-        (
-            "[\"Number\", \"u64\", 0]",
-            "[\"Number\", \"u32\", 0]",
-            "the size of _VALUE",
-        ),
-        (
-            "[\"Word\", \"c_ulong\", 0]",
-            "[\"Word\", \"c_ulong\", 4]",
-            "_VALUE.Word",
-        ),
+        ("\"size\": 24, \"align\": 8", "\"size\": 24, \"align\": 4", "the alignment of _PIECE"),
+        ("[\"Next\", \"*mut _PIECE\", 8]", "[\"Next\", \"*mut _PIECE\", 4]", "_PIECE.Next"),
+        ("[\"Kind\", \"u16\", 0]", "[\"Kind\", \"u64\", 0]", "the size of _PIECE"),
+        ("[\"Number\", \"u64\", 0]", "[\"Number\", \"u32\", 0]", "the size of _VALUE"),
+        ("[\"Word\", \"c_ulong\", 0]", "[\"Word\", \"c_ulong\", 4]", "_VALUE.Word"),
         ("*mut _PIECE", "*mut _PEICE", "_PEICE"),
     ]
     .into_iter()
@@ -158,13 +128,7 @@ fn every_wrong_size_alignment_or_offset_is_a_compile_error() {
 fn data_that_are_not_as_described_are_refused_by_name() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("not-as-described");
     fs::create_dir_all(&folder).expect("a folder");
-    fs::write(
-        folder.join("constants.json"),
-        r#"{ "constants": { "X": 5 } }"#,
-    )
-    .expect("a file");
-    let error = Data::read(&folder)
-        .expect_err("a constant is a list")
-        .to_string();
+    fs::write(folder.join("constants.json"), r#"{ "constants": { "X": 5 } }"#).expect("a file");
+    let error = Data::read(&folder).expect_err("a constant is a list").to_string();
     assert!(error.contains("constants.json"), "{error}");
 }

@@ -8,10 +8,7 @@
 use proc_macro::{Delimiter, Group, Literal, Punct, Spacing, TokenStream, TokenTree};
 
 /// The types of the framework's functions.
-const TYPES: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../wdk-sys/src/generated/framework.rs"
-);
+const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wdk-sys/src/generated/framework.rs");
 
 /// Calls a function of the framework by its name, and returns its result.
 ///
@@ -19,9 +16,8 @@ const TYPES: &str = concat!(
 /// the function's documentation. The driver must be bound to the framework.
 #[proc_macro]
 pub fn call_unsafe_wdf_function_binding(arguments: TokenStream) -> TokenStream {
-    let mut call: TokenStream = "::wdk_sys::__proc_macros::call_unsafe_wdf_function_binding!"
-        .parse()
-        .unwrap_or_default();
+    let mut call: TokenStream =
+        "::wdk_sys::__proc_macros::call_unsafe_wdf_function_binding!".parse().unwrap_or_default();
     let mut all = TokenStream::from(TokenTree::from(Literal::string(TYPES)));
     all.extend([TokenTree::from(Punct::new(',', Spacing::Alone))]);
     all.extend(arguments);

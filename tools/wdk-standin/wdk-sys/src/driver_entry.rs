@@ -18,10 +18,7 @@ use crate::{
 
 /// The variables that the framework fills and the bindings read. Names and types
 /// are those of the WDK's entry library.
-#[allow(
-    non_upper_case_globals,
-    reason = "names are those of the WDK's entry library"
-)]
+#[allow(non_upper_case_globals, reason = "names are those of the WDK's entry library")]
 pub mod globals {
     use core::ptr;
 
@@ -189,12 +186,7 @@ pub unsafe extern "system" fn FxDriverEntry(
     let driver_globals = &raw mut globals::WdfDriverGlobals;
     // SAFETY: all four live as long as the image, and the loader may keep them.
     let bound = unsafe {
-        WdfVersionBind(
-            driver_object,
-            REGISTRY_PATH.0.get(),
-            BIND_INFO.0.get(),
-            driver_globals,
-        )
+        WdfVersionBind(driver_object, REGISTRY_PATH.0.get(), BIND_INFO.0.get(), driver_globals)
     };
     if !NT_SUCCESS(bound) {
         return bound;

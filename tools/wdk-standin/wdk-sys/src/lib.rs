@@ -17,19 +17,12 @@ mod bindings;
 // Documenting every item would repeat the WDK's headers.
 #[doc(hidden)]
 mod constants;
-#[cfg(all(
-    driver_model__driver_type = "KMDF",
-    not(feature = "suppress-wdk-linking")
-))]
+#[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
 pub mod driver_entry;
 mod functions;
 #[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
 mod memory;
-#[cfg(all(
-    target_os = "windows",
-    target_env = "msvc",
-    not(feature = "suppress-wdk-linking")
-))]
+#[cfg(all(target_os = "windows", target_env = "msvc", not(feature = "suppress-wdk-linking")))]
 mod stack_probe;
 mod support;
 #[cfg(feature = "test-stubs")]
@@ -46,10 +39,7 @@ pub mod wdf;
 #[doc(hidden)]
 pub use wdk_macros as __proc_macros;
 
-#[cfg(all(
-    driver_model__driver_type = "KMDF",
-    not(feature = "suppress-wdk-linking")
-))]
+#[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
 pub use crate::driver_entry::globals::*;
 pub use crate::{constants::*, functions::*, types::*};
 
@@ -58,40 +48,28 @@ pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
 /// Returns true if a status is a success or informational (`NT_SUCCESS` of ntdef.h).
 #[must_use]
-#[allow(
-    non_snake_case,
-    reason = "the name is the macro's in the WDK's headers"
-)]
+#[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_SUCCESS(status: NTSTATUS) -> bool {
     status >= 0
 }
 
 /// Returns true if a status is informational (`NT_INFORMATION` of ntdef.h).
 #[must_use]
-#[allow(
-    non_snake_case,
-    reason = "the name is the macro's in the WDK's headers"
-)]
+#[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_INFORMATION(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 1
 }
 
 /// Returns true if a status is a warning (`NT_WARNING` of ntdef.h).
 #[must_use]
-#[allow(
-    non_snake_case,
-    reason = "the name is the macro's in the WDK's headers"
-)]
+#[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_WARNING(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 2
 }
 
 /// Returns true if a status is an error (`NT_ERROR` of ntdef.h).
 #[must_use]
-#[allow(
-    non_snake_case,
-    reason = "the name is the macro's in the WDK's headers"
-)]
+#[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_ERROR(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 3
 }
@@ -99,10 +77,7 @@ pub const fn NT_ERROR(status: NTSTATUS) -> bool {
 /// Asserts, in debug builds, that the code runs at an IRQL at which paged memory
 /// may be accessed (`PAGED_CODE` of wdm.h).
 #[macro_export]
-#[allow(
-    non_snake_case,
-    reason = "the name is the macro's in the WDK's headers"
-)]
+#[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 macro_rules! PAGED_CODE {
     () => {
         // SAFETY: the routine may be called at any IRQL and has no arguments.

@@ -1,10 +1,7 @@
 //! Definitions of the symbols that a driver's image defines or gets from the WDK's libraries, so
 //! that tests of a library on top of wdk-sys link. Nothing calls them.
 
-#![allow(
-    non_upper_case_globals,
-    reason = "names are those of the WDK's entry library"
-)]
+#![allow(non_upper_case_globals, reason = "names are those of the WDK's entry library")]
 
 use core::ptr;
 

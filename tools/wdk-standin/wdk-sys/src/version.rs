@@ -7,10 +7,7 @@ pub const TARGET: ULONG = if cfg!(kmdf_1_33) { 33 } else { 31 };
 
 /// The oldest minor version of KMDF that the driver runs with: `minimum-kmdf-version-minor` in its
 /// metadata, or the version that it was built for.
-#[allow(
-    non_upper_case_globals,
-    reason = "the name is that of the WDK's headers"
-)]
+#[allow(non_upper_case_globals, reason = "the name is that of the WDK's headers")]
 pub const WdfMinimumVersionRequired: ULONG = number(env!("WDK_STANDIN_KMDF_MINIMUM"));
 
 /// Returns a decimal number that the build script wrote.

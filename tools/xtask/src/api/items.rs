@@ -73,11 +73,8 @@ fn owner<'a>(
     first: &BTreeMap<&Found, &'a str>,
 ) -> Option<&'a str> {
     let find = |path: &syn::Path| {
-        let names: Vec<String> = path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string())
-            .collect();
+        let names: Vec<String> =
+            path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let found = modules.resolve(id, &names)?;
         first.get(&found).copied()
     };
@@ -109,10 +106,7 @@ fn definition(modules: &Crate, found: &Found) -> String {
         Item::Macro(item) if names(item.mac.tokens.clone(), name) => Some(item),
         _ => None,
     });
-    calls
-        .take(1)
-        .map(|call| printed(Item::Macro(call.clone())))
-        .collect()
+    calls.take(1).map(|call| printed(Item::Macro(call.clone()))).collect()
 }
 
 /// Returns true if tokens contain a name.
@@ -140,11 +134,7 @@ fn rules(name: &str, item: &ItemMacro) -> String {
 }
 
 fn printed(item: Item) -> String {
-    prettyplease::unparse(&syn::File {
-        shebang: None,
-        attrs: Vec::new(),
-        items: vec![item],
-    })
+    prettyplease::unparse(&syn::File { shebang: None, attrs: Vec::new(), items: vec![item] })
 }
 
 fn keep(attributes: &mut Vec<Attribute>) {
@@ -294,7 +284,5 @@ fn named(fields: &mut syn::punctuated::Punctuated<Field, token::Comma>) {
 fn hide(field: &mut Field) {
     field.attrs.clear();
     field.vis = Visibility::Inherited;
-    field.ty = Type::Infer(TypeInfer {
-        underscore_token: token::Underscore::default(),
-    });
+    field.ty = Type::Infer(TypeInfer { underscore_token: token::Underscore::default() });
 }

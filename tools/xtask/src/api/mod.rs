@@ -57,9 +57,8 @@ pub fn check() -> Result<()> {
     for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {FOLDER}"))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
         if !wanted.contains_key(&name) {
-            problems.push(format!(
-                "{FOLDER}/{name} is not the API of any published crate; remove it"
-            ));
+            problems
+                .push(format!("{FOLDER}/{name} is not the API of any published crate; remove it"));
         }
     }
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
@@ -152,10 +151,7 @@ mod tests {
                  impl Default for A { fn default() -> Self { Self::new(1) } }\n\
                  pub fn f<T: Copy>(value: T) -> T { value }\npub struct NotReachable;\n",
             ),
-            (
-                "b.rs",
-                "pub const LIMIT: usize = 1 + 1;\npub(crate) struct Inner;\n",
-            ),
+            ("b.rs", "pub const LIMIT: usize = 1 + 1;\npub(crate) struct Inner;\n"),
         ]);
         let expected = "The public API of some-crate, written by `cargo xtask api`.\n\n\
             ## some_crate::A\n\
@@ -171,16 +167,10 @@ mod tests {
     #[test]
     fn names_that_macros_define_are_listed_with_the_call() {
         let found = api(&[
-            (
-                "lib.rs",
-                "mod a;\npub use a::Made;\n#[macro_export]\nmacro_rules! m { () => {} }\n",
-            ),
+            ("lib.rs", "mod a;\npub use a::Made;\n#[macro_export]\nmacro_rules! m { () => {} }\n"),
             ("a.rs", "make!(Made, Other);\n"),
         ]);
-        assert!(
-            found.contains("## some_crate::Made\nmake!(Made, Other);\n"),
-            "{found}"
-        );
+        assert!(found.contains("## some_crate::Made\nmake!(Made, Other);\n"), "{found}");
         assert!(found.contains("## some_crate::m\n"), "{found}");
     }
 

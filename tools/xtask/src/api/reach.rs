@@ -26,10 +26,7 @@ pub fn reach(modules: &Crate, library: &str) -> BTreeMap<String, Public> {
             let Item::Macro(item) = item else { continue };
             let is_exported = has_attribute(&item.attrs, "macro_export");
             if let Some(name) = item.ident.as_ref().filter(|_| is_exported) {
-                let found = Found {
-                    module: id,
-                    item: Some(name.to_string()),
-                };
+                let found = Found { module: id, item: Some(name.to_string()) };
                 reached.insert(format!("{library}::{name}"), Public::Item(found));
             }
         }
@@ -79,10 +76,7 @@ fn walk(
     }
     for item in &module.items {
         for name in public_names(item) {
-            let found = Found {
-                module: id,
-                item: Some(name.clone()),
-            };
+            let found = Found { module: id, item: Some(name.clone()) };
             reached.insert(format!("{path}::{name}"), Public::Item(found));
         }
         let Item::Use(item) = item else { continue };

@@ -109,16 +109,8 @@ const ROWS: [(&str, Place, [Cited; 3]); 13] = [
         State("enabled", "four", "record"),
         [One(186.0), One(186.0), One(106.0)],
     ),
-    (
-        "an event more: code, bytes",
-        Size("code"),
-        [One(288.0), One(336.0), One(64.0)],
-    ),
-    (
-        "an event more: read-only data, bytes",
-        Size("read-only"),
-        [One(38.0), One(50.0), One(16.0)],
-    ),
+    ("an event more: code, bytes", Size("code"), [One(288.0), One(336.0), One(64.0)]),
+    ("an event more: read-only data, bytes", Size("read-only"), [One(38.0), One(50.0), One(16.0)]),
 ];
 
 /// Returns the table of the cited figures, beside those of this run.
@@ -152,10 +144,7 @@ fn row(what: &str, counted: [Option<f64>; 3], cited: [Cited; 3]) -> String {
     others.extend(TITLES.into_iter().zip(cited.map(Cited::best)));
     let cells = counted.map(number).join(" | ");
     let cited = cited.map(Cited::shown).join(" | ");
-    format!(
-        "| {what} | {cells} | {cited} | {} |\n",
-        verdict(None, &ours, &others)
-    )
+    format!("| {what} | {cells} | {cited} | {} |\n", verdict(None, &ours, &others))
 }
 
 #[cfg(test)]
@@ -211,11 +200,7 @@ mod tests {
         let of_all = numbers(&source, "A record has 80 bytes");
         let check = "The check itself has two instructions with `asm!`, in C and in mc.exe's code";
         assert!(source.contains(check));
-        let lines = [
-            "| tracelogging 1.2.4",
-            "| TraceLoggingWrite in C",
-            "| mc.exe",
-        ];
+        let lines = ["| tracelogging 1.2.4", "| TraceLoggingWrite in C", "| mc.exe"];
         for (number, line) in lines.iter().enumerate() {
             let known = numbers(&source, line);
             for (what, _, cited) in ROWS {

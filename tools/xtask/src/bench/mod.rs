@@ -64,14 +64,11 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
     if feature == Some(TIMING) {
         // Otherwise one of two equal loops can take twice the other's time, by its place in cache lines.
         let target = toolchain.target();
-        command.arg(format!(
-            "--config=target.{target}.rustflags=[\"-Cllvm-args=-align-loops=64\"]"
-        ));
+        command
+            .arg(format!("--config=target.{target}.rustflags=[\"-Cllvm-args=-align-loops=64\"]"));
     }
     run_quietly(&mut command)?;
-    let from = built_in
-        .join(toolchain.target())
-        .join("release/bench_image.dll");
+    let from = built_in.join(toolchain.target()).join("release/bench_image.dll");
     let to = built_in.join(format!("{}.dll", feature.unwrap_or("base")));
     fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
     Ok(to)
@@ -117,20 +114,14 @@ const WITHOUT: [(&str, &str); 3] = [
 /// written, or `None` if one of them does not have it.
 fn max_when_not_written(measured: &Value, name: &str) -> [Option<f64>; 3] {
     let mut all = WITHOUT.iter().flat_map(|(state, _)| {
-        CALLERS
-            .iter()
-            .map(|(caller, ..)| figures(measured, state, caller, name))
+        CALLERS.iter().map(|(caller, ..)| figures(measured, state, caller, name))
     });
     let first = all.next().unwrap_or_default();
     all.fold(first, |most, figures| {
         let [described, manifest, peer] = figures;
         let [most_described, most_manifest, most_peer] = most;
-        [
-            (described, most_described),
-            (manifest, most_manifest),
-            (peer, most_peer),
-        ]
-        .map(|(one, other)| one.zip(other).map(|(one, other)| one.max(other)))
+        [(described, most_described), (manifest, most_manifest), (peer, most_peer)]
+            .map(|(one, other)| one.zip(other).map(|(one, other)| one.max(other)))
     })
 }
 
@@ -192,18 +183,10 @@ fn enabled(measured: &Value) -> Vec<Row> {
         Some(44.0),
     ));
     rows.extend(in_callers("difference", "delta", None));
-    rows.push(once(
-        "of these, to keep the handle while the write uses it",
-        "rundown",
-        None,
-    ));
+    rows.push(once("of these, to keep the handle while the write uses it", "rundown", None));
     rows.extend(in_callers("bytes of stack", "stack", Some(160.0)));
     rows.push(once("record size in the buffer, bytes", "record", None));
-    rows.push(once(
-        "record size with provider traits, bytes",
-        "record with traits",
-        None,
-    ));
+    rows.push(once("record size with provider traits, bytes", "record with traits", None));
     rows
 }
 
@@ -229,11 +212,7 @@ fn ratio(measured: &Value) -> Row {
     Row {
         what: "record, manifest against TraceLogging".to_owned(),
         most: Some(0.6),
-        figures: [
-            None,
-            manifest.zip(described).map(|(one, other)| one / other),
-            None,
-        ],
+        figures: [None, manifest.zip(described).map(|(one, other)| one / other), None],
     }
 }
 
@@ -277,11 +256,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     );
     let version = toolchain.rust().version().unwrap_or_default();
     let version = version.split(" (").next().unwrap_or_default();
-    writeln!(
-        text,
-        "Compiled with {version}, opt-level 3, fat LTO, for {}.\n",
-        toolchain.target()
-    )?;
+    writeln!(text, "Compiled with {version}, opt-level 3, fat LTO, for {}.\n", toolchain.target())?;
     text.push_str("| | TraceLogging | manifest | peer | goal | |\n|---|--:|--:|--:|--:|---|\n");
     let mut missed = 0;
     let rows = filtered(measured)
@@ -324,11 +299,7 @@ const HELPERS: [(&str, &str, f64); 7] = [
     ("single", "a provider with `stripes = 1`", 43.0),
     ("counted", "a provider with `statistics`", 56.0),
     ("dump", "a `Dump` of 8 bytes instead of the string", 65.0),
-    (
-        "traced",
-        "`status.traced(trace::failed)`, an event with the status only",
-        42.0,
-    ),
+    ("traced", "`status.traced(trace::failed)`, an event with the status only", 42.0),
 ];
 
 /// Returns the table of what helpers cost, and the number of goals that are not met.
@@ -370,35 +341,15 @@ const THROUGH_FACADES: [(&str, &str); 5] = [
 /// most that the facades allow.
 const OF_FACADES: [(&str, &str, &str, Option<f64>); 9] = [
     ("disabled", "delta", "disabled: difference", Some(8.0)),
-    (
-        "by level",
-        "delta",
-        "filtered by level: difference",
-        Some(8.0),
-    ),
-    (
-        "by keyword",
-        "delta",
-        "filtered by keyword: difference",
-        Some(8.0),
-    ),
-    (
-        "disabled",
-        "evaluated",
-        "disabled: arguments evaluated",
-        Some(0.0),
-    ),
+    ("by level", "delta", "filtered by level: difference", Some(8.0)),
+    ("by keyword", "delta", "filtered by keyword: difference", Some(8.0)),
+    ("disabled", "evaluated", "disabled: arguments evaluated", Some(0.0)),
     ("disabled", "stack", "disabled: bytes of stack", None),
     ("enabled", "delta", "enabled: difference", None),
     ("enabled", "descriptors", "enabled: data descriptors", None),
     // `MAX_STACK` of the facades, with the caller's own.
     ("enabled", "stack", "enabled: bytes of stack", Some(3072.0)),
-    (
-        "enabled",
-        "record",
-        "enabled: record size in the buffer, bytes",
-        None,
-    ),
+    ("enabled", "record", "enabled: record size in the buffer, bytes", None),
 ];
 
 /// Returns the table of what the facades cost, and the number of goals that are not met. What an
@@ -513,22 +464,15 @@ pub enum Mode {
 
 /// Measures the cost of an event, and fails if it misses a goal.
 pub fn run(mode: Mode) -> Result<()> {
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     step("Installing the emulator", || BENCH.install())?;
-    let measured = step(
-        "Building the images and counting their instructions",
-        || measure(&toolchain),
-    )?;
+    let measured =
+        step("Building the images and counting their instructions", || measure(&toolchain))?;
     let (mut text, mut missed) = table(&measured, &toolchain)?;
-    let loops = step("Building the image with the loops", || {
-        image(&toolchain, Some(TIMING))
-    })?;
+    let loops = step("Building the image with the loops", || image(&toolchain, Some(TIMING)))?;
     if mode == Mode::Quick {
-        step("Checking that the loops write their events", || {
-            timing::check(&loops)
-        })?;
+        step("Checking that the loops write their events", || timing::check(&loops))?;
         for line in text.lines().filter(|line| line.contains("not met")) {
             println!("{line}");
         }
@@ -542,21 +486,14 @@ pub fn run(mode: Mode) -> Result<()> {
         return timing::ensure_quiet(&noise).with_context(|| format!("cannot write {RESULT}"));
     }
     text.push_str(&times);
-    step("Building the sample driver", || {
-        build::build(&toolchain, DRIVER, Profile::Release)
-    })?;
-    let fast = step(
-        "Measuring the throughput of the stand-in kernel",
-        throughput,
-    )?;
+    step("Building the sample driver", || build::build(&toolchain, DRIVER, Profile::Release))?;
+    let fast = step("Measuring the throughput of the stand-in kernel", throughput)?;
     let (fast, missed_by_throughput) = throughput_table(&fast);
     text.push_str(&fast);
     println!("\n{text}");
     if mode == Mode::Write {
         let path = root().join(RESULT);
-        text.push_str(&traces::earlier(
-            &fs::read_to_string(&path).unwrap_or_default(),
-        ));
+        text.push_str(&traces::earlier(&fs::read_to_string(&path).unwrap_or_default()));
         fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         println!("Written to {RESULT}.");
     }
@@ -576,9 +513,6 @@ pub fn run_traces(write: bool) -> Result<()> {
 }
 
 fn ensure_met(missed: usize) -> Result<()> {
-    ensure!(
-        missed == 0,
-        "{missed} goals are not met; see the rows marked \"not met\" above"
-    );
+    ensure!(missed == 0, "{missed} goals are not met; see the rows marked \"not met\" above");
     Ok(())
 }

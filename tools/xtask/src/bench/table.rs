@@ -9,22 +9,14 @@ pub fn number(figure: Option<f64>) -> String {
         || "–".to_owned(),
         |figure| {
             let figure = rounded(figure);
-            if figure.fract() == 0.0 {
-                format!("{figure:.0}")
-            } else {
-                format!("{figure:.2}")
-            }
+            if figure.fract() == 0.0 { format!("{figure:.0}") } else { format!("{figure:.2}") }
         },
     )
 }
 
 /// Returns a figure rounded to what the tables show: two digits after the point, or none from 100.
 fn rounded(figure: f64) -> f64 {
-    if figure >= 100.0 {
-        figure.round()
-    } else {
-        (figure * 100.0).round() / 100.0
-    }
+    if figure >= 100.0 { figure.round() } else { (figure * 100.0).round() / 100.0 }
 }
 
 /// Returns a goal as the tables show it.
@@ -74,10 +66,7 @@ mod tests {
     fn a_row_in_which_another_is_ahead_names_the_columns() {
         let ours = [("TraceLogging", Some(45.0)), ("manifest", Some(38.0))];
         let mark = |others: &[Column<'_>]| verdict(None, &ours, others);
-        assert_eq!(
-            mark(&[("peer", Some(39.0))]),
-            "**behind**: TraceLogging (peer)"
-        );
+        assert_eq!(mark(&[("peer", Some(39.0))]), "**behind**: TraceLogging (peer)");
         assert_eq!(
             mark(&[("peer", Some(37.0)), ("C", Some(44.0))]),
             "**behind**: TraceLogging (peer, C), manifest (peer)"
@@ -99,10 +88,7 @@ mod tests {
         let peer = [("peer", Some(2.0))];
         let cell = |met| verdict(met, &ours, &peer);
         assert_eq!(cell(Some(true)), "met; **behind**: TraceLogging (peer)");
-        assert_eq!(
-            cell(Some(false)),
-            "**not met**; **behind**: TraceLogging (peer)"
-        );
+        assert_eq!(cell(Some(false)), "**not met**; **behind**: TraceLogging (peer)");
         assert_eq!(verdict(Some(true), &ours, &[]), "met");
     }
 

@@ -97,9 +97,7 @@ fn rounds(output: &Value, keys: [&str; 4]) -> Result<Vec<f64>> {
 /// in any case.
 fn program(profile: Profile) -> Result<Command> {
     let mut build = Command::new(env!("CARGO"));
-    build
-        .current_dir(root())
-        .args(["build", "--locked", "--package", "bench-timing"]);
+    build.current_dir(root()).args(["build", "--locked", "--package", "bench-timing"]);
     let folder = match profile {
         Profile::Debug => "debug",
         Profile::Release => {
@@ -119,19 +117,15 @@ pub fn check(image: &Path) -> Result<()> {
 
 /// Times the loops of an image.
 pub fn measure(image: &Path) -> Result<Timing> {
-    let output = program(Profile::Release)?
-        .arg(image)
-        .output()
-        .context("cannot start bench-timing")?;
+    let output =
+        program(Profile::Release)?.arg(image).output().context("cannot start bench-timing")?;
     ensure!(
         output.status.success(),
         "bench-timing failed:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
     let output = serde_json::from_slice(&output.stdout);
-    output
-        .map(Timing)
-        .context("the output of bench-timing is not JSON")
+    output.map(Timing).context("the output of bench-timing is not JSON")
 }
 
 /// A row: the title, the figure of each way, and the goal of this project's.
@@ -143,20 +137,13 @@ struct Row {
 
 impl Row {
     fn new(what: impl Into<String>, spreads: Vec<Option<Spread>>) -> Self {
-        Self {
-            what: what.into(),
-            most: None,
-            spreads,
-        }
+        Self { what: what.into(), most: None, spreads }
     }
 
     /// Returns whether this project's ways meet the goal, or `None` without a goal.
     fn is_met(&self) -> Option<bool> {
         let ours = self.spreads.iter().take(GOALS);
-        is_met(
-            ours.map(|spread| spread.map(|spread| spread.median)),
-            self.most,
-        )
+        is_met(ours.map(|spread| spread.map(|spread| spread.median)), self.most)
     }
 
     /// Returns the row as text, for columns with these titles. The last column is a lower limit
@@ -209,11 +196,8 @@ fn ratios(
     ways: &[(&str, &str)],
 ) -> Result<Row> {
     let ratio = |way| -> Result<Option<Spread>> {
-        let ratios: Vec<f64> = one(way)?
-            .into_iter()
-            .zip(other(way)?)
-            .map(|(one, other)| one / other)
-            .collect();
+        let ratios: Vec<f64> =
+            one(way)?.into_iter().zip(other(way)?).map(|(one, other)| one / other).collect();
         Ok(Spread::of(&ratios))
     };
     let spreads = ways.iter().map(|(way, _)| ratio(way));
@@ -265,12 +249,7 @@ impl Timing {
             for count in counts.iter().copied() {
                 let what = format!("{}: against {title}", threads(count));
                 let of_base = |_: &str| self.write(base, count);
-                rows.push(ratios(
-                    what,
-                    |way| self.write(way, count),
-                    of_base,
-                    &WRITES,
-                )?);
+                rows.push(ratios(what, |way| self.write(way, count), of_base, &WRITES)?);
             }
         }
         Ok(rows)
@@ -347,10 +326,7 @@ impl Timing {
             model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
         );
         let writes = self.writes()?;
-        let missed = writes
-            .iter()
-            .filter(|row| row.is_met() == Some(false))
-            .count();
+        let missed = writes.iter().filter(|row| row.is_met() == Some(false)).count();
         text.push_str(&header(&WRITES));
         text.extend(writes.iter().map(|row| row.text(&WRITES)));
         text.push_str(
@@ -492,10 +468,7 @@ mod tests {
             );
         }
         let error = ensure_quiet(&noise(1.0, 0.4)).unwrap_err().to_string();
-        assert!(
-            error.contains("waited for their processors 40 % of the time"),
-            "{error}"
-        );
+        assert!(error.contains("waited for their processors 40 % of the time"), "{error}");
         assert_eq!(noise(1.3, 0.4).len(), 2);
     }
 
@@ -504,10 +477,7 @@ mod tests {
         let mut timing = timing(1.0, 1.0, 0.0);
         timing.0["writes"]["peer"]["2"] = json!({});
         let error = timing.table().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the output of bench-timing has no figures for writes, peer, 2, ns"
-        );
+        assert_eq!(error, "the output of bench-timing has no figures for writes, peer, 2, ns");
         timing.0["threads"] = json!([1]);
         timing.table().unwrap_err();
     }

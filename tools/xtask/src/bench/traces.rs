@@ -36,24 +36,9 @@ const MAX_GROWTH: f64 = 1.1;
 /// A command of `etl`, its arguments after the file, and the events that it has to read in a second.
 const COMMANDS: [(&str, &str, &[&str], Option<f64>); 5] = [
     ("`etl stats`", "stats", &[], Some(1e6)),
-    (
-        "`etl dump --format json`",
-        "dump",
-        &["--format", "json"],
-        Some(600e3),
-    ),
-    (
-        "`etl dump --format csv`",
-        "dump",
-        &["--format", "csv"],
-        None,
-    ),
-    (
-        "`etl dump --format csv --fields`",
-        "dump",
-        &["--format", "csv", "--fields"],
-        None,
-    ),
+    ("`etl dump --format json`", "dump", &["--format", "json"], Some(600e3)),
+    ("`etl dump --format csv`", "dump", &["--format", "csv"], None),
+    ("`etl dump --format csv --fields`", "dump", &["--format", "csv", "--fields"], None),
     ("`etl dump`", "dump", &["--width", "120"], None),
 ];
 
@@ -80,18 +65,12 @@ fn timed(command: &Command, report: &Path) -> Result<Run> {
         .with_context(|| format!("cannot start {TIME}: install the Debian package `time`"))?;
     ensure!(status.success(), "failed ({status}): {timed:?}");
     let text = fs::read_to_string(report).context("GNU time reported nothing")?;
-    let figures: Vec<f64> = text
-        .split_whitespace()
-        .filter_map(|figure| figure.parse().ok())
-        .collect();
+    let figures: Vec<f64> =
+        text.split_whitespace().filter_map(|figure| figure.parse().ok()).collect();
     let &[seconds, user, system, kibibytes] = figures.as_slice() else {
         anyhow::bail!("GNU time reported {text:?}, not four numbers");
     };
-    Ok(Run {
-        seconds,
-        busy: user + system,
-        memory: kibibytes / 1024.0,
-    })
+    Ok(Run { seconds, busy: user + system, memory: kibibytes / 1024.0 })
 }
 
 /// Runs a command several times, and returns the run that took the least processor time.
@@ -138,10 +117,7 @@ pub fn run(document: Option<&Path>) -> Result<usize> {
     })?;
     step("Installing dissect.etl", || ORACLES.install())?;
     let files = step("Writing the traces", || {
-        EVENTS
-            .into_iter()
-            .map(generated)
-            .collect::<Result<Vec<_>>>()
+        EVENTS.into_iter().map(generated).collect::<Result<Vec<_>>>()
     })?;
     let (text, missed) = step("Reading the traces", || measured(&files))?;
     println!("\n{text}");
@@ -158,10 +134,7 @@ pub fn run(document: Option<&Path>) -> Result<usize> {
 
 /// Returns the part of the document that another run of this command wrote.
 pub fn earlier(document: &str) -> String {
-    document
-        .split_once(HEADING)
-        .map(|(_, rest)| format!("\n{HEADING}{rest}"))
-        .unwrap_or_default()
+    document.split_once(HEADING).map(|(_, rest)| format!("\n{HEADING}{rest}")).unwrap_or_default()
 }
 
 fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
@@ -199,10 +172,7 @@ fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
                 (_, false) => "**not met**",
             };
             let goal = goal.map_or_else(String::new, |goal| {
-                format!(
-                    "≥ {:.1} M/s, ≤ {MAX_MEMORY} MiB, ≤ {MAX_GROWTH}",
-                    goal / 1e6
-                )
+                format!("≥ {:.1} M/s, ≤ {MAX_MEMORY} MiB, ≤ {MAX_GROWTH}", goal / 1e6)
             });
             let size = fs::metadata(file).context("the trace is gone")?.len();
             writeln!(
@@ -218,9 +188,7 @@ fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
     }
     if let Some((file, events)) = files.iter().zip(EVENTS).next() {
         let mut dissect = Command::new(ORACLES.python());
-        dissect
-            .arg(root().join("tools/bench/dissect_count.py"))
-            .arg(file);
+        dissect.arg(root().join("tools/bench/dissect_count.py")).arg(file);
         let run = best(&dissect, &report, 1)?;
         let size = fs::metadata(file).context("the trace is gone")?.len();
         writeln!(

@@ -46,11 +46,7 @@ pub fn definitions(text: &str) -> Vec<Definition> {
             }
             let label = after.trim_start_matches("</a>").trim_start_matches('*');
             let is_labelled = Id::at_start(label).is_some_and(|found| found.text == id);
-            definitions.push(Definition {
-                id,
-                line: number,
-                is_labelled,
-            });
+            definitions.push(Definition { id, line: number, is_labelled });
         }
     }
     definitions
@@ -66,24 +62,22 @@ struct Id<'a> {
 impl<'a> Id<'a> {
     fn at_start(text: &'a str) -> Option<Self> {
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        let (length, is_short) = if let Some(rest) = text
-            .strip_prefix("ETW-")
-            .or_else(|| text.strip_prefix("ETL-"))
-        {
-            (4 + dotted(rest)?.len(), false)
-        } else if let Some(rest) = text.strip_prefix("R-") {
-            let section = rest.bytes().next().filter(u8::is_ascii_uppercase)?;
-            let number = digits(rest.strip_prefix(char::from(section))?);
-            (3 + Some(number).filter(|number| *number > 0)?, false)
-        } else if let Some(rest) = text.strip_prefix('V') {
-            (1 + Some(digits(rest)).filter(|number| *number == 2)?, true)
-        } else if let Some(rest) = text.strip_prefix('O') {
-            let number = digits(rest);
-            let is_number = (1..=2).contains(&number) && !rest.starts_with('0');
-            (1 + Some(number).filter(|_| is_number)?, true)
-        } else {
-            return None;
-        };
+        let (length, is_short) =
+            if let Some(rest) = text.strip_prefix("ETW-").or_else(|| text.strip_prefix("ETL-")) {
+                (4 + dotted(rest)?.len(), false)
+            } else if let Some(rest) = text.strip_prefix("R-") {
+                let section = rest.bytes().next().filter(u8::is_ascii_uppercase)?;
+                let number = digits(rest.strip_prefix(char::from(section))?);
+                (3 + Some(number).filter(|number| *number > 0)?, false)
+            } else if let Some(rest) = text.strip_prefix('V') {
+                (1 + Some(digits(rest)).filter(|number| *number == 2)?, true)
+            } else if let Some(rest) = text.strip_prefix('O') {
+                let number = digits(rest);
+                let is_number = (1..=2).contains(&number) && !rest.starts_with('0');
+                (1 + Some(number).filter(|_| is_number)?, true)
+            } else {
+                return None;
+            };
         let (id, after) = text.split_at_checked(length)?;
         let mut after = after.chars();
         let touched = match after.next() {
@@ -154,8 +148,7 @@ pub(super) fn documents(passage: &Passage) -> Vec<(usize, &str)> {
     let lines = passage.text.lines().zip(passage.line..);
     lines
         .flat_map(|(text, line)| {
-            text.split(|letter| !is_part(letter))
-                .map(move |word| (line, word))
+            text.split(|letter| !is_part(letter)).map(move |word| (line, word))
         })
         .map(|(line, word)| (line, word.trim_end_matches('.')))
         .filter(|(_, word)| word.starts_with("docs/") && extension_of(word) == "md")
@@ -171,11 +164,7 @@ pub(super) fn bare(passage: &Passage) -> Vec<(usize, String)> {
     for (line, block) in markdown::prose(&passage.text) {
         let line = passage.line + line - 1;
         if passage.kind == Kind::Comment && block.split([',', ';']).all(is_section) {
-            found.extend(
-                block
-                    .split([',', ';'])
-                    .map(|entry| (line, entry.trim().to_owned())),
-            );
+            found.extend(block.split([',', ';']).map(|entry| (line, entry.trim().to_owned())));
         }
         found.extend(bare_in(&block, line));
     }
@@ -220,9 +209,7 @@ fn section_at_start(text: &str) -> Option<&str> {
     let number = dotted(text)?;
     let parts: Vec<&str> = number.split('.').collect();
     let is_section = matches!(parts.len(), 2 | 3)
-        && parts
-            .iter()
-            .all(|part| part.len() <= 2 && !part.starts_with('0'));
+        && parts.iter().all(|part| part.len() <= 2 && !part.starts_with('0'));
     let after = text.get(number.len()..)?.chars().next();
     (is_section && !after.is_some_and(char::is_alphanumeric)).then_some(number)
 }
@@ -233,11 +220,7 @@ mod tests {
     use crate::citations::passage::{Kind, Passage};
 
     fn passage(kind: Kind, text: &str) -> Passage {
-        Passage {
-            line: 1,
-            kind,
-            text: text.to_owned(),
-        }
+        Passage { line: 1, kind, text: text.to_owned() }
     }
 
     fn ids(kind: Kind, text: &str) -> Vec<String> {
@@ -258,10 +241,7 @@ mod tests {
         assert_eq!(ids(Kind::Literal, "V04"), ["V04"]);
         assert_eq!(ids(Kind::Literal, "no handle (V12)"), ["V12"]);
         assert_eq!(ids(Kind::Literal, "<string id='O1' V10=3/>"), [""; 0]);
-        assert_eq!(
-            ids(Kind::Literal, "see R-T4 and ETW-2.1"),
-            ["R-T4", "ETW-2.1"]
-        );
+        assert_eq!(ids(Kind::Literal, "see R-T4 and ETW-2.1"), ["R-T4", "ETW-2.1"]);
     }
 
     /// Returns the bare sections of a string in which `<` stands for `(`, so that this file does

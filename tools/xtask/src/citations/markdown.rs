@@ -97,9 +97,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
             Event::Start(Tag::Link { dest_url, .. }) => {
                 let line = line_at(text, range.start);
                 let is_list = text.get(..range.start).is_some_and(|before| {
-                    before
-                        .trim_end_matches(char::is_whitespace)
-                        .ends_with(" in")
+                    before.trim_end_matches(char::is_whitespace).ends_with(" in")
                 });
                 let names = std::mem::take(&mut listed);
                 items.extend(names.into_iter().filter(|_| is_list).map(|name| Item {
@@ -111,11 +109,9 @@ pub(super) fn items(text: &str) -> Vec<Item> {
             }
             Event::End(TagEnd::Link) => inside = None,
             Event::Code(name) => match &inside {
-                Some((line, target)) => items.push(Item {
-                    line: *line,
-                    name: name.into_string(),
-                    link: target.clone(),
-                }),
+                Some((line, target)) => {
+                    items.push(Item { line: *line, name: name.into_string(), link: target.clone() })
+                }
                 None => listed.push(name.into_string()),
             },
             Event::SoftBreak => {}
@@ -132,9 +128,7 @@ pub(super) fn items(text: &str) -> Vec<Item> {
 fn has_scheme(link: &str) -> bool {
     link.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|letter: char| letter.is_ascii_alphabetic())
-            && scheme
-                .chars()
-                .all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+            && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
     })
 }
 
@@ -149,11 +143,7 @@ pub(super) fn anchors(text: &str) -> BTreeSet<String> {
             Event::End(TagEnd::Heading(_)) => {
                 let slug = slug(&heading.take().unwrap_or_default());
                 let used = times.entry(slug.clone()).or_default();
-                anchors.insert(if *used == 0 {
-                    slug
-                } else {
-                    format!("{slug}-{used}")
-                });
+                anchors.insert(if *used == 0 { slug } else { format!("{slug}-{used}") });
                 *used += 1;
             }
             Event::Text(part) | Event::Code(part) => {
@@ -196,16 +186,8 @@ mod tests {
     #[test]
     fn prose_has_no_code_and_keeps_sentences_together() {
         let text = "# Head\n\nOne (*two*\nthree) `four`.\n\n```\nfive\n```\n\n- six\n- seven\n";
-        let expected = [
-            (1, "Head"),
-            (3, "One (two\nthree) \u{fffc}."),
-            (10, "six"),
-            (11, "seven"),
-        ];
-        assert_eq!(
-            prose(text),
-            expected.map(|(line, text)| (line, text.to_owned()))
-        );
+        let expected = [(1, "Head"), (3, "One (two\nthree) \u{fffc}."), (10, "six"), (11, "seven")];
+        assert_eq!(prose(text), expected.map(|(line, text)| (line, text.to_owned())));
     }
 
     #[test]
@@ -216,13 +198,7 @@ mod tests {
             .into_iter()
             .map(|item| format!("{} {} {}", item.line, item.name, item.link))
             .collect();
-        let expected = [
-            "1 A a.rs",
-            "2 b g/f.rs",
-            "2 c::D g/f.rs",
-            "2 e g/f.rs",
-            "4 j k.rs",
-        ];
+        let expected = ["1 A a.rs", "2 b g/f.rs", "2 c::D g/f.rs", "2 e g/f.rs", "4 j k.rs"];
         assert_eq!(found, expected);
     }
 
@@ -231,12 +207,7 @@ mod tests {
         let text = "# 2. What `etl dump` does, and why\n## Twice\n## Twice\n\
                     <a id=\"etw-1.2\"></a>x\n\n```\n# code\n<a id=\"no\"></a>\n```\n";
         let anchors: Vec<_> = anchors(text).into_iter().collect();
-        let expected = [
-            "2-what-etl-dump-does-and-why",
-            "etw-1.2",
-            "twice",
-            "twice-1",
-        ];
+        let expected = ["2-what-etl-dump-does-and-why", "etw-1.2", "twice", "twice-1"];
         assert_eq!(anchors, expected);
     }
 
@@ -245,9 +216,6 @@ mod tests {
         let text = "[a](b.md) <https://example.com>\n[c](mailto:d@e.f) ![g](h.png)\n\n\
                     | i |\n|---|\n| [j](k.md#l) |\n\n`[m](n.md)`\n";
         let expected = [(1, "b.md"), (2, "h.png"), (6, "k.md#l")];
-        assert_eq!(
-            links(text),
-            expected.map(|(line, link)| (line, link.to_owned()))
-        );
+        assert_eq!(links(text), expected.map(|(line, link)| (line, link.to_owned())));
     }
 }

@@ -112,10 +112,8 @@ impl Tree {
                 }
             }
         }
-        let anchors: BTreeMap<&str, BTreeSet<String>> = self
-            .with_extension("md")
-            .map(|(path, text)| (path, markdown::anchors(text)))
-            .collect();
+        let anchors: BTreeMap<&str, BTreeSet<String>> =
+            self.with_extension("md").map(|(path, text)| (path, markdown::anchors(text))).collect();
         for (path, text) in self.with_extension("md") {
             for (line, link) in markdown::links(text) {
                 if let Some(problem) = self.follow(path, &link, &anchors) {
@@ -126,9 +124,8 @@ impl Tree {
                 let source = resolved(path, &item.link).and_then(|path| self.texts.get(&path));
                 if source.is_some_and(|source| !has_item(source, &item.name)) {
                     let markdown::Item { line, name, link } = item;
-                    problems.push(format!(
-                        "{path}:{line}: {link} does not contain the item {name}"
-                    ));
+                    problems
+                        .push(format!("{path}:{line}: {link} does not contain the item {name}"));
                 }
             }
         }
@@ -142,9 +139,8 @@ impl Tree {
         link: &str,
         anchors: &BTreeMap<&str, BTreeSet<String>>,
     ) -> Option<String> {
-        let (path, anchor) = link
-            .split_once('#')
-            .map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+        let (path, anchor) =
+            link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
         let target = if path.is_empty() {
             from.to_owned()
         } else if let Some(target) = resolved(from, path) {
@@ -159,9 +155,7 @@ impl Tree {
         match anchors.get(target.as_str()) {
             Some(anchors) if anchors.contains(anchor) => None,
             Some(_) => Some(format!("points to {target}, which has no anchor {anchor}")),
-            None => Some(format!(
-                "has an anchor, but {target} is not a Markdown file"
-            )),
+            None => Some(format!("has an anchor, but {target} is not a Markdown file")),
         }
     }
 }
@@ -191,14 +185,8 @@ fn has_item(source: &str, name: &str) -> bool {
     }
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let name = name.trim_end_matches(|letter| !is_part(letter));
-    let last = name
-        .rsplit(|letter| !is_part(letter))
-        .next()
-        .unwrap_or(name);
-    last.is_empty()
-        || source
-            .split(|letter| !is_part(letter))
-            .any(|word| word == last)
+    let last = name.rsplit(|letter| !is_part(letter)).next().unwrap_or(name);
+    last.is_empty() || source.split(|letter| !is_part(letter)).any(|word| word == last)
 }
 
 /// Returns true for files whose text can cite.
@@ -210,11 +198,7 @@ fn can_cite(path: &str) -> bool {
 fn passages(path: &str, text: &str) -> Vec<Passage> {
     match extension_of(path) {
         "rs" => rust::passages(text),
-        "md" => vec![Passage {
-            line: 1,
-            kind: Kind::Document,
-            text: text.to_owned(),
-        }],
+        "md" => vec![Passage { line: 1, kind: Kind::Document, text: text.to_owned() }],
         _ => text
             .lines()
             .zip(1..)
@@ -283,17 +267,9 @@ mod tests {
         let etw = id("ETW-", "2.99");
         let rule = id("V", "05");
         for (path, text, expected) in [
-            (
-                "a.rs",
-                format!("fn f() {{}}\n\n// So ({etw}).\n"),
-                "a.rs:3: ",
-            ),
+            ("a.rs", format!("fn f() {{}}\n\n// So ({etw}).\n"), "a.rs:3: "),
             ("a.rs", format!("//! One\n//! two ({etw}).\n"), "a.rs:2: "),
-            (
-                "a.rs",
-                format!("fn f() {{ g(\"no ({etw})\"); }}"),
-                "a.rs:1: ",
-            ),
+            ("a.rs", format!("fn f() {{ g(\"no ({etw})\"); }}"), "a.rs:1: "),
             ("a.rs", format!("const R: &str = \"{rule}\";"), "a.rs:1: "),
             ("a.rs", format!("/* {rule} */"), "a.rs:1: "),
             ("a.toml", format!("[a]\nb = 1 # {etw}\n"), "a.toml:2: "),
@@ -303,10 +279,7 @@ mod tests {
             let problems = problems_of(&[(path, &text)]);
             assert_eq!(problems.len(), 1, "{text}: {problems:?}");
             assert!(problems[0].starts_with(expected), "{problems:?}");
-            assert!(
-                problems[0].contains(" is cited, but no document"),
-                "{problems:?}"
-            );
+            assert!(problems[0].contains(" is cited, but no document"), "{problems:?}");
         }
     }
 
@@ -314,10 +287,7 @@ mod tests {
     fn a_comment_names_documents_that_exist() {
         let source = "// See `docs/reference/behaviour.md`, and\n// docs/reference/missing.md.\n";
         let problems = problems_of(&[("a.rs", source)]);
-        assert_eq!(
-            problems,
-            ["a.rs:2: docs/reference/missing.md does not exist"]
-        );
+        assert_eq!(problems, ["a.rs:2: docs/reference/missing.md does not exist"]);
     }
 
     #[test]
@@ -354,10 +324,7 @@ mod tests {
         let again = "- <a id=\"v04\"></a>V04 once more\n";
         let problems = problems_of(&[("docs/reference/more.md", again)]);
         assert_eq!(problems.len(), 1, "{problems:?}");
-        assert!(
-            problems[0].contains("V04 is already defined"),
-            "{problems:?}"
-        );
+        assert!(problems[0].contains("V04 is already defined"), "{problems:?}");
         let hidden = "- <a id=\"v05\"></a>a rule\n";
         let problems = problems_of(&[("docs/reference/more.md", hidden)]);
         assert_eq!(problems.len(), 1, "{problems:?}");
@@ -392,20 +359,11 @@ mod tests {
             [f](https://example.com/x#y) [g]\n\n[g]: ../docs/guide.md\n";
         assert_eq!(problems_of(&[("docs/guide.md", guide)]), [""; 0]);
         for (link, problem) in [
-            (
-                "missing.md",
-                "points to docs/missing.md, which does not exist",
-            ),
+            ("missing.md", "points to docs/missing.md, which does not exist"),
             ("../../other/a.md", "points outside the checkout"),
             ("#nowhere", "which has no anchor nowhere"),
-            (
-                "reference/behaviour.md#etw-2.16",
-                "which has no anchor etw-2.16",
-            ),
-            (
-                "../a.rs#L3",
-                "has an anchor, but a.rs is not a Markdown file",
-            ),
+            ("reference/behaviour.md#etw-2.16", "which has no anchor etw-2.16"),
+            ("../a.rs#L3", "has an anchor, but a.rs is not a Markdown file"),
         ] {
             let text = format!("# Guide\n\n[a]({link})\n");
             let problems = problems_of(&[("docs/guide.md", &text), ("a.rs", "")]);

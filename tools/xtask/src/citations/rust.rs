@@ -26,29 +26,19 @@ pub(super) fn passages(source: &str) -> Vec<Passage> {
                         passage.text.push('\n');
                         passage.text.push_str(text);
                     }
-                    None => passages.push(Passage {
-                        line,
-                        kind: Kind::Comment,
-                        text: text.to_owned(),
-                    }),
+                    None => {
+                        passages.push(Passage { line, kind: Kind::Comment, text: text.to_owned() })
+                    }
                 }
                 open = true;
             }
             TokenKind::BlockComment { .. } => {
-                passages.push(Passage {
-                    line,
-                    kind: Kind::Comment,
-                    text: text.to_owned(),
-                });
+                passages.push(Passage { line, kind: Kind::Comment, text: text.to_owned() });
                 open = false;
             }
             TokenKind::Literal { kind, .. } => {
                 if let Some(text) = inner(kind, text) {
-                    passages.push(Passage {
-                        line,
-                        kind: Kind::Literal,
-                        text: text.to_owned(),
-                    });
+                    passages.push(Passage { line, kind: Kind::Literal, text: text.to_owned() });
                 }
                 open = false;
             }
@@ -93,9 +83,8 @@ mod tests {
             (7, Comment, "/* eight\n */"),
             (8, Comment, " nine"),
         ];
-        let expected: Vec<_> = expected
-            .map(|(line, kind, text)| (line, kind, text.to_owned()))
-            .into();
+        let expected: Vec<_> =
+            expected.map(|(line, kind, text)| (line, kind, text.to_owned())).into();
         assert_eq!(read, expected);
     }
 }

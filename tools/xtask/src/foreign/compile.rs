@@ -117,10 +117,7 @@ impl Compiler {
             write(&out.join("tmh").join(name), &class_header(project)?)?;
         }
         for (manifest, name) in &project.manifests {
-            write(
-                &out.join("tmh").join(name),
-                &event_header(project, manifest)?,
-            )?;
+            write(&out.join("tmh").join(name), &event_header(project, manifest)?)?;
         }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
@@ -135,9 +132,7 @@ impl Compiler {
             let object = out.join(object_name(source));
             let mut command = self.compiler(project, out);
             if is_cpp(source) {
-                command
-                    .args(CPP)
-                    .args(project.language.iter().map(|one| format!("/std:{one}")));
+                command.args(CPP).args(project.language.iter().map(|one| format!("/std:{one}")));
             }
             command
                 .args(self.included.iter().map(|file| join("/FI", file)))
@@ -148,10 +143,7 @@ impl Compiler {
             for folder in &headers {
                 command.arg(join("/I", folder));
             }
-            command
-                .arg(join("/Fo", &object))
-                .arg("--")
-                .arg(on_disk(&project.folder.join(source)));
+            command.arg(join("/Fo", &object)).arg("--").arg(on_disk(&project.folder.join(source)));
             run(&mut command)?;
             objects.push(object);
         }
@@ -183,9 +175,7 @@ impl Compiler {
     fn function_count(&self) -> usize {
         let all = self.functions["kmdf"].as_object().into_iter().flatten();
         all.filter(|(_, function)| {
-            let since = function["kmdf"]
-                .as_str()
-                .and_then(|text| text.split_once('.'));
+            let since = function["kmdf"].as_str().and_then(|text| text.split_once('.'));
             let minor = since.and_then(|(_, minor)| minor.parse::<u32>().ok());
             minor.is_none_or(|minor| minor <= self.kmdf)
         })
@@ -209,18 +199,8 @@ impl Compiler {
                 "-Wno-error=invalid-token-paste",
             ])
             .args(["/Zc:wchar_t-", "-fms-compatibility-version=19.14"])
-            .args([
-                "/D_AMD64_",
-                "/DAMD64",
-                "/D_WIN64",
-                "/D_KERNEL_MODE=1",
-                "/DWINNT=1",
-            ])
-            .args([
-                "/DNTDDI_VERSION=0x0A000005",
-                "/D_WIN32_WINNT=0x0A00",
-                "/DWINVER=0x0A00",
-            ])
+            .args(["/D_AMD64_", "/DAMD64", "/D_WIN64", "/D_KERNEL_MODE=1", "/DWINNT=1"])
+            .args(["/DNTDDI_VERSION=0x0A000005", "/D_WIN32_WINNT=0x0A00", "/DWINVER=0x0A00"])
             .args(["/DNDEBUG", "/DPOOL_NX_OPTIN=1", "/DSTD_CALL"]);
         if !project.is_wdm {
             command
@@ -236,9 +216,7 @@ impl Compiler {
         write(&source, STRINGS)?;
         let object = out.join("ntstrsafe.obj");
         let mut command = self.compiler(project, out);
-        command
-            .args(["-Xclang", "-ivfsoverlay", "-Xclang"])
-            .arg(overlay);
+        command.args(["-Xclang", "-ivfsoverlay", "-Xclang"]).arg(overlay);
         for folder in &self.headers {
             command.arg(join("/I", folder));
         }
@@ -265,21 +243,12 @@ impl Compiler {
         }
         let mut header = String::from("#pragma once\n");
         for name in macros {
-            let _ = write!(
-                header,
-                "#ifndef {name}\n#define {name}(...) ((void)0)\n#endif\n"
-            );
+            let _ = write!(header, "#ifndef {name}\n#define {name}(...) ((void)0)\n#endif\n");
         }
-        header.push_str(if project.uses_recorder {
-            WITH_RECORDER
-        } else {
-            WITHOUT_RECORDER
-        });
+        header.push_str(if project.uses_recorder { WITH_RECORDER } else { WITHOUT_RECORDER });
         for text in &texts {
             for name in included(text).filter(|name| {
-                Path::new(name)
-                    .extension()
-                    .is_some_and(|one| one.eq_ignore_ascii_case("tmh"))
+                Path::new(name).extension().is_some_and(|one| one.eq_ignore_ascii_case("tmh"))
             }) {
                 write(&folder.join(name), &header)?;
             }
@@ -305,9 +274,7 @@ fn class_header(project: &Project) -> Result<String> {
 
 fn is_cpp(source: &Path) -> bool {
     let extension = source.extension().unwrap_or_default();
-    ["cpp", "cxx", "cc"]
-        .iter()
-        .any(|one| extension.eq_ignore_ascii_case(one))
+    ["cpp", "cxx", "cc"].iter().any(|one| extension.eq_ignore_ascii_case(one))
 }
 
 /// Returns the header of a manifest's events.
@@ -343,20 +310,12 @@ fn newest(all: &[PathBuf], name: &str, header: &str) -> Result<PathBuf> {
 
 /// Returns the numbers of the version that a folder is in, such as `10.0.26100.0`.
 fn version(folder: &Path) -> Vec<u32> {
-    let name = folder
-        .parent()
-        .and_then(Path::file_name)
-        .unwrap_or_default();
-    name.to_string_lossy()
-        .split('.')
-        .map_while(|part| part.parse().ok())
-        .collect()
+    let name = folder.parent().and_then(Path::file_name).unwrap_or_default();
+    name.to_string_lossy().split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 fn is_in_kmdf(folder: &Path) -> bool {
-    folder
-        .parent()
-        .is_some_and(|parent| parent.ends_with("kmdf"))
+    folder.parent().is_some_and(|parent| parent.ends_with("kmdf"))
 }
 
 /// Returns the minor version of a folder `1.N`.
@@ -374,10 +333,7 @@ fn on_disk(path: &Path) -> PathBuf {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|one| {
-            !path.exists()
-                && one
-                    .file_name()
-                    .is_some_and(|one| one.eq_ignore_ascii_case(name))
+            !path.exists() && one.file_name().is_some_and(|one| one.eq_ignore_ascii_case(name))
         })
         .unwrap_or_else(|| path.to_owned())
 }
@@ -397,14 +353,8 @@ fn texts(project: &Project) -> Vec<String> {
         .filter_map(|folder| fs::read_dir(folder).ok())
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|one| one.eq_ignore_ascii_case("h"))
-        });
-    let sources = project
-        .sources
-        .iter()
-        .map(|one| on_disk(&project.folder.join(one)));
+        .filter(|path| path.extension().is_some_and(|one| one.eq_ignore_ascii_case("h")));
+    let sources = project.sources.iter().map(|one| on_disk(&project.folder.join(one)));
     sources
         .chain(headers)
         .filter_map(|path| Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned()))
@@ -499,10 +449,7 @@ mod tests {
     fn trace_functions_and_included_files_are_found_in_text() {
         let text = "// begin_wpp config\n//   FUNC Trace{FLAG=ALL}(LEVEL, MSG, ...);\n\
                     // FUNC KdPrint((MSG, ...));\n// FUNCTION no\n#  include \"driver.tmh\"\n#include <wdm.h>\n";
-        assert_eq!(
-            trace_functions(text).collect::<Vec<_>>(),
-            ["Trace", "KdPrint"]
-        );
+        assert_eq!(trace_functions(text).collect::<Vec<_>>(), ["Trace", "KdPrint"]);
         assert_eq!(included(text).collect::<Vec<_>>(), ["driver.tmh", "wdm.h"]);
         assert_eq!(object_name(Path::new("../b/c.c")), "b_c_c.obj");
     }

@@ -34,25 +34,17 @@ pub fn header(manifest: &str) -> Result<String> {
 }
 
 fn elements<'a>(of: Node<'a, 'a>, name: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
-    of.descendants()
-        .filter(move |one| one.is_element() && one.tag_name().name() == name)
+    of.descendants().filter(move |one| one.is_element() && one.tag_name().name() == name)
 }
 
 fn attribute<'a>(of: Node<'a, 'a>, name: &str) -> Result<&'a str> {
-    of.attribute(name)
-        .with_context(|| format!("<{}> has no {name}", of.tag_name().name()))
+    of.attribute(name).with_context(|| format!("<{}> has no {name}", of.tag_name().name()))
 }
 
 fn write_provider(text: &mut String, provider: Node<'_, '_>) -> Result<()> {
     let name: String = attribute(provider, "name")?
         .chars()
-        .map(|letter| {
-            if letter.is_ascii_alphanumeric() {
-                letter
-            } else {
-                '_'
-            }
-        })
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
         .collect();
     let symbol = attribute(provider, "symbol")?;
     let guid = guid(attribute(provider, "guid")?)?;
@@ -76,10 +68,8 @@ fn guid(text: &str) -> Result<String> {
     if digits.len() != 32 {
         bail!("{text} is not a GUID");
     }
-    let bytes: Vec<String> = (16..32)
-        .step_by(2)
-        .map(|at| format!("0x{}", part(at, at + 2)))
-        .collect();
+    let bytes: Vec<String> =
+        (16..32).step_by(2).map(|at| format!("0x{}", part(at, at + 2))).collect();
     Ok(format!(
         "{{ 0x{}, 0x{}, 0x{}, {{ {} }} }}",
         part(0, 8),
@@ -199,9 +189,7 @@ fn named(
     }
     let defined = elements(provider, what).find(|one| one.attribute("name") == Some(name));
     let value = defined.and_then(|one| one.attribute("value"));
-    Ok(value
-        .with_context(|| format!("there is no {what} {name}"))?
-        .to_owned())
+    Ok(value.with_context(|| format!("there is no {what} {name}"))?.to_owned())
 }
 
 /// Returns the number of an event's channel: a standard one, or the next from 16 on.
@@ -234,17 +222,10 @@ fn channel(provider: Node<'_, '_>, event: Node<'_, '_>) -> Result<u8> {
 /// Returns the keywords of an event, as an expression. The bit of its channel is not among them.
 fn keywords(provider: Node<'_, '_>, event: Node<'_, '_>) -> Result<String> {
     let mut all = vec!["0".to_owned()];
-    for name in event
-        .attribute("keywords")
-        .unwrap_or_default()
-        .split_whitespace()
-    {
+    for name in event.attribute("keywords").unwrap_or_default().split_whitespace() {
         let defined = elements(provider, "keyword").find(|one| one.attribute("name") == Some(name));
         let mask = defined.and_then(|one| one.attribute("mask"));
-        all.push(
-            mask.with_context(|| format!("there is no keyword {name}"))?
-                .to_owned(),
-        );
+        all.push(mask.with_context(|| format!("there is no keyword {name}"))?.to_owned());
     }
     Ok(all.join(" | "))
 }
@@ -288,22 +269,10 @@ mod tests {
     fn what_is_not_written_is_refused() {
         for (from, to, error) in [
             (r#"template="T""#, r#"template="B""#, "Begun has an array"),
-            (
-                r#"template="T""#,
-                r#"template="X""#,
-                "there is no template X",
-            ),
+            (r#"template="T""#, r#"template="X""#, "there is no template X"),
             ("win:UInt16", "win:SID", "the type win:SID"),
-            (
-                r#"keywords="Io""#,
-                r#"keywords="No""#,
-                "there is no keyword No",
-            ),
-            (
-                r#"channel="SYS""#,
-                r#"channel="NO""#,
-                "there is no channel NO",
-            ),
+            (r#"keywords="Io""#, r#"keywords="No""#, "there is no keyword No"),
+            (r#"channel="SYS""#, r#"channel="NO""#, "there is no channel NO"),
             ("{00112233-", "{0011223-", "is not a GUID"),
             ("<provider ", "<source ", ""),
         ] {

@@ -45,19 +45,12 @@ impl Exports {
         }
         let statics = statics["statics"].as_object().into_iter().flatten();
         let variables = statics.filter(|(_, one)| one["from"] == "ntoskrnl.exe");
-        Self {
-            routines,
-            variables: variables.map(|(name, _)| name.clone()).collect(),
-        }
+        Self { routines, variables: variables.map(|(name, _)| name.clone()).collect() }
     }
 }
 
-const FRAMEWORK: [&str; 4] = [
-    "WdfVersionBind",
-    "WdfVersionBindClass",
-    "WdfVersionUnbind",
-    "WdfVersionUnbindClass",
-];
+const FRAMEWORK: [&str; 4] =
+    ["WdfVersionBind", "WdfVersionBindClass", "WdfVersionUnbind", "WdfVersionUnbindClass"];
 
 const RECORDER: [&str; 8] = [
     "WppAutoLogStart",
@@ -96,9 +89,7 @@ pub fn link(
 ) -> Result<PathBuf> {
     let linker = || {
         let mut command = Command::new(toolchain.linker());
-        command
-            .current_dir(out)
-            .args(["-flavor", "link", "/nologo"]);
+        command.current_dir(out).args(["-flavor", "link", "/nologo"]);
         command
     };
     let library = |file: &str, module: &str, names: &mut dyn Iterator<Item = String>| {
@@ -117,26 +108,15 @@ pub fn link(
     };
     let routines = exports.routines.iter().cloned();
     // Headers declare some variables without `dllimport`, as what the address table has.
-    let variables = exports
-        .variables
-        .iter()
-        .map(|name| format!("{name} CONSTANT"));
+    let variables = exports.variables.iter().map(|name| format!("{name} CONSTANT"));
     let owned = |names: &'static [&'static str]| names.iter().map(|name| (*name).to_owned());
     let mut libraries = vec![
-        library(
-            "ntoskrnl.exe",
-            "ntoskrnl.exe",
-            &mut routines.chain(variables),
-        )?,
+        library("ntoskrnl.exe", "ntoskrnl.exe", &mut routines.chain(variables))?,
         library("WDFLDR.SYS", "WDFLDR.SYS", &mut owned(&FRAMEWORK))?,
         library("WppRecorder.sys", "WppRecorder.sys", &mut owned(&RECORDER))?,
     ];
     let image = out.join(format!("{}.sys", project.name));
-    let entry = if project.is_wdm {
-        "/entry:GsDriverEntry"
-    } else {
-        "/entry:FxDriverEntry"
-    };
+    let entry = if project.is_wdm { "/entry:GsDriverEntry" } else { "/entry:FxDriverEntry" };
     let link = |libraries: &[PathBuf]| {
         run(linker()
             .args(["/driver", "/subsystem:native", "/machine:x64", "/release"])
@@ -158,11 +138,7 @@ pub fn link(
         let is_of = |name: &&&str| {
             MODULES.iter().find(|(one, _)| name.starts_with(one)) == Some(&(start, module))
         };
-        let mut names = unknown
-            .iter()
-            .filter(is_of)
-            .map(|name| (*name).to_owned())
-            .peekable();
+        let mut names = unknown.iter().filter(is_of).map(|name| (*name).to_owned()).peekable();
         if names.peek().is_some() {
             libraries.push(library(&format!("more-{module}"), module, &mut names)?);
         }
@@ -194,10 +170,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     }
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    let mut errors = text
-        .lines()
-        .filter(|line| line.contains("error:"))
-        .peekable();
+    let mut errors = text.lines().filter(|line| line.contains("error:")).peekable();
     if errors.peek().is_none() {
         bail!("{}", text.trim());
     }

@@ -148,11 +148,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut rows = Vec::new();
     for (repository, folder) in &present {
         let commit = commit_of(folder);
-        println!(
-            "{}{}",
-            repository.name,
-            age_of(repository, commit.as_deref())
-        );
+        println!("{}{}", repository.name, age_of(repository, commit.as_deref()));
         let is_same_commit = commit.as_deref() == Some(&repository.commit);
         let chosen = repository.samples.iter().filter(|sample| {
             let only = options.only.as_deref();
@@ -171,10 +167,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Prints the number of projects that are as expected. Fails if one is not, or if none was tried.
 fn conclude(rows: &[Option<bool>]) -> Result<()> {
-    ensure!(
-        !rows.is_empty(),
-        "no project has the text of --only in its name"
-    );
+    ensure!(!rows.is_empty(), "no project has the text of --only in its name");
     let wrong = rows.iter().filter(|right| **right == Some(false)).count();
     let tried = rows.iter().flatten().count();
     println!("{tried} of {} tried, {wrong} not as expected", rows.len());
@@ -192,11 +185,7 @@ fn conclude(rows: &[Option<bool>]) -> Result<()> {
 /// Returns the folder of a repository: in a folder, or that folder.
 fn checkout(from: &Path, name: &str) -> Option<PathBuf> {
     let is_itself = from.file_name().is_some_and(|last| last == name);
-    let folder = if is_itself {
-        from.to_owned()
-    } else {
-        from.join(name)
-    };
+    let folder = if is_itself { from.to_owned() } else { from.join(name) };
     folder.is_dir().then_some(folder)
 }
 
@@ -220,10 +209,7 @@ impl Programs {
             "--bins",
         ]))?;
         let folder = target().join("debug");
-        Ok(Self {
-            kernel: folder.join("testkernel"),
-            cargo_etw: folder.join("cargo-etw"),
-        })
+        Ok(Self { kernel: folder.join("testkernel"), cargo_etw: folder.join("cargo-etw") })
     }
 }
 
@@ -243,12 +229,9 @@ fn try_sample(
             Seen::NotTried("the checkout does not have it".to_owned())
         });
     }
-    let out = target().join("foreign").join(
-        sample
-            .project
-            .replace(['/', '\\'], "_")
-            .trim_end_matches(".vcxproj"),
-    );
+    let out = target()
+        .join("foreign")
+        .join(sample.project.replace(['/', '\\'], "_").trim_end_matches(".vcxproj"));
     fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
     let script = if sample.script.is_empty() {
         None
@@ -265,9 +248,7 @@ fn try_sample(
         let copy = target().join("foreign").join(name);
         copy_folder(repository, &copy)?;
         let mut command = Command::new(&programs.cargo_etw);
-        command
-            .current_dir(copy.join(&sample.project))
-            .args(["etw", "run"]);
+        command.current_dir(copy.join(&sample.project)).args(["etw", "run"]);
         command
     } else {
         let Some(compiler) = compiler else {
@@ -316,12 +297,7 @@ fn try_sample(
     let lines = String::from_utf8_lossy(&output.stdout);
     let log = out.join("output.jsonl");
     fs::write(&log, lines.as_bytes()).with_context(|| format!("cannot write {}", log.display()))?;
-    Ok(seen(
-        &lines,
-        &String::from_utf8_lossy(&output.stderr),
-        output.status.success(),
-        is_crate,
-    ))
+    Ok(seen(&lines, &String::from_utf8_lossy(&output.stderr), output.status.success(), is_crate))
 }
 
 /// Says of a checkout for which commit the expectations were written, if it is another.
@@ -412,21 +388,14 @@ fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
         Seen::NotTried(why) => ("not tried", why.clone()),
     };
     let mut text = format!("  {mark:<6} {:<14} {}", what, sample.project);
-    let why = if is_right == Some(true) && !sample.why.is_empty() {
-        sample.why.clone()
-    } else {
-        details
-    };
+    let why =
+        if is_right == Some(true) && !sample.why.is_empty() { sample.why.clone() } else { details };
     if !why.is_empty() {
         text.push_str("\n                        ");
         text.push_str(&why.replace('\n', "\n                        "));
     }
     if is_right == Some(false) {
-        let _ = write!(
-            text,
-            "\n                        expected: {:?}",
-            sample.expect
-        );
+        let _ = write!(text, "\n                        expected: {:?}", sample.expect);
     }
     text
 }
@@ -442,11 +411,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     }
     ensure!(find_program("cp").is_some(), "cannot find the program cp");
     for old in [to, &mark] {
-        let removed = if old.is_dir() {
-            fs::remove_dir_all(old)
-        } else {
-            fs::remove_file(old)
-        };
+        let removed = if old.is_dir() { fs::remove_dir_all(old) } else { fs::remove_file(old) };
         if let Err(error) = removed
             && error.kind() != ErrorKind::NotFound
         {
@@ -487,29 +452,17 @@ mod tests {
         let all = seen(&found, "", false, false);
         assert_eq!(all, Seen::Found(vec!["bugcheck 0xD1".to_owned()]));
         assert_eq!(agrees(&Expected::Passes, &all), Some(false));
-        assert_eq!(
-            agrees(&Expected::Finds("0xD1".to_owned()), &all),
-            Some(true)
-        );
-        assert_eq!(
-            agrees(&Expected::Finds("0xD2".to_owned()), &all),
-            Some(false)
-        );
+        assert_eq!(agrees(&Expected::Finds("0xD1".to_owned()), &all), Some(true));
+        assert_eq!(agrees(&Expected::Finds("0xD2".to_owned()), &all), Some(false));
         let not_built = seen("", "error: no such thing\n", false, true);
         assert_eq!(not_built, Seen::NotBuilt("error: no such thing".to_owned()));
         let does_not_build = |text: &str| Expected::DoesNotBuild(text.to_owned());
-        assert_eq!(
-            agrees(&does_not_build("such thing"), &not_built),
-            Some(true)
-        );
+        assert_eq!(agrees(&does_not_build("such thing"), &not_built), Some(true));
         assert_eq!(agrees(&does_not_build("cargo"), &not_built), Some(false));
         assert_eq!(agrees(&does_not_build(""), &Seen::Passed), Some(false));
         // A crash of the program that runs the driver is no failure to build.
         let image = r#"{"reason":"driver-image"}"#;
-        for broken in [
-            seen("", "killed\n", false, false),
-            seen(image, "killed\n", false, true),
-        ] {
+        for broken in [seen("", "killed\n", false, false), seen(image, "killed\n", false, true)] {
             assert_eq!(broken, Seen::Broken("killed".to_owned()));
             for expected in [does_not_build(""), Expected::Passes] {
                 assert_eq!(agrees(&expected, &broken), Some(false));
@@ -537,10 +490,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sample: Sample =
             serde_json::from_str(r#"{"project": "gone.vcxproj", "expect": "passes"}"#).unwrap();
-        let programs = Programs {
-            kernel: PathBuf::new(),
-            cargo_etw: PathBuf::new(),
-        };
+        let programs = Programs { kernel: PathBuf::new(), cargo_etw: PathBuf::new() };
         let seen = |is_same| try_sample(&sample, folder.path(), is_same, None, &programs).unwrap();
         assert_eq!(seen(true), Seen::Missing);
         assert!(matches!(seen(false), Seen::NotTried(_)));
@@ -600,18 +550,11 @@ mod tests {
     #[test]
     fn a_folder_without_checkouts_is_told_what_to_clone() {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options {
-            from: folder.path().to_owned(),
-            headers: Vec::new(),
-            only: None,
-        };
+        let options = Options { from: folder.path().to_owned(), headers: Vec::new(), only: None };
         let error = run(&options).unwrap_err().to_string();
         assert!(error.contains("Windows-driver-samples"), "{error}");
         fs::create_dir(folder.path().join("a")).unwrap();
         assert_eq!(checkout(folder.path(), "b"), None);
-        assert_eq!(
-            checkout(&folder.path().join("a"), "a"),
-            Some(folder.path().join("a"))
-        );
+        assert_eq!(checkout(&folder.path().join("a"), "a"), Some(folder.path().join("a")));
     }
 }

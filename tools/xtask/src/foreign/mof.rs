@@ -53,10 +53,8 @@ pub fn header(text: &str) -> Result<String> {
     while tokens.peek().is_some() {
         classes.push(class(&mut tokens)?);
     }
-    let names: BTreeMap<String, String> = classes
-        .iter()
-        .map(|(class, _)| (class.name.clone(), header_name(class)))
-        .collect();
+    let names: BTreeMap<String, String> =
+        classes.iter().map(|(class, _)| (class.name.clone(), header_name(class))).collect();
     let mut out = String::from("#pragma once\n");
     for (class, members) in &classes {
         write_class(class, members, &names, &mut out)?;
@@ -92,9 +90,8 @@ fn tokens(text: &str) -> Vec<Token> {
             tokens.push(Token::Text(rest.get(1..end).unwrap_or_default().to_owned()));
             (end + 1).min(rest.len())
         } else if first.is_alphanumeric() || first == '_' {
-            let end = rest
-                .find(|one: char| !one.is_alphanumeric() && one != '_')
-                .unwrap_or(rest.len());
+            let end =
+                rest.find(|one: char| !one.is_alphanumeric() && one != '_').unwrap_or(rest.len());
             tokens.push(Token::Word(rest.get(..end).unwrap_or_default().to_owned()));
             end
         } else {
@@ -180,12 +177,7 @@ fn class(tokens: &mut Tokens) -> Result<Class> {
         sign(tokens, ';')?;
     }
     sign(tokens, ';')?;
-    let class = Item {
-        qualifiers,
-        kind,
-        name,
-        ..Item::default()
-    };
+    let class = Item { qualifiers, kind, name, ..Item::default() };
     Ok((class, members))
 }
 
@@ -255,10 +247,8 @@ fn write_class(
             "#define {name}Guid {{ {first}, {{ {last} }} }}\nDEFINE_GUID({name}_GUID, {first}, {last});\n"
         );
     }
-    let mut data: Vec<&Item> = members
-        .iter()
-        .filter(|item| item.number("wmidataid").is_some())
-        .collect();
+    let mut data: Vec<&Item> =
+        members.iter().filter(|item| item.number("wmidataid").is_some()).collect();
     data.sort_by_key(|item| item.number("wmidataid"));
     write_structure(&name, &data, names, out)?;
     for item in members {
@@ -268,10 +258,8 @@ fn write_class(
         };
         let _ = writeln!(out, "#define {} {number}", item.name);
         for direction in ["in", "out"] {
-            let chosen: Vec<&Item> = parameters
-                .iter()
-                .filter(|one| one.qualifiers.contains_key(direction))
-                .collect();
+            let chosen: Vec<&Item> =
+                parameters.iter().filter(|one| one.qualifiers.contains_key(direction)).collect();
             let structure = format!("{}_{}", item.name, direction.to_uppercase());
             write_structure(&structure, &chosen, names, out)?;
         }
@@ -329,10 +317,7 @@ fn write_structure(
 
 /// Returns the eleven numbers of a GUID.
 fn guid_values(guid: &str) -> Option<Vec<String>> {
-    let digits: String = guid
-        .chars()
-        .filter(|one| !matches!(one, '{' | '}' | '-'))
-        .collect();
+    let digits: String = guid.chars().filter(|one| !matches!(one, '{' | '}' | '-')).collect();
     let is_valid = digits.len() == 32 && digits.chars().all(|one| one.is_ascii_hexdigit());
     if !is_valid {
         return None;
@@ -405,10 +390,7 @@ mod tests {
         for (text, sentence) in [
             ("class A { uint8 x }", "`;` is expected"),
             ("struct A {};", "`class` is expected"),
-            (
-                "class A { [WmiDataId(1)] Other x; };",
-                "`Other` is not a type",
-            ),
+            ("class A { [WmiDataId(1)] Other x; };", "`Other` is not a type"),
             ("[guid(\"x\")] class A {};", "`x` is not a GUID"),
             ("[guid(\"x", "the file ends in a qualifier"),
         ] {

@@ -45,16 +45,8 @@ pub struct Project {
 impl Project {
     /// Adds the source files of another project, a library that this one is linked with.
     pub fn absorb(&mut self, library: Self) {
-        let Self {
-            folder,
-            sources,
-            includes,
-            definitions,
-            trace_functions,
-            ..
-        } = library;
-        self.sources
-            .extend(sources.iter().map(|one| folder.join(one)));
+        let Self { folder, sources, includes, definitions, trace_functions, .. } = library;
+        self.sources.extend(sources.iter().map(|one| folder.join(one)));
         for one in includes {
             add(&mut self.includes, folder.join(one));
         }
@@ -78,28 +70,17 @@ pub fn read(path: &Path) -> Result<Project> {
     let text = String::from_utf8_lossy(&bytes);
     let mut project = parse(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("{} is not a project", path.display()))?;
-    project.name = path
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    path.parent()
-        .unwrap_or(path)
-        .clone_into(&mut project.folder);
-    ensure!(
-        !project.sources.is_empty(),
-        "{} names no source file",
-        path.display()
-    );
+    project.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    path.parent().unwrap_or(path).clone_into(&mut project.folder);
+    ensure!(!project.sources.is_empty(), "{} names no source file", path.display());
     Ok(project)
 }
 
 fn parse(text: &str) -> Result<Project> {
     let document = Document::parse(text)?;
     let mut project = Project::default();
-    let elements = document
-        .descendants()
-        .filter(|node| node.is_element() && node.ancestors().all(applies));
+    let elements =
+        document.descendants().filter(|node| node.is_element() && node.ancestors().all(applies));
     for element in elements {
         match element.tag_name().name() {
             "ClCompile" => {
@@ -137,22 +118,17 @@ fn parse(text: &str) -> Result<Project> {
             // Its folder is one that only `MSBuild` knows.
             "HeaderOutputFile" => {
                 let file = path(element.text().unwrap_or_default().trim());
-                let name = file
-                    .file_name()
-                    .map(|name| name.to_string_lossy().into_owned());
+                let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
                 project.class_header = name.or(project.class_header);
             }
             "AdditionalOptions" => {
                 let options = element.text().unwrap_or_default().to_ascii_lowercase();
-                project.has_integrity_check |= options
-                    .split_whitespace()
-                    .any(|one| one == "/integritycheck");
+                project.has_integrity_check |=
+                    options.split_whitespace().any(|one| one == "/integritycheck");
             }
             "LanguageStandard" => {
                 let version = element.text().unwrap_or_default().trim();
-                let version = version
-                    .strip_prefix("stdcpp")
-                    .map(|one| format!("c++{one}"));
+                let version = version.strip_prefix("stdcpp").map(|one| format!("c++{one}"));
                 project.language = version.or(project.language);
             }
             "DriverType" => project.is_wdm = element.text().unwrap_or_default().trim() == "WDM",
@@ -176,9 +152,7 @@ fn applies(node: Node<'_, '_>) -> bool {
 }
 
 fn is_of_compiler(element: Node<'_, '_>) -> bool {
-    element
-        .parent()
-        .is_some_and(|parent| parent.tag_name().name() == "ClCompile")
+    element.parent().is_some_and(|parent| parent.tag_name().name() == "ClCompile")
 }
 
 /// Returns the entries of a list. Those that stand for inherited ones or for folders that only

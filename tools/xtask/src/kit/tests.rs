@@ -41,10 +41,7 @@ fn a_kit_has_the_plan_the_scripts_the_packages_and_the_expected_counts() {
     let plan = json(PLAN);
     assert_eq!(plan["driver"]["certificate"], "etw_sample_driver.cer");
     assert_eq!(plan["client"], "client/etw-sample-client.exe");
-    assert_eq!(
-        plan["provider"]["guid"],
-        "802b686a-519d-5416-5280-4c0ead585fbb"
-    );
+    assert_eq!(plan["provider"]["guid"], "802b686a-519d-5416-5280-4c0ead585fbb");
     for stage in list(&plan, "stages").unwrap() {
         let script = contents.out.join(stage["script"].as_str().unwrap());
         assert!(script.is_file(), "{}", script.display());
@@ -111,11 +108,8 @@ fn stages_of_workflow() -> Vec<(String, String, u32)> {
 
 #[test]
 fn the_workflow_plays_the_stages_of_the_table_in_their_order() {
-    let planned: Vec<_> = stages()
-        .unwrap()
-        .into_iter()
-        .map(|stage| (stage.leg, stage.name, stage.minutes))
-        .collect();
+    let planned: Vec<_> =
+        stages().unwrap().into_iter().map(|stage| (stage.leg, stage.name, stage.minutes)).collect();
     assert_eq!(stages_of_workflow(), planned);
 }
 
@@ -130,10 +124,7 @@ fn what_may_crash_windows_is_asked_when_all_else_is_done() {
             .map(|words| words[1])
             .filter(|name| !name.starts_with("probe-"))
             .collect();
-        assert!(
-            names.ends_with(&["decode", "probe", "uninstall"]),
-            "{names:?}"
-        );
+        assert!(names.ends_with(&["decode", "probe", "uninstall"]), "{names:?}");
     }
 }
 
@@ -146,20 +137,14 @@ fn script(name: &str) -> String {
 fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers() {
     let verifier = script("verifier");
     assert!(verifier.contains("if ($probe) { $images += $probe.sys }"));
-    for call in [
-        "/standard /driver $names",
-        "/adddriver $Names",
-        "/now /driver $Names",
-    ] {
+    for call in ["/standard /driver $names", "/adddriver $Names", "/now /driver $Names"] {
         assert!(verifier.contains(call), "{call}");
     }
     // A key of a service that is not installed goes with the next uninstallation.
     assert!(!verifier.contains("VerifierOn"));
     for (name, driver) in [("install", "$driver"), ("probe", "$probe")] {
         let text = script(name);
-        let set = text
-            .find(&format!("Enable-FrameworkVerifier $Stage {driver}\n"))
-            .unwrap();
+        let set = text.find(&format!("Enable-FrameworkVerifier $Stage {driver}\n")).unwrap();
         let installed = text.rfind("Install-Package $Stage").unwrap();
         assert!(installed < set, "{name}");
     }
@@ -173,16 +158,10 @@ fn a_recipe_that_fails_leaves_nothing_to_the_next() {
     let text = script("recipes");
     let (_, cleaning) = text.split_once("    } finally {\n").unwrap();
     let (cleaning, _) = cleaning.split_once("\n    }\n").unwrap();
-    for command in [
-        "'taskkill.exe'",
-        "\"stop $($Recipes.session) -ets\"",
-        "'wpr.exe' '-cancel'",
-    ] {
+    for command in ["'taskkill.exe'", "\"stop $($Recipes.session) -ets\"", "'wpr.exe' '-cancel'"] {
         assert!(cleaning.contains(command), "{command}: {cleaning}");
     }
-    let (_, each) = text
-        .split_once("foreach ($recipe in $recipes.recipes) {")
-        .unwrap();
+    let (_, each) = text.split_once("foreach ($recipe in $recipes.recipes) {").unwrap();
     let call = each.find("Invoke-Recipe $Stage").unwrap();
     assert!(each.find("try {").unwrap() < call && call < each.find("} catch {").unwrap());
 }
@@ -193,19 +172,12 @@ fn a_leg_that_verifies_nothing_is_skipped_only_after_a_recorded_crash() {
     let text = script("common");
     let (_, body) = text.split_once("function Get-VerifierOff(").unwrap();
     let (body, _) = body.split_once("\n}\n").unwrap();
-    let skips: Vec<&str> = body
-        .lines()
-        .filter(|line| line.contains("Skip = $true"))
-        .collect();
+    let skips: Vec<&str> = body.lines().filter(|line| line.contains("Skip = $true")).collect();
     assert_eq!(skips.len(), 2, "{body}");
     assert!(skips[0].contains("$result.status -eq 'skipped'"), "{body}");
+    assert!(body.contains("if ($crashed.Count -gt 0) {\n        return @{ Skip = $true"), "{body}");
     assert!(
-        body.contains("if ($crashed.Count -gt 0) {\n        return @{ Skip = $true"),
-        "{body}"
-    );
-    assert!(
-        body.trim_end()
-            .ends_with("return @{ Skip = $false; Why = \"Driver Verifier for $sys\" }"),
+        body.trim_end().ends_with("return @{ Skip = $false; Why = \"Driver Verifier for $sys\" }"),
         "{body}"
     );
     // The agent writes what the scripts read.
@@ -217,12 +189,7 @@ fn a_leg_that_verifies_nothing_is_skipped_only_after_a_recorded_crash() {
 #[test]
 fn no_program_of_a_stage_has_a_time_that_slow_machines_exceed() {
     let mut waits = 0;
-    for stage in stages()
-        .unwrap()
-        .iter()
-        .map(|one| one.name.as_str())
-        .chain(["common"])
-    {
+    for stage in stages().unwrap().iter().map(|one| one.name.as_str()).chain(["common"]) {
         for line in script(stage).lines() {
             if line.contains("WaitForExit(") && !line.contains("WaitForExit()")
                 || line.contains("Start-Sleep")

@@ -96,10 +96,7 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn add(&mut self, to: Option<Id>, line: usize) {
         if let Some(to) = to.filter(|to| *to != self.id) {
-            let place = Place {
-                module: self.id,
-                line,
-            };
+            let place = Place { module: self.id, line };
             let first = self.found.entry(to).or_insert(place);
             *first = place.min(*first);
         }
@@ -257,11 +254,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_path(&mut self, path: &'ast Path) {
         if path.leading_colon.is_none() {
-            let names: Vec<String> = path
-                .segments
-                .iter()
-                .map(|segment| segment.ident.to_string())
-                .collect();
+            let names: Vec<String> =
+                path.segments.iter().map(|segment| segment.ident.to_string()).collect();
             self.path(&names, path.span().start().line);
         }
         visit::visit_path(self, path);

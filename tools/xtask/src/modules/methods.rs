@@ -29,10 +29,7 @@ struct Method {
 impl Methods {
     /// Collects the names in all modules of a crate.
     pub fn of(all: &Crate) -> Self {
-        let mut found = Self {
-            by_name: BTreeMap::new(),
-            of_traits: BTreeSet::new(),
-        };
+        let mut found = Self { by_name: BTreeMap::new(), of_traits: BTreeSet::new() };
         for id in 0..all.modules.len() {
             for item in &all.modules[id].items {
                 match item {
@@ -99,12 +96,8 @@ impl Crate {
         let Type::Path(of) = &*item.self_ty else {
             return None;
         };
-        let path: Vec<String> = of
-            .path
-            .segments
-            .iter()
-            .map(|segment| segment.ident.to_string())
-            .collect();
+        let path: Vec<String> =
+            of.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         self.resolve(id, &path)
     }
 }

@@ -35,12 +35,8 @@ pub use self::{
 use crate::{process::root, standin};
 
 /// The manifests of the workspaces whose crates are checked.
-const WORKSPACES: [&str; 4] = [
-    "Cargo.toml",
-    standin::MANIFEST,
-    "fuzz/Cargo.toml",
-    "tools/bench/image/Cargo.toml",
-];
+const WORKSPACES: [&str; 4] =
+    ["Cargo.toml", standin::MANIFEST, "fuzz/Cargo.toml", "tools/bench/image/Cargo.toml"];
 
 /// A crate: a library or a program of a package.
 pub struct Target {
@@ -92,9 +88,7 @@ pub fn targets() -> Result<Vec<Target>> {
         for package in packages(&root().join(workspace))? {
             for target in package["targets"].as_array().into_iter().flatten() {
                 let kinds = target["kind"].as_array().into_iter().flatten();
-                let is_meant = kinds
-                    .filter_map(Value::as_str)
-                    .any(|kind| KINDS.contains(&kind));
+                let is_meant = kinds.filter_map(Value::as_str).any(|kind| KINDS.contains(&kind));
                 let text = |value: &Value| value.as_str().map(str::to_owned);
                 let whole = (text(&package["name"]), text(&target["name"]));
                 let (Some(package), Some(program)) = whole else {
@@ -105,11 +99,7 @@ pub fn targets() -> Result<Vec<Target>> {
                     continue;
                 };
                 let is_same = program.replace('_', "-") == package;
-                let name = if is_same {
-                    package
-                } else {
-                    format!("{package} ({program})")
-                };
+                let name = if is_same { package } else { format!("{package} ({program})") };
                 targets.push(Target { name, file });
             }
         }
@@ -143,10 +133,8 @@ fn shown(modules: &Crate) -> Vec<String> {
     let edges = modules.edges();
     let siblings = modules.edges_of_siblings(&edges);
     let single = cycles::cycles(&edges);
-    let mut chains: Vec<String> = single
-        .iter()
-        .map(|cycle| chain(modules, &edges, cycle))
-        .collect();
+    let mut chains: Vec<String> =
+        single.iter().map(|cycle| chain(modules, &edges, cycle)).collect();
     for cycle in cycles::cycles(&siblings) {
         if !single.contains(&cycle) {
             chains.push(chain(modules, &siblings, &cycle));
@@ -206,19 +194,13 @@ mod tests {
     fn a_re_export_is_followed_and_is_not_an_edge() {
         let a = "use crate::B;\npub struct A(B);\n";
         assert_acyclic(&[
-            (
-                "lib.rs",
-                "mod a;\nmod b;\npub use a::A;\npub use crate::b::*;\n",
-            ),
+            ("lib.rs", "mod a;\nmod b;\npub use a::A;\npub use crate::b::*;\n"),
             ("a.rs", a),
             ("b.rs", "pub struct B;\n"),
         ]);
         // A name that the module defines itself is an edge to that module, and so is a use of a
         // child.
-        let found = cycles(&[
-            ("lib.rs", "mod a;\npub use a::A;\npub struct B(A);\n"),
-            ("a.rs", a),
-        ]);
+        let found = cycles(&[("lib.rs", "mod a;\npub use a::A;\npub struct B(A);\n"), ("a.rs", a)]);
         assert_eq!(found, ["  crate (lib.rs:3) -> crate::a (a.rs:1) -> crate"]);
     }
 
@@ -226,10 +208,7 @@ mod tests {
     fn a_childs_use_of_its_parents_items_is_an_edge() {
         let child = "use super::Shared;\npub fn f(_: Shared) {}\n";
         let found = cycles(&[
-            (
-                "lib.rs",
-                "mod a;\npub struct Shared;\nfn g() { a::f(Shared) }\n",
-            ),
+            ("lib.rs", "mod a;\npub struct Shared;\nfn g() { a::f(Shared) }\n"),
             ("a.rs", child),
         ]);
         assert_eq!(found, ["  crate (lib.rs:3) -> crate::a (a.rs:1) -> crate"]);
@@ -249,10 +228,7 @@ mod tests {
         ]);
         let found = cycles(&[
             ("lib.rs", "mod a;\nmod b;\n"),
-            (
-                "a.rs",
-                "#[cfg(any(test, unix))]\nuse crate::b::f;\npub fn g() {}\n",
-            ),
+            ("a.rs", "#[cfg(any(test, unix))]\nuse crate::b::f;\npub fn g() {}\n"),
             ("b.rs", "#[cfg(not(test))]\npub fn f() { crate::a::g() }\n"),
         ]);
         assert_eq!(found.len(), 1, "{found:?}");
@@ -262,24 +238,12 @@ mod tests {
     fn paths_in_macros_are_edges_and_names_of_fields_are_not() {
         let lib = ("lib.rs", "mod a;\nmod b;\npub use b::call;\n");
         let b = ("b.rs", "use crate::a::g;\npub fn call() { g() }\n");
-        let found = cycles(&[
-            lib,
-            (
-                "a.rs",
-                "pub fn g() {\n    print!(\"{}\", crate::b::call());\n}\n",
-            ),
-            b,
-        ]);
-        assert_eq!(
-            found,
-            ["  crate::a (a.rs:2) -> crate::b (b.rs:1) -> crate::a"]
-        );
+        let found =
+            cycles(&[lib, ("a.rs", "pub fn g() {\n    print!(\"{}\", crate::b::call());\n}\n"), b]);
+        assert_eq!(found, ["  crate::a (a.rs:2) -> crate::b (b.rs:1) -> crate::a"]);
         assert_acyclic(&[
             lib,
-            (
-                "a.rs",
-                "pub fn g(b: B) { print!(\"{}\", b.call() + ::b::call()); }\n",
-            ),
+            ("a.rs", "pub fn g(b: B) { print!(\"{}\", b.call() + ::b::call()); }\n"),
             b,
         ]);
     }
@@ -299,10 +263,7 @@ mod tests {
         };
         for (line, use_of_it) in [
             (2, "impl Reader {\n fn f(&self) { self.levels(1) } }"),
-            (
-                2,
-                "impl Reader {\n fn f(&self) { print!(\"{}\", self.levels(1)) } }",
-            ),
+            (2, "impl Reader {\n fn f(&self) { print!(\"{}\", self.levels(1)) } }"),
             (2, "impl Reader {\n fn f() { g(Self::levels) } }"),
             (2, "impl Reader {\n fn f() -> u8 { Self::NONE } }"),
             (2, "fn f() -> u8 {\n Reader::NONE }"),
@@ -356,10 +317,7 @@ mod tests {
             ),
             ("b.rs", "pub fn parse() -> crate::a::A { loop {} }\n"),
         ]);
-        assert_eq!(
-            found,
-            ["  crate::a (a.rs:2) -> crate::b (b.rs:1) -> crate::a"]
-        );
+        assert_eq!(found, ["  crate::a (a.rs:2) -> crate::b (b.rs:1) -> crate::a"]);
     }
 
     #[test]
@@ -374,10 +332,7 @@ mod tests {
             ("unix.rs", "pub fn g() {}\n"),
             ("other.rs", "pub fn g() {\n    crate::a::f()\n}\n"),
         ]);
-        assert_eq!(
-            found,
-            ["  crate::a (a.rs:1) -> crate::b (other.rs:2) -> crate::a"]
-        );
+        assert_eq!(found, ["  crate::a (a.rs:1) -> crate::b (other.rs:2) -> crate::a"]);
     }
 
     #[test]
@@ -387,10 +342,7 @@ mod tests {
             "mod a {\n    pub fn f() { super::b::g() }\n}\nmod b {\n    use super::a;\n    \
              pub fn g() { a::f() }\n}\n",
         )]);
-        assert_eq!(
-            found,
-            ["  crate::a (lib.rs:2) -> crate::b (lib.rs:5) -> crate::a"]
-        );
+        assert_eq!(found, ["  crate::a (lib.rs:2) -> crate::b (lib.rs:5) -> crate::a"]);
     }
 
     #[test]
@@ -402,10 +354,7 @@ mod tests {
             ("a/two.rs", "fn g() {\n    crate::b::h()\n}\n"),
             ("b.rs", "pub fn h() { crate::a::f() }\n"),
         ]);
-        assert_eq!(
-            found,
-            ["  crate::a (a/two.rs:2) -> crate::b (b.rs:1) -> crate::a"]
-        );
+        assert_eq!(found, ["  crate::a (a/two.rs:2) -> crate::b (b.rs:1) -> crate::a"]);
     }
 
     #[test]

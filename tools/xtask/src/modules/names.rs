@@ -42,10 +42,7 @@ impl Crate {
                 return self.find(at, name, after, steps, true);
             }
         }
-        Some(Found {
-            module: at,
-            item: None,
-        })
+        Some(Found { module: at, item: None })
     }
 
     /// Resolves a name in a module and then the rest of the path. Where `is_there` is true, a name
@@ -59,16 +56,10 @@ impl Crate {
         is_there: bool,
     ) -> Option<Found> {
         let module = &self.modules[at];
-        let own = || Found {
-            module: at,
-            item: Some(name.to_owned()),
-        };
+        let own = || Found { module: at, item: Some(name.to_owned()) };
         if let Some(child) = module.children.get(name) {
             let Some((next, after)) = rest.split_first() else {
-                return Some(Found {
-                    module: *child,
-                    item: None,
-                });
+                return Some(Found { module: *child, item: None });
             };
             let steps = steps.checked_sub(1)?;
             let twin = self.modules.iter().position(|module| {

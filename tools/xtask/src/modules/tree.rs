@@ -80,9 +80,8 @@ pub struct Used {
 impl Crate {
     /// Reads a crate from its root file; file names are relative to the folder `root`.
     pub fn read(file: &Path, root: &Path) -> Result<Self> {
-        let folder = file
-            .parent()
-            .with_context(|| format!("{} has no parent folder", file.display()))?;
+        let folder =
+            file.parent().with_context(|| format!("{} has no parent folder", file.display()))?;
         Self::build(file, folder, root, &|path| {
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
         })
@@ -106,14 +105,8 @@ impl Crate {
         root: &Path,
         text: &dyn Fn(&Path) -> Result<String>,
     ) -> Result<Self> {
-        let mut reader = Reader {
-            root,
-            text,
-            made: Self::default(),
-        };
-        let id = reader
-            .made
-            .add("crate".to_owned(), None, true, reader.name(file));
+        let mut reader = Reader { root, text, made: Self::default() };
+        let id = reader.made.add("crate".to_owned(), None, true, reader.name(file));
         reader.file(id, file, folder)?;
         Ok(reader.made)
     }
@@ -202,9 +195,7 @@ impl Reader<'_> {
         let inner = folder.join(&name);
         let named = named_file(&module.attrs)?;
         if let Some((_, items)) = module.content {
-            let id = self
-                .made
-                .add(path, Some(parent), is_public, self.name(file));
+            let id = self.made.add(path, Some(parent), is_public, self.name(file));
             self.made.declare(parent, name, id);
             return self.items(id, items, file, &inner);
         }
@@ -215,24 +206,18 @@ impl Reader<'_> {
                 vec![beside.join(named)]
             },
         );
-        let found = candidates
-            .iter()
-            .find(|candidate| (self.text)(candidate).is_ok());
+        let found = candidates.iter().find(|candidate| (self.text)(candidate).is_ok());
         let Some(found) = found else {
             bail!("{} declares {path}, which has no file", self.name(file));
         };
-        let id = self
-            .made
-            .add(path, Some(parent), is_public, self.name(found));
+        let id = self.made.add(path, Some(parent), is_public, self.name(found));
         self.made.declare(parent, name, id);
         self.file(id, found, &inner)
     }
 
     fn import(&mut self, id: Id, item: &ItemUse) {
-        let import = |path| Import {
-            path,
-            is_reexport: !matches!(item.vis, Visibility::Inherited),
-        };
+        let import =
+            |path| Import { path, is_reexport: !matches!(item.vis, Visibility::Inherited) };
         let module = &mut self.made.modules[id];
         for used in used(item) {
             match used.name {
@@ -254,19 +239,11 @@ impl Reader<'_> {
         let Some(name) = item.ident.as_ref().filter(|_| is_exported && id != ROOT) else {
             return;
         };
-        let mut path: Vec<String> = self.made.modules[id]
-            .path
-            .split("::")
-            .map(str::to_owned)
-            .collect();
+        let mut path: Vec<String> =
+            self.made.modules[id].path.split("::").map(str::to_owned).collect();
         path.push(name.to_string());
-        let import = Import {
-            path,
-            is_reexport: true,
-        };
-        self.made.modules[ROOT]
-            .names
-            .insert(name.to_string(), Name::Imported(import));
+        let import = Import { path, is_reexport: true };
+        self.made.modules[ROOT].names.insert(name.to_string(), Name::Imported(import));
     }
 }
 
@@ -285,22 +262,14 @@ pub fn used(item: &ItemUse) -> Vec<Used> {
             UseTree::Path(tree) => walk(&tree.tree, &with(&tree.ident), found),
             UseTree::Name(tree) => {
                 let path = with(&tree.ident);
-                found.push(Used {
-                    name: path.last().cloned(),
-                    path,
-                    line,
-                });
+                found.push(Used { name: path.last().cloned(), path, line });
             }
             UseTree::Rename(tree) => found.push(Used {
                 name: Some(tree.rename.to_string()),
                 path: with(&tree.ident),
                 line,
             }),
-            UseTree::Glob(_) => found.push(Used {
-                name: None,
-                path: before.to_vec(),
-                line,
-            }),
+            UseTree::Glob(_) => found.push(Used { name: None, path: before.to_vec(), line }),
             UseTree::Group(tree) => {
                 for tree in &tree.items {
                     walk(tree, before, found);
@@ -322,9 +291,7 @@ pub fn is_for_tests(attributes: &[Attribute]) -> bool {
         let path = attribute.path();
         path.is_ident("test")
             || path.is_ident("cfg")
-                && attribute
-                    .parse_args::<Meta>()
-                    .is_ok_and(|predicate| needs_test(&predicate))
+                && attribute.parse_args::<Meta>().is_ok_and(|predicate| needs_test(&predicate))
     })
 }
 
@@ -349,18 +316,12 @@ fn needs_test(predicate: &Meta) -> bool {
 
 /// Returns the file that `#[path = "…"]` names.
 fn named_file(attributes: &[Attribute]) -> Result<Option<PathBuf>> {
-    let Some(attribute) = attributes
-        .iter()
-        .find(|attribute| attribute.path().is_ident("path"))
+    let Some(attribute) = attributes.iter().find(|attribute| attribute.path().is_ident("path"))
     else {
         return Ok(None);
     };
     let value = &attribute.meta.require_name_value()?.value;
-    let syn::Expr::Lit(syn::ExprLit {
-        lit: syn::Lit::Str(text),
-        ..
-    }) = value
-    else {
+    let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) = value else {
         bail!("the attribute `path` of a module is not a string");
     };
     ensure!(!text.value().is_empty(), "the path of a module is empty");
@@ -399,18 +360,14 @@ pub fn defined(item: &Item) -> Vec<String> {
 
 /// Returns true if the attributes include one with this name.
 pub fn has_attribute(attributes: &[Attribute], name: &str) -> bool {
-    attributes
-        .iter()
-        .any(|attribute| attribute.path().is_ident(name))
+    attributes.iter().any(|attribute| attribute.path().is_ident(name))
 }
 
 /// Returns true for items that the documentation leaves out.
 pub fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("doc")
-            && attribute
-                .parse_args::<syn::Ident>()
-                .is_ok_and(|argument| argument == "hidden")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|argument| argument == "hidden")
     })
 }
 

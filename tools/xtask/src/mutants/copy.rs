@@ -34,10 +34,9 @@ impl WorkspaceCopy {
             File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!(
-                "another process runs mutants in {}; wait for its end",
-                folder.display()
-            ),
+            Err(TryLockError::WouldBlock) => {
+                bail!("another process runs mutants in {}; wait for its end", folder.display())
+            }
             Err(TryLockError::Error(error)) => {
                 return Err(error).with_context(|| format!("cannot lock {}", lock.display()));
             }

@@ -43,11 +43,7 @@ impl Entry {
     }
 
     fn describe(&self) -> String {
-        let of = if self.code.is_empty() {
-            String::new()
-        } else {
-            format!(" (`{}`)", self.code)
-        };
+        let of = if self.code.is_empty() { String::new() } else { format!(" (`{}`)", self.code) };
         format!("{}: {}{of}", self.file, self.change)
     }
 }
@@ -98,10 +94,7 @@ impl Entries {
             }
         }
         if !wrong.is_empty() {
-            bail!(
-                "the list of equivalent mutants is wrong:\n- {}",
-                wrong.join("\n- ")
-            );
+            bail!("the list of equivalent mutants is wrong:\n- {}", wrong.join("\n- "));
         }
         Ok(())
     }
@@ -133,20 +126,15 @@ impl Entries {
     /// mutants of some files.
     pub fn superfluous(&self, outcomes: &[Outcome]) -> Vec<String> {
         let is_superfluous = |entry: &&Entry| {
-            let mut ran = outcomes
-                .iter()
-                .filter(|outcome| entry.matches(&outcome.mutant))
-                .peekable();
+            let mut ran =
+                outcomes.iter().filter(|outcome| entry.matches(&outcome.mutant)).peekable();
             ran.peek().is_some() && ran.all(|outcome| outcome.end == End::Caught)
         };
         self.equivalent
             .iter()
             .filter(is_superfluous)
             .map(|entry| {
-                format!(
-                    "listed as equivalent, but a test catches it: {}",
-                    entry.describe()
-                )
+                format!("listed as equivalent, but a test catches it: {}", entry.describe())
             })
             .collect()
     }
@@ -194,9 +182,7 @@ mod tests {
         entries.check(&[mutant("n < 3", 2)]).unwrap();
         entries.check(&[mutant("n < 3", 900)]).unwrap();
         // Two changes in one line of code have one reason.
-        entries
-            .check(&[mutant("n < 3 || m < 3", 2), mutant("n < 3 || m < 3", 2)])
-            .unwrap();
+        entries.check(&[mutant("n < 3 || m < 3", 2), mutant("n < 3 || m < 3", 2)]).unwrap();
     }
 
     #[test]
@@ -218,10 +204,7 @@ mod tests {
 
     #[test]
     fn missed_mutants_are_explained_by_the_list() {
-        let outcome = |code: &str, end| Outcome {
-            mutant: mutant(code, 2),
-            end,
-        };
+        let outcome = |code: &str, end| Outcome { mutant: mutant(code, 2), end };
         let entries = entries(&format!("code = \"n <\"\n{REASON}")).unwrap();
         let (summary, failures) = entries.explain(&[
             outcome("n < 3", End::Missed),
@@ -229,10 +212,7 @@ mod tests {
             outcome("m < 3", End::Caught),
             outcome("n < 3", End::Unviable),
         ]);
-        assert_eq!(
-            failures,
-            ["missed: src/a.rs:2:7: replace < with <= in is_small\n    m < 3"]
-        );
+        assert_eq!(failures, ["missed: src/a.rs:2:7: replace < with <= in is_small\n    m < 3"]);
         assert_eq!(
             summary.to_string(),
             "1 mutants caught, 1 equivalent, 1 missed; 1 did not compile"
@@ -242,17 +222,10 @@ mod tests {
         let caught = outcome("n < 3", End::Caught);
         let both = [caught.clone(), outcome("n < 3", End::Missed)];
         assert!(entries.superfluous(&both).is_empty());
-        assert!(
-            entries
-                .superfluous(&[outcome("m < 3", End::Caught)])
-                .is_empty()
-        );
+        assert!(entries.superfluous(&[outcome("m < 3", End::Caught)]).is_empty());
         let [sentence] = &entries.superfluous(&[caught])[..] else {
             panic!();
         };
-        assert!(
-            sentence.contains("a test catches it: src/a.rs"),
-            "{sentence}"
-        );
+        assert!(sentence.contains("a test catches it: src/a.rs"), "{sentence}");
     }
 }

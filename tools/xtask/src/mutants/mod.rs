@@ -61,10 +61,7 @@ struct Tests {
 /// The file of the library that only programs in user mode compile.
 const USER_MODE: &str = "provider-lib/src/ffi/user.rs";
 
-const ETL_UNIT_TESTS: Tests = Tests {
-    packages: &["etl-file"],
-    arguments: &["--lib"],
-};
+const ETL_UNIT_TESTS: Tests = Tests { packages: &["etl-file"], arguments: &["--lib"] };
 
 const ETL_ALL_TESTS: Tests = Tests {
     packages: &["etl-file"],
@@ -109,15 +106,9 @@ const GROUPS: [Group; 14] = [
         files: &[],
         without: &[],
         rounds: &[
-            Tests {
-                packages: &["etw-wire"],
-                arguments: &["--lib"],
-            },
+            Tests { packages: &["etw-wire"], arguments: &["--lib"] },
             // A provider's keyword outside the provider's bits is a compile error.
-            Tests {
-                packages: &["etw-compile-fail"],
-                arguments: &["--tests"],
-            },
+            Tests { packages: &["etw-compile-fail"], arguments: &["--tests"] },
         ],
     },
     Group {
@@ -138,15 +129,9 @@ const GROUPS: [Group; 14] = [
                     "writing",
                 ],
             },
-            Tests {
-                packages: &["wdk-etw"],
-                arguments: &["--tests"],
-            },
+            Tests { packages: &["wdk-etw"], arguments: &["--tests"] },
             // The events of the facades are written by functions that nothing else calls.
-            Tests {
-                packages: &["wdk-etw-log", "wdk-etw-tracing"],
-                arguments: &["--tests"],
-            },
+            Tests { packages: &["wdk-etw-log", "wdk-etw-tracing"], arguments: &["--tests"] },
         ],
     },
     Group {
@@ -154,10 +139,7 @@ const GROUPS: [Group; 14] = [
         package: "wdk-etw",
         files: &[USER_MODE],
         without: &[],
-        rounds: &[Tests {
-            packages: &["etw-user-mode"],
-            arguments: &["--tests"],
-        }],
+        rounds: &[Tests { packages: &["etw-user-mode"], arguments: &["--tests"] }],
     },
     Group {
         name: "wdk-etw-schema",
@@ -165,10 +147,7 @@ const GROUPS: [Group; 14] = [
         files: &[],
         without: &[],
         rounds: &[
-            Tests {
-                packages: &["wdk-etw-schema"],
-                arguments: &["--tests"],
-            },
+            Tests { packages: &["wdk-etw-schema"], arguments: &["--tests"] },
             Tests {
                 packages: &["wdk-etw-build", "wdk-etw", "etw-compile-fail"],
                 arguments: &["--tests"],
@@ -181,25 +160,17 @@ const GROUPS: [Group; 14] = [
         files: &[],
         without: &[],
         rounds: &[
-            Tests {
-                packages: &["wdk-etw-macros"],
-                arguments: &["--lib"],
-            },
+            Tests { packages: &["wdk-etw-macros"], arguments: &["--lib"] },
             Tests {
                 packages: &["wdk-etw"],
-                arguments: &[
-                    "--test", "declared", "--test", "elements", "--test", "limits",
-                ],
+                arguments: &["--test", "declared", "--test", "elements", "--test", "limits"],
             },
             Tests {
                 packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
                 arguments: &["--tests"],
             },
             // A declaration refuses the mode in which its package does not run.
-            Tests {
-                packages: &["etw-user-mode"],
-                arguments: &["--test", "modes"],
-            },
+            Tests { packages: &["etw-user-mode"], arguments: &["--test", "modes"] },
         ],
     },
     Group {
@@ -212,17 +183,10 @@ const GROUPS: [Group; 14] = [
                 packages: &["wdk-etw-build"],
                 arguments: &["--lib", "--test", "declared", "--test", "corners"],
             },
-            Tests {
-                packages: &["wdk-etw-build"],
-                arguments: &["--tests"],
-            },
+            Tests { packages: &["wdk-etw-build"], arguments: &["--tests"] },
         ],
     },
-    etl!(
-        "etl-file-compare",
-        "tools/etl/src/compare/**",
-        ["--test", "compare", "--"]
-    ),
+    etl!("etl-file-compare", "tools/etl/src/compare/**", ["--test", "compare", "--"]),
     etl!(
         "etl-file-decode",
         "tools/etl/src/decode/**",
@@ -287,11 +251,7 @@ const GROUPS: [Group; 14] = [
             "every_truncation"
         ]
     ),
-    etl!(
-        "etl-file-report",
-        "tools/etl/src/report/**",
-        ["--test", "kernel_cli", "--"]
-    ),
+    etl!("etl-file-report", "tools/etl/src/report/**", ["--test", "kernel_cli", "--"]),
     etl!(
         "etl-file-write",
         "tools/etl/src/write/**",
@@ -389,11 +349,7 @@ pub struct Selection {
 pub fn names() -> Vec<&'static str> {
     let groups = GROUPS.iter().map(|group| group.name);
     let packages = GROUPS.iter().map(|group| group.package);
-    groups
-        .chain(packages)
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect()
+    groups.chain(packages).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns a cargo-mutants command for a group's mutants, which finds the workspace in a folder.
@@ -425,11 +381,7 @@ fn list(group: &Group, files: &[String]) -> Result<Vec<Mutant>> {
 }
 
 fn files_of<'a>(group: &Group, files: &'a [String]) -> Vec<&'a str> {
-    if files.is_empty() {
-        group.files.to_vec()
-    } else {
-        files.iter().map(String::as_str).collect()
-    }
+    if files.is_empty() { group.files.to_vec() } else { files.iter().map(String::as_str).collect() }
 }
 
 /// Runs a share of a group's mutants, in place if there is a copy of the workspace.
@@ -476,9 +428,7 @@ fn run_group(
                 command.args(["--re", &exactly(&mutant.name())]);
             }
         }
-        let out = target()
-            .join("mutants")
-            .join(format!("{}-{}", group.name, round + 1));
+        let out = target().join("mutants").join(format!("{}-{}", group.name, round + 1));
         let found = run_round(group, tests, command, &workspace, &out)?;
         outcomes = merge(outcomes, found);
     }
@@ -596,10 +546,7 @@ fn time_unchanged(tests: &Tests, workspace: &Path) -> Result<Duration> {
         for package in tests.packages {
             command.args(["--package", package]);
         }
-        command
-            .args(more)
-            .args(tests.arguments)
-            .env("WDK_ETW_PYTHON", ORACLES.python());
+        command.args(more).args(tests.arguments).env("WDK_ETW_PYTHON", ORACLES.python());
         run_quietly(&mut command)
     };
     cargo_test(&["--no-run"])?;
@@ -640,21 +587,16 @@ pub fn run(selection: &Selection) -> Result<()> {
     let text =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let entries = Entries::read(&text).with_context(|| format!("cannot read {EQUIVALENT}"))?;
-    step(
-        "Comparing the list of equivalent mutants with the code",
-        || {
-            let mut all = Vec::new();
-            for group in &GROUPS {
-                all.extend(list(group, &[])?);
-            }
-            entries.check(&all)
-        },
-    )?;
+    step("Comparing the list of equivalent mutants with the code", || {
+        let mut all = Vec::new();
+        for group in &GROUPS {
+            all.extend(list(group, &[])?);
+        }
+        entries.check(&all)
+    })?;
     // Several mutants at the same time need a copy each, which cargo-mutants makes anew for each round.
     let copy = if selection.jobs == 1 {
-        Some(step("Copying the workspace", || {
-            WorkspaceCopy::renew(&target().join("mutants"))
-        })?)
+        Some(step("Copying the workspace", || WorkspaceCopy::renew(&target().join("mutants")))?)
     } else {
         None
     };
@@ -684,10 +626,7 @@ pub fn run(selection: &Selection) -> Result<()> {
         println!("{failure}");
     }
     if !failures.is_empty() {
-        bail!(
-            "{} mutants need a test, or an entry with a reason in {EQUIVALENT}",
-            failures.len()
-        );
+        bail!("{} mutants need a test, or an entry with a reason in {EQUIVALENT}", failures.len());
     }
     Ok(())
 }
@@ -729,14 +668,9 @@ fn shards_of(mutants: usize) -> Result<u32> {
 
 /// Returns the number of commits before and including the checked out one, or 0 without git.
 fn commits() -> u32 {
-    let count = output_of(
-        Command::new("git")
-            .current_dir(root())
-            .args(["rev-list", "--count", "HEAD"]),
-    );
-    count
-        .and_then(|count| count.trim().parse().ok())
-        .unwrap_or(0)
+    let count =
+        output_of(Command::new("git").current_dir(root()).args(["rev-list", "--count", "HEAD"]));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -752,23 +686,13 @@ mod tests {
     #[test]
     fn a_package_stands_for_its_groups() {
         let of = |name: &str| {
-            let selection = Selection {
-                groups: vec![name.to_owned()],
-                ..Selection::default()
-            };
-            selected(&selection)
-                .iter()
-                .map(|group| group.name)
-                .collect::<Vec<_>>()
+            let selection = Selection { groups: vec![name.to_owned()], ..Selection::default() };
+            selected(&selection).iter().map(|group| group.name).collect::<Vec<_>>()
         };
         assert_eq!(of("wdk-etw"), ["wdk-etw"]);
         assert_eq!(of("etl-file-read"), ["etl-file-read"]);
         assert!(of("etl-file").len() > 5);
-        assert!(
-            of("etl-file")
-                .iter()
-                .all(|name| name.starts_with("etl-file-"))
-        );
+        assert!(of("etl-file").iter().all(|name| name.starts_with("etl-file-")));
         assert!(names().contains(&"etl-file") && names().contains(&"etl-file-other"));
         assert!(GROUPS.iter().all(|group| {
             group
@@ -788,10 +712,7 @@ mod tests {
     #[test]
     fn arguments_of_the_test_harness_select_nothing_to_build() {
         let arguments = ["--test", "a", "--", "--skip", "b"];
-        assert_eq!(
-            split(&arguments),
-            (&["--test", "a"][..], &["--", "--skip", "b"][..])
-        );
+        assert_eq!(split(&arguments), (&["--test", "a"][..], &["--", "--skip", "b"][..]));
         assert_eq!(split(&["--lib"]), (&["--lib"][..], &[][..]));
     }
 
@@ -854,11 +775,7 @@ mod tests {
             let tests = group.rounds.iter().flat_map(|round| round.packages);
             for package in tests.copied().chain([group.package]) {
                 let line = format!("name = \"{package}\"\n");
-                assert!(
-                    manifest.contains(&line),
-                    "{}: no package {package}",
-                    group.name
-                );
+                assert!(manifest.contains(&line), "{}: no package {package}", group.name);
             }
         }
     }

@@ -41,11 +41,7 @@ impl Mutant {
 
 impl fmt::Display for Mutant {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            formatter,
-            "{}: {}\n    {}",
-            self.place, self.change, self.code
-        )
+        write!(formatter, "{}: {}\n    {}", self.place, self.change, self.code)
     }
 }
 
@@ -110,19 +106,14 @@ struct Reader<F> {
 
 impl<F: Fn(&str) -> Result<String>> Reader<F> {
     fn new(read_file: F) -> Self {
-        Self {
-            read_file,
-            sources: HashMap::new(),
-        }
+        Self { read_file, sources: HashMap::new() }
     }
 
     fn mutant(&mut self, value: &Value) -> Result<Mutant> {
         let file = text(value, "file")?.to_owned();
         let name = text(value, "name")?;
         // The name is the file, the line and the column, then the change.
-        let numbers = name
-            .strip_prefix(&file)
-            .and_then(|rest| rest.split_once(": "));
+        let numbers = name.strip_prefix(&file).and_then(|rest| rest.split_once(": "));
         let (numbers, change) = numbers
             .with_context(|| format!("the mutant's name {name} does not begin with its place"))?;
         let line = value["span"]["start"]["line"]
@@ -134,18 +125,12 @@ impl<F: Fn(&str) -> Result<String>> Reader<F> {
             let lines = source.lines().map(|line| line.trim().to_owned()).collect();
             self.sources.insert(file.clone(), lines);
         }
-        let code = self
-            .sources
-            .get(&file)
-            .and_then(|lines| lines.get(line))
-            .with_context(|| {
+        let code =
+            self.sources.get(&file).and_then(|lines| lines.get(line)).with_context(|| {
                 format!("the mutant {name} is behind the file's end; was it edited meanwhile?")
             })?;
         Ok(Mutant {
-            function: value["function"]["function_name"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
+            function: value["function"]["function_name"].as_str().unwrap_or_default().to_owned(),
             change: change.to_owned(),
             code: code.clone(),
             place: format!("{file}{numbers}"),
@@ -155,9 +140,7 @@ impl<F: Fn(&str) -> Result<String>> Reader<F> {
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
-    value[key]
-        .as_str()
-        .with_context(|| format!("a mutant has no {key}: {value}"))
+    value[key].as_str().with_context(|| format!("a mutant has no {key}: {value}"))
 }
 
 /// Reads the list that `cargo mutants --list --json` prints.
@@ -171,9 +154,7 @@ pub fn read_list(json: &str, read_file: impl Fn(&str) -> Result<String>) -> Resu
 /// Reads `outcomes.json`.
 pub fn read(json: &str, read_file: impl Fn(&str) -> Result<String>) -> Result<Vec<Outcome>> {
     let all: Value = serde_json::from_str(json).context("the outcomes are not JSON")?;
-    let all = all["outcomes"]
-        .as_array()
-        .context("the file of outcomes has none")?;
+    let all = all["outcomes"].as_array().context("the file of outcomes has none")?;
     let mut reader = Reader::new(read_file);
     let mut outcomes = Vec::new();
     for outcome in all {
@@ -186,10 +167,7 @@ pub fn read(json: &str, read_file: impl Fn(&str) -> Result<String>) -> Result<Ve
             "CaughtMutant" | "Timeout" => End::Caught,
             "MissedMutant" => End::Missed,
             "Unviable" => End::Unviable,
-            other => bail!(
-                "the mutant {} has the unknown outcome {other}",
-                mutant.name()
-            ),
+            other => bail!("the mutant {} has the unknown outcome {other}", mutant.name()),
         };
         outcomes.push(Outcome { mutant, end });
     }
@@ -254,9 +232,6 @@ mod tests {
     fn a_file_that_became_shorter_is_an_error() {
         let list = format!("[{}]", json("x", 1));
         let error = read_list(&list, |_| Ok(String::new())).unwrap_err();
-        assert!(
-            error.to_string().contains("behind the file's end"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("behind the file's end"), "{error}");
     }
 }

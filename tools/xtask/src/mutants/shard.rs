@@ -21,16 +21,11 @@ impl FromStr for Shard {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('/');
         let numbers = parts.and_then(|(index, count)| {
-            Some(Self {
-                index: index.parse().ok()?,
-                count: count.parse().ok()?,
-            })
+            Some(Self { index: index.parse().ok()?, count: count.parse().ok()? })
         });
-        numbers
-            .filter(|shard| shard.index < shard.count)
-            .ok_or_else(|| {
-                format!("`{text}` is not a shard; write K/N with K from 0 to N - 1, as in `0/8`")
-            })
+        numbers.filter(|shard| shard.index < shard.count).ok_or_else(|| {
+            format!("`{text}` is not a shard; write K/N with K from 0 to N - 1, as in `0/8`")
+        })
     }
 }
 
@@ -69,17 +64,7 @@ mod tests {
             (group, shard.index, shard.count)
         };
         let all: Vec<_> = (6..12).map(of).collect();
-        assert_eq!(
-            all,
-            [
-                (0, 0, 2),
-                (0, 1, 2),
-                (1, 0, 1),
-                (2, 0, 3),
-                (2, 1, 3),
-                (2, 2, 3)
-            ]
-        );
+        assert_eq!(all, [(0, 0, 2), (0, 1, 2), (1, 0, 1), (2, 0, 3), (2, 1, 3), (2, 2, 3)]);
         assert_eq!(of(12), of(6));
         assert_eq!(of_commit(7, &[]), None);
     }

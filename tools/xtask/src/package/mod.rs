@@ -18,14 +18,8 @@ use crate::{
 
 /// The signing tools.
 const TOOLS: [Program; 2] = [
-    Program {
-        names: &["openssl"],
-        package: "openssl",
-    },
-    Program {
-        names: &["osslsigncode"],
-        package: "osslsigncode",
-    },
+    Program { names: &["openssl"], package: "openssl" },
+    Program { names: &["osslsigncode"], package: "osslsigncode" },
 ];
 
 /// Returns the signing tool's version, if it is installed.
@@ -46,19 +40,11 @@ pub const QUESTIONS_HARDWARE_ID: &str = r"Root\EtwQuestionsDriver";
 /// Runs `cargo xtask package`: builds the package, a second one whose catalog has version 2, and that
 /// of the driver that asks Windows questions.
 pub fn run() -> Result<()> {
-    let toolchain = step("Finding the cross toolchain", || {
-        Toolchain::find_or_install(Machine::X64)
-    })?;
-    step("Installing the signing tools", || {
-        packages::install(&missing_packages())
-    })?;
-    let rust = step(
-        "Finding the client's compiler",
-        client::find_or_install_compiler,
-    )?;
-    let image = step("Building the driver", || {
-        build::build(&toolchain, DRIVER, Profile::Release)
-    })?;
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
+    step("Installing the signing tools", || packages::install(&missing_packages()))?;
+    let rust = step("Finding the client's compiler", client::find_or_install_compiler)?;
+    let image = step("Building the driver", || build::build(&toolchain, DRIVER, Profile::Release))?;
     let questions = step("Building the driver that asks questions", || {
         build::build(&toolchain, QUESTIONS, Profile::Release)
     })?;
@@ -109,7 +95,5 @@ fn archive_named(suffix: &str) -> PathBuf {
 
 fn archive_of(service: &str, suffix: &str) -> PathBuf {
     let version = env!("CARGO_PKG_VERSION");
-    target()
-        .join("package")
-        .join(format!("{service}-{version}-{suffix}.zip"))
+    target().join("package").join(format!("{service}-{version}-{suffix}.zip"))
 }

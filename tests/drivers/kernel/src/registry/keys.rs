@@ -27,15 +27,7 @@ pub fn note_path(path: u64) {
 fn open_service() -> u64 {
     let mut handle = 0_u64;
     let mut attributes = [48, 0, PATH.load(Ordering::Relaxed), 0x240, 0, 0];
-    same!(
-        low(call!(
-            "ZwOpenKey",
-            at(&mut handle),
-            ALL,
-            at(&mut attributes)
-        )),
-        0
-    );
+    same!(low(call!("ZwOpenKey", at(&mut handle), ALL, at(&mut attributes))), 0);
     handle
 }
 
@@ -59,26 +51,12 @@ fn name(service: u64) {
     const NAME: &[u8] = br"\REGISTRY\MACHINE\SYSTEM\ControlSet001\Services\registry";
     let mut buffer = [0_u8; 200];
     let mut length = 0_u32;
-    let status = call!(
-        "ZwQueryKey",
-        service,
-        3,
-        at(&mut buffer),
-        200,
-        at(&mut length)
-    );
+    let status = call!("ZwQueryKey", service, 3, at(&mut buffer), 200, at(&mut length));
     same!(low(status), 0);
     same!(length, 4 + 2 * NAME.len());
     same!(buffer[0], 2 * NAME.len());
     same!(is_text(&buffer[4..length as usize], NAME), true);
-    let status = call!(
-        "ZwQueryKey",
-        service,
-        3,
-        at(&mut buffer),
-        8,
-        at(&mut length)
-    );
+    let status = call!("ZwQueryKey", service, 3, at(&mut buffer), 8, at(&mut length));
     same!(low(status), BUFFER_OVERFLOW);
     let status = call!("ZwQueryKey", service, 3, 0, 0, at(&mut length));
     same!(low(status), BUFFER_TOO_SMALL);
@@ -120,10 +98,7 @@ fn opening(service: u64) {
 fn creating() {
     let (_, software) = open(0, SOFTWARE, ALL);
     same!(create(software, br"One\Two", ALL, 0).0, NOT_FOUND);
-    same!(
-        create(0, br"\Registry\Machine\New", ALL, 0).0,
-        INVALID_PARAMETER
-    );
+    same!(create(0, br"\Registry\Machine\New", ALL, 0).0, INVALID_PARAMETER);
     same!(create(software, b"One", ALL, 0x20).0, INVALID_PARAMETER);
     let (status, one, new) = create(software, b"One", ALL, 0);
     same!((status, new) == (0, 1), true);
@@ -143,10 +118,7 @@ fn creating() {
     same!(low(call!("ZwDeleteKey", one)), 0);
     // Every handle of a deleted key is invalid, except to be closed.
     let mut length = 0_u32;
-    same!(
-        low(call!("ZwQueryKey", again, 0, 0, 0, at(&mut length))),
-        KEY_DELETED
-    );
+    same!(low(call!("ZwQueryKey", again, 0, 0, 0, at(&mut length))), KEY_DELETED);
     same!(low(call!("ZwDeleteKey", one)), KEY_DELETED);
     same!(create(one, b"Two", ALL, 0).0, KEY_DELETED);
     same!(open(software, b"One", READ).0, NOT_FOUND);
@@ -164,14 +136,7 @@ fn creating() {
 fn query(handle: u64, class: u64, room: u64) -> (u32, u32, [u32; 16]) {
     let mut buffer = [0_u32; 16];
     let mut length = 0_u32;
-    let status = call!(
-        "ZwQueryKey",
-        handle,
-        class,
-        at(&mut buffer),
-        room,
-        at(&mut length)
-    );
+    let status = call!("ZwQueryKey", handle, class, at(&mut buffer), room, at(&mut length));
     (low(status), length, buffer)
 }
 
@@ -181,16 +146,7 @@ fn describing() {
     let mut handle = 0_u64;
     crate::names::with_string(b"class", |class| {
         with_attributes(key, b"Alpha", 0x240, |attributes| {
-            call!(
-                "ZwCreateKey",
-                at(&mut handle),
-                ALL,
-                attributes,
-                0,
-                class,
-                0,
-                0
-            )
+            call!("ZwCreateKey", at(&mut handle), ALL, attributes, 0, class, 0, 0)
         })
     });
     values::set(key, b"value", 4, &[1, 2, 3, 4]);
@@ -226,29 +182,13 @@ fn enumerating(key: u64) {
     let mut buffer = [0_u8; 64];
     let mut length = 0_u32;
     for (index, name) in [b"Alpha".as_slice(), b"B"].iter().enumerate() {
-        let status = call!(
-            "ZwEnumerateKey",
-            key,
-            index,
-            0,
-            at(&mut buffer),
-            64,
-            at(&mut length)
-        );
+        let status = call!("ZwEnumerateKey", key, index, 0, at(&mut buffer), 64, at(&mut length));
         same!(low(status), 0);
         same!(length, 16 + 2 * name.len());
         same!(is_text(&buffer[16..length as usize], name), true);
     }
     let enumerate = |index: u64, class: u64, room: u64, length: &mut u32| {
-        low(call!(
-            "ZwEnumerateKey",
-            key,
-            index,
-            class,
-            0,
-            room,
-            at(length)
-        ))
+        low(call!("ZwEnumerateKey", key, index, class, 0, room, at(length)))
     };
     same!(enumerate(2, 0, 0, &mut length), NO_MORE_ENTRIES);
     same!(enumerate(0, 0, 0, &mut length), BUFFER_TOO_SMALL);

@@ -88,12 +88,7 @@ unsafe extern "C" fn called(
         unsafe { *data }
     };
     if let Some(slot) = calls.all.get_mut(calls.count) {
-        *slot = Called {
-            kind,
-            length,
-            has_name: !name.is_null(),
-            first,
-        };
+        *slot = Called { kind, length, has_name: !name.is_null(), first };
     }
     calls.count += 1;
     calls.status.cast_signed()
@@ -109,14 +104,7 @@ fn query(entries: &[Entry], calls: &mut Calls) -> u32 {
     table[..entries.len()].copy_from_slice(entries);
     let path = br"registry-table\Parameters";
     low(with_text(path, |path| {
-        call!(
-            "RtlQueryRegistryValues",
-            1,
-            path,
-            at(&mut table),
-            at(calls),
-            0
-        )
+        call!("RtlQueryRegistryValues", 1, path, at(&mut table), at(calls), 0)
     }))
 }
 
@@ -127,12 +115,7 @@ fn one(name: &[u8], entry: Entry, calls: &mut Calls) -> u32 {
 
 /// Returns an entry that calls the routine.
 fn calling(flags: u32) -> Entry {
-    Entry {
-        routine: routine(),
-        flags,
-        context: 0x77,
-        ..Entry::END
-    }
+    Entry { routine: routine(), flags, context: 0x77, ..Entry::END }
 }
 
 /// Returns an entry that stores a value of a type.
@@ -189,16 +172,10 @@ fn routines() {
     same!(query(&[calling(NO_VALUE)], &mut calls), 0);
     same!((calls.count, calls.all[0].has_name) == (1, false), true);
     // What the routine returns ends the query, except for one status.
-    let mut calls = Calls {
-        status: 0xC000_0001,
-        ..Calls::default()
-    };
+    let mut calls = Calls { status: 0xC000_0001, ..Calls::default() };
     same!(query(&[calling(0)], &mut calls), 0xC000_0001);
     same!(calls.count, 1);
-    let mut calls = Calls {
-        status: BUFFER_TOO_SMALL,
-        ..Calls::default()
-    };
+    let mut calls = Calls { status: BUFFER_TOO_SMALL, ..Calls::default() };
     same!(query(&[calling(NO_EXPAND)], &mut calls), 0);
     same!(calls.count, 5);
 }
@@ -220,21 +197,13 @@ fn defaults() {
     // The length of a text need not be given.
     let mut calls = Calls::default();
     with_text(b"abc", |text| {
-        let default = Entry {
-            default_type: SZ,
-            default_data: text,
-            ..calling(0)
-        };
+        let default = Entry { default_type: SZ, default_data: text, ..calling(0) };
         same!(one(b"Missing", default, &mut calls), 0);
     });
     same!((calls.all[0].kind, calls.all[0].length) == (SZ, 8), true);
     let mut calls = Calls::default();
     with_text(b"ab\0c", |list| {
-        let default = Entry {
-            default_type: MULTI_SZ,
-            default_data: list,
-            ..calling(0)
-        };
+        let default = Entry { default_type: MULTI_SZ, default_data: list, ..calling(0) };
         same!(one(b"Missing", default, &mut calls), 0);
     });
     same!((calls.count, calls.all[1].first) == (2, b'c'), true);
@@ -253,50 +222,24 @@ fn defaults() {
 fn direct() {
     let mut calls = Calls::default();
     let mut number = [0_u32; 2];
-    same!(
-        one(b"Number", storing(REQUIRED, DWORD, &mut number), &mut calls),
-        0
-    );
+    same!(one(b"Number", storing(REQUIRED, DWORD, &mut number), &mut calls), 0);
     same!(number == [42, 0], true);
-    same!(
-        one(b"Text", storing(0, DWORD, &mut number), &mut calls),
-        TYPE_MISMATCH
-    );
-    same!(
-        one(
-            b"Missing",
-            storing(REQUIRED, DWORD, &mut number),
-            &mut calls
-        ),
-        NOT_FOUND
-    );
+    same!(one(b"Text", storing(0, DWORD, &mut number), &mut calls), TYPE_MISMATCH);
+    same!(one(b"Missing", storing(REQUIRED, DWORD, &mut number), &mut calls), NOT_FOUND);
     // Without the check of types, the key is one that only the system writes.
-    let unchecked = Entry {
-        flags: DIRECT,
-        default_type: 0,
-        ..storing(0, DWORD, &mut number)
-    };
+    let unchecked = Entry { flags: DIRECT, default_type: 0, ..storing(0, DWORD, &mut number) };
     same!(one(b"Number", unchecked, &mut calls), 0);
     // Larger data have their size before them. A negative one asks for the data alone.
     let mut bytes = [-6_i32, 0];
     same!(one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls), 0);
-    same!(
-        bytes[0].cast_unsigned() == 0x0403_0201 && bytes[1] == 0x0605,
-        true
-    );
+    same!(bytes[0].cast_unsigned() == 0x0403_0201 && bytes[1] == 0x0605, true);
     let mut bytes = [-5_i32, 0];
-    same!(
-        one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls),
-        BUFFER_TOO_SMALL
-    );
+    same!(one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls), BUFFER_TOO_SMALL);
     let mut bytes = [14_u32, 0, 0, 0];
     same!(one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls), 0);
     same!(bytes == [6, BINARY, 0x0403_0201, 0x0605], true);
     let mut bytes = [13_u32, 0, 0, 0];
-    same!(
-        one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls),
-        BUFFER_TOO_SMALL
-    );
+    same!(one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls), BUFFER_TOO_SMALL);
     same!(bytes[1], 0);
 }
 
@@ -308,48 +251,27 @@ fn texts() {
     same!(string[0], 0x000C_000A);
     same!(is_text(&buffer[..12], b"hello\0"), true);
     let mut string = [11_u64 << 16, buffer.as_mut_ptr() as u64];
-    same!(
-        one(b"Text", storing(0, SZ, &mut string), &mut calls),
-        BUFFER_TOO_SMALL
-    );
+    same!(one(b"Text", storing(0, SZ, &mut string), &mut calls), BUFFER_TOO_SMALL);
     // Without a buffer, the string gets one.
     let mut string = [0_u64; 2];
-    same!(
-        one(b"List", storing(0, MULTI_SZ, &mut string), &mut calls),
-        0
-    );
+    same!(one(b"List", storing(0, MULTI_SZ, &mut string), &mut calls), 0);
     same!(string[0], 0x000C_000A);
     // SAFETY: the routine allocated the buffer with this size.
     let bytes = unsafe { core::slice::from_raw_parts(string[1] as *const u8, 12) };
     same!(is_text(bytes, b"a\0bc\0\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
     // The strings of a list are not stored one after the other.
-    let split = Entry {
-        flags: DIRECT | TYPE_CHECK,
-        ..storing(0, MULTI_SZ, &mut string)
-    };
+    let split = Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, MULTI_SZ, &mut string) };
     same!(one(b"List", split, &mut calls), INVALID_PARAMETER);
     // The system's environment is not known here, that of the driver is.
     let mut string = [32_u64 << 16, buffer.as_mut_ptr() as u64];
-    let mut table = [
-        Entry {
-            flags: DIRECT | TYPE_CHECK,
-            ..storing(0, 2, &mut string)
-        },
-        Entry::END,
-    ];
+    let mut table =
+        [Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, 2, &mut string) }, Entry::END];
     let status = with_text(b"A=1\0X=right\0", |environment| {
         with_text(b"Expand", |name| {
             table[0].name = name;
             with_text(br"registry-table\Parameters", |path| {
-                call!(
-                    "RtlQueryRegistryValuesEx",
-                    1,
-                    path,
-                    at(&mut table),
-                    0,
-                    environment
-                )
+                call!("RtlQueryRegistryValuesEx", 1, path, at(&mut table), 0, environment)
             })
         })
     });
@@ -369,46 +291,25 @@ fn subkeys() {
     let mut calls = Calls::default();
     with_text(b"Number", |number| {
         with_text(b"Below", |below| {
-            let enter = Entry {
-                flags: SUBKEY,
-                name: below,
-                ..Entry::END
-            };
+            let enter = Entry { flags: SUBKEY, name: below, ..Entry::END };
             let entries = [
                 enter,
-                Entry {
-                    name: number,
-                    ..storing(0, DWORD, &mut inner)
-                },
-                Entry {
-                    name: number,
-                    ..storing(TOPKEY, DWORD, &mut outer)
-                },
+                Entry { name: number, ..storing(0, DWORD, &mut inner) },
+                Entry { name: number, ..storing(TOPKEY, DWORD, &mut outer) },
                 // The path of a second key starts at the top, too, and its values can be reported.
-                Entry {
-                    name: below,
-                    ..calling(SUBKEY)
-                },
+                Entry { name: below, ..calling(SUBKEY) },
             ];
             same!(query(&entries, &mut calls), 0);
         });
     });
     same!((inner, outer, calls.count) == (7, 42, 1), true);
-    let missing = Entry {
-        flags: SUBKEY,
-        ..Entry::END
-    };
+    let missing = Entry { flags: SUBKEY, ..Entry::END };
     same!(one(b"Missing", missing, &mut calls), NOT_FOUND);
     call!("ZwDeleteKey", below);
     close(below);
     // A key without values.
     let (_, empty, _) = create(parameters, b"Empty", 0xF_003F, 0);
-    let all = Entry {
-        routine: routine(),
-        flags: SUBKEY | REQUIRED,
-        context: 0x77,
-        ..Entry::END
-    };
+    let all = Entry { routine: routine(), flags: SUBKEY | REQUIRED, context: 0x77, ..Entry::END };
     same!(one(b"Empty", all, &mut calls), NOT_FOUND);
     call!("ZwDeleteKey", empty);
     close(empty);
@@ -421,15 +322,9 @@ fn deleting() {
     set(key, b"Once", 4, &[9, 0, 0, 0]);
     let mut number = 0_u32;
     let mut calls = Calls::default();
-    same!(
-        one(b"Once", storing(DELETE, DWORD, &mut number), &mut calls),
-        0
-    );
+    same!(one(b"Once", storing(DELETE, DWORD, &mut number), &mut calls), 0);
     same!(number, 9);
-    same!(
-        one(b"Once", storing(REQUIRED, DWORD, &mut number), &mut calls),
-        NOT_FOUND
-    );
+    same!(one(b"Once", storing(REQUIRED, DWORD, &mut number), &mut calls), NOT_FOUND);
     let (_, below, _) = create(key, b"Below", 0xF_003F, 0);
     for name in [b"a", b"b", b"c"] {
         set(below, name, 4, &[1, 0, 0, 0]);
@@ -448,33 +343,17 @@ fn mistakes() {
     let mut calls = Calls::default();
     let mut number = 0_u32;
     // A name is needed, and no routine.
-    same!(
-        query(&[storing(0, DWORD, &mut number)], &mut calls),
-        INVALID_PARAMETER
-    );
-    let both = Entry {
-        routine: routine(),
-        ..storing(0, DWORD, &mut number)
-    };
+    same!(query(&[storing(0, DWORD, &mut number)], &mut calls), INVALID_PARAMETER);
+    let both = Entry { routine: routine(), ..storing(0, DWORD, &mut number) };
     same!(one(b"Number", both, &mut calls), INVALID_PARAMETER);
     let neither = Entry::END;
     same!(one(b"Number", neither, &mut calls), INVALID_PARAMETER);
-    let nameless = Entry {
-        flags: SUBKEY,
-        ..Entry::END
-    };
+    let nameless = Entry { flags: SUBKEY, ..Entry::END };
     same!(query(&[nameless], &mut calls), INVALID_PARAMETER);
     same!(calls.count, 0);
     let mut table = [Entry::END];
     let missing = with_text(b"nobody", |path| {
-        call!(
-            "RtlQueryRegistryValues",
-            0x8000_0001_u64,
-            path,
-            at(&mut table),
-            0,
-            0
-        )
+        call!("RtlQueryRegistryValues", 0x8000_0001_u64, path, at(&mut table), 0, 0)
     });
     same!(low(missing), NOT_FOUND);
 }
@@ -500,15 +379,8 @@ pub fn unchecked() {
     let mut number = 7_u32;
     with_text(b"Number", |name| {
         call!("RtlWriteRegistryValue", 5, 0, name, 4, at(&mut number), 4);
-        let mut table = [
-            Entry {
-                flags: DIRECT,
-                name,
-                context: at(&mut number),
-                ..Entry::END
-            },
-            Entry::END,
-        ];
+        let mut table =
+            [Entry { flags: DIRECT, name, context: at(&mut number), ..Entry::END }, Entry::END];
         call!("RtlQueryRegistryValues", 5, 0, at(&mut table), 0, 0);
     });
 }

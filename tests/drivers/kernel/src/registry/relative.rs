@@ -17,39 +17,25 @@ const HANDLE: u64 = 0x4000_0000;
 const OPTIONAL: u64 = 0x8000_0000;
 
 fn check(relative_to: u64, path: &[u8]) -> u32 {
-    low(with_text(path, |path| {
-        call!("RtlCheckRegistryKey", relative_to, path)
-    }))
+    low(with_text(path, |path| call!("RtlCheckRegistryKey", relative_to, path)))
 }
 
 fn create(relative_to: u64, path: &[u8]) -> u32 {
-    low(with_text(path, |path| {
-        call!("RtlCreateRegistryKey", relative_to, path)
-    }))
+    low(with_text(path, |path| call!("RtlCreateRegistryKey", relative_to, path)))
 }
 
 fn write(relative_to: u64, path: &[u8], name: &[u8], number: u32) -> u32 {
     let mut number = number;
     low(with_text(path, |path| {
         with_text(name, |name| {
-            call!(
-                "RtlWriteRegistryValue",
-                relative_to,
-                path,
-                name,
-                4,
-                at(&mut number),
-                4
-            )
+            call!("RtlWriteRegistryValue", relative_to, path, name, 4, at(&mut number), 4)
         })
     }))
 }
 
 fn delete(relative_to: u64, path: &[u8], name: &[u8]) -> u32 {
     low(with_text(path, |path| {
-        with_text(name, |name| {
-            call!("RtlDeleteRegistryValue", relative_to, path, name)
-        })
+        with_text(name, |name| call!("RtlDeleteRegistryValue", relative_to, path, name))
     }))
 }
 
@@ -75,11 +61,7 @@ pub fn relative() {
     same!(write(DEVICE_MAP, b"SERIALCOMM", b"Port", 1), 0);
     same!(write(DEVICE_MAP, br"Two\Keys", b"Port", 1), NOT_FOUND);
     same!(delete(DEVICE_MAP, b"Nothing", b"Port"), NOT_FOUND);
-    let (_, map) = open(
-        0,
-        br"\Registry\Machine\Hardware\DeviceMap\SERIALCOMM",
-        0xF_003F,
-    );
+    let (_, map) = open(0, br"\Registry\Machine\Hardware\DeviceMap\SERIALCOMM", 0xF_003F);
     let of_handle = |routine: &str| {
         low(with_text(b"Port", |name| {
             crate::call::Routine::find(routine).call(&[HANDLE, map, name])
@@ -87,25 +69,14 @@ pub fn relative() {
     };
     same!(of_handle("RtlDeleteRegistryValue"), 0);
     same!(low(call!("RtlCheckRegistryKey", HANDLE, map)), 0);
-    same!(
-        low(call!("RtlCheckRegistryKey", HANDLE, 0x4444)),
-        INVALID_HANDLE
-    );
+    same!(low(call!("RtlCheckRegistryKey", HANDLE, 0x4444)), INVALID_HANDLE);
     call!("ZwDeleteKey", map);
     same!(of_handle("RtlDeleteRegistryValue"), KEY_DELETED);
     close(map);
     let (_, reader) = open(0, br"\Registry\Machine\Hardware\DeviceMap\Test", READ);
     let mut number = 1_u32;
     let written = with_text(b"Number", |name| {
-        call!(
-            "RtlWriteRegistryValue",
-            HANDLE,
-            reader,
-            name,
-            4,
-            at(&mut number),
-            4
-        )
+        call!("RtlWriteRegistryValue", HANDLE, reader, name, 4, at(&mut number), 4)
     });
     same!(low(written), 0);
     close(reader);

@@ -17,21 +17,9 @@ const PARTIAL: u64 = 2;
 /// Queries a value. Returns the status and the length that it needs.
 fn query(key: u64, name: &[u8], class: u64, buffer: &mut [u8], room: u64) -> (u32, u32) {
     let mut length = 0_u32;
-    let address = if room == 0 {
-        0
-    } else {
-        buffer.as_mut_ptr() as u64
-    };
+    let address = if room == 0 { 0 } else { buffer.as_mut_ptr() as u64 };
     let status = with_string(name, |name| {
-        call!(
-            "ZwQueryValueKey",
-            key,
-            name,
-            class,
-            address,
-            room,
-            at(&mut length)
-        )
+        call!("ZwQueryValueKey", key, name, class, address, room, at(&mut length))
     });
     (low(status), length)
 }
@@ -39,15 +27,11 @@ fn query(key: u64, name: &[u8], class: u64, buffer: &mut [u8], room: u64) -> (u3
 /// Sets a value, and returns the status.
 pub fn set(key: u64, name: &[u8], kind: u64, data: &[u8]) -> u32 {
     let address = data.as_ptr() as u64;
-    low(with_string(name, |name| {
-        call!("ZwSetValueKey", key, name, 0, kind, address, data.len())
-    }))
+    low(with_string(name, |name| call!("ZwSetValueKey", key, name, 0, kind, address, data.len())))
 }
 
 fn delete(key: u64, name: &[u8]) -> u32 {
-    low(with_string(name, |name| {
-        call!("ZwDeleteValueKey", key, name)
-    }))
+    low(with_string(name, |name| call!("ZwDeleteValueKey", key, name)))
 }
 
 fn number(buffer: &[u8], at: usize) -> u32 {
@@ -59,19 +43,13 @@ fn number(buffer: &[u8], at: usize) -> u32 {
 /// Reads what the test has set: `Number` is 42, `Text` is `hello`.
 pub fn read(key: u64) {
     let mut buffer = [0xEE_u8; 64];
-    same!(
-        query(key, b"number", PARTIAL, &mut buffer, 64) == (0, 16),
-        true
-    );
+    same!(query(key, b"number", PARTIAL, &mut buffer, 64) == (0, 16), true);
     same!(number(&buffer, 4), 4);
     same!(number(&buffer, 8), 4);
     same!(number(&buffer, 12), 42);
     same!(buffer[16], 0xEE);
     // Zeros at the end of a name do not count.
-    same!(
-        query(key, b"Number\0", PARTIAL, &mut buffer, 64) == (0, 16),
-        true
-    );
+    same!(query(key, b"Number\0", PARTIAL, &mut buffer, 64) == (0, 16), true);
 
     same!(query(key, b"Text", BASIC, &mut buffer, 64) == (0, 20), true);
     same!((number(&buffer, 4), number(&buffer, 8)) == (1, 8), true);
@@ -84,59 +62,26 @@ pub fn read(key: u64) {
     same!(is_text(&buffer[28..40], b"hello\0"), true);
 
     let mut buffer = [0xEE_u8; 64];
-    same!(
-        query(key, b"Text", PARTIAL, &mut buffer, 0) == (BUFFER_TOO_SMALL, 24),
-        true
-    );
-    same!(
-        query(key, b"Text", PARTIAL, &mut buffer, 11) == (BUFFER_TOO_SMALL, 24),
-        true
-    );
+    same!(query(key, b"Text", PARTIAL, &mut buffer, 0) == (BUFFER_TOO_SMALL, 24), true);
+    same!(query(key, b"Text", PARTIAL, &mut buffer, 11) == (BUFFER_TOO_SMALL, 24), true);
     same!(buffer[0], 0xEE);
-    same!(
-        query(key, b"Text", PARTIAL, &mut buffer, 12) == (BUFFER_OVERFLOW, 24),
-        true
-    );
+    same!(query(key, b"Text", PARTIAL, &mut buffer, 12) == (BUFFER_OVERFLOW, 24), true);
     same!((number(&buffer, 8), buffer[12]) == (12, 0xEE), true);
-    same!(
-        query(key, b"Text", PARTIAL, &mut buffer, 16) == (BUFFER_OVERFLOW, 24),
-        true
-    );
+    same!(query(key, b"Text", PARTIAL, &mut buffer, 16) == (BUFFER_OVERFLOW, 24), true);
     same!(is_text(&buffer[12..16], b"he") && buffer[16] == 0xEE, true);
-    same!(
-        query(key, b"Text", FULL, &mut buffer, 19) == (BUFFER_TOO_SMALL, 40),
-        true
-    );
-    same!(
-        query(key, b"Text", FULL, &mut buffer, 39) == (BUFFER_OVERFLOW, 40),
-        true
-    );
-    same!(
-        query(key, b"Text", BASIC, &mut buffer, 12) == (BUFFER_OVERFLOW, 20),
-        true
-    );
+    same!(query(key, b"Text", FULL, &mut buffer, 19) == (BUFFER_TOO_SMALL, 40), true);
+    same!(query(key, b"Text", FULL, &mut buffer, 39) == (BUFFER_OVERFLOW, 40), true);
+    same!(query(key, b"Text", BASIC, &mut buffer, 12) == (BUFFER_OVERFLOW, 20), true);
 
-    same!(
-        query(key, b"Missing", PARTIAL, &mut buffer, 64).0,
-        NOT_FOUND
-    );
-    same!(
-        query(key, b"Text", 99, &mut buffer, 64).0,
-        INVALID_PARAMETER
-    );
-    same!(
-        query(0x4444, b"Text", PARTIAL, &mut buffer, 64).0,
-        INVALID_HANDLE
-    );
+    same!(query(key, b"Missing", PARTIAL, &mut buffer, 64).0, NOT_FOUND);
+    same!(query(key, b"Text", 99, &mut buffer, 64).0, INVALID_PARAMETER);
+    same!(query(0x4444, b"Text", PARTIAL, &mut buffer, 64).0, INVALID_HANDLE);
 }
 
 pub fn write(key: u64) {
     let mut buffer = [0_u8; 64];
     same!(set(key, b"New", 3, &[1, 2, 3]), 0);
-    same!(
-        query(key, b"NEW", PARTIAL, &mut buffer, 64) == (0, 15),
-        true
-    );
+    same!(query(key, b"NEW", PARTIAL, &mut buffer, 64) == (0, 15), true);
     same!(buffer[12..15] == [1, 2, 3], true);
     // The name is that of the first time, the type that of the last.
     same!(set(key, b"NEW", 77, &[9]), 0);
@@ -145,16 +90,10 @@ pub fn write(key: u64) {
     same!(is_text(&buffer[12..18], b"New"), true);
     same!(set(key, b"Empty", 3, &[]), 0);
     same!(query(key, b"Empty", FULL, &mut buffer, 64) == (0, 30), true);
-    same!(
-        (number(&buffer, 8), number(&buffer, 12)) == (u32::MAX, 0),
-        true
-    );
+    same!((number(&buffer, 8), number(&buffer, 12)) == (u32::MAX, 0), true);
     // The default value has no name.
     let mut data = 7_u32;
-    same!(
-        low(call!("ZwSetValueKey", key, 0, 0, 4, at(&mut data), 4)),
-        0
-    );
+    same!(low(call!("ZwSetValueKey", key, 0, 0, 4, at(&mut data), 4)), 0);
     same!(query(key, b"", PARTIAL, &mut buffer, 64) == (0, 16), true);
     same!(number(&buffer, 12), 7);
     for name in [b"New".as_slice(), b"Empty", b""] {
@@ -183,28 +122,13 @@ pub fn enumerate(key: u64) {
     let mut length = 0_u32;
     let names: [&[u8]; 3] = [b"Number", b"Text", b"Seen"];
     for (index, name) in names.iter().enumerate() {
-        let status = call!(
-            "ZwEnumerateValueKey",
-            key,
-            index,
-            BASIC,
-            at(&mut buffer),
-            64,
-            at(&mut length)
-        );
+        let status =
+            call!("ZwEnumerateValueKey", key, index, BASIC, at(&mut buffer), 64, at(&mut length));
         same!(low(status), 0);
         same!(is_text(&buffer[12..length as usize], name), true);
     }
     let enumerate = |index: u64, class: u64, length: &mut u32| {
-        low(call!(
-            "ZwEnumerateValueKey",
-            key,
-            index,
-            class,
-            0,
-            0,
-            at(length)
-        ))
+        low(call!("ZwEnumerateValueKey", key, index, class, 0, 0, at(length)))
     };
     same!(enumerate(3, BASIC, &mut length), NO_MORE_ENTRIES);
     same!(enumerate(0, PARTIAL, &mut length), BUFFER_TOO_SMALL);

@@ -23,29 +23,16 @@ pub const VERSION: u32 = 1;
 pub type GuidFields = (u32, u16, u16, [u8; 8]);
 
 /// The interface class that the device registers: `{5a1c3f0e-6f0a-4c07-9f0d-9b1f0c64a3d1}`.
-pub const DEVICE_INTERFACE: GuidFields = (
-    0x5a1c_3f0e,
-    0x6f0a,
-    0x4c07,
-    [0x9f, 0x0d, 0x9b, 0x1f, 0x0c, 0x64, 0xa3, 0xd1],
-);
+pub const DEVICE_INTERFACE: GuidFields =
+    (0x5a1c_3f0e, 0x6f0a, 0x4c07, [0x9f, 0x0d, 0x9b, 0x1f, 0x0c, 0x64, 0xa3, 0xd1]);
 
 /// The provider that every registration registers: `{c6a0f3b2-1d55-4f0e-8a43-2f7b8ce0d951}`.
-pub const PROVIDER: GuidFields = (
-    0xc6a0_f3b2,
-    0x1d55,
-    0x4f0e,
-    [0x8a, 0x43, 0x2f, 0x7b, 0x8c, 0xe0, 0xd9, 0x51],
-);
+pub const PROVIDER: GuidFields =
+    (0xc6a0_f3b2, 0x1d55, 0x4f0e, [0x8a, 0x43, 0x2f, 0x7b, 0x8c, 0xe0, 0xd9, 0x51]);
 
 /// The activity id that the driver sets where it tries the routines for activity ids:
 /// `{0b57ac1e-0001-4000-8000-00000000a11e}`.
-pub const ACTIVITY: GuidFields = (
-    0x0b57_ac1e,
-    0x0001,
-    0x4000,
-    [0x80, 0, 0, 0, 0, 0, 0xa1, 0x1e],
-);
+pub const ACTIVITY: GuidFields = (0x0b57_ac1e, 0x0001, 0x4000, [0x80, 0, 0, 0, 0, 0, 0xa1, 0x1e]);
 
 /// The registry value in the service's parameters that makes the driver ask in `DriverEntry`.
 ///

@@ -14,14 +14,8 @@ pub use trace::provider::{register, unregister};
 ///
 /// Returns `STATUS_INVALID_PARAMETER` if the message has another length than it says.
 pub fn check(message: &[u8]) -> Result<(), NtStatus> {
-    emit!(trace::provider::received(
-        message.len(),
-        Dump::window(message, 1, 4)
-    ));
+    emit!(trace::provider::received(message.len(), Dump::window(message, 1, 4)));
     let said = message.first().copied().map(usize::from);
     let valid = said == message.len().checked_sub(1);
-    valid
-        .then_some(())
-        .ok_or(NtStatus::INVALID_PARAMETER)
-        .traced(trace::provider::refused)
+    valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER).traced(trace::provider::refused)
 }

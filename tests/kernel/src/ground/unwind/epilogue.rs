@@ -60,21 +60,13 @@ pub fn leave(
             // jmp rel8
             [0xEB, offset, ..] => {
                 let to = i64::try_from(at).ok()? + 2 + i64::from(offset.cast_signed());
-                return if is_own(to) {
-                    None
-                } else {
-                    returned(registers, &read)
-                };
+                return if is_own(to) { None } else { returned(registers, &read) };
             }
             // jmp rel32
             [0xE9, a, b, c, d, ..] => {
                 let offset = i64::from(i32::from_le_bytes([a, b, c, d]));
                 let to = i64::try_from(at).ok()? + 5 + offset;
-                return if is_own(to) {
-                    None
-                } else {
-                    returned(registers, &read)
-                };
+                return if is_own(to) { None } else { returned(registers, &read) };
             }
             // rex.W jmp through a register or memory
             [0x48..=0x4F, 0xFF, mode, ..] if mode >> 3 & 7 == 4 => {

@@ -22,11 +22,7 @@ impl Entry {
     /// Reads an entry at an offset.
     pub fn read(image: &[u8], at: usize) -> Option<Self> {
         let word = |number: usize| u32_at(image, at.checked_add(4 * number)?);
-        Some(Self {
-            begin: word(0)?,
-            end: word(1)?,
-            info: word(2)?,
-        })
+        Some(Self { begin: word(0)?, end: word(1)?, info: word(2)? })
     }
 }
 
@@ -118,20 +114,14 @@ impl Info {
     pub fn read(image: &[u8], at: u32) -> Result<Self, Malformed> {
         let outside = Malformed::Outside(at);
         let start = usize::try_from(at).map_err(|_| outside)?;
-        let header: [u8; 4] = *image
-            .get(start..)
-            .and_then(<[u8]>::first_chunk)
-            .ok_or(outside)?;
+        let header: [u8; 4] = *image.get(start..).and_then(<[u8]>::first_chunk).ok_or(outside)?;
         let [first, prologue, count, frame] = header;
         let (version, flags) = (first & 7, first >> 3);
         if !matches!(version, 1 | 2) {
             return Err(Malformed::Version(at, version));
         }
         let count = usize::from(count);
-        let codes = image
-            .get(start + 4..)
-            .and_then(|rest| rest.get(..2 * count))
-            .ok_or(outside)?;
+        let codes = image.get(start + 4..).and_then(|rest| rest.get(..2 * count)).ok_or(outside)?;
         let register = frame & 15;
         // The codes are padded to a multiple of four bytes.
         let after = start + 4 + 2 * count.next_multiple_of(2);

@@ -47,10 +47,7 @@ pub fn walk(
         if result == Err(End::Left(at)) {
             return (frames, End::Left(at));
         }
-        frames.push(Frame {
-            address: at,
-            is_return,
-        });
+        frames.push(Frame { address: at, is_return });
         let follows_call = match result {
             Ok(follows_call) => follows_call,
             Err(end) => return (frames, end),

@@ -47,14 +47,8 @@ impl Table {
     pub fn new(image: Vec<u8>, directory: u32, size: u32) -> Self {
         let directory = usize::try_from(directory).unwrap_or(usize::MAX);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
-        let is_inside = directory
-            .checked_add(size)
-            .is_some_and(|end| end <= image.len());
-        Self {
-            image,
-            directory,
-            count: if is_inside { size / Entry::SIZE } else { 0 },
-        }
+        let is_inside = directory.checked_add(size).is_some_and(|end| end <= image.len());
+        Self { image, directory, count: if is_inside { size / Entry::SIZE } else { 0 } }
     }
 
     fn entry(&self, number: usize) -> Option<Entry> {
@@ -94,8 +88,7 @@ impl Table {
                 high = middle;
             }
         }
-        self.entry(low.checked_sub(1)?)
-            .filter(|entry| offset < entry.end)
+        self.entry(low.checked_sub(1)?).filter(|entry| offset < entry.end)
     }
 
     /// Returns whether an offset follows a call instruction.
@@ -129,11 +122,7 @@ impl Table {
         let left = End::Left(registers.rip);
         let offset = u32::try_from(registers.rip.checked_sub(base).ok_or(left)?);
         let offset = offset.map_err(|_| left)?;
-        let inside = if is_return {
-            offset.saturating_sub(1)
-        } else {
-            offset
-        };
+        let inside = if is_return { offset.saturating_sub(1) } else { offset };
         let word = |address: u64| read(address).ok_or(End::Unreadable(address));
         if let Some(entry) = self.find(inside) {
             let position = offset - entry.begin;

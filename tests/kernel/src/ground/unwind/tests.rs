@@ -34,10 +34,7 @@ fn numbered(address: u64) -> Option<u64> {
 
 /// Registers at an offset in the function, with the stack at its start.
 fn at(offset: u64) -> Registers {
-    let mut registers = Registers {
-        rip: BASE + 0x100 + offset,
-        general: [0xAA; 16],
-    };
+    let mut registers = Registers { rip: BASE + 0x100 + offset, general: [0xAA; 16] };
     registers.set_rsp(STACK);
     registers
 }
@@ -46,9 +43,7 @@ fn at(offset: u64) -> Registers {
 /// the registers rbx, rbp and r12.
 fn unwound(table: &Table, registers: Registers, is_return: bool) -> [u64; 5] {
     let mut registers = registers;
-    table
-        .unwind(BASE, &mut registers, is_return, numbered)
-        .unwrap();
+    table.unwind(BASE, &mut registers, is_return, numbered).unwrap();
     [
         registers.rip,
         (registers.rsp() - STACK) / 8,
@@ -69,29 +64,16 @@ fn each_operation_is_reversed() {
         // sub rsp, 0x100 (large, 16 bits)
         (&[1, 8, 2, 0, 8, 0x01, 0x20, 0], [0x20, 0x21, old, old, old]),
         // sub rsp, 0x8000 (large, 32 bits)
-        (
-            &[1, 8, 3, 0, 8, 0x11, 0, 0x80, 0, 0],
-            [0x1000, 0x1001, old, old, old],
-        ),
+        (&[1, 8, 3, 0, 8, 0x11, 0, 0x80, 0, 0], [0x1000, 0x1001, old, old, old]),
         // mov [rsp+0x40], rbx; sub rsp, 0x20
         (&[1, 8, 3, 0, 8, 0x34, 8, 0, 4, 0x32], [4, 5, 8, old, old]),
         // mov [rsp+0x50], r12 with a far offset; movaps [rsp+0x10], xmm6; sub rsp, 8
-        (
-            &[1, 9, 6, 0, 9, 0xC5, 0x50, 0, 0, 0, 6, 0x68, 1, 0, 4, 0x02],
-            [1, 2, old, old, 10],
-        ),
+        (&[1, 9, 6, 0, 9, 0xC5, 0x50, 0, 0, 0, 6, 0x68, 1, 0, 4, 0x02], [1, 2, old, old, 10]),
         // Version 2, with the place of an epilogue and padding: push rbx
-        (
-            &[2, 4, 3, 0, 2, 0x16, 0, 0x06, 1, 0x30],
-            [1, 2, 0, old, old],
-        ),
+        (&[2, 4, 3, 0, 2, 0x16, 0, 0x06, 1, 0x30], [1, 2, 0, old, old]),
     ];
     for (info, expected) in rows {
-        assert_eq!(
-            unwound(&image(&[], info), at(0x30), true),
-            expected,
-            "{info:02x?}"
-        );
+        assert_eq!(unwound(&image(&[], info), at(0x30), true), expected, "{info:02x?}");
     }
 }
 
@@ -111,10 +93,7 @@ fn a_frame_register_locates_the_frame() {
     let mut registers = at(0x30);
     registers.set(5, STACK + 0x1000 + 0x20);
     let words = 0x1000 / 8;
-    assert_eq!(
-        unwound(&table, registers, true),
-        [words + 9, words + 10, 0xAA, words + 8, 0xAA]
-    );
+    assert_eq!(unwound(&table, registers, true), [words + 9, words + 10, 0xAA, words + 8, 0xAA]);
     // In the prologue, before the register is set, the stack pointer counts: of the code, the
     // push alone was executed, and then the allocation.
     assert_eq!(unwound(&table, at(1), false), [1, 2, 0xAA, 0, 0xAA]);
@@ -143,11 +122,7 @@ fn the_rest_of_an_epilogue_is_executed_instead() {
         function.push(0x5B);
         function.extend(jump);
         let table = image(&function, &info);
-        let expected = if is_end {
-            [1, 2, 0, 0xAA, 0xAA]
-        } else {
-            [7, 8, 6, 0xAA, 5]
-        };
+        let expected = if is_end { [1, 2, 0, 0xAA, 0xAA] } else { [7, 8, 6, 0xAA, 5] };
         assert_eq!(unwound(&table, at(0x20), false), expected, "{jump:02x?}");
     }
 }
@@ -234,18 +209,13 @@ fn the_registers_of_chained_entries_are_relative_to_one_frame() {
 fn the_instruction_of_a_machine_frame_was_not_called() {
     let table = image(&[], &[1, 0, 1, 0, 0, 0x0A, 0, 0]);
     let mut registers = at(0x30);
-    assert_eq!(
-        table.unwind(BASE, &mut registers, true, numbered),
-        Ok(false)
-    );
+    assert_eq!(table.unwind(BASE, &mut registers, true, numbered), Ok(false));
     let step = |registers: &mut Registers, is_return| {
         // rip is the first word and rsp the fourth.
-        table.unwind(BASE, registers, is_return, |address| {
-            match address - STACK {
-                0 => Some(BASE + 0x138),
-                24 => Some(STACK + 0x100),
-                _ => Some(0x1234),
-            }
+        table.unwind(BASE, registers, is_return, |address| match address - STACK {
+            0 => Some(BASE + 0x138),
+            24 => Some(STACK + 0x100),
+            _ => Some(0x1234),
         })
     };
     let (frames, _) = walk(at(0x30), true, 9, step);
@@ -265,13 +235,7 @@ fn a_walk_ends_where_the_stack_does() {
     let (frames, end) = walk(at(0x30), false, 100, step);
     assert_eq!((frames.len(), end), (5, End::Left(0x1234)));
     assert!(!frames[0].is_return && frames[1].is_return);
-    assert_eq!(
-        frames[4],
-        Frame {
-            address: BASE + 0x130,
-            is_return: true
-        }
-    );
+    assert_eq!(frames[4], Frame { address: BASE + 0x130, is_return: true });
     assert_eq!(walk(at(0x30), false, 3, step).1, End::TooMany(3));
     // A stack that always returns into the function has a limit, and a stack pointer that falls
     // ends the walk.
@@ -286,10 +250,7 @@ fn a_walk_ends_where_the_stack_does() {
     };
     let mut registers = at(0x30);
     registers.set_rsp(u64::MAX - 64);
-    assert!(matches!(
-        walk(registers, true, 9, falling).1,
-        End::Backwards(_)
-    ));
+    assert!(matches!(walk(registers, true, 9, falling).1, End::Backwards(_)));
     let unreadable = walk(at(0x30), true, 9, |registers, is_return| {
         table.unwind(BASE, registers, is_return, |_| None)
     });
@@ -305,11 +266,7 @@ fn damaged_data_ends_a_walk_and_nothing_else() {
         // Plausible entries, so that the walk reaches what they refer to.
         for number in 0..random.usize(..8) {
             let start = u32::try_from(number * 0x40).unwrap();
-            let info = if random.bool() {
-                random.u32(..0x420) & !3
-            } else {
-                random.u32(..)
-            };
+            let info = if random.bool() { random.u32(..0x420) & !3 } else { random.u32(..) };
             let entry = [start, start + 0x40, info].map(u32::to_le_bytes).concat();
             bytes[0x300 + number * 12..][..12].copy_from_slice(&entry);
             if let Some(byte) = bytes.get_mut(info as usize) {
@@ -363,10 +320,7 @@ fn described(entry: Entry, info: &Info) -> String {
         "R13", "R14", "R15",
     ];
     let name = |number: u8| NAMES[usize::from(number)];
-    let mut text = format!(
-        "{:x} {:x} v{} {}",
-        entry.begin, entry.end, info.version, info.prologue
-    );
+    let mut text = format!("{:x} {:x} v{} {}", entry.begin, entry.end, info.version, info.prologue);
     for code in &info.codes {
         write!(text, " {}:", code.offset).unwrap();
         match code.operation {
@@ -390,16 +344,10 @@ fn described(entry: Entry, info: &Info) -> String {
 // The reader is pefile.
 #[test]
 fn a_third_party_reader_finds_the_same_unwind_data() {
-    for driver in [
-        "etw_sample_driver.sys",
-        "etw_probe_driver.sys",
-        "etw_kmdf_driver.sys",
-    ] {
+    for driver in ["etw_sample_driver.sys", "etw_probe_driver.sys", "etw_kmdf_driver.sys"] {
         let table = functions(driver);
-        let ours: Vec<String> = table
-            .entries()
-            .map(|entry| described(entry, &table.info(entry).unwrap()))
-            .collect();
+        let ours: Vec<String> =
+            table.entries().map(|entry| described(entry, &table.info(entry).unwrap())).collect();
         let script = etw_test_support::oracle("unwind_dump.py");
         let path = etw_test_support::drivers("release").join(driver);
         let output = String::from_utf8(etw_test_support::run_python([script, path])).unwrap();

@@ -42,11 +42,7 @@ impl Expectation {
     /// Returns an error that lists the nearest of the events that there are.
     pub fn complaint(&self, events: &[RecordedEvent]) -> String {
         let wanted: Vec<String> = std::iter::once(self.name.clone())
-            .chain(
-                self.fields
-                    .iter()
-                    .map(|(field, value)| format!("{field}={value}")),
-            )
+            .chain(self.fields.iter().map(|(field, value)| format!("{field}={value}")))
             .collect();
         let what = format!(
             "no event {} was written since the last expected one",
@@ -61,9 +57,7 @@ impl Expectation {
             .filter(|event| self.is_named(event))
             .collect();
         if near.is_empty() {
-            let names = events
-                .iter()
-                .filter_map(|event| event.decoded.event_name.as_deref());
+            let names = events.iter().filter_map(|event| event.decoded.event_name.as_deref());
             let name = nearest(&self.name, names);
             near.extend(
                 events
@@ -103,17 +97,9 @@ impl Expectation {
 fn is_equal(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Text(text) => text == wanted,
-        Value::Named {
-            value,
-            name,
-            signed,
-        } => {
+        Value::Named { value, name, signed } => {
             let is_number = number(wanted)
-                == Some(if *signed {
-                    value.cast_signed().into()
-                } else {
-                    (*value).into()
-                });
+                == Some(if *signed { value.cast_signed().into() } else { (*value).into() });
             **name == *wanted || is_number
         }
         Value::Int(value) => number(wanted) == Some((*value).into()),
@@ -137,10 +123,9 @@ fn is_status(value: u32, name: &str) -> bool {
 /// Parses a number, which may be negative or hexadecimal.
 fn number(text: &str) -> Option<i128> {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
-    let digits = digits.strip_prefix("0x").map_or_else(
-        || digits.parse().ok(),
-        |digits| i128::from_str_radix(digits, 16).ok(),
-    );
+    let digits = digits
+        .strip_prefix("0x")
+        .map_or_else(|| digits.parse().ok(), |digits| i128::from_str_radix(digits, 16).ok());
     digits.and_then(|number: i128| number.checked_mul(sign))
 }
 
@@ -150,11 +135,7 @@ mod tests {
 
     #[test]
     fn a_number_with_a_name_is_equal_to_either_and_may_be_negative() {
-        let named = |signed| Value::Named {
-            value: u64::MAX,
-            name: "None".into(),
-            signed,
-        };
+        let named = |signed| Value::Named { value: u64::MAX, name: "None".into(), signed };
         assert!(is_equal(&named(true), "None") && is_equal(&named(true), "-1"));
         assert!(!is_equal(&named(true), "18446744073709551615"));
         assert!(is_equal(&named(false), "18446744073709551615"));

@@ -27,13 +27,8 @@ impl Filter {
     /// Parses settings, such as `keep-ids=1,2`.
     pub fn parse(words: &[&str]) -> Result<Self, String> {
         let mut filter = Self::default();
-        let mut names = EventNameFilter {
-            keep: true,
-            level: 0,
-            match_any: 0,
-            match_all: 0,
-            names: Vec::new(),
-        };
+        let mut names =
+            EventNameFilter { keep: true, level: 0, match_any: 0, match_all: 0, names: Vec::new() };
         let mut examines = false;
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
@@ -45,10 +40,8 @@ impl Filter {
                     if filter.ids.is_some() {
                         return Err("a provider can have one filter by id".to_owned());
                     }
-                    filter.ids = Some(EventIdFilter {
-                        keep: key == "keep-ids",
-                        ids: numbers(value)?,
-                    });
+                    filter.ids =
+                        Some(EventIdFilter { keep: key == "keep-ids", ids: numbers(value)? });
                 }
                 "keep-names" | "drop-names" => {
                     if !names.names.is_empty() {
@@ -118,9 +111,5 @@ fn data(value: &str) -> Result<FilterData, String> {
             "`{value}` is not filter data; write ID:VERSION:BYTES, such as 1:0:hex:0102"
         ));
     };
-    Ok(FilterData {
-        id: number(id)?,
-        version: number(version)?,
-        data: bytes(data)?,
-    })
+    Ok(FilterData { id: number(id)?, version: number(version)?, data: bytes(data)? })
 }

@@ -71,12 +71,7 @@ impl Done {
     /// Returns a step that is not of a file.
     #[must_use]
     pub fn sentence(step: &str) -> Self {
-        Self {
-            line: 0,
-            client: 0,
-            step: step.to_owned(),
-            completion: None,
-        }
+        Self { line: 0, client: 0, step: step.to_owned(), completion: None }
     }
 }
 
@@ -90,12 +85,7 @@ impl fmt::Display for Done {
             f.write_str(": ")?;
         }
         write!(f, "{}", Escaped(&self.step))?;
-        if let Some(Completion {
-            status,
-            information,
-            ..
-        }) = &self.completion
-        {
+        if let Some(Completion { status, information, .. }) = &self.completion {
             write!(f, " ended with {status} and {information} bytes")?;
         }
         Ok(())
@@ -153,10 +143,8 @@ impl Script {
         let result = take_all(steps, &mut hands, host, observer);
         let line = steps.last().map_or(0, |line| line.number);
         // The device is removed in any case, and the first error is the one returned.
-        let put_down = hands.put_down().map_err(|error| ScriptError {
-            line,
-            problem: error.into(),
-        });
+        let put_down =
+            hands.put_down().map_err(|error| ScriptError { line, problem: error.into() });
         result.and(put_down)
     }
 }
@@ -198,10 +186,7 @@ fn take_all(
 
 /// Returns the events since the last call.
 fn take_events(host: Host<'_>, line: usize) -> Result<Vec<RecordedEvent>, ScriptError> {
-    host.recording.take().map_err(|error| ScriptError {
-        line,
-        problem: error.into(),
-    })
+    host.recording.take().map_err(|error| ScriptError { line, problem: error.into() })
 }
 
 /// The objects that a client works with.
@@ -265,10 +250,7 @@ impl Hands {
     ) -> Result<(), ScriptError> {
         for line in steps {
             let result = self.take_step(&line.step, host);
-            let request = result.map_err(|problem| ScriptError {
-                line: line.number,
-                problem,
-            })?;
+            let request = result.map_err(|problem| ScriptError { line: line.number, problem })?;
             tell(Done {
                 line: line.number,
                 client: host.client,
@@ -294,15 +276,9 @@ impl Hands {
                 let steps: Vec<Line> = steps
                     .iter()
                     .filter(|line| client == 1 || line.step.is_every_clients())
-                    .map(|line| Line {
-                        step: line.step.clone().of_client(client),
-                        ..line.clone()
-                    })
+                    .map(|line| Line { step: line.step.clone().of_client(client), ..line.clone() })
                     .collect();
-                let mut hands = Self {
-                    device: self.device.clone(),
-                    ..Self::default()
-                };
+                let mut hands = Self { device: self.device.clone(), ..Self::default() };
                 let (kernel, recording) = (host.kernel.clone(), host.recording.clone());
                 let (service, keeps_events) = (host.service.to_owned(), host.keeps_events);
                 let (done, failed) = (Arc::clone(&done), Arc::clone(&failed));
@@ -319,10 +295,8 @@ impl Hands {
                     let tell = &mut |one| with(&done, |done| done.push(one));
                     let result = hands.take_steps(&steps, host, tell);
                     // The file is closed in any case; the first error is returned.
-                    let closed = hands.close().map_err(|error| ScriptError {
-                        line,
-                        problem: error.into(),
-                    });
+                    let closed =
+                        hands.close().map_err(|error| ScriptError { line, problem: error.into() });
                     if let Err(error) = result.and(closed) {
                         with(&failed, |failed| failed.get_or_insert(error).line);
                     }
@@ -331,22 +305,21 @@ impl Hands {
             .collect();
         host.kernel
             .together(Schedule::Seeded(clients.seed), work)
-            .map_err(|error| ScriptError {
-                line,
-                problem: error.into(),
-            })?;
+            .map_err(|error| ScriptError { line, problem: error.into() })?;
         let error = with(&failed, Option::take);
         error.map_or_else(|| Ok(with(&done, std::mem::take)), Err)
     }
 
     /// Runs one step. Returns the request's text if the step is a request.
     fn take_step(&mut self, step: &Step, host: Host<'_>) -> Result<Option<String>, Problem> {
-        let device = self.device.as_ref().ok_or(Problem::Order(
-            "there is no device; add one with `add-device` first",
-        ));
-        let file = self.file.as_ref().ok_or(Problem::Order(
-            "the device is not open; open it with `open` first",
-        ));
+        let device = self
+            .device
+            .as_ref()
+            .ok_or(Problem::Order("there is no device; add one with `add-device` first"));
+        let file = self
+            .file
+            .as_ref()
+            .ok_or(Problem::Order("the device is not open; open it with `open` first"));
         match step {
             Step::AddDevice => {
                 let driver = host.driver.filter(|_| device.is_err());
@@ -457,17 +430,15 @@ impl Hands {
     }
 
     fn expect(&self, status: NtStatus, data: Option<&[u8]>) -> Result<(), Problem> {
-        let last = self.last.as_ref().ok_or(Problem::Order(
-            "there is no earlier request to compare with",
-        ))?;
+        let last = self
+            .last
+            .as_ref()
+            .ok_or(Problem::Order("there is no earlier request to compare with"))?;
         if last.status == status && data.is_none_or(|data| data == last.output) {
             return Ok(());
         }
         let with = |status: NtStatus, data: Option<&[u8]>| {
-            data.map_or_else(
-                || status.to_string(),
-                |data| format!("{status} and {data:02x?}"),
-            )
+            data.map_or_else(|| status.to_string(), |data| format!("{status} and {data:02x?}"))
         };
         Err(Problem::Unexpected {
             expected: with(status, data),

@@ -76,10 +76,7 @@ struct Repetition {
 }
 
 /// The process and thread that open a device, unless a script names others.
-const CLIENT: Identity = Identity {
-    process: 4096,
-    thread: 4100,
-};
+const CLIENT: Identity = Identity { process: 4096, thread: 4100 };
 
 impl Script {
     /// The syntax of all steps.
@@ -116,14 +113,8 @@ impl Script {
 
     /// Returns the script of steps that are not of a file.
     fn unnumbered<const N: usize>(steps: [(&str, Step); N]) -> Self {
-        let lines = steps.map(|(text, step)| Line {
-            number: 0,
-            text: text.to_owned(),
-            step,
-        });
-        Self {
-            steps: lines.into(),
-        }
+        let lines = steps.map(|(text, step)| Line { number: 0, text: text.to_owned(), step });
+        Self { steps: lines.into() }
     }
 
     /// Parses a script.
@@ -163,11 +154,8 @@ impl Script {
                     }
                 }
                 words => {
-                    let line = Line {
-                        number,
-                        text: words.join(" "),
-                        step: step(words).map_err(refuse)?,
-                    };
+                    let line =
+                        Line { number, text: words.join(" "), step: step(words).map_err(refuse)? };
                     let inner = open.last_mut().map_or(&mut steps, |inner| &mut inner.steps);
                     inner.push(line);
                 }
@@ -183,10 +171,7 @@ impl Script {
     /// and `filter` at the start of the script) and the others.
     pub(super) fn around_the_load(&self) -> (&[Line], &[Line]) {
         let is_before = |line: &Line| {
-            matches!(
-                line.step,
-                Step::Parameter(..) | Step::Fault(_) | Step::Filter(..)
-            )
+            matches!(line.step, Step::Parameter(..) | Step::Fault(_) | Step::Filter(..))
         };
         let first = self.steps.iter().position(|line| !is_before(line));
         self.steps.split_at(first.unwrap_or(self.steps.len()))
@@ -201,10 +186,7 @@ impl Script {
 
 /// Returns the error of a line.
 fn refuse(line: usize, problem: &str) -> ScriptError {
-    ScriptError {
-        line,
-        problem: Problem::Syntax(Escaped(problem).to_string()),
-    }
+    ScriptError { line, problem: Problem::Syntax(Escaped(problem).to_string()) }
 }
 
 impl Step {
@@ -272,10 +254,7 @@ fn open(words: &[&str]) -> Result<Step, String> {
     match ids {
         [] => Ok(Step::Open(CLIENT, name)),
         [process, thread] => {
-            let identity = Identity {
-                process: number(process)?,
-                thread: number(thread)?,
-            };
+            let identity = Identity { process: number(process)?, thread: number(thread)? };
             Ok(Step::Open(identity, name))
         }
         _ => Err(not_a_step("open")),
@@ -285,10 +264,7 @@ fn open(words: &[&str]) -> Result<Step, String> {
 /// Returns the error of words that are not a step.
 fn not_a_step(first: &str) -> String {
     if let Some(known) = STEPS.iter().find(|known| known.name == first) {
-        return format!(
-            "the arguments of `{first}` are wrong; write `{}`",
-            known.form
-        );
+        return format!("the arguments of `{first}` are wrong; write `{}`", known.form);
     }
     let names: Vec<&str> = STEPS.iter().map(|known| known.name).collect();
     format!(
@@ -337,12 +313,7 @@ fn fault(routine: &str, status: &str, times: &str) -> Result<Fault, String> {
     if times == 0 {
         return Err("a fault must occur at least once".to_owned());
     }
-    Ok(Fault {
-        routine,
-        status: super::words::status(status)?,
-        after: 0,
-        times,
-    })
+    Ok(Fault { routine, status: super::words::status(status)?, after: 0, times })
 }
 
 /// Parses a registry value: a string, bytes or a number.
@@ -363,80 +334,43 @@ mod tests {
     use super::*;
 
     fn one(line: &str) -> Result<Step, String> {
-        let mut steps = Script::parse(line)
-            .map_err(|error| error.to_string())?
-            .steps;
+        let mut steps = Script::parse(line).map_err(|error| error.to_string())?.steps;
         Ok(steps.remove(0).step)
     }
 
     #[test]
     fn steps_are_read() {
-        assert_eq!(
-            one("write \"a b\" # c"),
-            Ok(Step::Send(Sent::Write(b"a b".to_vec())))
-        );
-        assert_eq!(
-            one("write hex:00fF"),
-            Ok(Step::Send(Sent::Write(vec![0, 0xFF])))
-        );
+        assert_eq!(one("write \"a b\" # c"), Ok(Step::Send(Sent::Write(b"a b".to_vec()))));
+        assert_eq!(one("write hex:00fF"), Ok(Step::Send(Sent::Write(vec![0, 0xFF]))));
         assert_eq!(
             one("ioctl 0x22E000 \"x\" 16"),
             Ok(Step::Send(Sent::Control(0x22_E000, b"x".to_vec(), 16)))
         );
-        assert_eq!(
-            one("ioctl 5 16"),
-            Ok(Step::Send(Sent::Control(5, vec![], 16)))
-        );
-        assert_eq!(
-            one("ioctl 5 hex:"),
-            Ok(Step::Send(Sent::Control(5, vec![], 0)))
-        );
+        assert_eq!(one("ioctl 5 16"), Ok(Step::Send(Sent::Control(5, vec![], 16))));
+        assert_eq!(one("ioctl 5 hex:"), Ok(Step::Send(Sent::Control(5, vec![], 0))));
         assert_eq!(
             one("expect 0xC0000010"),
             Ok(Step::Expect(NtStatus::INVALID_DEVICE_REQUEST, None))
         );
-        assert_eq!(
-            Script::parse("\n # nothing\n")
-                .map(|script| script.steps.len())
-                .ok(),
-            Some(0)
-        );
+        assert_eq!(Script::parse("\n # nothing\n").map(|script| script.steps.len()).ok(), Some(0));
     }
 
     #[test]
     fn an_invalid_step_is_named_with_its_line() {
         for (text, parts) in [
-            (
-                "add-device\nwrit \"x\"",
-                ["line 2", "`writ` is not a step (did you mean `write`?)"],
-            ),
+            ("add-device\nwrit \"x\"", ["line 2", "`writ` is not a step (did you mean `write`?)"]),
             ("write \"x", ["line 1", "no closing quotation mark"]),
-            (
-                "write hex:123",
-                ["line 1", "`hex:123` is not a byte string"],
-            ),
+            ("write hex:123", ["line 1", "`hex:123` is not a byte string"]),
             ("read many", ["line 1", "`many` is not a number"]),
             (
                 "open 1",
-                [
-                    "line 1",
-                    "arguments of `open` are wrong; write `open [PROCESS THREAD] [NAME]`",
-                ],
+                ["line 1", "arguments of `open` are wrong; write `open [PROCESS THREAD] [NAME]`"],
             ),
-            (
-                "ioctl 0x100000000",
-                ["line 1", "not a number, or is too large"],
-            ),
-            (
-                "start wirte \"x\" as w",
-                ["line 1", "did you mean `write`?"],
-            ),
+            ("ioctl 0x100000000", ["line 1", "not a number, or is too large"]),
+            ("start wirte \"x\" as w", ["line 1", "did you mean `write`?"]),
             ("start read 1", ["line 1", "write `start REQUEST as NAME`"]),
             ("expect STATUS_CANCELED", ["line 1", "`STATUS_CANCELLED`"]),
-            (
-                "fault WdfDeviceCrate",
-                ["line 1", "did you mean `WdfDeviceCreate`?"],
-            ),
+            ("fault WdfDeviceCrate", ["line 1", "did you mean `WdfDeviceCreate`?"]),
             ("fault EtwWriteEx 0xC0000001 0", ["line 1", "at least once"]),
             ("filter A keepids=1", ["line 1", "did you mean `keep-ids`?"]),
             ("filter A names-level=1", ["line 1", "needs `keep-names`"]),
@@ -445,15 +379,9 @@ mod tests {
             ("parameter P word", ["line 1", "not a registry value"]),
             ("expect-event E Length", ["line 1", "write FIELD=VALUE"]),
             ("\nend", ["line 2", "`end` has no `repeat`"]),
-            (
-                "repeat 2\nrepeat 3\nopen\nend",
-                ["line 1", "`repeat` has no `end`"],
-            ),
+            ("repeat 2\nrepeat 3\nopen\nend", ["line 1", "`repeat` has no `end`"]),
             ("repeat x\nend", ["line 1", "`x` is not a number"]),
-            (
-                "repeat 1000\nrepeat 1000\nopen\nend\nend",
-                ["line 5", "more than 100000 steps"],
-            ),
+            ("repeat 1000\nrepeat 1000\nopen\nend\nend", ["line 5", "more than 100000 steps"]),
             // Quoted control characters cannot affect a terminal.
             ("\u{1b}[2J", ["line 1", r"`\u{1b}[2J` is not a step"]),
         ] {
@@ -474,10 +402,7 @@ mod tests {
     fn a_file_on_the_device_is_opened_by_its_name() {
         let name = r"\channel".to_owned();
         assert_eq!(one(r"open \channel"), Ok(Step::Open(CLIENT, name.clone())));
-        let identity = Identity {
-            process: 1,
-            thread: 2,
-        };
+        let identity = Identity { process: 1, thread: 2 };
         assert_eq!(one(r"open 1 2 \channel"), Ok(Step::Open(identity, name)));
         assert_eq!(one("open"), Ok(Step::Open(CLIENT, String::new())));
         assert!(one("open channel").is_err());

@@ -16,11 +16,7 @@ pub fn exports() -> Vec<Export<Context>> {
         ("IoClearActivityIdThread", HIGH, Routine::One(clear_thread)),
         ("IoGetActivityIdIrp", HIGH, Routine::Two(get_request)),
         ("IoGetActivityIdThread", HIGH, Routine::Zero(get_thread)),
-        (
-            "IoPropagateActivityIdToThread",
-            HIGH,
-            Routine::Three(propagate),
-        ),
+        ("IoPropagateActivityIdToThread", HIGH, Routine::Three(propagate)),
         ("IoSetActivityIdIrp", HIGH, Routine::Two(set_request)),
         ("IoSetActivityIdThread", HIGH, Routine::One(set_thread)),
         ("IoTransferActivityId", HIGH, Routine::Two(transfer)),
@@ -53,9 +49,7 @@ fn request(context: &Context, irp: u64) -> Irp {
 fn activity_of(context: &Context, irp: u64) -> Option<Guid> {
     let value = request(context, irp);
     let has_activity = value.allocation_flags & HAS_ACTIVITY != 0;
-    has_activity
-        .then(|| context.activities().of_request(irp))
-        .flatten()
+    has_activity.then(|| context.activities().of_request(irp)).flatten()
 }
 
 fn get_request(context: &Context, irp: u64, activity: u64) -> u64 {
@@ -118,11 +112,7 @@ fn clear_thread(context: &Context, original: u64) -> u64 {
 
 fn point_thread_to(context: &Context, address: u64) {
     let this = context.identity().thread;
-    let activity = if address == 0 {
-        Guid::NULL
-    } else {
-        Guid::from_bytes(context.read(address))
-    };
+    let activity = if address == 0 { Guid::NULL } else { Guid::from_bytes(context.read(address)) };
     context.activities().set_pointer(this, address, activity);
 }
 

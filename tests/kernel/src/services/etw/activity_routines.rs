@@ -27,15 +27,12 @@ pub fn etw_activity_id_control(context: &Context, code: u64, activity: u64) -> u
 fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
     let call = context.call();
     if !(GET..=CREATE_SET).contains(&code) {
-        context.warn(Rule::ActivityCode, || {
-            format!("with the unknown control code {code}")
-        });
+        context.warn(Rule::ActivityCode, || format!("with the unknown control code {code}"));
         return NtStatus::INVALID_PARAMETER;
     }
     if address == 0 {
-        context.warn(Rule::ActivityPointer, || {
-            "with a null pointer for the activity id".to_owned()
-        });
+        context
+            .warn(Rule::ActivityPointer, || "with a null pointer for the activity id".to_owned());
         return NtStatus::INVALID_PARAMETER;
     }
     if code != CREATE && call.irql > Irql::APC_LEVEL {

@@ -35,23 +35,21 @@ pub fn call(context: &Context, notification: &Notification, source: Guid, code: 
 fn modern(context: &Context, notification: &Notification, source: Guid, code: u32) {
     let memory = CallbackMemory::new(context, source, &notification.filters);
     let composite = notification.composite;
-    context
-        .verifier()
-        .in_enable_callback(context, notification.provider, || {
-            context.call_driver(
-                "the enable callback",
-                notification.callback,
-                [
-                    memory.source.address(),
-                    u64::from(code),
-                    u64::from(composite.level),
-                    composite.match_any,
-                    composite.match_all,
-                    memory.filter_address(),
-                    notification.context,
-                ],
-            )
-        });
+    context.verifier().in_enable_callback(context, notification.provider, || {
+        context.call_driver(
+            "the enable callback",
+            notification.callback,
+            [
+                memory.source.address(),
+                u64::from(code),
+                u64::from(composite.level),
+                composite.match_any,
+                composite.match_all,
+                memory.filter_address(),
+                notification.context,
+            ],
+        )
+    });
     memory.take_back(context);
 }
 
@@ -60,20 +58,13 @@ fn modern(context: &Context, notification: &Notification, source: Guid, code: u3
 fn classic(context: &Context, notification: &Notification, code: u32) {
     let guid = Lent::new(context, &notification.provider.to_bytes());
     let enabled = Lent::new(context, &notification.trace_handle.to_le_bytes());
-    context
-        .verifier()
-        .in_enable_callback(context, notification.provider, || {
-            context.call_driver(
-                "the enable callback",
-                notification.callback,
-                [
-                    guid.address(),
-                    u64::from(code),
-                    enabled.address(),
-                    notification.context,
-                ],
-            )
-        });
+    context.verifier().in_enable_callback(context, notification.provider, || {
+        context.call_driver(
+            "the enable callback",
+            notification.callback,
+            [guid.address(), u64::from(code), enabled.address(), notification.context],
+        )
+    });
     guid.take_back(context);
     enabled.take_back(context);
 }
@@ -97,22 +88,13 @@ fn wmi(context: &Context, notification: &Notification, code: u32, block: u64) {
     header.extend(TRACED_GUID.to_le_bytes());
     let header = Lent::new(context, &header);
     let written = Lent::new(context, &[0; 4]);
-    context
-        .verifier()
-        .in_enable_callback(context, notification.provider, || {
-            context.call_driver(
-                "the WMI callback",
-                notification.callback,
-                [
-                    minor,
-                    0,
-                    u64::from(size),
-                    header.address(),
-                    block,
-                    written.address(),
-                ],
-            )
-        });
+    context.verifier().in_enable_callback(context, notification.provider, || {
+        context.call_driver(
+            "the WMI callback",
+            notification.callback,
+            [minor, 0, u64::from(size), header.address(), block, written.address()],
+        )
+    });
     header.take_back(context);
     written.take_back(context);
 }
@@ -129,10 +111,7 @@ impl Lent {
         if let Err(error) = memory::write_bytes(block.address(), bytes) {
             context.stop_for_address(error);
         }
-        Self {
-            block,
-            size: bytes.len() as u64,
-        }
+        Self { block, size: bytes.len() as u64 }
     }
 
     const fn address(&self) -> u64 {

@@ -90,11 +90,7 @@ fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
             reserved: [0; 5],
             instance_id: instance_bit(*session),
             size: u32::try_from(size).unwrap_or(u32::MAX),
-            next_offset: if last {
-                0
-            } else {
-                u32::try_from(padded).unwrap_or(u32::MAX)
-            },
+            next_offset: if last { 0 } else { u32::try_from(padded).unwrap_or(u32::MAX) },
         };
         let start = chain.len();
         chain.extend_from_slice(header.as_bytes());
@@ -130,18 +126,13 @@ mod tests {
     // R-E6
     #[test]
     fn a_chain_links_every_sessions_filter() {
-        let filter = |id, data: &[u8]| FilterData {
-            id,
-            version: 2,
-            data: data.to_vec(),
-        };
+        let filter = |id, data: &[u8]| FilterData { id, version: 2, data: data.to_vec() };
         let chain = filter_chain(&[(1, filter(7, b"abc")), (3, filter(8, b"z"))]);
         let first: EventFilterHeader = zerocopy::FromBytes::read_from_prefix(&chain).unwrap().0;
         assert_eq!((first.id, first.instance_id, first.size), (7, 2, 27));
         assert_eq!(first.next_offset, 32);
-        let second: EventFilterHeader = zerocopy::FromBytes::read_from_prefix(&chain[32..])
-            .unwrap()
-            .0;
+        let second: EventFilterHeader =
+            zerocopy::FromBytes::read_from_prefix(&chain[32..]).unwrap().0;
         assert_eq!((second.id, second.instance_id, second.size), (8, 8, 25));
         assert_eq!((second.next_offset, chain.len()), (0, 57));
     }

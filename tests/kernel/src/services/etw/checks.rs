@@ -90,13 +90,7 @@ impl<'a> Written<'a> {
         event: &'a EventDescriptor,
         data: &'a [EventDataDescriptor],
     ) -> Self {
-        Self {
-            context,
-            call,
-            route,
-            event,
-            data,
-        }
+        Self { context, call, route, event, data }
     }
 
     /// Returns the data descriptor of the event metadata, if the event is a `TraceLogging` event.
@@ -124,10 +118,7 @@ impl<'a> Written<'a> {
                 .traits
                 .as_deref()
                 .and_then(provider_name)
-                .map_or_else(
-                    || format!("{{{provider}}}"),
-                    |name| Escaped(&name).to_string(),
-                );
+                .map_or_else(|| format!("{{{provider}}}"), |name| Escaped(&name).to_string());
             self.name().map_or_else(
                 || (format!("event {id}, version {version}, of {of}"), None),
                 |name| {
@@ -136,8 +127,7 @@ impl<'a> Written<'a> {
                 },
             )
         };
-        self.verifier()
-            .warn_of_event(self.context, rule, cause, event, sentence);
+        self.verifier().warn_of_event(self.context, rule, cause, event, sentence);
     }
 }
 
@@ -146,9 +136,8 @@ pub fn refused_arguments(context: &Context, call: &WriteCall) {
     if call.descriptor == 0 {
         context.warn(Rule::NullData, || "without an event descriptor".to_owned());
     } else if call.data == 0 {
-        context.warn(Rule::NullData, || {
-            format!("with {} data descriptors that are null", call.count)
-        });
+        context
+            .warn(Rule::NullData, || format!("with {} data descriptors that are null", call.count));
     } else {
         context.warn(Rule::TooManyDescriptors, || {
             format!("with {} data descriptors; the maximum is 128", call.count)
@@ -184,21 +173,13 @@ pub fn too_large_for_a_buffer(written: &Written<'_>, size: usize) {
 
 /// Checks the arguments of a write.
 pub fn arguments(written: &Written<'_>) {
-    let Written {
-        context,
-        call,
-        route,
-        event,
-        data,
-    } = *written;
+    let Written { context, call, route, event, data } = *written;
     addresses(context, call, data);
     descriptors(written, route, data);
     descriptor_values(written, event);
     let traits = route.traits.is_some();
     if event.channel == PROVIDER_METADATA_CHANNEL && !traits {
-        written.warn(Rule::Channel, || {
-            "with channel 12 for a provider without traits".to_owned()
-        });
+        written.warn(Rule::Channel, || "with channel 12 for a provider without traits".to_owned());
     }
     let described = data.iter().any(|one| one.kind == EVENT_METADATA);
     if event.channel == TRACE_LOGGING && !described {
@@ -208,10 +189,7 @@ pub fn arguments(written: &Written<'_>) {
     }
     if call.flags & !KNOWN_FLAGS != 0 {
         written.warn(Rule::UnknownFlags, || {
-            format!(
-                "with the flags 0x{:x}; only the flags 1 and 2 exist",
-                call.flags
-            )
+            format!("with the flags 0x{:x}; only the flags 1 and 2 exist", call.flags)
         });
     }
     let unknown = call.filter & !context.instances();
@@ -269,10 +247,7 @@ fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor
         }
         if one.kind > TIMESTAMP_OVERRIDE {
             written.warn(Rule::UnknownType, || {
-                format!(
-                    "with data descriptor {number} of the unknown type {}",
-                    one.kind
-                )
+                format!("with data descriptor {number} of the unknown type {}", one.kind)
             });
         } else if one.kind != 0 && !route.honours_types {
             written.warn(Rule::TypeTooEarly, || {
@@ -308,10 +283,7 @@ fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     } else if event.opcode >= 241 {
         Some(format!("the reserved opcode {}", event.opcode))
     } else if event.keyword & RESERVED_KEYWORDS != 0 && !of_a_channel {
-        Some(format!(
-            "the reserved keyword bits 0x{:x}",
-            event.keyword & RESERVED_KEYWORDS
-        ))
+        Some(format!("the reserved keyword bits 0x{:x}", event.keyword & RESERVED_KEYWORDS))
     } else if matches!(event.channel, 1..=7 | 13..=15) {
         Some(format!("the reserved channel {}", event.channel))
     } else {

@@ -26,16 +26,8 @@ use crate::{
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     vec![
-        (
-            "EtwRegisterClassicProvider",
-            PASSIVE,
-            Routine::Five(etw_register_classic_provider),
-        ),
-        (
-            "IoWMIRegistrationControl",
-            PASSIVE,
-            Routine::Two(io_wmi_registration_control),
-        ),
+        ("EtwRegisterClassicProvider", PASSIVE, Routine::Five(etw_register_classic_provider)),
+        ("IoWMIRegistrationControl", PASSIVE, Routine::Two(io_wmi_registration_control)),
     ]
 }
 
@@ -152,14 +144,8 @@ fn control_guids(context: &Context, block: u64, callback: u64) -> Result<Vec<Gui
     loop {
         let buffer = Block::zeroed(size);
         let written = Block::zeroed(4);
-        let arguments = [
-            minor::REGINFO,
-            0,
-            size as u64,
-            buffer.address(),
-            block,
-            written.address(),
-        ];
+        let arguments =
+            [minor::REGINFO, 0, size as u64, buffer.address(), block, written.address()];
         let status = context.call_driver("the WMI callback", callback, arguments);
         let status = NtStatus::from_register(status);
         let bytes = match memory::read_bytes(buffer.address(), size) {
@@ -215,10 +201,7 @@ pub fn report_left_with_wmi(
             .filter(|(_, registration)| belongs(&registration.registered_by))
             .map(|(block, _)| *block)
             .collect();
-        blocks
-            .into_iter()
-            .filter_map(|block| Some((block, etw.wmi.remove(&block)?)))
-            .collect()
+        blocks.into_iter().filter_map(|block| Some((block, etw.wmi.remove(&block)?))).collect()
     };
     left.into_iter()
         .filter(|(_, registration)| registration.providers.is_empty())
@@ -242,11 +225,9 @@ mod tests {
     fn only_control_guids_become_providers() {
         let mut info = vec![0; FIRST_GUID];
         info[GUID_COUNT] = 2;
-        for (byte, flags) in [
-            (1, TRACE_CONTROL_GUID | 0x80000),
-            (2, 0x80000),
-            (3, TRACE_CONTROL_GUID),
-        ] {
+        for (byte, flags) in
+            [(1, TRACE_CONTROL_GUID | 0x80000), (2, 0x80000), (3, TRACE_CONTROL_GUID)]
+        {
             let mut entry = vec![byte; 16];
             entry.extend(flags.to_le_bytes());
             entry.resize(GUID_ENTRY, 0);

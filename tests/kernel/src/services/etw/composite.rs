@@ -37,11 +37,7 @@ impl EnableInfo {
 
     /// Returns the match-any mask, with 0 replaced by all bits (ETW-3.4.2).
     const fn widest_any(self) -> u64 {
-        if self.match_any == 0 {
-            u64::MAX
-        } else {
-            self.match_any
-        }
+        if self.match_any == 0 { u64::MAX } else { self.match_any }
     }
 
     /// Returns whether the session records an event of this level and keyword (ETW-3.3.1,
@@ -51,22 +47,12 @@ impl EnableInfo {
         if keyword == 0 && self.ignore_keyword_0 {
             return false;
         }
-        passes(
-            level,
-            keyword,
-            self.widest_level(),
-            self.widest_any(),
-            self.effective_all(),
-        )
+        passes(level, keyword, self.widest_level(), self.widest_any(), self.effective_all())
     }
 
     /// Returns the effective match-all mask (ETW-3.4.4).
     const fn effective_all(self) -> u64 {
-        if self.match_any == 0 && !self.all_without_any {
-            0
-        } else {
-            self.match_all
-        }
+        if self.match_any == 0 && !self.all_without_any { 0 } else { self.match_all }
     }
 }
 
@@ -100,13 +86,7 @@ mod tests {
     use super::*;
 
     const fn enable_info(level: u8, match_any: u64, match_all: u64) -> EnableInfo {
-        EnableInfo {
-            level,
-            match_any,
-            match_all,
-            ignore_keyword_0: false,
-            all_without_any: true,
-        }
+        EnableInfo { level, match_any, match_all, ignore_keyword_0: false, all_without_any: true }
     }
 
     // O2
@@ -114,10 +94,7 @@ mod tests {
     fn match_all_without_match_any_is_configurable() {
         let strict = enable_info(4, 0, 2);
         assert!(!strict.passes(4, 1) && strict.passes(4, 3));
-        let lax = EnableInfo {
-            all_without_any: false,
-            ..strict
-        };
+        let lax = EnableInfo { all_without_any: false, ..strict };
         assert!(lax.passes(4, 1));
         assert_eq!(Composite::of([lax]).map(|all| all.match_all), Some(0));
     }
@@ -126,14 +103,7 @@ mod tests {
     #[test]
     fn level_is_the_maximum_any_the_union_all_the_intersection() {
         let composite = Composite::of([enable_info(3, 1, 0b110), enable_info(1, 4, 0b011)]);
-        assert_eq!(
-            composite,
-            Some(Composite {
-                level: 3,
-                match_any: 5,
-                match_all: 0b010
-            })
-        );
+        assert_eq!(composite, Some(Composite { level: 3, match_any: 5, match_all: 0b010 }));
         assert_eq!(Composite::of([]), None);
     }
 
@@ -141,14 +111,7 @@ mod tests {
     #[test]
     fn level_0_and_match_any_0_mean_no_limit() {
         let composite = Composite::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
-        assert_eq!(
-            composite,
-            Some(Composite {
-                level: 255,
-                match_any: u64::MAX,
-                match_all: 0
-            })
-        );
+        assert_eq!(composite, Some(Composite { level: 255, match_any: u64::MAX, match_all: 0 }));
     }
 
     // R-K3, R-E8, R-O3
@@ -160,10 +123,7 @@ mod tests {
         assert!(!local_reads.passes(5, 3), "too detailed");
         assert!(local_reads.passes(0, 3), "level 0 passes every level");
         assert!(local_reads.passes(4, 0), "keyword 0 passes every keyword");
-        let strict = EnableInfo {
-            ignore_keyword_0: true,
-            ..local_reads
-        };
+        let strict = EnableInfo { ignore_keyword_0: true, ..local_reads };
         assert!(!strict.passes(4, 0));
         assert!(strict.passes(4, 3));
     }

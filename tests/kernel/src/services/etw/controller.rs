@@ -58,39 +58,27 @@ pub struct EnableParameters {
 /// Starts a session.
 pub fn start(context: &Context, config: SessionConfig) -> Result<SessionHandle, ControlError> {
     let mut etw = context.etw();
-    if etw.sessions.values().any(|running| {
-        running
-            .session
-            .config()
-            .name
-            .eq_ignore_ascii_case(&config.name)
-    }) {
+    if etw
+        .sessions
+        .values()
+        .any(|running| running.session.config().name.eq_ignore_ascii_case(&config.name))
+    {
         return Err(ControlError::AlreadyExists(config.name));
     }
     // Private sessions do not count against the system's limit (ETW-3.6.3).
-    let (most, too_many) = config
-        .private
-        .map_or((MAX_SESSIONS, ControlError::TooManySessions), |process| {
+    let (most, too_many) =
+        config.private.map_or((MAX_SESSIONS, ControlError::TooManySessions), |process| {
             (MAX_PRIVATE, ControlError::TooManyPrivate(process))
         });
     let others = etw.sessions.values();
-    if others
-        .filter(|running| running.session.config().private == config.private)
-        .count()
-        >= most
-    {
+    if others.filter(|running| running.session.config().private == config.private).count() >= most {
         return Err(too_many);
     }
     let id = etw.sessions_started + 1;
     let session = Session::start(id, config, context.clock(), context.config().processors)?;
     etw.sessions_started = id;
-    etw.sessions.insert(
-        id,
-        RunningSession {
-            session: Arc::new(session),
-            disallowed: HashSet::new(),
-        },
-    );
+    etw.sessions
+        .insert(id, RunningSession { session: Arc::new(session), disallowed: HashSet::new() });
     Ok(SessionHandle(id))
 }
 
@@ -125,10 +113,7 @@ pub fn enable(
         etw.reached_by(target, session.0, true)
     };
     for handle in reached {
-        let cause = Cause {
-            source: parameters.source.unwrap_or(Guid::NULL),
-            ..Cause::CHANGE
-        };
+        let cause = Cause { source: parameters.source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
         notify(context, handle, cause);
     }
     Ok(())
@@ -296,12 +281,10 @@ pub fn parameters_of(
 ) -> Option<EnableParameters> {
     let etw = runtime.etw();
     let sessions = etw.enable_infos.get(&target);
-    let info = sessions
-        .and_then(|sessions| sessions.get(&session.0))
-        .or_else(|| match target {
-            Target::Provider(_) => etw.every_provider.get(&session.0),
-            Target::Group(_) => None,
-        })?;
+    let info = sessions.and_then(|sessions| sessions.get(&session.0)).or_else(|| match target {
+        Target::Provider(_) => etw.every_provider.get(&session.0),
+        Target::Group(_) => None,
+    })?;
     Some(EnableParameters {
         level: info.enable_info.level,
         match_any: info.enable_info.match_any,
@@ -337,10 +320,7 @@ pub fn disable(
         }
     };
     for handle in reached {
-        let cause = Cause {
-            source: source.unwrap_or(Guid::NULL),
-            ..Cause::CHANGE
-        };
+        let cause = Cause { source: source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
         notify(context, handle, cause);
     }
     Ok(())
@@ -362,11 +342,7 @@ pub fn capture_state(
         etw.reached_by(target, session.0, classic)
     };
     for handle in reached {
-        let cause = Cause {
-            capture: true,
-            source: source.unwrap_or(Guid::NULL),
-            ..Cause::CHANGE
-        };
+        let cause = Cause { capture: true, source: source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
         notify(context, handle, cause);
     }
     Ok(())
@@ -377,10 +353,7 @@ pub fn capture_state(
 pub fn send_code(context: &Context, target: Target, code: u32) {
     let reached = context.etw().registered_as(target);
     for handle in reached {
-        let cause = Cause {
-            code: Some(code),
-            ..Cause::CHANGE
-        };
+        let cause = Cause { code: Some(code), ..Cause::CHANGE };
         notify(context, handle, cause);
     }
 }
@@ -389,9 +362,7 @@ pub fn send_code(context: &Context, target: Target, code: u32) {
 pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>, ControlError> {
     let etw = context.etw();
     let running = etw.sessions.get(&session.0);
-    running
-        .map(|running| Arc::clone(&running.session))
-        .ok_or(ControlError::NotRunning)
+    running.map(|running| Arc::clone(&running.session)).ok_or(ControlError::NotRunning)
 }
 
 /// Runs the work that sessions start themselves, once no other job runs.
@@ -405,9 +376,7 @@ fn tell_of_full_sessions(context: &Context) {
     let full: Vec<u16> = {
         let etw = context.etw();
         let sessions = etw.sessions.iter();
-        sessions
-            .filter_map(|(id, running)| running.session.take_full().then_some(*id))
-            .collect()
+        sessions.filter_map(|(id, running)| running.session.take_full().then_some(*id)).collect()
     };
     for session in full {
         release(context, session);
@@ -434,9 +403,7 @@ pub fn flush_what_is_due(context: &Context) {
 pub fn next_flush(context: &Context) -> Option<i64> {
     let etw = context.etw();
     let sessions = etw.sessions.values();
-    sessions
-        .filter_map(|running| running.session.flush_due())
-        .min()
+    sessions.filter_map(|running| running.session.flush_due()).min()
 }
 
 /// Disables everything that a session enables, and notifies the providers with a null source
@@ -446,9 +413,8 @@ fn release(context: &Context, session: u16) {
         let mut etw = context.etw();
         etw.every_provider.remove(&session);
         let targets = etw.targets_of(session).into_iter();
-        let targets: Vec<_> = targets
-            .map(|target| (target, etw.is_classic_session(target, session)))
-            .collect();
+        let targets: Vec<_> =
+            targets.map(|target| (target, etw.is_classic_session(target, session))).collect();
         for (target, _) in &targets {
             etw.forget(*target, session);
         }

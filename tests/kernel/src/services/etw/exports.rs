@@ -27,27 +27,11 @@ pub fn exports() -> Vec<Export<Context>> {
     let mut all = vec![
         ("EtwRegister", PASSIVE, Routine::Four(etw_register)),
         ("EtwUnregister", PASSIVE, Routine::One(etw_unregister)),
-        (
-            "EtwSetInformation",
-            PASSIVE,
-            Routine::Four(etw_set_information),
-        ),
+        ("EtwSetInformation", PASSIVE, Routine::Four(etw_set_information)),
         ("EtwEventEnabled", HIGH, Routine::Two(etw_event_enabled)),
-        (
-            "EtwProviderEnabled",
-            HIGH,
-            Routine::Three(etw_provider_enabled),
-        ),
-        (
-            "EtwActivityIdControl",
-            HIGH,
-            Routine::Two(etw_activity_id_control),
-        ),
-        (
-            "EtwActivityIdControlKernel",
-            HIGH,
-            Routine::Two(etw_activity_id_control_kernel),
-        ),
+        ("EtwProviderEnabled", HIGH, Routine::Three(etw_provider_enabled)),
+        ("EtwActivityIdControl", HIGH, Routine::Two(etw_activity_id_control)),
+        ("EtwActivityIdControlKernel", HIGH, Routine::Two(etw_activity_id_control_kernel)),
         ("EtwWrite", HIGH, Routine::Five(etw_write)),
         ("EtwWriteTransfer", HIGH, Routine::Six(etw_write_transfer)),
         ("EtwWriteEx", HIGH, Routine::Eight(etw_write_ex)),
@@ -83,14 +67,7 @@ fn etw_set_information(
     if let Some(status) = context.faults().take("EtwSetInformation") {
         return status.to_register();
     }
-    set_information(
-        context,
-        handle,
-        low_half(class),
-        information,
-        low_half(length),
-    )
-    .to_register()
+    set_information(context, handle, low_half(class), information, low_half(length)).to_register()
 }
 
 fn set_information(
@@ -156,12 +133,7 @@ fn set_information(
 /// that would be recorded).
 fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bool) -> u64 {
     if let Some(route) = context.routes().now().get(&handle) {
-        return u64::from(
-            route
-                .target_sessions
-                .iter()
-                .any(|target| passes(&target.enable_info)),
-        );
+        return u64::from(route.target_sessions.iter().any(|target| passes(&target.enable_info)));
     }
     let error = context.etw().registration(handle).err();
     if let Some(error @ (HandleError::Released | HandleError::NeverIssued)) = error {
@@ -172,9 +144,7 @@ fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bo
 
 fn etw_event_enabled(context: &Context, handle: u64, descriptor: u64) -> u64 {
     let event: EventDescriptor = context.read(descriptor);
-    is_enabled(context, handle, |one| {
-        one.passes(event.level, event.keyword)
-    })
+    is_enabled(context, handle, |one| one.passes(event.level, event.keyword))
 }
 
 fn etw_provider_enabled(context: &Context, handle: u64, level: u64, keyword: u64) -> u64 {
@@ -209,29 +179,14 @@ fn etw_write_transfer(
 }
 
 fn etw_write_ex(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        handle,
-        descriptor,
-        filter,
-        flags,
-        activity,
-        related,
-        count,
-        data,
-    ] = arguments;
+    let [handle, descriptor, filter, flags, activity, related, count, data] = arguments;
     if let Some(status) = context.faults().take("EtwWriteEx") {
         return status.to_register();
     }
     let call = WriteCall {
         filter,
         flags: low_half(flags),
-        ..write_call(
-            context,
-            handle,
-            descriptor,
-            (activity, related),
-            (count, data),
-        )
+        ..write_call(context, handle, descriptor, (activity, related), (count, data))
     };
     write::write(context, &call).to_register()
 }
@@ -292,9 +247,6 @@ fn etw_write_string(
         task: 0,
         keyword,
     };
-    let written = Content {
-        payload: text,
-        ..Content::default()
-    };
+    let written = Content { payload: text, ..Content::default() };
     write::write_content(context, handle, descriptor, activity, written, true).to_register()
 }

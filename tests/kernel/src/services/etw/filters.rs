@@ -106,21 +106,17 @@ impl EventFilters {
             .as_ref()
             .filter(|_| event.name.is_none())
             .is_none_or(|filter| filter.ids.contains(&event.id) == filter.keep);
-        let by_name = self
-            .names
-            .as_ref()
-            .zip(event.name)
-            .is_none_or(|(filter, name)| {
-                let looked_at = EnableInfo {
-                    level: filter.level,
-                    match_any: filter.match_any,
-                    match_all: filter.match_all,
-                    ignore_keyword_0: false,
-                    all_without_any: true,
-                };
-                !looked_at.passes(event.level, event.keyword)
-                    || filter.names.iter().any(|listed| listed == name) == filter.keep
-            });
+        let by_name = self.names.as_ref().zip(event.name).is_none_or(|(filter, name)| {
+            let looked_at = EnableInfo {
+                level: filter.level,
+                match_any: filter.match_any,
+                match_all: filter.match_all,
+                ignore_keyword_0: false,
+                all_without_any: true,
+            };
+            !looked_at.passes(event.level, event.keyword)
+                || filter.names.iter().any(|listed| listed == name) == filter.keep
+        });
         by_id && by_name
     }
 }
@@ -140,25 +136,15 @@ mod tests {
     use super::*;
 
     const fn subject(id: u16, name: Option<&str>) -> Subject<'_> {
-        Subject {
-            id,
-            level: 4,
-            keyword: 1,
-            name,
-        }
+        Subject { id, level: 4, keyword: 1, name }
     }
 
     // R-O10
     #[test]
     fn ids_are_kept_or_dropped_and_names_have_none() {
         for keep in [true, false] {
-            let filters = EventFilters {
-                ids: Some(EventIdFilter {
-                    keep,
-                    ids: vec![1, 3],
-                }),
-                names: None,
-            };
+            let filters =
+                EventFilters { ids: Some(EventIdFilter { keep, ids: vec![1, 3] }), names: None };
             assert_eq!(filters.pass(subject(1, None)), keep);
             assert_eq!(filters.pass(subject(2, None)), !keep);
             assert!(filters.pass(subject(2, Some("Evt"))));
@@ -189,10 +175,7 @@ mod tests {
     #[test]
     fn filters_have_limits() {
         let ids = |count| EventFilters {
-            ids: Some(EventIdFilter {
-                keep: true,
-                ids: (0..count).collect(),
-            }),
+            ids: Some(EventIdFilter { keep: true, ids: (0..count).collect() }),
             names: None,
         };
         assert_eq!(ids(64).complaint(), None);

@@ -25,17 +25,9 @@ use crate::{
 pub fn exports() -> Vec<Export<Context>> {
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
-        (
-            "IoWMIWriteEvent",
-            Irql::DISPATCH_LEVEL,
-            Routine::One(io_wmi_write_event),
-        ),
+        ("IoWMIWriteEvent", Irql::DISPATCH_LEVEL, Routine::One(io_wmi_write_event)),
         ("WmiTraceMessage", HIGH, Routine::Four(wmi_trace_message)),
-        (
-            "WmiTraceMessageVa",
-            HIGH,
-            Routine::Five(wmi_trace_message_va),
-        ),
+        ("WmiTraceMessageVa", HIGH, Routine::Five(wmi_trace_message_va)),
     ]
 }
 
@@ -236,10 +228,7 @@ fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -
             ),
         );
     }
-    let event = WmiEvent {
-        node: read(context, item, size),
-        block: Some(item),
-    };
+    let event = WmiEvent { node: read(context, item, size), block: Some(item) };
     context.wmi_events().fire(event);
     NtStatus::SUCCESS
 }

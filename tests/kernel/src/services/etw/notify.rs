@@ -22,12 +22,7 @@ pub struct Cause {
 
 impl Cause {
     /// A change of the sessions' state by a controller without a source id.
-    pub const CHANGE: Self = Self {
-        capture: false,
-        source: Guid::NULL,
-        filters: true,
-        code: None,
-    };
+    pub const CHANGE: Self = Self { capture: false, source: Guid::NULL, filters: true, code: None };
 }
 
 /// Notifies a registration: calls its enable callback at `PASSIVE_LEVEL` on a system thread.
@@ -69,14 +64,10 @@ pub fn notify(context: &Context, handle: u64, cause: Cause) {
 /// Checks that the callback and its context still exist, as they must until `EtwUnregister`
 /// (ETW-2.1).
 fn check_callback(context: &Context, notification: &Notification) {
-    let gone = [
-        ("code", notification.callback),
-        ("context", notification.context),
-    ]
-    .into_iter()
-    .find_map(|(what, address)| {
-        Some((what, address, context.addresses().describe_stale(address)?))
-    });
+    let gone =
+        [("code", notification.callback), ("context", notification.context)].into_iter().find_map(
+            |(what, address)| Some((what, address, context.addresses().describe_stale(address)?)),
+        );
     if let Some((what, address, why)) = gone {
         context.stop(
             Rule::DiscardedCode,

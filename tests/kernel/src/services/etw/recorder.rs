@@ -29,23 +29,11 @@ pub fn exports() -> Vec<Export<Context>> {
         ("WppAutoLogStop", PASSIVE, Routine::Two(stop)),
         ("WppAutoLogTrace", HIGH, Routine::Five(trace)),
         ("imp_WppRecorderConfigure", PASSIVE, Routine::Two(configure)),
-        (
-            "imp_WppRecorderIsDefaultLogAvailable",
-            DISPATCH,
-            Routine::One(is_default_available),
-        ),
+        ("imp_WppRecorderIsDefaultLogAvailable", DISPATCH, Routine::One(is_default_available)),
         ("imp_WppRecorderLogCreate", DISPATCH, Routine::Three(create)),
         ("imp_WppRecorderLogDelete", DISPATCH, Routine::Two(delete)),
-        (
-            "imp_WppRecorderLogGetDefault",
-            DISPATCH,
-            Routine::One(get_default),
-        ),
-        (
-            "imp_WppRecorderLogSetIdentifier",
-            DISPATCH,
-            Routine::Three(set_identifier),
-        ),
+        ("imp_WppRecorderLogGetDefault", DISPATCH, Routine::One(get_default)),
+        ("imp_WppRecorderLogSetIdentifier", DISPATCH, Routine::Three(set_identifier)),
         ("imp_WppRecorderReplay", PASSIVE, Routine::Four(replay)),
     ]
 }
@@ -59,11 +47,7 @@ const VERBOSE: u64 = 0x48;
 fn stop_for_misuse(context: &Context, what: &str) -> ! {
     context.stop(
         Rule::ObjectMisused,
-        format!(
-            "{} was called from {} {what}",
-            context.call().name,
-            context.caller()
-        ),
+        format!("{} was called from {} {what}", context.call().name, context.caller()),
     )
 }
 
@@ -92,10 +76,7 @@ fn add(context: &Context, log: Log) -> u64 {
 /// Starts a driver's recording: creates its default log.
 fn start(context: &Context, control: u64, _driver: u64, _path: u64) -> u64 {
     stop(context, control, 0);
-    let handle = add(
-        context,
-        Log::new(control, true, String::new(), DEFAULT_ROOM),
-    );
+    let handle = add(context, Log::new(control, true, String::new(), DEFAULT_ROOM));
     set_log(context, control, handle);
     0
 }

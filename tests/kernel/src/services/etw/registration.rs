@@ -98,10 +98,8 @@ pub fn register(
         (handle, enabled)
     };
     if enabled {
-        let cause = Cause {
-            filters: context.etw().unspecified.filters_at_registration,
-            ..Cause::CHANGE
-        };
+        let cause =
+            Cause { filters: context.etw().unspecified.filters_at_registration, ..Cause::CHANGE };
         context.while_registering(|| notify(context, handle, cause));
     }
     handle
@@ -251,9 +249,8 @@ pub fn report_left_registered(
     driver: &str,
     unload: Option<&str>,
 ) -> Vec<Violation> {
-    let unload = unload.map_or_else(String::new, |routine| {
-        format!("; its unload routine is {routine}")
-    });
+    let unload =
+        unload.map_or_else(String::new, |routine| format!("; its unload routine is {routine}"));
     let left: Vec<(u64, Registration)> = {
         let mut etw = context.etw();
         let handles: Vec<u64> = etw

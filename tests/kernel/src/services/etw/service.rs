@@ -124,11 +124,7 @@ impl EtwRuntime {
 
     /// Locks the state. The lock is never held over a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
-        EtwGuard {
-            etw: self.state.lock(),
-            routes: &self.routes,
-            changed: false,
-        }
+        EtwGuard { etw: self.state.lock(), routes: &self.routes, changed: false }
     }
 
     /// Returns the activity ids.

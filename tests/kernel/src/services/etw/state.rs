@@ -77,9 +77,7 @@ impl Form {
 /// Returns the trace handle by which a classic provider writes to a session: the session's id, and
 /// the level and flags with which the session enables the provider (ETW-2.23, ETW-3.6.6).
 fn trace_handle(session: u16, info: &SessionEnableInfo) -> u64 {
-    let EnableInfo {
-        level, match_any, ..
-    } = info.enable_info;
+    let EnableInfo { level, match_any, .. } = info.enable_info;
     u64::from(session) | u64::from(level) << 16 | (match_any & 0xFFFF_FFFF) << 32
 }
 
@@ -211,11 +209,7 @@ impl Notification {
             callback: registration.callback,
             context: registration.context,
             code: DISABLE,
-            composite: Composite {
-                level: 0,
-                match_any: 0,
-                match_all: 0,
-            },
+            composite: Composite { level: 0, match_any: 0, match_all: 0 },
             filters: Vec::new(),
             trace_handle: 0,
         }
@@ -225,10 +219,7 @@ impl Notification {
 impl Etw {
     /// Creates a runtime with these choices for unspecified behaviour.
     pub fn new(unspecified: UnspecifiedBehaviour) -> Self {
-        Self {
-            unspecified,
-            ..Self::default()
-        }
+        Self { unspecified, ..Self::default() }
     }
 
     /// Returns the registration behind a handle.
@@ -239,9 +230,7 @@ impl Etw {
         if self.released.contains(&handle) {
             return Err(HandleError::Released);
         }
-        self.registrations
-            .get_mut(&handle)
-            .ok_or(HandleError::NeverIssued)
+        self.registrations.get_mut(&handle).ok_or(HandleError::NeverIssued)
     }
 
     /// Returns the registration behind a handle, if there is one.
@@ -255,9 +244,7 @@ impl Etw {
     }
 
     pub fn targets(registration: &Registration) -> impl Iterator<Item = Target> {
-        let group = registration
-            .group
-            .filter(|_| !registration.form.is_classic());
+        let group = registration.group.filter(|_| !registration.form.is_classic());
         let group = group.map(Target::Group);
         std::iter::once(Target::Provider(registration.provider)).chain(group)
     }
@@ -270,9 +257,7 @@ impl Etw {
             let of_session = self.classic_enable_info(registration.provider);
             return of_session.into_iter().collect();
         }
-        let direct = self
-            .enable_infos
-            .get(&Target::Provider(registration.provider));
+        let direct = self.enable_infos.get(&Target::Provider(registration.provider));
         let is_direct = |session| direct.is_some_and(|sessions| sessions.contains_key(&session));
         let reaches = |target: Target, id: u16| {
             self.sessions.get(&id).is_some_and(|running| {
@@ -364,9 +349,7 @@ impl Etw {
         let mut composite = Composite::of(enable_infos.iter().map(|(_, one)| one.enable_info));
         // O1
         if self.unspecified.passes_level_zero
-            && enable_infos
-                .iter()
-                .all(|(_, one)| one.enable_info.level == 0)
+            && enable_infos.iter().all(|(_, one)| one.enable_info.level == 0)
             && let Some(composite) = &mut composite
         {
             composite.level = 0;
@@ -437,11 +420,7 @@ impl Etw {
                 self.unspecified.group_counts_toward_limit && registration.provider == provider
             })
             .filter_map(|registration| self.enable_infos.get(&Target::Group(registration.group?)));
-        direct
-            .into_iter()
-            .chain(groups)
-            .flat_map(|sessions| sessions.keys().copied())
-            .collect()
+        direct.into_iter().chain(groups).flat_map(|sessions| sessions.keys().copied()).collect()
     }
 
     /// Returns whether a registration that ends is one of many with only a few events (ETW-2.18).

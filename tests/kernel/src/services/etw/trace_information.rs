@@ -12,11 +12,7 @@ use crate::{
 
 /// Returns the exports, with the IRQL limits of wdm.h.
 pub fn exports() -> Vec<Export<Context>> {
-    vec![(
-        "WmiQueryTraceInformation",
-        Irql::APC_LEVEL,
-        Routine::Five(wmi_query_trace_information),
-    )]
+    vec![("WmiQueryTraceInformation", Irql::APC_LEVEL, Routine::Five(wmi_query_trace_information))]
 }
 
 /// The classes of `TRACE_INFORMATION_CLASS`.
@@ -143,11 +139,7 @@ impl Question {
         for (at, handle) in handles.iter().take(room).enumerate() {
             context.write(self.information.wrapping_add(8 * at as u64), handle);
         }
-        if handles.len() > room {
-            NtStatus::MORE_ENTRIES
-        } else {
-            NtStatus::SUCCESS
-        }
+        if handles.len() > room { NtStatus::MORE_ENTRIES } else { NtStatus::SUCCESS }
     }
 
     /// Tells the driver the size of the answer, if it asks.

@@ -25,17 +25,11 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const ADVISED: usize = 255;
     let malformed = |what: String| Err((Rule::MalformedTraits, what));
     let Some((size, rest)) = blob.split_first_chunk::<2>() else {
-        return malformed(format!(
-            "of {} bytes, too few for the size field",
-            blob.len()
-        ));
+        return malformed(format!("of {} bytes, too few for the size field", blob.len()));
     };
     let stated = usize::from(u16::from_le_bytes(*size));
     if stated != blob.len() {
-        return malformed(format!(
-            "of {} bytes whose size field is {stated}",
-            blob.len()
-        ));
+        return malformed(format!("of {} bytes whose size field is {stated}", blob.len()));
     }
     let Some(end) = rest.iter().position(|byte| *byte == 0) else {
         return malformed("whose provider name has no terminator".to_owned());
@@ -48,10 +42,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     if blob.len() > ADVISED {
         doubtful.push((
             Rule::LargeTraits,
-            format!(
-                "of {} bytes; more than {ADVISED} make every event large",
-                blob.len()
-            ),
+            format!("of {} bytes; more than {ADVISED} make every event large", blob.len()),
         ));
     }
     let mut rest = rest.get(1..).unwrap_or_default();
@@ -118,10 +109,7 @@ mod tests {
         assert_eq!(group.to_string(), "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
         assert_eq!(
             check_traits(b"\x05\0ab\0"),
-            Ok(CheckedTraits {
-                group: None,
-                doubtful: Vec::new()
-            })
+            Ok(CheckedTraits { group: None, doubtful: Vec::new() })
         );
     }
 
@@ -134,11 +122,7 @@ mod tests {
             if length >= 2 {
                 cut[..2].copy_from_slice(&u16::try_from(length).unwrap().to_le_bytes());
                 // Only cuts between whole traits are whole blobs.
-                assert_eq!(
-                    check_traits(&cut).is_ok(),
-                    [17, 36].contains(&length),
-                    "{length}"
-                );
+                assert_eq!(check_traits(&cut).is_ok(), [17, 36].contains(&length), "{length}");
             }
         }
     }

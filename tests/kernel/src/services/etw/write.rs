@@ -114,9 +114,8 @@ fn route<'a>(
     }
     checks::handle_in_registration(context, handle);
     let error = context.etw().registration(handle).err();
-    Err(error.map_or(NtStatus::INVALID_HANDLE, |error| {
-        registration::refuse(context, handle, &error)
-    }))
+    Err(error
+        .map_or(NtStatus::INVALID_HANDLE, |error| registration::refuse(context, handle, &error)))
 }
 
 /// Returns the routes whose level and keywords pass the event and which the provider does not
@@ -164,13 +163,7 @@ fn filtered<'a>(
 
 /// Returns the array of data descriptors.
 fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescriptor> {
-    let empty = EventDataDescriptor {
-        pointer: 0,
-        size: 0,
-        kind: 0,
-        reserved_1: 0,
-        reserved_2: 0,
-    };
+    let empty = EventDataDescriptor { pointer: 0, size: 0, kind: 0, reserved_1: 0, reserved_2: 0 };
     let mut descriptors = Short::from_elem(empty, call.count as usize);
     context.read_into(call.data, descriptors.as_mut_slice().as_mut_bytes());
     descriptors
@@ -180,10 +173,8 @@ fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescr
 fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types: bool) -> Content {
     let largest = context.config().unspecified_behaviour.largest_event;
     let whole: usize = descriptors.iter().map(|one| one.size as usize).sum();
-    let mut gathered = Content {
-        payload: Vec::with_capacity(whole.min(largest + 1)),
-        ..Content::default()
-    };
+    let mut gathered =
+        Content { payload: Vec::with_capacity(whole.min(largest + 1)), ..Content::default() };
     for descriptor in descriptors {
         let size = descriptor.size as usize;
         if descriptor.pointer == 0 && size != 0 {
@@ -194,10 +185,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
             let size = size.min(largest + 1);
             let start = into.len();
             into.resize(start + size, 0);
-            context.read_into(
-                descriptor.pointer,
-                into.get_mut(start..).unwrap_or_default(),
-            );
+            context.read_into(descriptor.pointer, into.get_mut(start..).unwrap_or_default());
         };
         let read_whole = || {
             let mut bytes = Vec::new();
@@ -291,11 +279,7 @@ fn deliver(
     let recorded = !reserved.is_empty();
     // The timestamp is the same in all sessions, and later than that of every earlier event
     // in these buffers.
-    let counter = if counter == 0 {
-        context.clock().counter()
-    } else {
-        counter
-    };
+    let counter = if counter == 0 { context.clock().counter() } else { counter };
     for (_, reservation) in reserved {
         if let Err(error) = reservation.record(&record, counter) {
             let what = format!("a reserved buffer did not take an event: {error}");
@@ -326,10 +310,7 @@ fn record(
             extended.push(ExtendedItem { ext_type, data });
         }
     };
-    add(
-        ext_type::RELATED_ACTIVITYID,
-        call.related.map(|related| related.to_bytes().to_vec()),
-    );
+    add(ext_type::RELATED_ACTIVITYID, call.related.map(|related| related.to_bytes().to_vec()));
     // Traits set by EtwSetInformation override those in a data descriptor (ETW-4.4.5).
     let traits = route.traits.as_deref().map(<[u8]>::to_vec);
     add(ext_type::PROV_TRAITS, traits.or(gathered.provider_metadata));

@@ -27,11 +27,7 @@ pub struct MemoryData {
 impl MemoryData {
     /// Memory that belongs to the driver or to a request.
     pub const fn of_others(address: u64, size: u64) -> Self {
-        Self {
-            address,
-            size,
-            block: None,
-        }
+        Self { address, size, block: None }
     }
 
     /// Returns the address and the size in bytes.
@@ -53,27 +49,15 @@ impl Data for MemoryData {
 
 pub const ENTRIES: Entries = &[
     ("WdfMemoryCreate", Routine::Seven(memory_create)),
-    (
-        "WdfMemoryCreatePreallocated",
-        Routine::Five(memory_create_preallocated),
-    ),
+    ("WdfMemoryCreatePreallocated", Routine::Five(memory_create_preallocated)),
     ("WdfLookasideListCreate", Routine::Seven(lookaside_create)),
-    (
-        "WdfMemoryCreateFromLookaside",
-        Routine::Three(memory_create_from_lookaside),
-    ),
+    ("WdfMemoryCreateFromLookaside", Routine::Three(memory_create_from_lookaside)),
     ("WdfMemoryGetBuffer", Routine::Three(memory_get_buffer)),
     ("WdfMemoryAssignBuffer", Routine::Four(memory_assign_buffer)),
     ("WdfMemoryCopyToBuffer", Routine::Five(memory_copy_to)),
     ("WdfMemoryCopyFromBuffer", Routine::Five(memory_copy_from)),
-    (
-        "WdfRequestRetrieveInputMemory",
-        Routine::Three(retrieve_input_memory),
-    ),
-    (
-        "WdfRequestRetrieveOutputMemory",
-        Routine::Three(retrieve_output_memory),
-    ),
+    ("WdfRequestRetrieveInputMemory", Routine::Three(retrieve_input_memory)),
+    ("WdfRequestRetrieveOutputMemory", Routine::Three(retrieve_output_memory)),
 ];
 
 /// Creates a memory object, whose parent is the driver unless the attributes name another.
@@ -95,11 +79,7 @@ fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
     let length = usize::try_from(size).ok().filter(|_| size <= MAX_SIZE);
     let length = length.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let block = Block::try_zeroed(length).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
-    Ok(MemoryData {
-        address: block.address(),
-        size,
-        block: Some(block),
-    })
+    Ok(MemoryData { address: block.address(), size, block: Some(block) })
 }
 
 /// Creates a memory object with these bytes for a driver.
@@ -125,15 +105,7 @@ impl Data for LookasideData {
 fn lookaside_create(context: &Context, arguments: [u64; 7]) -> u64 {
     /// `PagedPool` and its variants have this bit.
     const PAGED: u64 = 1;
-    let [
-        _globals,
-        attributes,
-        size,
-        pool,
-        memory_attributes,
-        _tag,
-        lookaside,
-    ] = arguments;
+    let [_globals, attributes, size, pool, memory_attributes, _tag, lookaside] = arguments;
     let call = context.call();
     if pool & PAGED != 0 && call.irql > Irql::APC_LEVEL {
         context.stop(
@@ -150,10 +122,7 @@ fn lookaside_create(context: &Context, arguments: [u64; 7]) -> u64 {
     if size == 0 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
-    let data = LookasideData {
-        size,
-        attributes: read_attributes(context, memory_attributes),
-    };
+    let data = LookasideData { size, attributes: read_attributes(context, memory_attributes) };
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
     let created = create(context, data, attributes.as_ref(), parent);
@@ -255,8 +224,7 @@ fn place_of_copy(
     if count == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    part.map(|address| (address, count))
-        .ok_or(NtStatus::BUFFER_TOO_SMALL)
+    part.map(|address| (address, count)).ok_or(NtStatus::BUFFER_TOO_SMALL)
 }
 
 fn copy(context: &Context, from: u64, to: u64, count: usize) {

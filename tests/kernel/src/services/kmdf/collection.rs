@@ -35,12 +35,7 @@ pub const ENTRIES: Entries = &[
 fn collection_create(context: &Context, _globals: u64, attributes: u64, collection: u64) -> u64 {
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
-    let created = create(
-        context,
-        CollectionData::default(),
-        attributes.as_ref(),
-        parent,
-    );
+    let created = create(context, CollectionData::default(), attributes.as_ref(), parent);
     give(context, created, collection)
 }
 
@@ -90,9 +85,7 @@ fn remove(context: &Context, _globals: u64, collection: u64, object: u64) -> u64
 
 fn remove_item(context: &Context, _globals: u64, collection: u64, index: u64) -> u64 {
     let index = low_half(index);
-    take(context, collection, Some(index as usize), || {
-        format!("index {index}")
-    });
+    take(context, collection, Some(index as usize), || format!("index {index}"));
     0
 }
 

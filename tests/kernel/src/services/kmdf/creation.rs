@@ -69,11 +69,7 @@ fn device_create(
     match create(context, data, attributes.as_ref(), parent) {
         Ok(handle) => {
             // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
-            context
-                .framework()
-                .part::<Inits>()
-                .open
-                .remove(&init_handle);
+            context.framework().part::<Inits>().open.remove(&init_handle);
             attach(context, handle);
             create_local_target(context, handle);
             let checked = presentation::check_files(context, handle);
@@ -119,12 +115,7 @@ pub fn create_local_target(context: &Context, device: u64) {
     let Some(below) = below else {
         return;
     };
-    let target = create(
-        context,
-        TargetData::local(device, below),
-        None,
-        Some(device),
-    );
+    let target = create(context, TargetData::local(device, below), None, Some(device));
     context.with::<DeviceData, _>(device, |device| {
         device.part::<LocalTarget>().0 = target.ok();
     });

@@ -18,9 +18,7 @@ use crate::{
 
 /// The table sizes of released frameworks. A driver is bound only if its table has one of
 /// them.
-const RELEASED_SIZES: [u32; 13] = [
-    383, 386, 387, 396, 432, 438, 444, 446, 448, 451, 453, 454, 458,
-];
+const RELEASED_SIZES: [u32; 13] = [383, 386, 387, 396, 432, 438, 444, 446, 448, 451, 453, 454, 458];
 /// The largest table that is copied to a driver. Drivers with larger tables receive a pointer
 /// to the table.
 const MAX_COPIED: u32 = 438;
@@ -82,10 +80,7 @@ impl Data for DriverData {
 pub const ENTRIES: Entries = &[
     ("WdfDriverCreate", Routine::Six(driver_create)),
     ("WdfDriverGetRegistryPath", Routine::Two(get_registry_path)),
-    (
-        "WdfDriverWdmGetDriverObject",
-        Routine::Two(get_driver_object),
-    ),
+    ("WdfDriverWdmGetDriverObject", Routine::Two(get_driver_object)),
 ];
 
 /// `WdfVersionBind`.
@@ -181,11 +176,7 @@ pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) 
         return NtStatus::INVALID_PARAMETER.to_register();
     };
     delete_driver(context, driver_object);
-    context
-        .framework()
-        .part::<Clients>()
-        .0
-        .retain(|client| client.globals.address() != globals);
+    context.framework().part::<Clients>().0.retain(|client| client.globals.address() != globals);
     NtStatus::SUCCESS.to_register()
 }
 
@@ -252,14 +243,7 @@ fn driver_create(
     config: u64,
     driver: u64,
 ) -> u64 {
-    let status = create_driver(
-        context,
-        globals,
-        driver_object,
-        registry_path,
-        attributes,
-        config,
-    );
+    let status = create_driver(context, globals, driver_object, registry_path, attributes, config);
     match status {
         Ok(handle) => {
             if driver != 0 {
@@ -318,11 +302,8 @@ fn create_driver(
     context.write(globals, &public);
     if config.init_flags & NO_DISPATCH_OVERRIDE == 0 {
         let mut object: DriverObject = context.read(driver_object);
-        object.driver_unload = if pnp || config.unload != 0 {
-            context.functions().unload
-        } else {
-            0
-        };
+        object.driver_unload =
+            if pnp || config.unload != 0 { context.functions().unload } else { 0 };
         context.write(driver_object, &object);
     }
     Ok(handle)

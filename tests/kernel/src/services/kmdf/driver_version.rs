@@ -11,14 +11,8 @@ use super::{
 use crate::{execution::routine::Routine, ground::framework_abi::VersionAvailableParameters};
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDriverIsVersionAvailable",
-        Routine::Three(is_version_available),
-    ),
-    (
-        "WdfDriverRetrieveVersionString",
-        Routine::Three(retrieve_version_string),
-    ),
+    ("WdfDriverIsVersionAvailable", Routine::Three(is_version_available)),
+    ("WdfDriverRetrieveVersionString", Routine::Three(retrieve_version_string)),
     ("WdfVerifierDbgBreakPoint", Routine::One(break_point)),
 ];
 

@@ -48,9 +48,7 @@ pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
     }
     let mut framework = context.framework();
     let device = framework.get::<DeviceData>(device);
-    device.map_or(Some(Unreachable::Removed), |device| {
-        device.why_unreachable()
-    })
+    device.map_or(Some(Unreachable::Removed), |device| device.why_unreachable())
 }
 
 /// Returns the highest device of the stack that a device is in.
@@ -223,9 +221,7 @@ fn file_config(context: &Context, file: u64) -> Option<FileObjectConfig> {
 fn finish_close(context: &Context, file: u64) {
     let is_over = {
         let mut framework = context.framework();
-        let is_closing = framework
-            .get::<FileData>(file)
-            .is_ok_and(|file| file.closing);
+        let is_closing = framework.get::<FileData>(file).is_ok_and(|file| file.closing);
         is_closing
             && !framework.all::<RequestData>().into_iter().any(|request| {
                 !framework.part::<EndedRequests>().0.contains_key(&request)
@@ -266,9 +262,8 @@ fn file_get_device(context: &Context, _globals: u64, file: u64) -> u64 {
 /// Returns the name as a counted string that lives as long as the file.
 fn file_get_name(context: &Context, _globals: u64, file: u64) -> u64 {
     let (address, counted) = context.with::<FileData, _>(file, |file| {
-        let structure = file
-            .name_structure
-            .get_or_insert_with(|| Block::zeroed(size_of::<UnicodeString>()));
+        let structure =
+            file.name_structure.get_or_insert_with(|| Block::zeroed(size_of::<UnicodeString>()));
         (structure.address(), file.name.counted())
     });
     context.write(address, &counted);

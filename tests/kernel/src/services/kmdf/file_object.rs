@@ -14,10 +14,7 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("WdfFileObjectGetFlags", Routine::Two(get_flags)),
     ("WdfFileObjectWdmGetFileObject", Routine::Two(get_wdm)),
-    (
-        "WdfFileObjectGetInitiatorProcessId",
-        Routine::Two(get_process),
-    ),
+    ("WdfFileObjectGetInitiatorProcessId", Routine::Two(get_process)),
     ("WdfDeviceGetFileObject", Routine::Three(find)),
 ];
 
@@ -37,9 +34,7 @@ pub fn of_file(context: &Context, file: u64) -> u64 {
     let device = own(context, device);
     let (address, is_new, flags, name) = context.with::<FileData, _>(file, |file| {
         let is_new = file.object.is_none();
-        let block = file
-            .object
-            .get_or_insert_with(|| Block::zeroed(size_of::<FileObject>()));
+        let block = file.object.get_or_insert_with(|| Block::zeroed(size_of::<FileObject>()));
         (block.address(), is_new, flags_of(file), file.name.counted())
     });
     let mut object: FileObject = context.read(address);
@@ -78,10 +73,6 @@ fn find(context: &Context, _globals: u64, device: u64, object: u64) -> u64 {
     };
     files
         .into_iter()
-        .find(|file| {
-            framework
-                .get::<FileData>(*file)
-                .is_ok_and(|file| is_it(file))
-        })
+        .find(|file| framework.get::<FileData>(*file).is_ok_and(|file| is_it(file)))
         .unwrap_or(0)
 }

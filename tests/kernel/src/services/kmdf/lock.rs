@@ -66,9 +66,9 @@ fn spin_lock_create(context: &Context, _globals: u64, attributes: u64, lock: u64
 
 fn spin_lock_acquire(context: &Context, _globals: u64, lock: u64) -> u64 {
     let this = context.id();
-    if context.with::<SpinLockData, _>(lock, |lock| {
-        lock.held.is_some_and(|(owner, _)| owner == this)
-    }) {
+    if context
+        .with::<SpinLockData, _>(lock, |lock| lock.held.is_some_and(|(owner, _)| owner == this))
+    {
         context.stop(
             Rule::Deadlock,
             format!(
@@ -158,10 +158,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
         None => None,
     };
     let taken = wait::wait_until(context, deadline, |context| {
-        context
-            .framework()
-            .get::<WaitLockData>(lock)
-            .is_ok_and(take)
+        context.framework().get::<WaitLockData>(lock).is_ok_and(take)
     });
     if taken {
         context.verifier().note_wait_lock(context, lock);
@@ -181,10 +178,7 @@ fn wait_lock_acquire(context: &Context, _globals: u64, lock: u64, timeout: u64) 
 
 fn wait_lock_release(context: &Context, _globals: u64, lock: u64) -> u64 {
     Verifier::note_wait_lock_released(context, lock);
-    if context
-        .with::<WaitLockData, _>(lock, |lock| lock.held.take())
-        .is_none()
-    {
+    if context.with::<WaitLockData, _>(lock, |lock| lock.held.take()).is_none() {
         context.stop(
             Rule::Deadlock,
             format!(

@@ -26,15 +26,7 @@ pub const ENTRIES: Entries = &[
 
 /// Creates the framework's device for a `DEVICE_OBJECT` of the port driver.
 fn miniport_create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        _globals,
-        driver,
-        attributes,
-        object,
-        attached,
-        physical,
-        device,
-    ] = arguments;
+    let [_globals, driver, attributes, object, attached, physical, device] = arguments;
     context.with::<DriverData, _>(driver, |_| ());
     // Objects at bad addresses are the driver's fault.
     let _object: DeviceObject = context.read(object);
@@ -53,17 +45,9 @@ fn miniport_create(context: &Context, arguments: [u64; 7]) -> u64 {
         Some(Owner::Device(lower)) => Below::Device(lower),
         _ => Below::Bus,
     };
-    let mut init = DeviceInit {
-        is_miniport: true,
-        below,
-        ..DeviceInit::default()
-    };
+    let mut init = DeviceInit { is_miniport: true, below, ..DeviceInit::default() };
     *init.parts.get::<Objects>() = Objects {
-        foreign: Some(Foreign {
-            own: object,
-            attached,
-            physical,
-        }),
+        foreign: Some(Foreign { own: object, attached, physical }),
         ..Objects::default()
     };
     let data = DeviceData {

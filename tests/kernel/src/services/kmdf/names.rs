@@ -75,10 +75,7 @@ pub static FUNCTIONS: [(&str, Irql); 458] = [
     ("WdfDeviceInitSetPowerPolicyOwnership", DISPATCH),
     ("WdfDeviceInitRegisterPnpStateChangeCallback", PASSIVE),
     ("WdfDeviceInitRegisterPowerStateChangeCallback", PASSIVE),
-    (
-        "WdfDeviceInitRegisterPowerPolicyStateChangeCallback",
-        PASSIVE,
-    ),
+    ("WdfDeviceInitRegisterPowerPolicyStateChangeCallback", PASSIVE),
     ("WdfDeviceInitSetIoType", DISPATCH),
     ("WdfDeviceInitSetExclusive", DISPATCH),
     ("WdfDeviceInitSetPowerNotPageable", DISPATCH),
@@ -351,14 +348,8 @@ pub static FUNCTIONS: [(&str, Irql); 458] = [
     ("WdfUsbTargetDeviceSelectConfig", PASSIVE),
     ("WdfUsbTargetDeviceWdmGetConfigurationHandle", DISPATCH),
     ("WdfUsbTargetDeviceRetrieveCurrentFrameNumber", DISPATCH),
-    (
-        "WdfUsbTargetDeviceSendControlTransferSynchronously",
-        PASSIVE,
-    ),
-    (
-        "WdfUsbTargetDeviceFormatRequestForControlTransfer",
-        DISPATCH,
-    ),
+    ("WdfUsbTargetDeviceSendControlTransferSynchronously", PASSIVE),
+    ("WdfUsbTargetDeviceFormatRequestForControlTransfer", DISPATCH),
     ("WdfUsbTargetDeviceIsConnectedSynchronous", PASSIVE),
     ("WdfUsbTargetDeviceResetPortSynchronously", PASSIVE),
     ("WdfUsbTargetDeviceCyclePortSynchronously", PASSIVE),

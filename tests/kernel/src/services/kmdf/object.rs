@@ -75,22 +75,14 @@ pub fn add_context(
     };
     let mut address = 0;
     if let Some(added) = added {
-        if object
-            .contexts
-            .iter()
-            .any(|present| present.unique_type == added.unique_type)
-        {
+        if object.contexts.iter().any(|present| present.unique_type == added.unique_type) {
             return Err(NtStatus::OBJECT_NAME_COLLISION);
         }
         address = added.memory.address();
         object.contexts.push(added);
     }
-    object
-        .cleanup
-        .extend((attributes.cleanup != 0).then_some(attributes.cleanup));
-    object
-        .destroy
-        .extend((attributes.destroy != 0).then_some(attributes.destroy));
+    object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
+    object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
     drop(framework);
     Ok(address)
 }
@@ -98,11 +90,7 @@ pub fn add_context(
 /// Returns a context type's identity: the type information that `UniqueType` points to, which
 /// is the same for all copies, or the given type information if `UniqueType` is null.
 pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
-    if info.unique_type == 0 {
-        address
-    } else {
-        info.unique_type
-    }
+    if info.unique_type == 0 { address } else { info.unique_type }
 }
 
 /// Deletes an object and its descendants: calls the cleanup callbacks, children before parents,
@@ -123,14 +111,10 @@ pub fn delete(context: &Context, root: u64) {
         }
     }
     for handle in &order {
-        let is_held = context
-            .framework()
-            .objects
-            .get_mut(handle)
-            .is_some_and(|object| {
-                object.deleted = true;
-                object.references + object.held > 0
-            });
+        let is_held = context.framework().objects.get_mut(handle).is_some_and(|object| {
+            object.deleted = true;
+            object.references + object.held > 0
+        });
         if !is_held {
             destroy(context, *handle);
         }
@@ -143,11 +127,8 @@ pub fn tell(
     handle: u64,
     occasion: impl FnOnce(&dyn AnyData) -> Option<ObjectRoutine>,
 ) {
-    let routine = context
-        .framework()
-        .objects
-        .get(&handle)
-        .and_then(|object| occasion(&*object.data));
+    let routine =
+        context.framework().objects.get(&handle).and_then(|object| occasion(&*object.data));
     if let Some(routine) = routine {
         routine(context, handle);
     }
@@ -175,14 +156,10 @@ pub fn hold(context: &Context, handle: u64) {
 /// Ends what [`hold`] began. Destroys an object that was deleted meanwhile. Has no effect on an
 /// object that is gone.
 pub fn release(context: &Context, handle: u64) {
-    let is_over = context
-        .framework()
-        .objects
-        .get_mut(&handle)
-        .is_some_and(|object| {
-            object.held = object.held.saturating_sub(1);
-            object.deleted && object.references + object.held == 0
-        });
+    let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
+        object.held = object.held.saturating_sub(1);
+        object.deleted && object.references + object.held == 0
+    });
     if is_over {
         destroy(context, handle);
     }

@@ -17,15 +17,9 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("WdfObjectCreate", Routine::Three(object_create)),
     ("WdfObjectDelete", Routine::Two(object_delete)),
-    (
-        "WdfObjectGetTypedContextWorker",
-        Routine::Three(get_typed_context),
-    ),
+    ("WdfObjectGetTypedContextWorker", Routine::Three(get_typed_context)),
     ("WdfObjectAllocateContext", Routine::Four(allocate_context)),
-    (
-        "WdfObjectContextGetObject",
-        Routine::Two(context_get_object),
-    ),
+    ("WdfObjectContextGetObject", Routine::Two(context_get_object)),
     ("WdfObjectReferenceActual", Routine::Five(reference)),
     ("WdfObjectDereferenceActual", Routine::Five(dereference)),
 ];
@@ -116,11 +110,7 @@ fn get_typed_context(context: &Context, _globals: u64, handle: u64, type_info: u
             .map_or(0, |context| context.memory.address())
     });
     address.unwrap_or_else(|| {
-        context.stop_for_handle(&BadHandle {
-            handle,
-            expected: "WDFOBJECT",
-            found: None,
-        })
+        context.stop_for_handle(&BadHandle { handle, expected: "WDFOBJECT", found: None })
     })
 }
 
@@ -149,10 +139,7 @@ fn context_get_object(context: &Context, _globals: u64, address: u64) -> u64 {
         .objects
         .iter()
         .find(|(_, object)| {
-            object
-                .contexts
-                .iter()
-                .any(|present| present.memory.address() == address)
+            object.contexts.iter().any(|present| present.memory.address() == address)
         })
         .map(|(handle, _)| *handle);
     handle.unwrap_or_else(|| {

@@ -44,10 +44,7 @@ struct Acquired(HashMap<u64, (ThreadId, Irql)>);
 
 /// Returns the scope of an object without inheritance.
 fn scope_of(framework: &mut Framework, object: u64) -> u32 {
-    let own = framework
-        .objects
-        .get(&object)
-        .map_or(0, |object| object.synchronization_scope);
+    let own = framework.objects.get(&object).map_or(0, |object| object.synchronization_scope);
     if own > INHERIT {
         own
     } else if framework.get::<DriverData>(object).is_ok()
@@ -80,19 +77,14 @@ pub fn lock_of(context: &Context, object: u64) -> Option<Lock> {
     } else {
         return None;
     };
-    Some(Lock {
-        owner,
-        is_passive: is_driver || framework.is_passive(owner),
-    })
+    Some(Lock { owner, is_passive: is_driver || framework.is_passive(owner) })
 }
 
 /// Returns the lock that the framework holds while it calls an object's callbacks, if the driver chose
 /// that.
 pub fn automatic(context: &Context, object: u64) -> Option<Lock> {
     let scope = scope_of(&mut context.framework(), object);
-    (scope == DEVICE || scope == QUEUE)
-        .then(|| lock_of(context, object))
-        .flatten()
+    (scope == DEVICE || scope == QUEUE).then(|| lock_of(context, object)).flatten()
 }
 
 /// Returns whether files with these attributes can have the synchronization that they ask for.
@@ -109,11 +101,7 @@ pub fn check_files(context: &Context, device: u64) -> Result<(), NtStatus> {
     // A device's spin lock cannot be held over the callbacks of files, which are called at
     // PASSIVE_LEVEL.
     let is_wrong = scope == QUEUE || (scope == DEVICE && !framework.is_passive(device));
-    if is_wrong {
-        Err(NtStatus::INVALID_DEVICE_REQUEST)
-    } else {
-        Ok(())
-    }
+    if is_wrong { Err(NtStatus::INVALID_DEVICE_REQUEST) } else { Ok(()) }
 }
 
 /// Returns whether a queue can have the synchronization that its attributes ask for: the lock of a
@@ -125,11 +113,7 @@ pub fn check_queue(context: &Context, queue: u64) -> Result<(), NtStatus> {
     let mut framework = context.framework();
     let is_wrong = scope_of(&mut framework, queue) == DEVICE
         && framework.is_passive(queue) != framework.is_passive(device);
-    if is_wrong {
-        Err(NtStatus::INVALID_PARAMETER)
-    } else {
-        Ok(())
-    }
+    if is_wrong { Err(NtStatus::INVALID_PARAMETER) } else { Ok(()) }
 }
 
 /// Returns the lock that serializes a timer, DPC, work item or interrupt with its parent's callbacks.
@@ -180,9 +164,7 @@ pub fn is_owner(context: &Context, lock: Lock) -> bool {
     let this = context.id();
     let mut framework = context.framework();
     let acquired = &framework.part::<Acquired>().0;
-    acquired
-        .get(&lock.owner)
-        .is_some_and(|(owner, _)| *owner == this)
+    acquired.get(&lock.owner).is_some_and(|(owner, _)| *owner == this)
 }
 
 /// Runs `body` with a lock held, if there is one.
@@ -205,9 +187,7 @@ pub fn call<const N: usize>(
     arguments: [u64; N],
 ) -> u64 {
     let lock = automatic(context, object);
-    locked(context, lock, || {
-        context.call_driver(what, callback, arguments)
-    })
+    locked(context, lock, || context.call_driver(what, callback, arguments))
 }
 
 fn acquire(context: &Context, lock: Lock) {

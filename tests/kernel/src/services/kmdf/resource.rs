@@ -100,11 +100,7 @@ impl Resource {
             }
             Self::Messages { count, vector } => {
                 // Raw: the group, the number of messages, and the vector.
-                let low = if is_translated {
-                    LEVEL
-                } else {
-                    u32::from(count) << 16
-                };
+                let low = if is_translated { LEVEL } else { u32::from(count) << 16 };
                 let words = u64::from(low) | u64::from(vector) << 32;
                 (INTERRUPT, LATCHED | MESSAGE, words, AFFINITY)
             }
@@ -145,17 +141,11 @@ impl Data for ResourceListData {
 
 pub const ENTRIES: Entries = &[
     ("WdfCmResourceListGetCount", Routine::Two(get_count)),
-    (
-        "WdfCmResourceListGetDescriptor",
-        Routine::Three(get_descriptor),
-    ),
+    ("WdfCmResourceListGetDescriptor", Routine::Three(get_descriptor)),
     ("WdfCmResourceListAppendDescriptor", Routine::Three(append)),
     ("WdfCmResourceListInsertDescriptor", Routine::Four(insert)),
     ("WdfCmResourceListRemove", Routine::Three(remove)),
-    (
-        "WdfCmResourceListRemoveByDescriptor",
-        Routine::Three(remove),
-    ),
+    ("WdfCmResourceListRemoveByDescriptor", Routine::Three(remove)),
 ];
 
 /// Returns a device's lists of raw and of translated resources. They are created once.
@@ -176,12 +166,7 @@ pub fn lists(context: &Context, device: u64) -> Result<[u64; 2], NtStatus> {
             block
         });
         let descriptors = descriptors.collect();
-        create(
-            context,
-            ResourceListData { descriptors },
-            None,
-            Some(device),
-        )
+        create(context, ResourceListData { descriptors }, None, Some(device))
     };
     let made = [list(false)?, list(true)?];
     let [raw, translated] = made;

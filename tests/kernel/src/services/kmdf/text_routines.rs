@@ -18,11 +18,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 fn string_create(context: &Context, _globals: u64, text: u64, attributes: u64, string: u64) -> u64 {
-    let text = if text == 0 {
-        String::new()
-    } else {
-        read_unicode_string(context, text)
-    };
+    let text = if text == 0 { String::new() } else { read_unicode_string(context, text) };
     let Some(data) = TextData::new(&text) else {
         return NtStatus::INTEGER_OVERFLOW.to_register();
     };

@@ -112,9 +112,7 @@ pub fn queue_dpc(context: &Context, object: u64, run: ObjectRoutine) -> bool {
         queue.push_back((object, run));
     }
     if context.irql() < Irql::DISPATCH_LEVEL {
-        context
-            .host()
-            .irql_lowered(context.thread(), context.call());
+        context.host().irql_lowered(context.thread(), context.call());
     }
     true
 }
@@ -132,10 +130,7 @@ pub const ENTRIES: Entries = &[
     ("WdfTimerCreate", Routine::Four(timer_create)),
     ("WdfTimerStart", Routine::Three(timer_start)),
     ("WdfTimerStop", Routine::Three(timer_stop)),
-    (
-        "WdfTimerGetParentObject",
-        Routine::Two(get_parent::<TimerData>),
-    ),
+    ("WdfTimerGetParentObject", Routine::Two(get_parent::<TimerData>)),
     ("WdfDpcCreate", Routine::Four(dpc_create)),
     ("WdfDpcEnqueue", Routine::Two(dpc_enqueue)),
     ("WdfDpcCancel", Routine::Three(dpc_cancel)),
@@ -353,9 +348,7 @@ fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> 
 /// Calls the function of a timer or DPC at `DISPATCH_LEVEL`. Its lock is a spin lock.
 fn call_serialized(context: &Context, lock: Option<Lock>, what: &str, function: u64, object: u64) {
     let before = context.raise_irql(Irql::DISPATCH_LEVEL);
-    presentation::locked(context, lock, || {
-        context.call_driver(what, function, [object])
-    });
+    presentation::locked(context, lock, || context.call_driver(what, function, [object]));
     context.lower_irql(before);
 }
 
@@ -371,12 +364,7 @@ fn fire(context: &Context, timer: u64) {
     if is_passive {
         queue_work(
             context,
-            Work {
-                kind: WorkKind::Timer,
-                routine,
-                handle: timer,
-                run: call_timer,
-            },
+            Work { kind: WorkKind::Timer, routine, handle: timer, run: call_timer },
         );
     } else {
         call_timer(context, timer);

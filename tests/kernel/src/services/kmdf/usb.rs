@@ -14,10 +14,7 @@ use crate::{
 
 pub const ENTRIES: Entries = &[
     ("WdfUsbTargetDeviceCreate", Routine::Four(create)),
-    (
-        "WdfUsbTargetDeviceCreateWithParameters",
-        Routine::Five(create_with_parameters),
-    ),
+    ("WdfUsbTargetDeviceCreateWithParameters", Routine::Five(create_with_parameters)),
 ];
 
 /// Fails as on Windows for a device whose lower devices do not know the requests of USB: the framework

@@ -14,10 +14,7 @@ pub const ENTRIES: Entries = &[
     ("WdfVerifierKeBugCheck", Routine::Six(bug_check)),
     ("WdfCxVerifierKeBugCheck", Routine::Seven(bug_check_for)),
     ("WdfGetTriageInfo", Routine::One(get_triage_info)),
-    (
-        "WdfDriverRegisterTraceInfo",
-        Routine::Four(register_trace_info),
-    ),
+    ("WdfDriverRegisterTraceInfo", Routine::Four(register_trace_info)),
 ];
 
 /// Returns `STATUS_NOT_FOUND`, as the framework does for every GUID.
@@ -35,11 +32,7 @@ fn query(
 
 /// Bugchecks as `KeBugCheckEx` does.
 fn stop(context: &Context, code: u64, parameters: [u64; 4]) -> ! {
-    let message = format!(
-        "the driver called {} from {}",
-        context.call().name,
-        context.caller()
-    );
+    let message = format!("the driver called {} from {}", context.call().name, context.caller());
     let backtrace = context.backtrace();
     context.bugcheck(low_half(code), parameters, message, &backtrace)
 }

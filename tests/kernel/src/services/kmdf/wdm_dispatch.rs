@@ -16,15 +16,9 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceConfigureWdmIrpDispatchCallback",
-        Routine::Six(configure),
-    ),
+    ("WdfDeviceConfigureWdmIrpDispatchCallback", Routine::Six(configure)),
     ("WdfDeviceWdmDispatchIrp", Routine::Four(dispatch_irp)),
-    (
-        "WdfDeviceWdmDispatchIrpToIoQueue",
-        Routine::Five(dispatch_to_queue),
-    ),
+    ("WdfDeviceWdmDispatchIrpToIoQueue", Routine::Five(dispatch_to_queue)),
 ];
 
 /// The major functions that a callback can see: read, write, and the device controls.

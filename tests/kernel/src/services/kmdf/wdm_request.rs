@@ -30,30 +30,12 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestIsReserved", Routine::Two(is_reserved)),
     ("WdfRequestRetrieveInputWdmMdl", Routine::Three(input_mdl)),
     ("WdfRequestRetrieveOutputWdmMdl", Routine::Three(output_mdl)),
-    (
-        "WdfRequestRetrieveUnsafeUserInputBuffer",
-        Routine::Five(unsafe_input),
-    ),
-    (
-        "WdfRequestRetrieveUnsafeUserOutputBuffer",
-        Routine::Five(unsafe_output),
-    ),
-    (
-        "WdfRequestProbeAndLockUserBufferForRead",
-        Routine::Five(probe_for_read),
-    ),
-    (
-        "WdfRequestProbeAndLockUserBufferForWrite",
-        Routine::Five(probe_for_write),
-    ),
-    (
-        "WdfDeviceInitAssignWdmIrpPreprocessCallback",
-        Routine::Six(assign_preprocess),
-    ),
-    (
-        "WdfDeviceWdmDispatchPreprocessedIrp",
-        Routine::Three(dispatch_preprocessed),
-    ),
+    ("WdfRequestRetrieveUnsafeUserInputBuffer", Routine::Five(unsafe_input)),
+    ("WdfRequestRetrieveUnsafeUserOutputBuffer", Routine::Five(unsafe_output)),
+    ("WdfRequestProbeAndLockUserBufferForRead", Routine::Five(probe_for_read)),
+    ("WdfRequestProbeAndLockUserBufferForWrite", Routine::Five(probe_for_write)),
+    ("WdfDeviceInitAssignWdmIrpPreprocessCallback", Routine::Six(assign_preprocess)),
+    ("WdfDeviceWdmDispatchPreprocessedIrp", Routine::Three(dispatch_preprocessed)),
 ];
 
 fn get_irp(context: &Context, _globals: u64, request: u64) -> u64 {
@@ -218,14 +200,7 @@ fn probe_for_read(
     if is_input {
         probe(context, request, buffer, length, memory, RequestData::input)
     } else {
-        probe(
-            context,
-            request,
-            buffer,
-            length,
-            memory,
-            RequestData::output,
-        )
+        probe(context, request, buffer, length, memory, RequestData::output)
     }
 }
 
@@ -237,14 +212,7 @@ fn probe_for_write(
     length: u64,
     memory: u64,
 ) -> u64 {
-    probe(
-        context,
-        request,
-        buffer,
-        length,
-        memory,
-        RequestData::output,
-    )
+    probe(context, request, buffer, length, memory, RequestData::output)
 }
 
 /// Sets the routine that sees the IRPs of a major function before the framework. Minor functions are

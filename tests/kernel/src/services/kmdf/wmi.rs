@@ -48,25 +48,13 @@ impl Data for WmiInstanceData {
 pub const ENTRIES: Entries = &[
     ("WdfWmiProviderCreate", Routine::Five(provider_create)),
     ("WdfWmiProviderGetDevice", Routine::Two(provider_get_device)),
-    (
-        "WdfWmiProviderIsEnabled",
-        Routine::Three(provider_is_enabled),
-    ),
+    ("WdfWmiProviderIsEnabled", Routine::Three(provider_is_enabled)),
     ("WdfWmiInstanceCreate", Routine::Five(instance_create)),
     ("WdfWmiInstanceRegister", Routine::Two(instance_register)),
-    (
-        "WdfWmiInstanceDeregister",
-        Routine::Two(instance_deregister),
-    ),
+    ("WdfWmiInstanceDeregister", Routine::Two(instance_deregister)),
     ("WdfWmiInstanceGetDevice", Routine::Two(instance_get_device)),
-    (
-        "WdfWmiInstanceGetProvider",
-        Routine::Two(instance_get_provider),
-    ),
-    (
-        "WdfWmiInstanceFireEvent",
-        Routine::Four(instance_fire_event),
-    ),
+    ("WdfWmiInstanceGetProvider", Routine::Two(instance_get_provider)),
+    ("WdfWmiInstanceFireEvent", Routine::Four(instance_fire_event)),
 ];
 
 /// Creates a provider from a configuration, unless the device has one with the GUID.
@@ -165,10 +153,7 @@ fn make_instance(
         }
         config.provider
     };
-    let data = WmiInstanceData {
-        provider,
-        is_registered: config.register != 0,
-    };
+    let data = WmiInstanceData { provider, is_registered: config.register != 0 };
     create(context, data, attributes.as_ref(), Some(provider))
 }
 
@@ -296,13 +281,7 @@ fn instance_fire_event(
     let events = context.wmi_events();
     let time = context.host().shared_data().system_time();
     let id = events.provider_of(device);
-    events.fire(WmiEvent::of_instance(
-        id,
-        bytes_of(guid),
-        index,
-        time,
-        &bytes,
-    ));
+    events.fire(WmiEvent::of_instance(id, bytes_of(guid), index, time, &bytes));
     NtStatus::SUCCESS.to_register()
 }
 
@@ -312,9 +291,7 @@ fn index_of(context: &Context, provider: u64, instance: u64) -> u32 {
     let all = framework.all::<WmiInstanceData>();
     let before = all.into_iter().take_while(|one| *one != instance);
     let of_provider = before.filter(|one| {
-        framework
-            .get::<WmiInstanceData>(*one)
-            .is_ok_and(|one| one.provider == provider)
+        framework.get::<WmiInstanceData>(*one).is_ok_and(|one| one.provider == provider)
     });
     u32::try_from(of_provider.count()).unwrap_or(u32::MAX)
 }

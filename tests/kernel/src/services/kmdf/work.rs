@@ -8,10 +8,7 @@ use super::state::framework::{Context, ObjectRoutine};
 use crate::{execution::identity::Identity, ground::irql::Irql};
 
 /// The system thread that runs the framework's own work.
-const WORKER: Identity = Identity {
-    process: Identity::SYSTEM.process,
-    thread: 12,
-};
+const WORKER: Identity = Identity { process: Identity::SYSTEM.process, thread: 12 };
 
 /// A routine to run for an object on a system thread.
 #[derive(Clone, Copy)]

@@ -33,10 +33,7 @@ pub const ENTRIES: Entries = &[
     ("WdfWorkItemCreate", Routine::Four(work_item_create)),
     ("WdfWorkItemEnqueue", Routine::Two(work_item_enqueue)),
     ("WdfWorkItemFlush", Routine::Two(work_item_flush)),
-    (
-        "WdfWorkItemGetParentObject",
-        Routine::Two(get_parent::<WorkItemData>),
-    ),
+    ("WdfWorkItemGetParentObject", Routine::Two(get_parent::<WorkItemData>)),
 ];
 
 fn work_item_create(
@@ -62,12 +59,7 @@ fn work_item_create(
     }
     let is_serialized = config.automatic_serialization != 0;
     let made = serialization(context, attributes.parent, is_serialized, true).and_then(|lock| {
-        let data = WorkItemData {
-            function: config.function,
-            lock,
-            queued: false,
-            runner: None,
-        };
+        let data = WorkItemData { function: config.function, lock, queued: false, runner: None };
         create(context, data, Some(&attributes), None)
     });
     give(context, made, work_item)
@@ -81,12 +73,7 @@ fn work_item_enqueue(context: &Context, _globals: u64, work_item: u64) -> u64 {
     if let Some(routine) = routine {
         queue_work(
             context,
-            Work {
-                kind: WorkKind::Item,
-                routine,
-                handle: work_item,
-                run: run_item,
-            },
+            Work { kind: WorkKind::Item, routine, handle: work_item, run: run_item },
         );
     }
     0
@@ -130,15 +117,11 @@ fn wait_for(context: &Context, item: u64) {
 
 fn run_item(context: &Context, item: u64) {
     let this = context.id();
-    let found = context
-        .framework()
-        .get::<WorkItemData>(item)
-        .ok()
-        .and_then(|data| {
-            data.runner = Some(this);
-            // From here on, the work item can be queued again.
-            core::mem::take(&mut data.queued).then_some((data.function, data.lock))
-        });
+    let found = context.framework().get::<WorkItemData>(item).ok().and_then(|data| {
+        data.runner = Some(this);
+        // From here on, the work item can be queued again.
+        core::mem::take(&mut data.queued).then_some((data.function, data.lock))
+    });
     if let Some((function, lock)) = found {
         presentation::locked(context, lock, || {
             context.call_driver("EvtWorkItem", function, [item])
@@ -152,10 +135,8 @@ fn run_item(context: &Context, item: u64) {
 /// Waits for a work item before its deletion, unless its own callback deletes it.
 fn finish_before_delete(context: &Context, handle: u64) {
     let this = context.id();
-    let is_own = context
-        .framework()
-        .get::<WorkItemData>(handle)
-        .is_ok_and(|item| item.runner == Some(this));
+    let is_own =
+        context.framework().get::<WorkItemData>(handle).is_ok_and(|item| item.runner == Some(this));
     if is_own {
         return;
     }

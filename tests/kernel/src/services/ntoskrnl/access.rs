@@ -103,11 +103,7 @@ fn entries(list: &[u8]) -> Vec<Entry<'_>> {
         };
         let mask = mask.try_into().map_or(0, u32::from_le_bytes);
         if kind <= 1 && flags & INHERIT_ONLY == 0 {
-            all.push(Entry {
-                allows: kind == 0,
-                mask,
-                sid,
-            });
+            all.push(Entry { allows: kind == 0, mask, sid });
         }
     }
     all
@@ -148,26 +144,12 @@ fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: 
             denied |= mask & !allowed;
         }
     }
-    if wanted & MAXIMUM_ALLOWED == 0 {
-        wanted & allowed
-    } else {
-        allowed
-    }
+    if wanted & MAXIMUM_ALLOWED == 0 { wanted & allowed } else { allowed }
 }
 
 fn check(context: &Context, arguments: [u64; 10]) -> u64 {
-    let [
-        at,
-        subject,
-        _is_locked,
-        desired,
-        previous,
-        privileges,
-        mapping,
-        mode,
-        access,
-        status,
-    ] = arguments;
+    let [at, subject, _is_locked, desired, previous, privileges, mapping, mode, access, status] =
+        arguments;
     let mapping: [u32; 4] = context.read(mapping);
     let previous = low_half(previous);
     let desired = mapped(low_half(desired), mapping);
@@ -180,15 +162,8 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
         u64::from(status_now == NtStatus::SUCCESS)
     };
     if low_byte(mode) == 0 {
-        let all = if desired & MAXIMUM_ALLOWED == 0 {
-            0
-        } else {
-            mapping[3]
-        };
-        return answer(
-            desired & !MAXIMUM_ALLOWED | all | previous,
-            NtStatus::SUCCESS,
-        );
+        let all = if desired & MAXIMUM_ALLOWED == 0 { 0 } else { mapping[3] };
+        return answer(desired & !MAXIMUM_ALLOWED | all | previous, NtStatus::SUCCESS);
     }
     if at == 0 {
         return answer(0, NtStatus::ACCESS_DENIED);
@@ -212,9 +187,7 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
     };
     let all = identifiers(process);
     let is_owner = parts.get(OWNER).is_some_and(|owner| all.contains(owner));
-    let list = parts
-        .get(DACL)
-        .filter(|list| found.control & DACL_PRESENT != 0 && !list.is_empty());
+    let list = parts.get(DACL).filter(|list| found.control & DACL_PRESENT != 0 && !list.is_empty());
     let wanted = desired & !previous & !ACCESS_SYSTEM_SECURITY;
     let now =
         granted(list.map(Vec::as_slice), wanted, is_owner, &all, mapping) | wanted & by_privilege;
@@ -226,8 +199,5 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
     if is_missing || (desired | previous) == 0 {
         return answer(0, NtStatus::ACCESS_DENIED);
     }
-    answer(
-        now | previous | desired & ACCESS_SYSTEM_SECURITY,
-        NtStatus::SUCCESS,
-    )
+    answer(now | previous | desired & ACCESS_SYSTEM_SECURITY, NtStatus::SUCCESS)
 }

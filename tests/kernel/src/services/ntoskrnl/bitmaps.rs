@@ -26,27 +26,11 @@ pub const ENTRIES: Entries = &[
     ("RtlNumberOfClearBits", HIGH, Routine::One(count::<false>)),
     ("RtlFindSetBits", HIGH, Routine::Three(find::<true>)),
     ("RtlFindClearBits", HIGH, Routine::Three(find::<false>)),
-    (
-        "RtlFindSetBitsAndClear",
-        HIGH,
-        Routine::Three(find_and_change::<true>),
-    ),
-    (
-        "RtlFindClearBitsAndSet",
-        HIGH,
-        Routine::Three(find_and_change::<false>),
-    ),
+    ("RtlFindSetBitsAndClear", HIGH, Routine::Three(find_and_change::<true>)),
+    ("RtlFindClearBitsAndSet", HIGH, Routine::Three(find_and_change::<false>)),
     ("RtlFindFirstRunClear", HIGH, Routine::Two(first_clear_run)),
-    (
-        "RtlFindLongestRunClear",
-        HIGH,
-        Routine::Two(longest_clear_run),
-    ),
-    (
-        "RtlFindNextForwardRunClear",
-        HIGH,
-        Routine::Three(next_clear_run),
-    ),
+    ("RtlFindLongestRunClear", HIGH, Routine::Two(longest_clear_run)),
+    ("RtlFindNextForwardRunClear", HIGH, Routine::Three(next_clear_run)),
 ];
 
 /// What a search that finds nothing returns.
@@ -130,11 +114,7 @@ impl Bits {
 }
 
 fn initialize(context: &Context, bitmap: u64, buffer: u64, size: u64) -> u64 {
-    let value = Bitmap {
-        size: low_half(size),
-        reserved: 0,
-        buffer,
-    };
+    let value = Bitmap { size: low_half(size), reserved: 0, buffer };
     context.write(bitmap, &value);
     0
 }
@@ -200,8 +180,7 @@ fn search<const SET: bool>(bits: &Bits, count: u32, hint: u32) -> Option<u32> {
         // As Windows does, which has nothing to look for.
         return Some(hint & !7);
     }
-    bits.place(hint, bits.length, count, SET)
-        .or_else(|| bits.place(0, hint, count, SET))
+    bits.place(hint, bits.length, count, SET).or_else(|| bits.place(0, hint, count, SET))
 }
 
 fn find<const SET: bool>(context: &Context, bitmap: u64, count: u64, hint: u64) -> u64 {

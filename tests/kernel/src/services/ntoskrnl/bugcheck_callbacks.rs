@@ -14,27 +14,11 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("KeRegisterBugCheckCallback", HIGH, Routine::Five(register)),
-    (
-        "KeDeregisterBugCheckCallback",
-        HIGH,
-        Routine::One(deregister::<STATE>),
-    ),
-    (
-        "KeRegisterBugCheckReasonCallback",
-        HIGH,
-        Routine::Four(register_for_reason),
-    ),
-    (
-        "KeDeregisterBugCheckReasonCallback",
-        HIGH,
-        Routine::One(deregister::<REASON_STATE>),
-    ),
+    ("KeDeregisterBugCheckCallback", HIGH, Routine::One(deregister::<STATE>)),
+    ("KeRegisterBugCheckReasonCallback", HIGH, Routine::Four(register_for_reason)),
+    ("KeDeregisterBugCheckReasonCallback", HIGH, Routine::One(deregister::<REASON_STATE>)),
     ("KeRegisterNmiCallback", APC, Routine::Two(register_nmi)),
-    (
-        "KeDeregisterNmiCallback",
-        APC,
-        Routine::One(deregister_handle),
-    ),
+    ("KeDeregisterNmiCallback", APC, Routine::One(deregister_handle)),
 ];
 
 /// `BufferEmpty` and `BufferInserted`: the states of a record.
@@ -61,10 +45,7 @@ struct Registration {
 }
 
 fn remember(context: &Context, key: u64, routine: u64, memory: Option<Block>) {
-    let registration = Registration {
-        routine,
-        _memory: memory,
-    };
+    let registration = Registration { routine, _memory: memory };
     let mut state = context.state();
     state.get::<Registered>().0.insert(key, registration);
 }

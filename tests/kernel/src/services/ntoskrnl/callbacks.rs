@@ -19,19 +19,12 @@ pub const ENTRIES: Entries = &[
     ("ExCreateCallback", APC, Routine::Four(create)),
     ("ExRegisterCallback", APC, Routine::Three(register)),
     ("ExUnregisterCallback", APC, Routine::One(unregister)),
-    (
-        "ExNotifyCallback",
-        Irql::DISPATCH_LEVEL,
-        Routine::Three(notify),
-    ),
+    ("ExNotifyCallback", Irql::DISPATCH_LEVEL, Routine::Three(notify)),
 ];
 
 /// The objects that every system has.
-const PREDEFINED: [&str; 3] = [
-    r"\Callback\PowerState",
-    r"\Callback\ProcessorAdd",
-    r"\Callback\SetSystemTime",
-];
+const PREDEFINED: [&str; 3] =
+    [r"\Callback\PowerState", r"\Callback\ProcessorAdd", r"\Callback\SetSystemTime"];
 
 #[derive(Default)]
 struct Callbacks {
@@ -71,9 +64,7 @@ fn create(context: &Context, object: u64, attributes: u64, create: u64, multiple
     let found = {
         let mut state = context.state();
         let objects = &mut state.get::<Callbacks>().objects;
-        let existing = objects
-            .iter()
-            .find(|(_, one)| name.is_some() && one.name == name);
+        let existing = objects.iter().find(|(_, one)| name.is_some() && one.name == name);
         let existing = existing.map(|(address, _)| *address);
         let is_predefined = || {
             let is_name = |one: &str| name.as_deref() == Some(&*one.to_uppercase());
@@ -84,11 +75,8 @@ fn create(context: &Context, object: u64, attributes: u64, create: u64, multiple
             None if may_create || is_predefined() => {
                 let memory = Block::zeroed(0x40);
                 let address = memory.address();
-                let one = Object {
-                    name,
-                    multiple: multiple & 0xFF != 0 || !may_create,
-                    _memory: memory,
-                };
+                let one =
+                    Object { name, multiple: multiple & 0xFF != 0 || !may_create, _memory: memory };
                 objects.insert(address, one);
                 Some(address)
             }
@@ -109,9 +97,7 @@ fn register(context: &Context, object: u64, routine: u64, its_context: u64) -> u
     let callbacks = state.get::<Callbacks>();
     let Some(multiple) = callbacks.objects.get(&object).map(|one| one.multiple) else {
         drop(state);
-        context.stop_for_misuse(&format!(
-            "with 0x{object:016X}, which is not a callback object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a callback object"));
     };
     let mut registered = callbacks.registrations.iter();
     if !multiple && registered.any(|(_, one)| one.object == object) {
@@ -119,12 +105,7 @@ fn register(context: &Context, object: u64, routine: u64, its_context: u64) -> u
     }
     let memory = Block::zeroed(0x40);
     let address = memory.address();
-    let registration = Registration {
-        object,
-        routine,
-        context: its_context,
-        _memory: memory,
-    };
+    let registration = Registration { object, routine, context: its_context, _memory: memory };
     callbacks.registrations.push((address, registration));
     address
 }
@@ -137,9 +118,8 @@ fn unregister(context: &Context, registration: u64) -> u64 {
         at.map(|at| all.remove(at))
     };
     if removed.is_none() {
-        context.stop_for_misuse(&format!(
-            "with 0x{registration:016X}, which is not a registration"
-        ));
+        context
+            .stop_for_misuse(&format!("with 0x{registration:016X}, which is not a registration"));
     }
     0
 }

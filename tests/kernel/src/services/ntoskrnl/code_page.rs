@@ -35,9 +35,6 @@ mod tests {
         for byte in 0..=u8::MAX {
             assert_eq!(to_byte(to_unit(byte)), byte);
         }
-        assert_eq!(
-            (to_unit(0x80), to_byte(0x20AC), to_byte(0x4E2D)),
-            (0x20AC, 0x80, b'?')
-        );
+        assert_eq!((to_unit(0x80), to_byte(0x20AC), to_byte(0x4E2D)), (0x20AC, 0x80, b'?'));
     }
 }

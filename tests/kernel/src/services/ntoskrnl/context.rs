@@ -63,13 +63,7 @@ struct Printed {
 impl Ntoskrnl {
     /// Creates the state from the services that the routines use.
     pub fn new(uses: Uses, routines: SystemRoutines, processors: u16) -> Self {
-        Self {
-            uses,
-            routines,
-            processors,
-            printed: Mutex::default(),
-            state: Mutex::default(),
-        }
+        Self { uses, routines, processors, printed: Mutex::default(), state: Mutex::default() }
     }
 
     /// Locks the modules' state. The lock is never held over a call to the driver nor over a
@@ -198,11 +192,7 @@ impl Context {
     pub fn stop_for_misuse(&self, what: &str) -> ! {
         self.stop(
             Rule::ObjectMisused,
-            format!(
-                "{} was called from {} {what}",
-                self.call().name,
-                self.caller()
-            ),
+            format!("{} was called from {} {what}", self.call().name, self.caller()),
         )
     }
 

@@ -21,26 +21,10 @@ pub const ENTRIES: Entries = &[
     ("wcscmp", HIGH, Routine::Two(compare::<true, false>)),
     ("_stricmp", HIGH, Routine::Two(compare::<false, true>)),
     ("_wcsicmp", HIGH, Routine::Two(compare::<true, true>)),
-    (
-        "strncmp",
-        HIGH,
-        Routine::Three(compare_limited::<false, false>),
-    ),
-    (
-        "wcsncmp",
-        HIGH,
-        Routine::Three(compare_limited::<true, false>),
-    ),
-    (
-        "_strnicmp",
-        HIGH,
-        Routine::Three(compare_limited::<false, true>),
-    ),
-    (
-        "_wcsnicmp",
-        HIGH,
-        Routine::Three(compare_limited::<true, true>),
-    ),
+    ("strncmp", HIGH, Routine::Three(compare_limited::<false, false>)),
+    ("wcsncmp", HIGH, Routine::Three(compare_limited::<true, false>)),
+    ("_strnicmp", HIGH, Routine::Three(compare_limited::<false, true>)),
+    ("_wcsnicmp", HIGH, Routine::Three(compare_limited::<true, true>)),
     ("strchr", HIGH, Routine::Two(find::<false>)),
     ("wcschr", HIGH, Routine::Two(find::<true>)),
     ("strrchr", HIGH, Routine::Two(find_last::<false>)),
@@ -55,16 +39,8 @@ pub const ENTRIES: Entries = &[
     ("wcscat", HIGH, Routine::Two(append::<true>)),
     ("strcpy_s", HIGH, Routine::Three(copy_safely::<false>)),
     ("wcscpy_s", HIGH, Routine::Three(copy_safely::<true>)),
-    (
-        "strncpy_s",
-        HIGH,
-        Routine::Four(copy_limited_safely::<false>),
-    ),
-    (
-        "wcsncpy_s",
-        HIGH,
-        Routine::Four(copy_limited_safely::<true>),
-    ),
+    ("strncpy_s", HIGH, Routine::Four(copy_limited_safely::<false>)),
+    ("wcsncpy_s", HIGH, Routine::Four(copy_limited_safely::<true>)),
     ("strcat_s", HIGH, Routine::Three(append_safely::<false>)),
     ("wcscat_s", HIGH, Routine::Three(append_safely::<true>)),
     ("tolower", HIGH, Routine::One(to_lower)),
@@ -75,40 +51,16 @@ pub const ENTRIES: Entries = &[
     ("swprintf", HIGH, Routine::Four(print_unlimited::<true>)),
     ("_snprintf", HIGH, Routine::Four(print_limited::<false>)),
     ("_snwprintf", HIGH, Routine::Four(print_limited::<true>)),
-    (
-        "_vsnprintf",
-        HIGH,
-        Routine::Four(print_limited_list::<false>),
-    ),
-    (
-        "_vsnwprintf",
-        HIGH,
-        Routine::Four(print_limited_list::<true>),
-    ),
+    ("_vsnprintf", HIGH, Routine::Four(print_limited_list::<false>)),
+    ("_vsnwprintf", HIGH, Routine::Four(print_limited_list::<true>)),
     ("sprintf_s", HIGH, Routine::Four(print_safely::<false>)),
     ("swprintf_s", HIGH, Routine::Four(print_safely::<true>)),
-    (
-        "vsprintf_s",
-        HIGH,
-        Routine::Four(print_safely_list::<false>),
-    ),
-    (
-        "vswprintf_s",
-        HIGH,
-        Routine::Four(print_safely_list::<true>),
-    ),
+    ("vsprintf_s", HIGH, Routine::Four(print_safely_list::<false>)),
+    ("vswprintf_s", HIGH, Routine::Four(print_safely_list::<true>)),
     ("_snprintf_s", HIGH, Routine::Four(print_truncated::<false>)),
     ("_snwprintf_s", HIGH, Routine::Four(print_truncated::<true>)),
-    (
-        "_vsnprintf_s",
-        HIGH,
-        Routine::Five(print_truncated_list::<false>),
-    ),
-    (
-        "_vsnwprintf_s",
-        HIGH,
-        Routine::Five(print_truncated_list::<true>),
-    ),
+    ("_vsnprintf_s", HIGH, Routine::Five(print_truncated_list::<false>)),
+    ("_vsnwprintf_s", HIGH, Routine::Five(print_truncated_list::<true>)),
 ];
 
 /// `EINVAL`, `ERANGE` and `STRUNCATE`, which the safe routines return.
@@ -127,11 +79,7 @@ pub const fn step<const WIDE: bool>() -> u64 {
 /// Reads the character with this number.
 pub fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
     let at = text.wrapping_add(number.wrapping_mul(step::<WIDE>()));
-    if WIDE {
-        context.read(at)
-    } else {
-        u16::from(context.read::<u8>(at))
-    }
+    if WIDE { context.read(at) } else { u16::from(context.read::<u8>(at)) }
 }
 
 /// Reads the characters of a string, up to its end or a limit.
@@ -189,19 +137,11 @@ fn limited_length<const WIDE: bool>(context: &Context, address: u64, limit: u64)
 }
 
 pub const fn lower(unit: u16) -> u16 {
-    if unit >= b'A' as u16 && unit <= b'Z' as u16 {
-        unit + 0x20
-    } else {
-        unit
-    }
+    if unit >= b'A' as u16 && unit <= b'Z' as u16 { unit + 0x20 } else { unit }
 }
 
 pub const fn upper(unit: u16) -> u16 {
-    if unit >= b'a' as u16 && unit <= b'z' as u16 {
-        unit - 0x20
-    } else {
-        unit
-    }
+    if unit >= b'a' as u16 && unit <= b'z' as u16 { unit - 0x20 } else { unit }
 }
 
 fn to_lower(_context: &Context, unit: u64) -> u64 {
@@ -254,11 +194,7 @@ fn with_end<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
 }
 
 const fn character<const WIDE: bool>(value: u64) -> u16 {
-    if WIDE {
-        (value & 0xFFFF) as u16
-    } else {
-        (value & 0xFF) as u16
-    }
+    if WIDE { (value & 0xFFFF) as u16 } else { (value & 0xFF) as u16 }
 }
 
 fn find<const WIDE: bool>(context: &Context, address: u64, value: u64) -> u64 {
@@ -491,11 +427,7 @@ fn print_in<const WIDE: bool>(
     }
     let units = formatted::<WIDE>(context, format, arguments);
     let length = as_int(&units);
-    if store::<WIDE>(context, to, 0, size, units) == 0 {
-        length
-    } else {
-        FAILED
-    }
+    if store::<WIDE>(context, to, 0, size, units) == 0 { length } else { FAILED }
 }
 
 fn print_truncated<const WIDE: bool>(
@@ -533,9 +465,5 @@ fn print_within<const WIDE: bool>(
     let room = if limit == AS_FITS { size - 1 } else { limit };
     let is_cut = count(&units) > room;
     units.truncate(usize::try_from(room).unwrap_or(usize::MAX));
-    if store::<WIDE>(context, to, 0, size, units) == 0 && !is_cut {
-        length
-    } else {
-        FAILED
-    }
+    if store::<WIDE>(context, to, 0, size, units) == 0 && !is_cut { length } else { FAILED }
 }

@@ -190,13 +190,7 @@ impl Array<'_> {
 }
 
 fn sort(context: &Context, base: u64, count: u64, width: u64, routine: u64) -> u64 {
-    let array = Array {
-        context,
-        base,
-        width,
-        routine,
-        argument: None,
-    };
+    let array = Array { context, base, width, routine, argument: None };
     array.sort(count);
     0
 }
@@ -209,25 +203,13 @@ fn sort_safely(
     routine: u64,
     argument: u64,
 ) -> u64 {
-    let array = Array {
-        context,
-        base,
-        width,
-        routine,
-        argument: Some(argument),
-    };
+    let array = Array { context, base, width, routine, argument: Some(argument) };
     array.sort(count);
     0
 }
 
 fn search(context: &Context, key: u64, base: u64, count: u64, width: u64, routine: u64) -> u64 {
-    let array = Array {
-        context,
-        base,
-        width,
-        routine,
-        argument: None,
-    };
+    let array = Array { context, base, width, routine, argument: None };
     array.search(key, count)
 }
 
@@ -240,12 +222,6 @@ fn search_safely(
     routine: u64,
     argument: u64,
 ) -> u64 {
-    let array = Array {
-        context,
-        base,
-        width,
-        routine,
-        argument: Some(argument),
-    };
+    let array = Array { context, base, width, routine, argument: Some(argument) };
     array.search(key, count)
 }

@@ -28,32 +28,12 @@ pub const ENTRIES: Entries = &[
     ("_itow_s", HIGH, Routine::Four(from_int_safely::<true>)),
     ("_ltoa_s", HIGH, Routine::Four(from_int_safely::<false>)),
     ("_ltow_s", HIGH, Routine::Four(from_int_safely::<true>)),
-    (
-        "_ultoa_s",
-        HIGH,
-        Routine::Four(from_unsigned_safely::<false>),
-    ),
-    (
-        "_ultow_s",
-        HIGH,
-        Routine::Four(from_unsigned_safely::<true>),
-    ),
-    (
-        "_i64toa_s",
-        HIGH,
-        Routine::Four(from_int_64_safely::<false>),
-    ),
+    ("_ultoa_s", HIGH, Routine::Four(from_unsigned_safely::<false>)),
+    ("_ultow_s", HIGH, Routine::Four(from_unsigned_safely::<true>)),
+    ("_i64toa_s", HIGH, Routine::Four(from_int_64_safely::<false>)),
     ("_i64tow_s", HIGH, Routine::Four(from_int_64_safely::<true>)),
-    (
-        "_ui64toa_s",
-        HIGH,
-        Routine::Four(from_unsigned_64_safely::<false>),
-    ),
-    (
-        "_ui64tow_s",
-        HIGH,
-        Routine::Four(from_unsigned_64_safely::<true>),
-    ),
+    ("_ui64toa_s", HIGH, Routine::Four(from_unsigned_64_safely::<false>)),
+    ("_ui64tow_s", HIGH, Routine::Four(from_unsigned_64_safely::<true>)),
     ("rand", HIGH, Routine::Zero(random)),
     ("srand", HIGH, Routine::One(seed)),
 ];
@@ -97,11 +77,7 @@ fn parse<const WIDE: bool>(context: &Context, address: u64, base: u32) -> Option
         magnitude = next.unwrap_or(u64::MAX);
         at += 1;
     }
-    (at > start).then_some(Number {
-        is_negative,
-        magnitude,
-        length: at,
-    })
+    (at > start).then_some(Number { is_negative, magnitude, length: at })
 }
 
 /// Reads a number, which is wrapped to the type's size as Windows' kernel does.
@@ -111,11 +87,7 @@ fn to_int<const WIDE: bool>(context: &Context, address: u64) -> u64 {
 
 fn to_int_64<const WIDE: bool>(context: &Context, address: u64) -> u64 {
     parse::<WIDE>(context, address, 10).map_or(0, |number| {
-        if number.is_negative {
-            number.magnitude.wrapping_neg()
-        } else {
-            number.magnitude
-        }
+        if number.is_negative { number.magnitude.wrapping_neg() } else { number.magnitude }
     })
 }
 
@@ -129,9 +101,7 @@ fn to_long<const WIDE: bool, const SIGNED: bool>(
 ) -> u64 {
     let base = low_half(base);
     let is_base = base == 0 || (2..=36).contains(&base);
-    let number = is_base
-        .then(|| parse::<WIDE>(context, address, base))
-        .flatten();
+    let number = is_base.then(|| parse::<WIDE>(context, address, base)).flatten();
     if end != 0 {
         let length = number.as_ref().map_or(0, |number| number.length);
         let at = address.wrapping_add(length.wrapping_mul(step::<WIDE>()));
@@ -149,11 +119,7 @@ fn to_long<const WIDE: bool, const SIGNED: bool>(
         return largest;
     }
     let magnitude = number.magnitude.min(largest);
-    let value = if number.is_negative {
-        magnitude.wrapping_neg()
-    } else {
-        magnitude
-    };
+    let value = if number.is_negative { magnitude.wrapping_neg() } else { magnitude };
     u64::from(low_half(value))
 }
 
@@ -234,9 +200,7 @@ fn from_int_safely<const WIDE: bool>(
     size: u64,
     base: u64,
 ) -> u64 {
-    store::<WIDE>(context, to, size, base, |base| {
-        split(int_of(value), base, LOW_HALF)
-    })
+    store::<WIDE>(context, to, size, base, |base| split(int_of(value), base, LOW_HALF))
 }
 
 fn from_unsigned_safely<const WIDE: bool>(
@@ -256,9 +220,7 @@ fn from_int_64_safely<const WIDE: bool>(
     size: u64,
     base: u64,
 ) -> u64 {
-    store::<WIDE>(context, to, size, base, |base| {
-        split(value.cast_signed(), base, u64::MAX)
-    })
+    store::<WIDE>(context, to, size, base, |base| split(value.cast_signed(), base, u64::MAX))
 }
 
 fn from_unsigned_64_safely<const WIDE: bool>(
@@ -281,11 +243,7 @@ fn random(context: &Context) -> u64 {
     const SUMMAND: u32 = 2_531_011;
     let mut state = context.state();
     let random = state.get::<Random>();
-    let next = random
-        .0
-        .unwrap_or(1)
-        .wrapping_mul(FACTOR)
-        .wrapping_add(SUMMAND);
+    let next = random.0.unwrap_or(1).wrapping_mul(FACTOR).wrapping_add(SUMMAND);
     random.0 = Some(next);
     u64::from(next >> 16 & 0x7FFF)
 }

@@ -14,16 +14,8 @@ pub const ENTRIES: Entries = &[
     ("_wcslwr", HIGH, Routine::One(change_case::<true, false>)),
     ("_strupr", HIGH, Routine::One(change_case::<false, true>)),
     ("_wcsupr", HIGH, Routine::One(change_case::<true, true>)),
-    (
-        "_wcslwr_s",
-        HIGH,
-        Routine::Two(change_case_safely::<true, false>),
-    ),
-    (
-        "_wcsupr_s",
-        HIGH,
-        Routine::Two(change_case_safely::<true, true>),
-    ),
+    ("_wcslwr_s", HIGH, Routine::Two(change_case_safely::<true, false>)),
+    ("_wcsupr_s", HIGH, Routine::Two(change_case_safely::<true, true>)),
     ("_strrev", HIGH, Routine::One(reverse::<false>)),
     ("_wcsrev", HIGH, Routine::One(reverse::<true>)),
     ("_strset", HIGH, Routine::Two(fill::<false>)),
@@ -191,17 +183,11 @@ fn find_any<const WIDE: bool>(context: &Context, address: u64, set: u64) -> u64 
 /// Returns the next part of a string between separators, which are overwritten. `rest` is where the caller
 /// keeps the address of what follows.
 fn token<const WIDE: bool>(context: &Context, address: u64, separators: u64, rest: u64) -> u64 {
-    let start = if address == 0 {
-        context.read(rest)
-    } else {
-        address
-    };
+    let start = if address == 0 { context.read(rest) } else { address };
     if start == 0 {
         return 0;
     }
-    let first = start.wrapping_add(offset::<WIDE>(span::<WIDE, true>(
-        context, start, separators,
-    )));
+    let first = start.wrapping_add(offset::<WIDE>(span::<WIDE, true>(context, start, separators)));
     if read::<WIDE>(context, first, 0) == 0 {
         context.write(rest, &first);
         return 0;

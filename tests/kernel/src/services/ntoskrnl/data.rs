@@ -42,10 +42,7 @@ const VARIABLES: [(&str, Variable); 31] = [
     ("KdDebuggerNotPresent", Variable::Boolean(true)),
     ("LpcPortObjectType", Variable::ObjectType),
     ("Mm64BitPhysicalAddress", Variable::Boolean(true)),
-    (
-        "MmHighestUserAddress",
-        Variable::Word(USER_PROBE_ADDRESS - 1),
-    ),
+    ("MmHighestUserAddress", Variable::Word(USER_PROBE_ADDRESS - 1)),
     ("MmSectionObjectType", Variable::ObjectType),
     ("MmSystemRangeStart", Variable::Word(0xFFFF_8000_0000_0000)),
     ("MmUserProbeAddress", Variable::Word(USER_PROBE_ADDRESS)),
@@ -104,10 +101,7 @@ fn memory() -> &'static Memory {
             let written = memory::write(variables.address() + at, &value);
             debug_assert!(written.is_ok(), "the block was allocated above");
         }
-        Memory {
-            variables,
-            _targets: targets,
-        }
+        Memory { variables, _targets: targets }
     })
 }
 

@@ -36,21 +36,14 @@ impl Kept {
             bytes.extend(sid);
             bytes
         };
-        let entries = [
-            entry(ALL, &system),
-            entry(ALL, &administrators),
-            entry(MOST, &world),
-        ]
-        .concat();
+        let entries =
+            [entry(ALL, &system), entry(ALL, &administrators), entry(MOST, &world)].concat();
         let size = u16::try_from(8 + entries.len()).unwrap_or(0);
         let mut list = vec![2, 0];
         list.extend(size.to_le_bytes());
         list.extend([3, 0, 0, 0]);
         list.extend(entries);
-        Self {
-            control: DACL_PRESENT,
-            parts: [administrators, system, Vec::new(), list],
-        }
+        Self { control: DACL_PRESENT, parts: [administrators, system, Vec::new(), list] }
     }
 
     /// Returns the descriptor with the parts that `information` selects.

@@ -106,11 +106,7 @@ fn acquire(objects: &[u64], all: bool, thread: u64, ended: &HashSet<u64>) -> Opt
         return Some(result);
     }
     let at = objects.iter().position(is_signaled)?;
-    let base = if take(*objects.get(at)?, thread) {
-        ABANDONED.bits()
-    } else {
-        0
-    };
+    let base = if take(*objects.get(at)?, thread) { ABANDONED.bits() } else { 0 };
     Some(NtStatus::from_bits(base + u32::try_from(at).unwrap_or(0)))
 }
 
@@ -196,13 +192,7 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
         let waits = state.get::<Waits>();
         waits.issued += 1;
         let id = waits.issued;
-        waits.all.push(Wait {
-            id,
-            objects,
-            all,
-            thread,
-            result,
-        });
+        waits.all.push(Wait { id, objects, all, thread, result });
         id
     };
     let has_result = || {
@@ -253,7 +243,5 @@ pub fn stop_for_endless_wait(context: &Context) -> ! {
 /// Returns the counter's reading at which a timeout ends.
 pub fn deadline(context: &Context, timeout: i64) -> i64 {
     let clock = context.clock();
-    clock
-        .due(timeout)
-        .unwrap_or_else(|| clock.reading_of(timeout))
+    clock.due(timeout).unwrap_or_else(|| clock.reading_of(timeout))
 }

@@ -13,19 +13,11 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("KeInitializeDpc", HIGH, Routine::Three(initialize)),
-    (
-        "KeInitializeThreadedDpc",
-        HIGH,
-        Routine::Three(initialize_threaded),
-    ),
+    ("KeInitializeThreadedDpc", HIGH, Routine::Three(initialize_threaded)),
     ("KeInsertQueueDpc", HIGH, Routine::Three(insert)),
     ("KeRemoveQueueDpc", HIGH, Routine::One(remove)),
     ("KeSetTargetProcessorDpc", HIGH, Routine::Two(set_target)),
-    (
-        "KeSetTargetProcessorDpcEx",
-        HIGH,
-        Routine::Two(set_target_ex),
-    ),
+    ("KeSetTargetProcessorDpcEx", HIGH, Routine::Two(set_target_ex)),
     ("KeSetImportanceDpc", HIGH, Routine::Two(set_importance)),
     ("KeFlushQueuedDpcs", Irql::APC_LEVEL, Routine::Zero(flush)),
 ];
@@ -35,10 +27,7 @@ const DPC: u8 = 0x13;
 const THREADED_DPC: u8 = 0x18;
 
 /// The thread that runs threaded DPCs.
-const DPC_THREAD: Identity = Identity {
-    process: Identity::SYSTEM.process,
-    thread: 0x14,
-};
+const DPC_THREAD: Identity = Identity { process: Identity::SYSTEM.process, thread: 0x14 };
 
 /// `MediumImportance`.
 const MEDIUM: u8 = 1;
@@ -97,9 +86,8 @@ fn is_queued(context: &Context, dpc: u64) -> bool {
 fn read(context: &Context, dpc: u64) -> KernelDpc {
     let value: KernelDpc = context.read(dpc);
     if ![DPC, THREADED_DPC].contains(&value.kind) || value.routine == 0 {
-        context.stop_for_misuse(&format!(
-            "with the DPC at 0x{dpc:016X}, which was not initialized"
-        ));
+        context
+            .stop_for_misuse(&format!("with the DPC at 0x{dpc:016X}, which was not initialized"));
     }
     value
 }
@@ -123,11 +111,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     push(
         context,
         Queued {
-            what: if is_threaded {
-                "the threaded DPC's routine"
-            } else {
-                "the DPC's routine"
-            },
+            what: if is_threaded { "the threaded DPC's routine" } else { "the DPC's routine" },
             address: dpc,
             routine: value.routine,
             arguments: [dpc, value.context, argument_1, argument_2],
@@ -164,9 +148,7 @@ fn push(context: &Context, dpc: Queued) {
 /// Runs the queued DPCs, the framework's among them, if the IRQL allows.
 fn run_pending(context: &Context) {
     if context.irql() < Irql::DISPATCH_LEVEL {
-        context
-            .host()
-            .irql_lowered(context.thread(), context.call());
+        context.host().irql_lowered(context.thread(), context.call());
     }
 }
 
@@ -194,9 +176,7 @@ fn set_target(context: &Context, dpc: u64, processor: u64) -> u64 {
     // The number is a signed byte.
     let number = (processor & 0xFF) as u16;
     if number >= context.processors() {
-        context.stop_for_misuse(&format!(
-            "with the processor {number}, which does not exist"
-        ));
+        context.stop_for_misuse(&format!("with the processor {number}, which does not exist"));
     }
     value.number = number + 1;
     context.write(dpc, &value);
@@ -239,9 +219,7 @@ pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
     let dpc = {
         let mut state = context.state();
         let queue = &mut state.get::<Queue>().0;
-        let at = queue
-            .iter()
-            .position(|one| one.is_threaded == is_threaded)?;
+        let at = queue.iter().position(|one| one.is_threaded == is_threaded)?;
         queue.remove(at)?
     };
     if dpc.is_dpc {
@@ -260,9 +238,8 @@ pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
 pub fn take_queued(context: &Context, belongs: impl Fn(u64, u64) -> bool) -> Vec<u64> {
     let mut state = context.state();
     let queue = &mut state.get::<Queue>().0;
-    let (taken, left): (Vec<_>, Vec<_>) = std::mem::take(queue)
-        .into_iter()
-        .partition(|one| belongs(one.address, one.routine));
+    let (taken, left): (Vec<_>, Vec<_>) =
+        std::mem::take(queue).into_iter().partition(|one| belongs(one.address, one.routine));
     queue.extend(left);
     taken.into_iter().map(|one| one.address).collect()
 }

@@ -27,31 +27,11 @@ pub const ENTRIES: Entries = &[
     ("KeInitializeMutex", HIGH, Routine::Two(initialize_mutex)),
     ("KeReleaseMutex", DISPATCH, Routine::Two(release_mutex)),
     ("KeReadStateMutex", DISPATCH, Routine::One(read_mutex)),
-    (
-        "KeInitializeSemaphore",
-        DISPATCH,
-        Routine::Three(initialize_semaphore),
-    ),
-    (
-        "KeReleaseSemaphore",
-        DISPATCH,
-        Routine::Four(release_semaphore),
-    ),
-    (
-        "KeReadStateSemaphore",
-        DISPATCH,
-        Routine::One(read_semaphore),
-    ),
-    (
-        "KeWaitForSingleObject",
-        DISPATCH,
-        Routine::Five(wait_for_single_object),
-    ),
-    (
-        "KeWaitForMultipleObjects",
-        DISPATCH,
-        Routine::Eight(wait_for_multiple_objects),
-    ),
+    ("KeInitializeSemaphore", DISPATCH, Routine::Three(initialize_semaphore)),
+    ("KeReleaseSemaphore", DISPATCH, Routine::Four(release_semaphore)),
+    ("KeReadStateSemaphore", DISPATCH, Routine::One(read_semaphore)),
+    ("KeWaitForSingleObject", DISPATCH, Routine::Five(wait_for_single_object)),
+    ("KeWaitForMultipleObjects", DISPATCH, Routine::Eight(wait_for_multiple_objects)),
 ];
 
 const EVENTS: &[u8] = &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT];
@@ -63,13 +43,7 @@ fn initialize_event(context: &Context, event: u64, its_kind: u64, state: u64) ->
         kind::SYNCHRONIZATION_EVENT
     };
     let state = i32::from(state & 0xFF != 0);
-    initialize(
-        context,
-        event,
-        its_kind,
-        size_of::<DispatcherHeader>(),
-        state,
-    );
+    initialize(context, event, its_kind, size_of::<DispatcherHeader>(), state);
     0
 }
 
@@ -174,13 +148,7 @@ fn initialize_semaphore(context: &Context, semaphore: u64, count: u64, limit: u6
         reserved: 0,
     };
     context.write(semaphore, &value);
-    initialize(
-        context,
-        semaphore,
-        kind::SEMAPHORE,
-        size_of::<Semaphore>(),
-        count,
-    );
+    initialize(context, semaphore, kind::SEMAPHORE, size_of::<Semaphore>(), count);
     0
 }
 
@@ -238,16 +206,7 @@ fn wait_for_multiple_objects(context: &Context, arguments: [u64; 8]) -> u64 {
     const OF_THREAD: u32 = 3;
     /// `MAXIMUM_WAIT_OBJECTS`.
     const MAXIMUM: u32 = 64;
-    let [
-        count,
-        objects,
-        wait_type,
-        _reason,
-        _mode,
-        _alertable,
-        timeout,
-        blocks,
-    ] = arguments;
+    let [count, objects, wait_type, _reason, _mode, _alertable, timeout, blocks] = arguments;
     let count = low_half(count);
     let limit = if blocks == 0 { OF_THREAD } else { MAXIMUM };
     if count == 0 || count > limit {

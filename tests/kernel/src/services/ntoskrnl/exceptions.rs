@@ -19,16 +19,8 @@ pub const ENTRIES: Entries = &[
     ("ProbeForRead", APC, Routine::Three(probe_for_read)),
     ("ProbeForWrite", APC, Routine::Three(probe_for_write)),
     ("ExRaiseStatus", APC, Routine::One(raise_status)),
-    (
-        "ExRaiseAccessViolation",
-        APC,
-        Routine::Zero(raise_access_violation),
-    ),
-    (
-        "ExRaiseDatatypeMisalignment",
-        APC,
-        Routine::Zero(raise_misalignment),
-    ),
+    ("ExRaiseAccessViolation", APC, Routine::Zero(raise_access_violation)),
+    ("ExRaiseDatatypeMisalignment", APC, Routine::Zero(raise_misalignment)),
 ];
 
 /// `STATUS_DATATYPE_MISALIGNMENT`.

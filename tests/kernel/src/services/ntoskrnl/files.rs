@@ -182,10 +182,7 @@ fn path_of(context: &Context, attributes: u64) -> Result<PathBuf, NtStatus> {
         let root = handles::target(context, attributes.root).ok_or(NtStatus::INVALID_HANDLE)?;
         let mut state = context.state();
         let files = state.get::<Files>();
-        let root = files
-            .open
-            .get(&root.object)
-            .ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
+        let root = files.open.get(&root.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
         if name.starts_with('\\') {
             return Err(OBJECT_PATH_SYNTAX_BAD);
         }
@@ -200,18 +197,8 @@ fn path_of(context: &Context, attributes: u64) -> Result<PathBuf, NtStatus> {
 }
 
 fn create(context: &Context, arguments: [u64; 11]) -> u64 {
-    let [
-        handle,
-        access,
-        attributes,
-        block,
-        _size,
-        _kind,
-        share,
-        disposition,
-        options,
-        ..,
-    ] = arguments;
+    let [handle, access, attributes, block, _size, _kind, share, disposition, options, ..] =
+        arguments;
     let wanted = [access, share, disposition, options].map(low_half);
     open_by(context, handle, attributes, block, wanted)
 }
@@ -235,11 +222,7 @@ fn open_by(context: &Context, handle: u64, attributes: u64, block: u64, wanted: 
     let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
     let (status, information) = match opened {
         Ok((file, information)) => {
-            let target = Target {
-                type_name: "IoFileObjectType",
-                object: file,
-                close,
-            };
+            let target = Target { type_name: "IoFileObjectType", object: file, close };
             let value = handles::open(context, target);
             context.write(handle, &value);
             (NtStatus::SUCCESS, information)
@@ -251,11 +234,7 @@ fn open_by(context: &Context, handle: u64, attributes: u64, block: u64, wanted: 
 
 /// Stores a result and returns the status.
 fn finish(context: &Context, block: u64, status: NtStatus, information: u64) -> u64 {
-    let value = IoStatusBlock {
-        status: status.bits(),
-        reserved: 0,
-        information,
-    };
+    let value = IoStatusBlock { status: status.bits(), reserved: 0, information };
     context.write(block, &value);
     status.to_register()
 }
@@ -388,17 +367,7 @@ fn offset_at(context: &Context, address: u64) -> Option<u64> {
 const AT_END: u64 = u64::MAX;
 
 fn read(context: &Context, arguments: [u64; 9]) -> u64 {
-    let [
-        handle,
-        event,
-        _routine,
-        _context,
-        block,
-        buffer,
-        length,
-        offset,
-        _key,
-    ] = arguments;
+    let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
     let offset = offset_at(context, offset);
     let length = low_half(length);
     let read = with_file(context, handle, |file| {
@@ -458,17 +427,7 @@ fn start_of(file: &OpenFile, offset: Option<u64>) -> Result<u64, NtStatus> {
 }
 
 fn write(context: &Context, arguments: [u64; 9]) -> u64 {
-    let [
-        handle,
-        event,
-        _routine,
-        _context,
-        block,
-        buffer,
-        length,
-        offset,
-        _key,
-    ] = arguments;
+    let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
     let offset = offset_at(context, offset);
     let length = usize::try_from(low_half(length)).unwrap_or(usize::MAX);
     let bytes =
@@ -485,9 +444,7 @@ fn write(context: &Context, arguments: [u64; 9]) -> u64 {
         let Some(open) = &mut file.file else {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
         };
-        let done = open
-            .seek(SeekFrom::Start(start))
-            .and_then(|_| open.write_all(&bytes));
+        let done = open.seek(SeekFrom::Start(start)).and_then(|_| open.write_all(&bytes));
         done.map_err(|error| status_of(&error))?;
         if let Some(position) = &mut file.position {
             *position = start.saturating_add(bytes.len() as u64);
@@ -520,9 +477,7 @@ mod class {
 /// Returns a time of the host's file system as a `FILETIME`.
 fn file_time(time: std::io::Result<std::time::SystemTime>) -> i64 {
     const SINCE_1601: i64 = 11_644_473_600 * 10_000_000;
-    let since_1970 = time
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let since_1970 = time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let ticks = since_1970.map(crate::ground::clock::ticks);
     ticks.unwrap_or(0).saturating_add(SINCE_1601)
 }

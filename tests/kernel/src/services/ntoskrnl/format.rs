@@ -93,10 +93,7 @@ impl Reader<'_> {
     fn take(&mut self, text: &str) -> bool {
         let rest = self.units.get(self.at..).unwrap_or_default();
         let matches = rest.len() >= text.len()
-            && rest
-                .iter()
-                .zip(text.bytes())
-                .all(|(unit, byte)| *unit == u16::from(byte));
+            && rest.iter().zip(text.bytes()).all(|(unit, byte)| *unit == u16::from(byte));
         if matches {
             self.at += text.len();
         }
@@ -107,9 +104,7 @@ impl Reader<'_> {
         let mut value = 0_usize;
         while let Some(digit) = self.peek().filter(u8::is_ascii_digit) {
             self.at += 1;
-            value = value
-                .saturating_mul(10)
-                .saturating_add(usize::from(digit - b'0'));
+            value = value.saturating_mul(10).saturating_add(usize::from(digit - b'0'));
         }
         value
     }
@@ -125,14 +120,8 @@ pub fn format(
     width: Width,
     arguments: &mut Arguments,
 ) -> Result<Formatted, BadAddress> {
-    let mut out = Formatted {
-        pieces: Vec::new(),
-        converts: false,
-    };
-    let mut reader = Reader {
-        units: format,
-        at: 0,
-    };
+    let mut out = Formatted { pieces: Vec::new(), converts: false };
+    let mut reader = Reader { units: format, at: 0 };
     while reader.at < format.len() {
         let rest = format.get(reader.at..).unwrap_or_default();
         let plain = rest.iter().position(|unit| *unit == u16::from(b'%'));
@@ -255,11 +244,7 @@ fn convert(
                 Size::Char => i64::from(((arguments.next()? & 0xFF) as u8).cast_signed()),
                 _ => i64::from(as_int(arguments.next()?)),
             };
-            let sign = if value < 0 {
-                Some(b'-')
-            } else {
-                directive.sign
-            };
+            let sign = if value < 0 { Some(b'-') } else { directive.sign };
             let digits = value.unsigned_abs().to_string();
             out.number(directive, sign, "", &digits, width);
         }
@@ -277,11 +262,7 @@ fn convert(
                 b'x' => ("0x", format!("{value:x}")),
                 _ => ("0X", format!("{value:X}")),
             };
-            let prefix = if directive.alternate && value != 0 {
-                prefix
-            } else {
-                ""
-            };
+            let prefix = if directive.alternate && value != 0 { prefix } else { "" };
             out.number(directive, None, prefix, &digits, width);
         }
         b'p' | b'P' => {
@@ -360,11 +341,7 @@ fn counted(address: u64, is_wide: bool, precision: Option<usize>) -> Result<Piec
         return Ok(Piece::Narrow(clipped(&bytes, limit)));
     }
     let units = bytes.chunks_exact(2).take(limit);
-    Ok(Piece::Wide(
-        units
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect(),
-    ))
+    Ok(Piece::Wide(units.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()))
 }
 
 impl Piece {
@@ -406,17 +383,10 @@ impl Formatted {
         width: Width,
     ) {
         // Nothing is printed for 0 with the precision 0.
-        let digits = if directive.precision == Some(0) && digits == "0" {
-            ""
-        } else {
-            digits
-        };
+        let digits = if directive.precision == Some(0) && digits == "0" { "" } else { digits };
         let mut head = sign.map_or_else(String::new, |sign| char::from(sign).to_string());
         head.push_str(prefix);
-        let mut zeros = directive
-            .precision
-            .unwrap_or(0)
-            .saturating_sub(digits.len());
+        let mut zeros = directive.precision.unwrap_or(0).saturating_sub(digits.len());
         let used = head.len() + zeros + digits.len();
         let padding = directive.width.saturating_sub(used);
         let by_zeros = directive.zero && !directive.left && directive.precision.is_none();
@@ -470,10 +440,9 @@ impl Formatted {
     pub fn to_narrow(&self) -> Vec<u8> {
         let bytes = |piece: &Piece| match piece {
             Piece::Narrow(bytes) => bytes.clone(),
-            Piece::Wide(units) => units
-                .iter()
-                .map(|unit| super::code_page::to_byte(*unit))
-                .collect(),
+            Piece::Wide(units) => {
+                units.iter().map(|unit| super::code_page::to_byte(*unit)).collect()
+            }
         };
         self.pieces.iter().flat_map(bytes).collect()
     }
@@ -481,10 +450,9 @@ impl Formatted {
     /// Returns the text as UTF-16 units.
     pub fn to_wide(&self) -> Vec<u16> {
         let units = |piece: &Piece| match piece {
-            Piece::Narrow(bytes) => bytes
-                .iter()
-                .map(|byte| super::code_page::to_unit(*byte))
-                .collect(),
+            Piece::Narrow(bytes) => {
+                bytes.iter().map(|byte| super::code_page::to_unit(*byte)).collect()
+            }
             Piece::Wide(units) => units.clone(),
         };
         self.pieces.iter().flat_map(units).collect()
@@ -501,9 +469,7 @@ mod tests {
 
     fn print(text: &str, arguments: &[u64]) -> String {
         let mut arguments = Arguments::at(arguments.as_ptr() as u64);
-        format(&units(text), Width::Narrow, &mut arguments)
-            .unwrap()
-            .to_text()
+        format(&units(text), Width::Narrow, &mut arguments).unwrap().to_text()
     }
 
     #[test]
@@ -560,14 +526,8 @@ mod tests {
         let wide_units: Vec<u16> = units("wide\0");
         let wide = wide_units.as_ptr() as u64;
         assert_eq!(print("%s|%S|", &[narrow, wide]), "narrow|wide|");
-        assert_eq!(
-            print("%hs|%ls|%ws|", &[narrow, wide, wide]),
-            "narrow|wide|wide|"
-        );
-        assert_eq!(
-            print("%8s|%-8s|%.3s|", &[narrow, narrow, narrow]),
-            "  narrow|narrow  |nar|"
-        );
+        assert_eq!(print("%hs|%ls|%ws|", &[narrow, wide, wide]), "narrow|wide|wide|");
+        assert_eq!(print("%8s|%-8s|%.3s|", &[narrow, narrow, narrow]), "  narrow|narrow  |nar|");
         assert_eq!(print("%s|%wZ|", &[0, 0]), "(null)|(null)|");
         let counted = [0x0008_0006_u64, wide];
         let address = counted.as_ptr() as u64;

@@ -16,13 +16,10 @@ pub const ENTRIES: Entries = &[
 /// Returns the return addresses of the calls that led to the caller, the innermost first. The kernel's own
 /// functions among them have no addresses here, and are left out.
 fn addresses(context: &Context) -> impl Iterator<Item = u64> {
-    context
-        .backtrace()
-        .into_iter()
-        .filter_map(|step| match step {
-            Step::Code(frame) => Some(frame.address),
-            Step::Routine(_) => None,
-        })
+    context.backtrace().into_iter().filter_map(|step| match step {
+        Step::Code(frame) => Some(frame.address),
+        Step::Routine(_) => None,
+    })
 }
 
 /// Stores up to `count` addresses. Returns those that were stored.

@@ -17,33 +17,13 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 pub const ENTRIES: Entries = &[
     ("ZwClose", PASSIVE, Routine::One(close)),
     ("ObCloseHandle", PASSIVE, Routine::Two(close_for)),
-    (
-        "ObReferenceObjectByHandle",
-        PASSIVE,
-        Routine::Six(reference_by_handle),
-    ),
-    (
-        "ObReferenceObjectByHandleWithTag",
-        PASSIVE,
-        Routine::Seven(reference_by_handle_with_tag),
-    ),
-    (
-        "ObReferenceObjectByPointer",
-        DISPATCH,
-        Routine::Four(reference_by_pointer),
-    ),
+    ("ObReferenceObjectByHandle", PASSIVE, Routine::Six(reference_by_handle)),
+    ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::Seven(reference_by_handle_with_tag)),
+    ("ObReferenceObjectByPointer", DISPATCH, Routine::Four(reference_by_pointer)),
     ("ObfReferenceObject", DISPATCH, Routine::One(reference)),
-    (
-        "ObfReferenceObjectWithTag",
-        DISPATCH,
-        Routine::Two(reference_with_tag),
-    ),
+    ("ObfReferenceObjectWithTag", DISPATCH, Routine::Two(reference_with_tag)),
     ("ObfDereferenceObject", DISPATCH, Routine::One(dereference)),
-    (
-        "ObfDereferenceObjectWithTag",
-        DISPATCH,
-        Routine::Two(dereference_with_tag),
-    ),
+    ("ObfDereferenceObjectWithTag", DISPATCH, Routine::Two(dereference_with_tag)),
 ];
 
 /// `NtCurrentProcess()`.
@@ -69,20 +49,12 @@ pub struct Target {
 impl Target {
     /// Returns the target of a thread's handle.
     pub const fn thread(object: u64) -> Self {
-        Self {
-            type_name: "PsThreadType",
-            object,
-            close: |_, _| {},
-        }
+        Self { type_name: "PsThreadType", object, close: |_, _| {} }
     }
 
     /// Returns the target of a process's handle.
     const fn process(object: u64) -> Self {
-        Self {
-            type_name: "PsProcessType",
-            object,
-            close: |_, _| {},
-        }
+        Self { type_name: "PsProcessType", object, close: |_, _| {} }
     }
 }
 
@@ -180,10 +152,7 @@ fn delete_unused(context: &Context, object: u64) {
         let mut state = context.state();
         let handles = state.get::<Handles>();
         let is_unused = !handles.references.contains_key(&object)
-            && handles
-                .owned
-                .get(&object)
-                .is_some_and(|owned| owned.handles == 0);
+            && handles.owned.get(&object).is_some_and(|owned| owned.handles == 0);
         is_unused.then(|| handles.owned.remove(&object)).flatten()
     };
     let Some(Owned { delete, .. }) = unused else {
@@ -202,9 +171,7 @@ fn delete_unused(context: &Context, object: u64) {
 
 /// Waits until the deletions that were queued are done.
 pub fn finish_deletions(context: &Context) {
-    wait_until(context, None, || {
-        context.state().get::<Handles>().deferred == 0
-    });
+    wait_until(context, None, || context.state().get::<Handles>().deferred == 0);
 }
 
 /// Returns what a handle is for.
@@ -238,9 +205,7 @@ fn close(context: &Context, handle: u64) -> u64 {
         closed
     };
     let Some(closed) = closed else {
-        context.stop_for_misuse(&format!(
-            "with 0x{handle:016X}, which is not an open handle"
-        ));
+        context.stop_for_misuse(&format!("with 0x{handle:016X}, which is not an open handle"));
     };
     (closed.close)(context, closed.object);
     delete_unused(context, closed.object);

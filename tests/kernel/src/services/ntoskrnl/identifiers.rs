@@ -17,11 +17,7 @@ const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("ExUuidCreate", PASSIVE, Routine::One(create_uuid)),
-    (
-        "RtlConvertSidToUnicodeString",
-        APC,
-        Routine::Three(sid_to_text),
-    ),
+    ("RtlConvertSidToUnicodeString", APC, Routine::Three(sid_to_text)),
     ("RtlMapGenericMask", APC, Routine::Two(map_generic)),
 ];
 
@@ -87,13 +83,13 @@ fn map_generic(context: &Context, mask: u64, mapping: u64) -> u64 {
     let mapping: [u32; 4] = context.read(mapping);
     let before: u32 = context.read(mask);
     let mapped = GENERIC.iter().zip(mapping);
-    let after = mapped.fold(before & 0x0FFF_FFFF, |mask, (generic, rights)| {
-        if before & generic == 0 {
-            mask
-        } else {
-            mask | rights
-        }
-    });
+    let after =
+        mapped.fold(
+            before & 0x0FFF_FFFF,
+            |mask, (generic, rights)| {
+                if before & generic == 0 { mask } else { mask | rights }
+            },
+        );
     context.write(mask, &after);
     0
 }

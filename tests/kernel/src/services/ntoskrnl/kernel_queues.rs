@@ -20,11 +20,7 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "KeInitializeQueue",
-        DISPATCH,
-        Routine::Two(initialize_queue),
-    ),
+    ("KeInitializeQueue", DISPATCH, Routine::Two(initialize_queue)),
     ("KeReadStateQueue", DISPATCH, Routine::One(read_state)),
     ("KeInsertQueue", DISPATCH, Routine::Two(insert_tail)),
     ("KeInsertHeadQueue", DISPATCH, Routine::Two(insert_head)),
@@ -144,11 +140,7 @@ fn remove(context: &Context, queue: u64, _mode: u64, timeout: u64) -> u64 {
         let mut state = context.state();
         let waits = state.get::<Waits>();
         waits.issued += 1;
-        waits.all.push(Wait {
-            id: waits.issued,
-            queue,
-            result: None,
-        });
+        waits.all.push(Wait { id: waits.issued, queue, result: None });
         waits.issued
     };
     let has_result = || {

@@ -27,18 +27,9 @@ pub fn take_left(
     let counts = [
         (timers.len(), "timer is set"),
         (dpcs.len(), "DPC is queued"),
-        (
-            callbacks::take_left(context, &belongs),
-            "callback's registration is left",
-        ),
-        (
-            notifications::take_left(context, &belongs),
-            "registration for notifications is left",
-        ),
-        (
-            watchers::take_left(context, &belongs),
-            "routine that watches the system is registered",
-        ),
+        (callbacks::take_left(context, &belongs), "callback's registration is left"),
+        (notifications::take_left(context, &belongs), "registration for notifications is left"),
+        (watchers::take_left(context, &belongs), "routine that watches the system is registered"),
         (
             power_settings::take_left(context, &belongs),
             "callback for a power setting is registered",
@@ -47,14 +38,8 @@ pub fn take_left(
             power_framework::routines::take_left(context, &belongs),
             "device is registered with the power management framework",
         ),
-        (
-            wmi::take_left(context, &belongs),
-            "WMI data block object is open",
-        ),
-        (
-            resources::forget_inside(context, &belongs),
-            "resource (ERESOURCE) is not deleted",
-        ),
+        (wmi::take_left(context, &belongs), "WMI data block object is open"),
+        (resources::forget_inside(context, &belongs), "resource (ERESOURCE) is not deleted"),
         (
             bugcheck_callbacks::take_left(context, &belongs),
             "routine for bugchecks or interrupts is registered",
@@ -82,19 +67,15 @@ pub fn take_left(
     }
     let files = send::take_left(context, driver_object, &belongs);
     if !files.is_empty() {
-        let message = format!(
-            "{driver} was unloaded without releasing its files: {}",
-            files.join(", ")
-        );
+        let message =
+            format!("{driver} was unloaded without releasing its files: {}", files.join(", "));
         violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
     }
     lifetime::driver_gone(context, driver_object);
     let left = devices::take_left(context, driver_object, &send::of_processes(context));
     if !left.is_empty() {
-        let message = format!(
-            "{driver} was unloaded without deleting its devices: {}",
-            left.join(", ")
-        );
+        let message =
+            format!("{driver} was unloaded without deleting its devices: {}", left.join(", "));
         violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
     }
     violations

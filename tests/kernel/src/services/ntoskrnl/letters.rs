@@ -21,11 +21,7 @@ pub fn upcase(unit: u16) -> u16 {
         return unit + distance;
     }
     let upper = in_unicode(unit, char::to_uppercase);
-    if in_unicode(upper, char::to_lowercase) == unit {
-        upper
-    } else {
-        unit
-    }
+    if in_unicode(upper, char::to_lowercase) == unit { upper } else { unit }
 }
 
 /// Returns the lower-case form of a character, under the condition of [`upcase`].
@@ -37,11 +33,7 @@ pub fn downcase(unit: u16) -> u16 {
         }
     }
     let lower = in_unicode(unit, char::to_lowercase);
-    if in_unicode(lower, char::to_uppercase) == unit {
-        lower
-    } else {
-        unit
-    }
+    if in_unicode(lower, char::to_uppercase) == unit { lower } else { unit }
 }
 
 /// Returns a form of a character, if it is one unit, or the character.

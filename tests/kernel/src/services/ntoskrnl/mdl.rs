@@ -28,47 +28,19 @@ pub const ENTRIES: Entries = &[
     ("IoFreeMdl", DISPATCH, Routine::One(free)),
     ("MmSizeOfMdl", HIGH, Routine::Two(size)),
     ("MmBuildMdlForNonPagedPool", DISPATCH, Routine::One(build)),
-    (
-        "MmProbeAndLockPages",
-        DISPATCH,
-        Routine::Three(probe_and_lock),
-    ),
+    ("MmProbeAndLockPages", DISPATCH, Routine::Three(probe_and_lock)),
     ("MmUnlockPages", DISPATCH, Routine::One(unlock)),
     ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::Six(map)),
     ("MmUnmapLockedPages", DISPATCH, Routine::Two(unmap)),
     ("KeFlushIoBuffers", DISPATCH, Routine::Three(flush_buffers)),
     ("IoBuildPartialMdl", DISPATCH, Routine::Four(build_partial)),
-    (
-        "MmPrepareMdlForReuse",
-        DISPATCH,
-        Routine::One(prepare_for_reuse),
-    ),
-    (
-        "ExInitializeNPagedLookasideList",
-        DISPATCH,
-        Routine::Seven(initialize_non_paged),
-    ),
-    (
-        "ExInitializePagedLookasideList",
-        APC,
-        Routine::Seven(initialize_paged),
-    ),
-    (
-        "ExInitializeLookasideListEx",
-        DISPATCH,
-        Routine::Eight(initialize_ex),
-    ),
-    (
-        "ExDeleteNPagedLookasideList",
-        DISPATCH,
-        Routine::One(delete_list),
-    ),
+    ("MmPrepareMdlForReuse", DISPATCH, Routine::One(prepare_for_reuse)),
+    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::Seven(initialize_non_paged)),
+    ("ExInitializePagedLookasideList", APC, Routine::Seven(initialize_paged)),
+    ("ExInitializeLookasideListEx", DISPATCH, Routine::Eight(initialize_ex)),
+    ("ExDeleteNPagedLookasideList", DISPATCH, Routine::One(delete_list)),
     ("ExDeletePagedLookasideList", APC, Routine::One(delete_list)),
-    (
-        "ExDeleteLookasideListEx",
-        DISPATCH,
-        Routine::One(delete_list),
-    ),
+    ("ExDeleteLookasideListEx", DISPATCH, Routine::One(delete_list)),
     ("ExFlushLookasideListEx", DISPATCH, Routine::One(flush_list)),
 ];
 
@@ -104,9 +76,8 @@ const fn size(_context: &Context, address: u64, length: u64) -> u64 {
 fn flush_buffers(context: &Context, mdl: u64, _is_read: u64, _is_dma: u64) -> u64 {
     let value: Mdl = context.read(mdl);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
-        context.stop_for_misuse(&format!(
-            "for the list at 0x{mdl:016X}, whose pages are not locked"
-        ));
+        context
+            .stop_for_misuse(&format!("for the list at 0x{mdl:016X}, whose pages are not locked"));
     }
     0
 }
@@ -403,9 +374,7 @@ fn initialize_ex(context: &Context, arguments: [u64; 8]) -> u64 {
 /// Frees the entries of a list.
 fn flush_list(context: &Context, list: u64) -> u64 {
     let Some(is_extended) = context.state().get::<Lists>().0.get(&list).copied() else {
-        context.stop_for_misuse(&format!(
-            "with 0x{list:016X}, which is not a lookaside list"
-        ));
+        context.stop_for_misuse(&format!("with 0x{list:016X}, which is not a lookaside list"));
     };
     let mut value: Lookaside = context.read(list);
     let default = context.address_of("ExFreePool");
@@ -419,11 +388,7 @@ fn flush_list(context: &Context, list: u64) -> u64 {
         if Some(value.free) == default {
             pool::free_block(context, entry);
         } else if is_extended {
-            context.call_driver(
-                "the lookaside list's free routine",
-                value.free,
-                [entry, list],
-            );
+            context.call_driver("the lookaside list's free routine", value.free, [entry, list]);
         } else {
             context.call_driver("the lookaside list's free routine", value.free, [entry]);
         }

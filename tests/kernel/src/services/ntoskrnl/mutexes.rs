@@ -35,124 +35,32 @@ pub const ENTRIES: Entries = &[
     ("KeAcquireGuardedMutex", APC, Routine::One(acquire_guarded)),
     ("KeTryToAcquireGuardedMutex", APC, Routine::One(try_guarded)),
     ("KeReleaseGuardedMutex", APC, Routine::One(release_guarded)),
-    (
-        "KeAcquireGuardedMutexUnsafe",
-        APC,
-        Routine::One(acquire_guarded_plain),
-    ),
-    (
-        "KeReleaseGuardedMutexUnsafe",
-        APC,
-        Routine::One(release_plain),
-    ),
+    ("KeAcquireGuardedMutexUnsafe", APC, Routine::One(acquire_guarded_plain)),
+    ("KeReleaseGuardedMutexUnsafe", APC, Routine::One(release_plain)),
     ("ExInitializePushLock", HIGH, Routine::One(initialize_word)),
-    (
-        "ExAcquirePushLockExclusiveEx",
-        APC,
-        Routine::Two(acquire_exclusive),
-    ),
-    (
-        "ExAcquirePushLockSharedEx",
-        APC,
-        Routine::Two(acquire_shared),
-    ),
-    (
-        "ExReleasePushLockExclusiveEx",
-        APC,
-        Routine::Two(release_exclusive),
-    ),
-    (
-        "ExReleasePushLockSharedEx",
-        APC,
-        Routine::Two(release_shared),
-    ),
-    (
-        "ExInitializeRundownProtection",
-        HIGH,
-        Routine::One(initialize_word),
-    ),
-    (
-        "ExReInitializeRundownProtection",
-        HIGH,
-        Routine::One(initialize_again),
-    ),
+    ("ExAcquirePushLockExclusiveEx", APC, Routine::Two(acquire_exclusive)),
+    ("ExAcquirePushLockSharedEx", APC, Routine::Two(acquire_shared)),
+    ("ExReleasePushLockExclusiveEx", APC, Routine::Two(release_exclusive)),
+    ("ExReleasePushLockSharedEx", APC, Routine::Two(release_shared)),
+    ("ExInitializeRundownProtection", HIGH, Routine::One(initialize_word)),
+    ("ExReInitializeRundownProtection", HIGH, Routine::One(initialize_again)),
     ("ExAcquireRundownProtection", HIGH, Routine::One(protect)),
-    (
-        "ExAcquireRundownProtectionEx",
-        HIGH,
-        Routine::Two(protect_times),
-    ),
-    (
-        "ExReleaseRundownProtection",
-        DISPATCH,
-        Routine::One(unprotect),
-    ),
-    (
-        "ExReleaseRundownProtectionEx",
-        DISPATCH,
-        Routine::Two(unprotect_times),
-    ),
-    (
-        "ExWaitForRundownProtectionRelease",
-        APC,
-        Routine::One(wait_for_release),
-    ),
+    ("ExAcquireRundownProtectionEx", HIGH, Routine::Two(protect_times)),
+    ("ExReleaseRundownProtection", DISPATCH, Routine::One(unprotect)),
+    ("ExReleaseRundownProtectionEx", DISPATCH, Routine::Two(unprotect_times)),
+    ("ExWaitForRundownProtectionRelease", APC, Routine::One(wait_for_release)),
     ("ExRundownCompleted", HIGH, Routine::One(complete_rundown)),
-    (
-        "ExAllocateCacheAwareRundownProtection",
-        APC,
-        Routine::Two(allocate_aware),
-    ),
-    (
-        "ExFreeCacheAwareRundownProtection",
-        APC,
-        Routine::One(free_aware),
-    ),
-    (
-        "ExSizeOfRundownProtectionCacheAware",
-        APC,
-        Routine::Zero(size_of_aware),
-    ),
-    (
-        "ExInitializeRundownProtectionCacheAware",
-        APC,
-        Routine::Two(initialize_aware),
-    ),
-    (
-        "ExReInitializeRundownProtectionCacheAware",
-        HIGH,
-        Routine::One(initialize_again),
-    ),
-    (
-        "ExAcquireRundownProtectionCacheAware",
-        HIGH,
-        Routine::One(protect),
-    ),
-    (
-        "ExAcquireRundownProtectionCacheAwareEx",
-        HIGH,
-        Routine::Two(protect_times),
-    ),
-    (
-        "ExReleaseRundownProtectionCacheAware",
-        DISPATCH,
-        Routine::One(unprotect),
-    ),
-    (
-        "ExReleaseRundownProtectionCacheAwareEx",
-        DISPATCH,
-        Routine::Two(unprotect_times),
-    ),
-    (
-        "ExWaitForRundownProtectionReleaseCacheAware",
-        APC,
-        Routine::One(wait_for_release),
-    ),
-    (
-        "ExRundownCompletedCacheAware",
-        HIGH,
-        Routine::One(complete_rundown),
-    ),
+    ("ExAllocateCacheAwareRundownProtection", APC, Routine::Two(allocate_aware)),
+    ("ExFreeCacheAwareRundownProtection", APC, Routine::One(free_aware)),
+    ("ExSizeOfRundownProtectionCacheAware", APC, Routine::Zero(size_of_aware)),
+    ("ExInitializeRundownProtectionCacheAware", APC, Routine::Two(initialize_aware)),
+    ("ExReInitializeRundownProtectionCacheAware", HIGH, Routine::One(initialize_again)),
+    ("ExAcquireRundownProtectionCacheAware", HIGH, Routine::One(protect)),
+    ("ExAcquireRundownProtectionCacheAwareEx", HIGH, Routine::Two(protect_times)),
+    ("ExReleaseRundownProtectionCacheAware", DISPATCH, Routine::One(unprotect)),
+    ("ExReleaseRundownProtectionCacheAwareEx", DISPATCH, Routine::Two(unprotect_times)),
+    ("ExWaitForRundownProtectionReleaseCacheAware", APC, Routine::One(wait_for_release)),
+    ("ExRundownCompletedCacheAware", HIGH, Routine::One(complete_rundown)),
 ];
 
 fn initialize(context: &Context, mutex: u64) -> u64 {
@@ -248,9 +156,7 @@ fn take(context: &Context, mutex: u64) {
             ),
         );
     }
-    wait(context, "a mutex that is never released", || {
-        try_take(context, mutex)
-    });
+    wait(context, "a mutex that is never released", || try_take(context, mutex));
 }
 
 fn give_back(context: &Context, mutex: u64) -> FastMutex {

@@ -24,16 +24,8 @@ pub const ENTRIES: Entries = &[
     ("ZwOpenEvent", PASSIVE, Routine::Three(open)),
     ("ZwSetEvent", DISPATCH, Routine::Two(set)),
     ("ZwWaitForSingleObject", DISPATCH, Routine::Three(wait)),
-    (
-        "IoCreateNotificationEvent",
-        PASSIVE,
-        Routine::Two(create_notification),
-    ),
-    (
-        "IoCreateSynchronizationEvent",
-        PASSIVE,
-        Routine::Two(create_synchronization),
-    ),
+    ("IoCreateNotificationEvent", PASSIVE, Routine::Two(create_notification)),
+    ("IoCreateSynchronizationEvent", PASSIVE, Routine::Two(create_synchronization)),
 ];
 
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
@@ -41,13 +33,7 @@ const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
 const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
 
 /// The directories in which events can be, with the root first.
-const DIRECTORIES: [&str; 5] = [
-    "",
-    "BaseNamedObjects",
-    "Callback",
-    "KernelObjects",
-    "Device",
-];
+const DIRECTORIES: [&str; 5] = ["", "BaseNamedObjects", "Callback", "KernelObjects", "Device"];
 
 /// `NotificationEvent` and `SynchronizationEvent`.
 const NOTIFICATION: u32 = 0;
@@ -78,9 +64,7 @@ fn canonical(name: &str) -> Result<Option<String>, NtStatus> {
     if name.is_empty() {
         return Ok(None);
     }
-    let rest = name
-        .strip_prefix('\\')
-        .ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
+    let rest = name.strip_prefix('\\').ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
     let (directory, last) = rest.rsplit_once('\\').unwrap_or(("", rest));
     if last.is_empty() {
         return Err(OBJECT_NAME_INVALID);
@@ -103,10 +87,7 @@ fn find(context: &Context, name: &str) -> Option<u64> {
 fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled: bool) -> u64 {
     let memory = Block::zeroed(size_of::<DispatcherHeader>());
     let object = memory.address();
-    let event = Event {
-        name,
-        _memory: memory,
-    };
+    let event = Event { name, _memory: memory };
     context.state().get::<Events>().0.insert(object, event);
     let its_kind = if its_kind == NOTIFICATION {
         kind::NOTIFICATION_EVENT
@@ -123,11 +104,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
 
 /// Opens a handle of an event. Only the last one that is closed takes the name with it.
 fn open_handle(context: &Context, object: u64) -> u64 {
-    let target = Target {
-        type_name: "ExEventObjectType",
-        object,
-        close,
-    };
+    let target = Target { type_name: "ExEventObjectType", object, close };
     handles::open(context, target)
 }
 
@@ -245,11 +222,7 @@ fn set(context: &Context, handle: u64, previous: u64) -> u64 {
         Ok(object) => object,
         Err(status) => return status.to_register(),
     };
-    header_of(
-        context,
-        object,
-        &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT],
-    );
+    header_of(context, object, &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT]);
     let before = set_state(context, object, 1);
     if previous != 0 {
         context.write(previous, &before);
@@ -284,20 +257,13 @@ mod tests {
         for (name, expected) in [
             ("", Ok(None)),
             (r"\X", Ok(Some(r"\X"))),
-            (
-                r"\BaseNamedObjects\Event",
-                Ok(Some(r"\BASENAMEDOBJECTS\EVENT")),
-            ),
+            (r"\BaseNamedObjects\Event", Ok(Some(r"\BASENAMEDOBJECTS\EVENT"))),
             ("Event", Err(NtStatus::OBJECT_PATH_SYNTAX_BAD)),
             (r"\Nowhere\Event", Err(OBJECT_PATH_NOT_FOUND)),
             (r"\KernelObjects\", Err(OBJECT_NAME_INVALID)),
         ] {
             let found = canonical(name);
-            assert_eq!(
-                found,
-                expected.map(|name| name.map(str::to_owned)),
-                "{name}"
-            );
+            assert_eq!(found, expected.map(|name| name.map(str::to_owned)), "{name}");
         }
     }
 }

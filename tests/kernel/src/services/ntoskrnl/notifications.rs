@@ -12,31 +12,11 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoRegisterPlugPlayNotification",
-        PASSIVE,
-        Routine::Seven(register_plug_and_play),
-    ),
-    (
-        "IoUnregisterPlugPlayNotification",
-        PASSIVE,
-        Routine::One(unregister_plug_and_play),
-    ),
-    (
-        "IoUnregisterPlugPlayNotificationEx",
-        PASSIVE,
-        Routine::One(unregister_plug_and_play),
-    ),
-    (
-        "IoRegisterBootDriverCallback",
-        PASSIVE,
-        Routine::Two(register_boot),
-    ),
-    (
-        "IoUnregisterBootDriverCallback",
-        Irql::APC_LEVEL,
-        Routine::One(unregister_boot),
-    ),
+    ("IoRegisterPlugPlayNotification", PASSIVE, Routine::Seven(register_plug_and_play)),
+    ("IoUnregisterPlugPlayNotification", PASSIVE, Routine::One(unregister_plug_and_play)),
+    ("IoUnregisterPlugPlayNotificationEx", PASSIVE, Routine::One(unregister_plug_and_play)),
+    ("IoRegisterBootDriverCallback", PASSIVE, Routine::Two(register_boot)),
+    ("IoUnregisterBootDriverCallback", Irql::APC_LEVEL, Routine::One(unregister_boot)),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +39,7 @@ struct Registrations(BTreeMap<u64, Registration>);
 fn register(context: &Context, kind: Kind, routine: u64) -> u64 {
     let memory = Block::zeroed(0x40);
     let handle = memory.address();
-    let registration = Registration {
-        kind,
-        routine,
-        _memory: memory,
-    };
+    let registration = Registration { kind, routine, _memory: memory };
     let mut state = context.state();
     let all = &mut state.get::<Registrations>().0;
     all.insert(handle, registration);

@@ -41,9 +41,5 @@ pub fn read(context: &Context, address: u64) -> Result<Attributes, NtStatus> {
         }
         read_unicode_string(context, value.name)
     };
-    Ok(Attributes {
-        root: value.root,
-        name,
-        flags: value.attributes,
-    })
+    Ok(Attributes { root: value.root, name, flags: value.attributes })
 }

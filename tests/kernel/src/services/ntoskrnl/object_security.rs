@@ -21,30 +21,14 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoIsWdmVersionAvailable",
-        PASSIVE,
-        Routine::Two(is_version_available),
-    ),
-    (
-        "ObOpenObjectByPointer",
-        PASSIVE,
-        Routine::Seven(open_by_pointer),
-    ),
+    ("IoIsWdmVersionAvailable", PASSIVE, Routine::Two(is_version_available)),
+    ("ObOpenObjectByPointer", PASSIVE, Routine::Seven(open_by_pointer)),
     ("ZwSetSecurityObject", PASSIVE, Routine::Three(set)),
     ("ZwQuerySecurityObject", PASSIVE, Routine::Five(query)),
     ("ObGetObjectSecurity", APC, Routine::Three(get)),
     ("ObReleaseObjectSecurity", APC, Routine::Two(release)),
-    (
-        "SeCaptureSecurityDescriptor",
-        PASSIVE,
-        Routine::Five(capture),
-    ),
-    (
-        "SeReleaseSecurityDescriptor",
-        PASSIVE,
-        Routine::Three(release_captured),
-    ),
+    ("SeCaptureSecurityDescriptor", PASSIVE, Routine::Five(capture)),
+    ("SeReleaseSecurityDescriptor", PASSIVE, Routine::Three(release_captured)),
 ];
 
 /// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
@@ -176,12 +160,7 @@ fn write(context: &Context, at: u64, bytes: &[u8]) {
 
 /// Copies a descriptor to paged pool. Returns its address, or 0.
 fn copy(context: &Context, bytes: &[u8]) -> u64 {
-    let wanted = Wanted {
-        size: bytes.len(),
-        tag: TAG,
-        paged: true,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size: bytes.len(), tag: TAG, paged: true, uninitialized: false };
     let block = context.pool().allocate(wanted, context, context.call());
     if let Some(block) = block {
         write(context, block, bytes);
@@ -193,11 +172,7 @@ fn copy(context: &Context, bytes: &[u8]) -> u64 {
 fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
     let block = copy(context, bytes);
     context.write(to, &block);
-    if block == 0 {
-        NtStatus::INSUFFICIENT_RESOURCES
-    } else {
-        NtStatus::SUCCESS
-    }
+    if block == 0 { NtStatus::INSUFFICIENT_RESOURCES } else { NtStatus::SUCCESS }
 }
 
 fn get(context: &Context, object: u64, to: u64, is_allocated: u64) -> u64 {

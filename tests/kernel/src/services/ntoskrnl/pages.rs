@@ -24,59 +24,19 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("MmGetPhysicalAddress", HIGH, Routine::One(physical_address)),
-    (
-        "MmGetVirtualForPhysical",
-        HIGH,
-        Routine::One(virtual_address),
-    ),
+    ("MmGetVirtualForPhysical", HIGH, Routine::One(virtual_address)),
     ("MmAllocatePagesForMdl", DISPATCH, Routine::Four(allocate)),
-    (
-        "MmAllocatePagesForMdlEx",
-        DISPATCH,
-        Routine::Six(allocate_ex),
-    ),
-    (
-        "MmAllocateNodePagesForMdlEx",
-        DISPATCH,
-        Routine::Seven(allocate_of_node),
-    ),
+    ("MmAllocatePagesForMdlEx", DISPATCH, Routine::Six(allocate_ex)),
+    ("MmAllocateNodePagesForMdlEx", DISPATCH, Routine::Seven(allocate_of_node)),
     ("MmFreePagesFromMdl", DISPATCH, Routine::One(free)),
-    (
-        "MmAllocateContiguousMemory",
-        DISPATCH,
-        Routine::Two(allocate_contiguous),
-    ),
-    (
-        "MmAllocateContiguousMemorySpecifyCache",
-        DISPATCH,
-        Routine::Five(allocate_contiguous_cached),
-    ),
-    (
-        "MmAllocateContiguousNodeMemory",
-        DISPATCH,
-        Routine::Six(allocate_contiguous_of_node),
-    ),
-    (
-        "MmFreeContiguousMemory",
-        DISPATCH,
-        Routine::One(free_contiguous),
-    ),
-    (
-        "MmFreeContiguousMemorySpecifyCache",
-        DISPATCH,
-        Routine::Three(free_contiguous_cached),
-    ),
+    ("MmAllocateContiguousMemory", DISPATCH, Routine::Two(allocate_contiguous)),
+    ("MmAllocateContiguousMemorySpecifyCache", DISPATCH, Routine::Five(allocate_contiguous_cached)),
+    ("MmAllocateContiguousNodeMemory", DISPATCH, Routine::Six(allocate_contiguous_of_node)),
+    ("MmFreeContiguousMemory", DISPATCH, Routine::One(free_contiguous)),
+    ("MmFreeContiguousMemorySpecifyCache", DISPATCH, Routine::Three(free_contiguous_cached)),
     ("MmLockPagableDataSection", APC, Routine::One(lock_section)),
-    (
-        "MmLockPagableSectionByHandle",
-        APC,
-        Routine::One(lock_section_again),
-    ),
-    (
-        "MmUnlockPagableImageSection",
-        DISPATCH,
-        Routine::One(unlock_section),
-    ),
+    ("MmLockPagableSectionByHandle", APC, Routine::One(lock_section_again)),
+    ("MmUnlockPagableImageSection", DISPATCH, Routine::One(unlock_section)),
 ];
 
 const PAGE_SIZE: u64 = PAGE as u64;
@@ -108,11 +68,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    const ANY: Self = Self {
-        lowest: 0,
-        highest: u64::MAX,
-        boundary: 0,
-    };
+    const ANY: Self = Self { lowest: 0, highest: u64::MAX, boundary: 0 };
 }
 
 impl Frames {
@@ -153,11 +109,7 @@ impl Frames {
     }
 
     fn take_back(&mut self, address: u64, count: u64) {
-        for page in (address..)
-            .step_by(PAGE)
-            .zip(0..count)
-            .map(|(page, _)| page)
-        {
+        for page in (address..).step_by(PAGE).zip(0..count).map(|(page, _)| page) {
             if let Some(frame) = self.of_page.remove(&page) {
                 self.pages.remove(&frame);
             }
@@ -217,14 +169,8 @@ fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation
     let memory = Block::try_zeroed(usize::try_from(bytes).ok()?)?;
     let mut state = context.state();
     let frames = state.get::<Frames>();
-    let allocation = Allocation {
-        pages,
-        by: context.call().return_address,
-        memory,
-    };
-    frames
-        .give(allocation.memory.address(), pages, bounds)
-        .then_some(allocation)
+    let allocation = Allocation { pages, by: context.call().return_address, memory };
+    frames.give(allocation.memory.address(), pages, bounds).then_some(allocation)
 }
 
 /// Frees pages, which get other frames if their memory is used again.
@@ -264,11 +210,7 @@ fn allocate_ex(
 ) -> u64 {
     const HEADER: usize = size_of::<Mdl>();
     let pages = bytes.div_ceil(PAGE_SIZE);
-    let bounds = Bounds {
-        lowest,
-        highest,
-        boundary: 0,
-    };
+    let bounds = Bounds { lowest, highest, boundary: 0 };
     let Some(allocation) = new_pages(context, pages, bounds) else {
         return 0;
     };
@@ -279,12 +221,7 @@ fn allocate_ex(
     };
     let frames: Vec<u8> = (first..first + pages).flat_map(u64::to_le_bytes).collect();
     let size = HEADER + frames.len();
-    let wanted = Wanted {
-        size,
-        tag: TAG,
-        paged: false,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size, tag: TAG, paged: false, uninitialized: false };
     let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
         return 0;
     };
@@ -403,11 +340,7 @@ fn allocate_contiguous_cached(
     boundary: u64,
     _cache: u64,
 ) -> u64 {
-    let bounds = Bounds {
-        lowest,
-        highest,
-        boundary,
-    };
+    let bounds = Bounds { lowest, highest, boundary };
     let pages = bytes.div_ceil(PAGE_SIZE);
     let Some(allocation) = new_pages(context, pages, bounds) else {
         return 0;
@@ -455,9 +388,7 @@ fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u
 fn lock_section(context: &Context, address: u64) -> u64 {
     let handle = context.environment().images.lock_section(address);
     handle.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{address:016X}, which is not in a loaded driver"
-        ))
+        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not in a loaded driver"))
     })
 }
 
@@ -515,11 +446,8 @@ mod tests {
         let frames = frames_at(&[0x100, 0x101, 0x104]);
         assert_eq!(frames.find(2, Bounds::ANY), Some(0x102));
         assert_eq!(frames.find(3, Bounds::ANY), Some(0x105));
-        let bounds = |lowest: u64, highest: u64, boundary: u64| Bounds {
-            lowest,
-            highest,
-            boundary,
-        };
+        let bounds =
+            |lowest: u64, highest: u64, boundary: u64| Bounds { lowest, highest, boundary };
         assert_eq!(frames.find(1, bounds(0x20_0001, u64::MAX, 0)), Some(0x201));
         assert_eq!(frames.find(2, bounds(0, 0x10_3FFF, 0)), Some(0x102));
         assert_eq!(frames.find(2, bounds(0, 0x10_2FFF, 0)), None);

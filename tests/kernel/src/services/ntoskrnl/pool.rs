@@ -13,38 +13,14 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "ExAllocatePool2",
-        DISPATCH,
-        Routine::Three(ex_allocate_pool2),
-    ),
-    (
-        "ExAllocatePool3",
-        DISPATCH,
-        Routine::Five(ex_allocate_pool3),
-    ),
+    ("ExAllocatePool2", DISPATCH, Routine::Three(ex_allocate_pool2)),
+    ("ExAllocatePool3", DISPATCH, Routine::Five(ex_allocate_pool3)),
     ("ExAllocatePool", DISPATCH, Routine::Two(ex_allocate_pool)),
-    (
-        "ExAllocatePoolWithTag",
-        DISPATCH,
-        Routine::Three(ex_allocate_pool_with_tag),
-    ),
-    (
-        "ExAllocatePoolWithQuotaTag",
-        DISPATCH,
-        Routine::Three(ex_allocate_pool_with_quota_tag),
-    ),
-    (
-        "ExAllocatePoolWithTagPriority",
-        DISPATCH,
-        Routine::Four(ex_allocate_pool_with_tag_priority),
-    ),
+    ("ExAllocatePoolWithTag", DISPATCH, Routine::Three(ex_allocate_pool_with_tag)),
+    ("ExAllocatePoolWithQuotaTag", DISPATCH, Routine::Three(ex_allocate_pool_with_quota_tag)),
+    ("ExAllocatePoolWithTagPriority", DISPATCH, Routine::Four(ex_allocate_pool_with_tag_priority)),
     ("ExFreePool", DISPATCH, Routine::One(ex_free_pool)),
-    (
-        "ExFreePoolWithTag",
-        DISPATCH,
-        Routine::Two(ex_free_pool_with_tag),
-    ),
+    ("ExFreePoolWithTag", DISPATCH, Routine::Two(ex_free_pool_with_tag)),
 ];
 
 /// `POOL_FLAG_RAISE_ON_FAILURE`.
@@ -95,13 +71,7 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> u64 
         return failed(context, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
     }
     let paged = flags & POOL_FLAG_PAGED != 0;
-    let block = allocate(
-        context,
-        size,
-        tag,
-        paged,
-        flags & POOL_FLAG_UNINITIALIZED != 0,
-    );
+    let block = allocate(context, size, tag, paged, flags & POOL_FLAG_UNINITIALIZED != 0);
     if block == 0 {
         return failed(context, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
     }
@@ -242,11 +212,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
                 "{} was called from {} for a block with a {}",
                 call.name,
                 from(),
-                if dpcs.is_empty() {
-                    "timer that is set"
-                } else {
-                    "DPC that is queued"
-                }
+                if dpcs.is_empty() { "timer that is set" } else { "DPC that is queued" }
             ),
         );
     }

@@ -13,16 +13,8 @@ use crate::{
 
 /// The exports. The pages say that the routines run at `PASSIVE_LEVEL` only; their callbacks do.
 pub const ENTRIES: Entries = &[
-    (
-        "PoRegisterPowerSettingCallback",
-        Irql::APC_LEVEL,
-        Routine::Five(register),
-    ),
-    (
-        "PoUnregisterPowerSettingCallback",
-        Irql::APC_LEVEL,
-        Routine::One(unregister),
-    ),
+    ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::Five(register)),
+    ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::One(unregister)),
 ];
 
 /// The settings that every system has, with the values of numbers: `GUID_ACDC_POWER_SOURCE`,
@@ -39,10 +31,8 @@ const NUMBERS: [(&str, u32); 7] = [
 ];
 
 /// `GUID_POWERSCHEME_PERSONALITY`, and the balanced scheme, which is its value.
-const PERSONALITY: (&str, &str) = (
-    "245d8541-3943-4422-b025-13a784f679b7",
-    "381b4222-f694-41f0-9685-ff5bb260df2e",
-);
+const PERSONALITY: (&str, &str) =
+    ("245d8541-3943-4422-b025-13a784f679b7", "381b4222-f694-41f0-9685-ff5bb260df2e");
 
 /// The values of the settings, and the registrations in their order.
 struct Settings {
@@ -88,11 +78,7 @@ fn register(
     handle: u64,
 ) -> u64 {
     context.require_irql(Irql::PASSIVE_LEVEL, "to register a callback");
-    let callback = Callback {
-        setting: context.read(setting),
-        routine,
-        context: its_context,
-    };
+    let callback = Callback { setting: context.read(setting), routine, context: its_context };
     if routine == 0 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
@@ -101,10 +87,7 @@ fn register(
     let value = {
         let mut state = context.state();
         let settings = state.get::<Settings>();
-        let registration = Registration {
-            callback,
-            _memory: memory,
-        };
+        let registration = Registration { callback, _memory: memory };
         settings.registrations.push((address, registration));
         settings.values.get(&callback.setting).cloned()
     };
@@ -141,17 +124,8 @@ fn tell(context: &Context, callback: Callback, value: &[u8]) {
     if let Err(error) = written {
         context.stop_for_address(error);
     }
-    let arguments = [
-        setting.address(),
-        memory.address(),
-        value.len() as u64,
-        callback.context,
-    ];
-    context.call_driver(
-        "the callback for a power setting",
-        callback.routine,
-        arguments,
-    );
+    let arguments = [setting.address(), memory.address(), value.len() as u64, callback.context];
+    context.call_driver("the callback for a power setting", callback.routine, arguments);
 }
 
 /// Changes a setting, and calls the callbacks that are registered for it.

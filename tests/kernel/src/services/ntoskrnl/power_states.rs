@@ -15,10 +15,7 @@ struct States(HashMap<(u64, u32), u32>);
 /// Sets a state of a device. Returns the one before, which is 0 (`PowerDeviceUnspecified`) at first.
 pub fn set(context: &Context, device: u64, kind: u32, state: u32) -> u32 {
     let mut all = context.state();
-    all.get::<States>()
-        .0
-        .insert((device, kind), state)
-        .unwrap_or(0)
+    all.get::<States>().0.insert((device, kind), state).unwrap_or(0)
 }
 
 /// Forgets the states of a device.

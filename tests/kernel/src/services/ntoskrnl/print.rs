@@ -15,17 +15,9 @@ pub const ENTRIES: Entries = &[
     ("DbgPrint", HIGH, Routine::Four(dbg_print)),
     ("DbgPrintEx", HIGH, Routine::Four(dbg_print_ex)),
     ("vDbgPrintEx", HIGH, Routine::Four(v_dbg_print_ex)),
-    (
-        "vDbgPrintExWithPrefix",
-        HIGH,
-        Routine::Five(v_dbg_print_ex_with_prefix),
-    ),
+    ("vDbgPrintExWithPrefix", HIGH, Routine::Five(v_dbg_print_ex_with_prefix)),
     ("DbgBreakPoint", HIGH, Routine::Zero(break_point)),
-    (
-        "DbgBreakPointWithStatus",
-        HIGH,
-        Routine::One(break_point_with_status),
-    ),
+    ("DbgBreakPointWithStatus", HIGH, Routine::One(break_point_with_status)),
     ("RtlAssert", HIGH, Routine::Four(assert)),
 ];
 
@@ -91,9 +83,7 @@ fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -
         context.require_irql(Irql::PASSIVE_LEVEL, "with a directive for wide characters");
     }
     let mut out = format!("{prefix}{}", formatted.to_text());
-    let end = (0..=LIMIT.min(out.len()))
-        .rev()
-        .find(|end| out.is_char_boundary(*end));
+    let end = (0..=LIMIT.min(out.len())).rev().find(|end| out.is_char_boundary(*end));
     out.truncate(end.unwrap_or(0));
     context.print(out);
     NtStatus::SUCCESS.to_register()

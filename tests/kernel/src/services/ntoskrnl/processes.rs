@@ -29,50 +29,18 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "PsLookupProcessByProcessId",
-        APC,
-        Routine::Two(lookup_process),
-    ),
+    ("PsLookupProcessByProcessId", APC, Routine::Two(lookup_process)),
     ("PsLookupThreadByThreadId", APC, Routine::Two(lookup_thread)),
-    (
-        "PsGetProcessCreateTimeQuadPart",
-        DISPATCH,
-        Routine::One(create_time),
-    ),
+    ("PsGetProcessCreateTimeQuadPart", DISPATCH, Routine::One(create_time)),
     ("PsGetProcessExitStatus", APC, Routine::One(exit_status)),
-    (
-        "IoThreadToProcess",
-        DISPATCH,
-        Routine::One(thread_to_process),
-    ),
+    ("IoThreadToProcess", DISPATCH, Routine::One(thread_to_process)),
     ("IoGetRequestorProcess", DISPATCH, Routine::One(requestor)),
-    (
-        "IoGetRequestorProcessId",
-        DISPATCH,
-        Routine::One(requestor_id),
-    ),
-    (
-        "IoGetRequestorSessionId",
-        APC,
-        Routine::Two(requestor_session),
-    ),
-    (
-        "PsGetThreadProcess",
-        DISPATCH,
-        Routine::One(thread_to_process),
-    ),
+    ("IoGetRequestorProcessId", DISPATCH, Routine::One(requestor_id)),
+    ("IoGetRequestorSessionId", APC, Routine::Two(requestor_session)),
+    ("PsGetThreadProcess", DISPATCH, Routine::One(thread_to_process)),
     ("PsGetProcessExitTime", APC, Routine::Zero(exit_time)),
-    (
-        "SeLocateProcessImageName",
-        PASSIVE,
-        Routine::Two(locate_image),
-    ),
-    (
-        "PsGetProcessImageFileName",
-        HIGH,
-        Routine::One(image_file_name),
-    ),
+    ("SeLocateProcessImageName", PASSIVE, Routine::Two(locate_image)),
+    ("PsGetProcessImageFileName", HIGH, Routine::One(image_file_name)),
     ("KeAttachProcess", APC, Routine::One(attach_once)),
     ("KeDetachProcess", APC, Routine::Zero(detach_once)),
     ("IoIs32bitProcess", DISPATCH, Routine::One(is_32_bit)),
@@ -106,9 +74,7 @@ fn lookup_thread(context: &Context, id: u64, to: u64) -> u64 {
 /// Returns a process's id and start. Bugchecks if the address is not that of a process's object.
 fn known(context: &Context, object: u64) -> (u32, i64) {
     process_of(context, object).unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{object:016X}, which is not a process object"
-        ))
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a process object"))
     })
 }
 
@@ -130,9 +96,7 @@ const fn exit_time(_context: &Context) -> u64 {
 
 fn thread_to_process(context: &Context, thread: u64) -> u64 {
     let Some(identity) = identity_of(context, thread) else {
-        context.stop_for_misuse(&format!(
-            "with 0x{thread:016X}, which is not a thread object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{thread:016X}, which is not a thread object"));
     };
     process_object(context.ntoskrnl(), identity.process)
 }

@@ -15,92 +15,32 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "KeQueryInterruptTimePrecise",
-        HIGH,
-        Routine::One(interrupt_time_precise),
-    ),
+    ("KeQueryInterruptTimePrecise", HIGH, Routine::One(interrupt_time_precise)),
     ("KeQueryInterruptTime", HIGH, Routine::Zero(interrupt_time)),
-    (
-        "KeQueryUnbiasedInterruptTime",
-        HIGH,
-        Routine::Zero(interrupt_time),
-    ),
+    ("KeQueryUnbiasedInterruptTime", HIGH, Routine::Zero(interrupt_time)),
     ("KeQueryTimeIncrement", HIGH, Routine::Zero(time_increment)),
     ("KeQueryTickCount", HIGH, Routine::One(tick_count)),
     ("KeQuerySystemTime", HIGH, Routine::One(system_time)),
     ("KeStallExecutionProcessor", HIGH, Routine::One(stall)),
-    (
-        "KeQueryActiveProcessorCount",
-        HIGH,
-        Routine::One(active_count),
-    ),
-    (
-        "KeQueryActiveProcessorCountEx",
-        HIGH,
-        Routine::One(active_count_of_group),
-    ),
+    ("KeQueryActiveProcessorCount", HIGH, Routine::One(active_count)),
+    ("KeQueryActiveProcessorCountEx", HIGH, Routine::One(active_count_of_group)),
     ("KeQueryMaximumProcessorCount", HIGH, Routine::Zero(count)),
-    (
-        "KeQueryMaximumProcessorCountEx",
-        HIGH,
-        Routine::One(active_count_of_group),
-    ),
+    ("KeQueryMaximumProcessorCountEx", HIGH, Routine::One(active_count_of_group)),
     ("KeQueryActiveProcessors", HIGH, Routine::Zero(processors)),
     ("KeQueryGroupAffinity", HIGH, Routine::One(group_affinity)),
     ("KeQueryActiveGroupCount", HIGH, Routine::Zero(group_count)),
     ("KeQueryMaximumGroupCount", HIGH, Routine::Zero(group_count)),
-    (
-        "KeQueryNodeActiveAffinity",
-        HIGH,
-        Routine::Three(node_affinity),
-    ),
-    (
-        "KeQueryHighestNodeNumber",
-        HIGH,
-        Routine::Zero(highest_node),
-    ),
-    (
-        "KeGetProcessorIndexFromNumber",
-        HIGH,
-        Routine::One(index_from_number),
-    ),
-    (
-        "KeGetProcessorNumberFromIndex",
-        HIGH,
-        Routine::Two(number_from_index),
-    ),
-    (
-        "KeGetCurrentProcessorNumberEx",
-        HIGH,
-        Routine::One(current_number),
-    ),
-    (
-        "MmIsAddressValid",
-        Irql::DISPATCH_LEVEL,
-        Routine::One(is_address_valid),
-    ),
+    ("KeQueryNodeActiveAffinity", HIGH, Routine::Three(node_affinity)),
+    ("KeQueryHighestNodeNumber", HIGH, Routine::Zero(highest_node)),
+    ("KeGetProcessorIndexFromNumber", HIGH, Routine::One(index_from_number)),
+    ("KeGetProcessorNumberFromIndex", HIGH, Routine::Two(number_from_index)),
+    ("KeGetCurrentProcessorNumberEx", HIGH, Routine::One(current_number)),
+    ("MmIsAddressValid", Irql::DISPATCH_LEVEL, Routine::One(is_address_valid)),
     ("MmQuerySystemSize", HIGH, Routine::Zero(system_size)),
-    (
-        "ExGetPreviousMode",
-        Irql::DISPATCH_LEVEL,
-        Routine::Zero(previous_mode),
-    ),
-    (
-        "IoGetStackLimits",
-        Irql::APC_LEVEL,
-        Routine::Two(stack_limits),
-    ),
-    (
-        "IoGetInitialStack",
-        Irql::APC_LEVEL,
-        Routine::Zero(stack_top),
-    ),
-    (
-        "IoWithinStackLimits",
-        Irql::APC_LEVEL,
-        Routine::Two(is_in_stack),
-    ),
+    ("ExGetPreviousMode", Irql::DISPATCH_LEVEL, Routine::Zero(previous_mode)),
+    ("IoGetStackLimits", Irql::APC_LEVEL, Routine::Two(stack_limits)),
+    ("IoGetInitialStack", Irql::APC_LEVEL, Routine::Zero(stack_top)),
+    ("IoWithinStackLimits", Irql::APC_LEVEL, Routine::Two(is_in_stack)),
 ];
 
 /// Returns the time of the last tick since the kernel's start. As each routine that reads a time, it lets
@@ -165,11 +105,7 @@ fn active_count_of_group(context: &Context, group: u64) -> u64 {
 }
 
 fn group_affinity(context: &Context, group: u64) -> u64 {
-    if group.trailing_zeros() >= 16 {
-        processors(context)
-    } else {
-        0
-    }
+    if group.trailing_zeros() >= 16 { processors(context) } else { 0 }
 }
 
 const fn group_count(_context: &Context) -> u64 {
@@ -200,18 +136,12 @@ const NO_INDEX: u64 = 0xFFFF_FFFF;
 fn index_from_number(context: &Context, number: u64) -> u64 {
     let [group, number]: [u16; 2] = context.read(number);
     let number = number & 0xFF;
-    if group == 0 && number < context.processors() {
-        u64::from(number)
-    } else {
-        NO_INDEX
-    }
+    if group == 0 && number < context.processors() { u64::from(number) } else { NO_INDEX }
 }
 
 fn number_from_index(context: &Context, index: u64, number: u64) -> u64 {
     let index = low_half(index);
-    let Some(index) = u16::try_from(index)
-        .ok()
-        .filter(|index| *index < context.processors())
+    let Some(index) = u16::try_from(index).ok().filter(|index| *index < context.processors())
     else {
         return NtStatus::INVALID_PARAMETER.to_register();
     };

@@ -16,93 +16,29 @@ const APC: Irql = Irql::APC_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "ExInitializeResourceLite",
-        DISPATCH,
-        Routine::One(initialize),
-    ),
-    (
-        "ExReinitializeResourceLite",
-        DISPATCH,
-        Routine::One(initialize_again),
-    ),
+    ("ExInitializeResourceLite", DISPATCH, Routine::One(initialize)),
+    ("ExReinitializeResourceLite", DISPATCH, Routine::One(initialize_again)),
     ("ExDeleteResourceLite", DISPATCH, Routine::One(delete)),
-    (
-        "ExAcquireResourceExclusiveLite",
-        APC,
-        Routine::Two(acquire_exclusive),
-    ),
-    (
-        "ExAcquireResourceSharedLite",
-        APC,
-        Routine::Two(acquire_shared::<FAIR>),
-    ),
-    (
-        "ExAcquireSharedStarveExclusive",
-        APC,
-        Routine::Two(acquire_shared::<STARVE>),
-    ),
-    (
-        "ExAcquireSharedWaitForExclusive",
-        APC,
-        Routine::Two(acquire_shared::<WAIT>),
-    ),
-    (
-        "ExEnterCriticalRegionAndAcquireResourceExclusive",
-        APC,
-        Routine::One(enter_exclusive),
-    ),
-    (
-        "ExEnterCriticalRegionAndAcquireResourceShared",
-        APC,
-        Routine::One(enter_shared::<FAIR>),
-    ),
+    ("ExAcquireResourceExclusiveLite", APC, Routine::Two(acquire_exclusive)),
+    ("ExAcquireResourceSharedLite", APC, Routine::Two(acquire_shared::<FAIR>)),
+    ("ExAcquireSharedStarveExclusive", APC, Routine::Two(acquire_shared::<STARVE>)),
+    ("ExAcquireSharedWaitForExclusive", APC, Routine::Two(acquire_shared::<WAIT>)),
+    ("ExEnterCriticalRegionAndAcquireResourceExclusive", APC, Routine::One(enter_exclusive)),
+    ("ExEnterCriticalRegionAndAcquireResourceShared", APC, Routine::One(enter_shared::<FAIR>)),
     (
         "ExEnterCriticalRegionAndAcquireSharedWaitForExclusive",
         APC,
         Routine::One(enter_shared::<WAIT>),
     ),
     ("ExReleaseResourceLite", DISPATCH, Routine::One(release)),
-    (
-        "ExReleaseResourceForThreadLite",
-        DISPATCH,
-        Routine::Two(release_for),
-    ),
-    (
-        "ExReleaseResourceAndLeaveCriticalRegion",
-        DISPATCH,
-        Routine::One(release_and_leave),
-    ),
-    (
-        "ExConvertExclusiveToSharedLite",
-        DISPATCH,
-        Routine::One(share),
-    ),
-    (
-        "ExIsResourceAcquiredExclusiveLite",
-        DISPATCH,
-        Routine::One(is_exclusive),
-    ),
-    (
-        "ExIsResourceAcquiredSharedLite",
-        DISPATCH,
-        Routine::One(times_acquired),
-    ),
-    (
-        "ExGetExclusiveWaiterCount",
-        DISPATCH,
-        Routine::One(exclusive_waiters),
-    ),
-    (
-        "ExGetSharedWaiterCount",
-        DISPATCH,
-        Routine::One(shared_waiters),
-    ),
-    (
-        "ExDisableResourceBoostLite",
-        DISPATCH,
-        Routine::One(disable_boost),
-    ),
+    ("ExReleaseResourceForThreadLite", DISPATCH, Routine::Two(release_for)),
+    ("ExReleaseResourceAndLeaveCriticalRegion", DISPATCH, Routine::One(release_and_leave)),
+    ("ExConvertExclusiveToSharedLite", DISPATCH, Routine::One(share)),
+    ("ExIsResourceAcquiredExclusiveLite", DISPATCH, Routine::One(is_exclusive)),
+    ("ExIsResourceAcquiredSharedLite", DISPATCH, Routine::One(times_acquired)),
+    ("ExGetExclusiveWaiterCount", DISPATCH, Routine::One(exclusive_waiters)),
+    ("ExGetSharedWaiterCount", DISPATCH, Routine::One(shared_waiters)),
+    ("ExDisableResourceBoostLite", DISPATCH, Routine::One(disable_boost)),
 ];
 
 /// Threads that wait for the exclusive resource go before others that want to share it, unless these have
@@ -199,11 +135,7 @@ fn initialize(context: &Context, resource: u64) -> u64 {
 
 /// Returns the fields that tell how a resource is owned.
 fn fields(resource: u64, value: &Resource) -> ResourceLock {
-    let flag = if value.is_exclusive {
-        OWNED_EXCLUSIVE
-    } else {
-        0
-    };
+    let flag = if value.is_exclusive { OWNED_EXCLUSIVE } else { 0 };
     ResourceLock {
         list: [resource; 2],
         owners: 0,
@@ -244,9 +176,7 @@ fn with<R>(context: &Context, resource: u64, body: impl FnOnce(&mut Resource) ->
 fn must_be_free(context: &Context, resource: u64) {
     let owners = with(context, resource, |one| one.owners.len());
     if owners > 0 {
-        context.stop_for_misuse(&format!(
-            "for a resource that {owners} threads have acquired"
-        ));
+        context.stop_for_misuse(&format!("for a resource that {owners} threads have acquired"));
     }
 }
 
@@ -379,9 +309,7 @@ fn share(context: &Context, resource: u64) -> u64 {
 
 fn is_exclusive(context: &Context, resource: u64) -> u64 {
     let thread = thread_objects::current(context);
-    let is_own = with(context, resource, |one| {
-        one.is_exclusive && one.times(thread) > 0
-    });
+    let is_own = with(context, resource, |one| one.is_exclusive && one.times(thread) > 0);
     u64::from(is_own)
 }
 

@@ -21,26 +21,10 @@ pub const ENTRIES: Entries = &[
     ("RtlTimeFieldsToTime", HIGH, Routine::Two(from_time_fields)),
     ("RtlGetVersion", PASSIVE, Routine::One(get_version)),
     ("PsGetVersion", PASSIVE, Routine::Four(ps_get_version)),
-    (
-        "RtlIsNtDdiVersionAvailable",
-        HIGH,
-        Routine::One(is_version_available),
-    ),
-    (
-        "RtlIsServicePackVersionInstalled",
-        HIGH,
-        Routine::One(is_service_pack_installed),
-    ),
-    (
-        "RtlFindLeastSignificantBit",
-        HIGH,
-        Routine::One(least_significant_bit),
-    ),
-    (
-        "RtlFindMostSignificantBit",
-        HIGH,
-        Routine::One(most_significant_bit),
-    ),
+    ("RtlIsNtDdiVersionAvailable", HIGH, Routine::One(is_version_available)),
+    ("RtlIsServicePackVersionInstalled", HIGH, Routine::One(is_service_pack_installed)),
+    ("RtlFindLeastSignificantBit", HIGH, Routine::One(least_significant_bit)),
+    ("RtlFindMostSignificantBit", HIGH, Routine::One(most_significant_bit)),
     ("RtlValidSid", APC, Routine::One(is_valid_sid)),
     ("RtlLengthSid", HIGH, Routine::One(length_of_sid)),
     ("RtlLengthRequiredSid", APC, Routine::One(length_required)),
@@ -66,10 +50,7 @@ pub fn write(context: &Context, at: u64, bytes: &[u8]) {
 /// Returns the number of bytes that are equal from the start on.
 fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
     let [one, other] = [one, other].map(|at| bytes(context, at, length));
-    let equal = one
-        .iter()
-        .zip(&other)
-        .take_while(|(one, other)| one == other);
+    let equal = one.iter().zip(&other).take_while(|(one, other)| one == other);
     equal.count() as u64
 }
 

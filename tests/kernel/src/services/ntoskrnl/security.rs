@@ -17,66 +17,22 @@ const APC: Irql = Irql::APC_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "SeSinglePrivilegeCheck",
-        PASSIVE,
-        Routine::Two(has_privilege),
-    ),
+    ("SeSinglePrivilegeCheck", PASSIVE, Routine::Two(has_privilege)),
     ("RtlInitializeSid", APC, Routine::Three(initialize_sid)),
     ("RtlSubAuthoritySid", HIGH, Routine::Two(sub_authority)),
     ("RtlCreateAcl", APC, Routine::Three(create_acl)),
     ("RtlAddAccessAllowedAce", APC, Routine::Four(add_allowed)),
-    (
-        "RtlCreateSecurityDescriptor",
-        APC,
-        Routine::Two(create_descriptor),
-    ),
-    (
-        "RtlValidSecurityDescriptor",
-        APC,
-        Routine::One(is_valid_descriptor),
-    ),
-    (
-        "RtlLengthSecurityDescriptor",
-        APC,
-        Routine::One(length_of_descriptor),
-    ),
+    ("RtlCreateSecurityDescriptor", APC, Routine::Two(create_descriptor)),
+    ("RtlValidSecurityDescriptor", APC, Routine::One(is_valid_descriptor)),
+    ("RtlLengthSecurityDescriptor", APC, Routine::One(length_of_descriptor)),
     ("RtlSetDaclSecurityDescriptor", APC, Routine::Four(set_dacl)),
-    (
-        "RtlSetOwnerSecurityDescriptor",
-        APC,
-        Routine::Three(set_sid::<OWNER>),
-    ),
-    (
-        "RtlSetGroupSecurityDescriptor",
-        APC,
-        Routine::Three(set_sid::<GROUP>),
-    ),
-    (
-        "RtlGetDaclSecurityDescriptor",
-        APC,
-        Routine::Four(get_acl::<DACL>),
-    ),
-    (
-        "RtlGetSaclSecurityDescriptor",
-        APC,
-        Routine::Four(get_acl::<SACL>),
-    ),
-    (
-        "RtlGetOwnerSecurityDescriptor",
-        APC,
-        Routine::Three(get_sid::<OWNER>),
-    ),
-    (
-        "RtlGetGroupSecurityDescriptor",
-        APC,
-        Routine::Three(get_sid::<GROUP>),
-    ),
-    (
-        "RtlAbsoluteToSelfRelativeSD",
-        APC,
-        Routine::Three(to_self_relative),
-    ),
+    ("RtlSetOwnerSecurityDescriptor", APC, Routine::Three(set_sid::<OWNER>)),
+    ("RtlSetGroupSecurityDescriptor", APC, Routine::Three(set_sid::<GROUP>)),
+    ("RtlGetDaclSecurityDescriptor", APC, Routine::Four(get_acl::<DACL>)),
+    ("RtlGetSaclSecurityDescriptor", APC, Routine::Four(get_acl::<SACL>)),
+    ("RtlGetOwnerSecurityDescriptor", APC, Routine::Three(get_sid::<OWNER>)),
+    ("RtlGetGroupSecurityDescriptor", APC, Routine::Three(get_sid::<GROUP>)),
+    ("RtlAbsoluteToSelfRelativeSD", APC, Routine::Three(to_self_relative)),
 ];
 
 /// Returns whether the caller has a privilege, which is a number.
@@ -150,10 +106,7 @@ fn create_acl(context: &Context, acl: u64, length: u64, revision: u64) -> u64 {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
     let revision = low_half(revision);
-    let Some(size) = u16::try_from(length)
-        .ok()
-        .filter(|_| (2..=4).contains(&revision))
-    else {
+    let Some(size) = u16::try_from(length).ok().filter(|_| (2..=4).contains(&revision)) else {
         return NtStatus::INVALID_PARAMETER.to_register();
     };
     context.write(acl, &[(revision & 0xFF) as u8, 0]);
@@ -191,10 +144,7 @@ fn add_allowed(context: &Context, acl: u64, revision: u64, mask: u64, sid: u64) 
         end += size;
     }
     let size = ENTRY + sid.len();
-    let Some(size_field) = u16::try_from(size)
-        .ok()
-        .filter(|_| end + size <= list.len())
-    else {
+    let Some(size_field) = u16::try_from(size).ok().filter(|_| end + size <= list.len()) else {
         return NO_SPACE.to_register();
     };
     let mut entry = vec![0, 0];
@@ -265,11 +215,7 @@ fn create_descriptor(context: &Context, at: u64, revision: u64) -> u64 {
 pub fn parts(context: &Context, descriptor: &Descriptor) -> Option<[Vec<u8>; 4]> {
     let [owner, group, sacl, dacl] = descriptor.parts;
     let of = |at: u64, is_present: bool, read: fn(&Context, u64) -> Option<Vec<u8>>| {
-        if at == 0 || !is_present {
-            Some(Vec::new())
-        } else {
-            read(context, at)
-        }
+        if at == 0 || !is_present { Some(Vec::new()) } else { read(context, at) }
     };
     let has = |bit: u16| descriptor.control & bit != 0;
     Some([
@@ -291,21 +237,14 @@ const RELATIVE: usize = 20;
 
 /// Returns the size of parts, each of which is padded to four bytes.
 fn size_of_parts(parts: &[Vec<u8>; 4]) -> usize {
-    parts
-        .iter()
-        .map(|part| part.len().next_multiple_of(4))
-        .sum()
+    parts.iter().map(|part| part.len().next_multiple_of(4)).sum()
 }
 
 fn length_of_descriptor(context: &Context, at: u64) -> u64 {
     let Some(found) = descriptor(context, at) else {
         return 0;
     };
-    let header = if found.control & SELF_RELATIVE == 0 {
-        ABSOLUTE
-    } else {
-        RELATIVE
-    };
+    let header = if found.control & SELF_RELATIVE == 0 { ABSOLUTE } else { RELATIVE };
     let parts = parts(context, &found).unwrap_or_default();
     (header + size_of_parts(&parts)) as u64
 }
@@ -364,11 +303,7 @@ fn get_acl<const PART: usize>(
     let Some(found) = descriptor(context, at) else {
         return UNKNOWN_REVISION.to_register();
     };
-    let bit = if PART == DACL {
-        DACL_PRESENT
-    } else {
-        SACL_PRESENT
-    };
+    let bit = if PART == DACL { DACL_PRESENT } else { SACL_PRESENT };
     let is_present = found.control & bit != 0;
     context.write(present, &u8::from(is_present));
     if is_present {

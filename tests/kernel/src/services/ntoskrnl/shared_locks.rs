@@ -12,61 +12,17 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "ExAcquireSpinLockShared",
-        DISPATCH,
-        Routine::One(acquire_raising::<false>),
-    ),
-    (
-        "ExAcquireSpinLockExclusive",
-        DISPATCH,
-        Routine::One(acquire_raising::<true>),
-    ),
-    (
-        "ExReleaseSpinLockShared",
-        DISPATCH,
-        Routine::Two(release_lowering::<false>),
-    ),
-    (
-        "ExReleaseSpinLockExclusive",
-        DISPATCH,
-        Routine::Two(release_lowering::<true>),
-    ),
-    (
-        "ExAcquireSpinLockSharedAtDpcLevel",
-        HIGH,
-        Routine::One(acquire::<false>),
-    ),
-    (
-        "ExAcquireSpinLockExclusiveAtDpcLevel",
-        HIGH,
-        Routine::One(acquire::<true>),
-    ),
-    (
-        "ExReleaseSpinLockSharedFromDpcLevel",
-        HIGH,
-        Routine::One(release::<false>),
-    ),
-    (
-        "ExReleaseSpinLockExclusiveFromDpcLevel",
-        HIGH,
-        Routine::One(release::<true>),
-    ),
-    (
-        "ExTryAcquireSpinLockSharedAtDpcLevel",
-        HIGH,
-        Routine::One(try_acquire::<false>),
-    ),
-    (
-        "ExTryAcquireSpinLockExclusiveAtDpcLevel",
-        HIGH,
-        Routine::One(try_acquire::<true>),
-    ),
-    (
-        "ExTryConvertSharedSpinLockExclusive",
-        HIGH,
-        Routine::One(convert),
-    ),
+    ("ExAcquireSpinLockShared", DISPATCH, Routine::One(acquire_raising::<false>)),
+    ("ExAcquireSpinLockExclusive", DISPATCH, Routine::One(acquire_raising::<true>)),
+    ("ExReleaseSpinLockShared", DISPATCH, Routine::Two(release_lowering::<false>)),
+    ("ExReleaseSpinLockExclusive", DISPATCH, Routine::Two(release_lowering::<true>)),
+    ("ExAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::One(acquire::<false>)),
+    ("ExAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::One(acquire::<true>)),
+    ("ExReleaseSpinLockSharedFromDpcLevel", HIGH, Routine::One(release::<false>)),
+    ("ExReleaseSpinLockExclusiveFromDpcLevel", HIGH, Routine::One(release::<true>)),
+    ("ExTryAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::One(try_acquire::<false>)),
+    ("ExTryAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::One(try_acquire::<true>)),
+    ("ExTryConvertSharedSpinLockExclusive", HIGH, Routine::One(convert)),
 ];
 
 /// The value of a lock that one thread has. Otherwise, the value is the number of threads that share it.
@@ -105,11 +61,7 @@ fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
     }
     let may_share = !ALONE && value & EXCLUSIVE == 0;
     if value != 0 && !may_share {
-        return if owners.contains(&context.id()) {
-            Attempt::Own
-        } else {
-            Attempt::Busy
-        };
+        return if owners.contains(&context.id()) { Attempt::Own } else { Attempt::Busy };
     }
     owners.push(context.id());
     let taken = if ALONE { EXCLUSIVE } else { value + 1 };

@@ -18,101 +18,29 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("KeInitializeSpinLock", HIGH, Routine::One(initialize)),
-    (
-        "KeAcquireSpinLockRaiseToDpc",
-        DISPATCH,
-        Routine::One(acquire_raising),
-    ),
-    (
-        "KeReleaseSpinLock",
-        DISPATCH,
-        Routine::Two(release_lowering),
-    ),
-    (
-        "KeAcquireSpinLockAtDpcLevel",
-        HIGH,
-        Routine::One(acquire_at_dispatch),
-    ),
-    (
-        "KeReleaseSpinLockFromDpcLevel",
-        HIGH,
-        Routine::One(release_at_dispatch),
-    ),
-    (
-        "KeTryToAcquireSpinLockAtDpcLevel",
-        HIGH,
-        Routine::One(try_at_dispatch),
-    ),
+    ("KeAcquireSpinLockRaiseToDpc", DISPATCH, Routine::One(acquire_raising)),
+    ("KeReleaseSpinLock", DISPATCH, Routine::Two(release_lowering)),
+    ("KeAcquireSpinLockAtDpcLevel", HIGH, Routine::One(acquire_at_dispatch)),
+    ("KeReleaseSpinLockFromDpcLevel", HIGH, Routine::One(release_at_dispatch)),
+    ("KeTryToAcquireSpinLockAtDpcLevel", HIGH, Routine::One(try_at_dispatch)),
     ("KeTestSpinLock", HIGH, Routine::One(test)),
-    (
-        "KeAcquireInStackQueuedSpinLock",
-        DISPATCH,
-        Routine::Two(acquire_queued),
-    ),
-    (
-        "KeReleaseInStackQueuedSpinLock",
-        DISPATCH,
-        Routine::One(release_queued),
-    ),
-    (
-        "KeAcquireInStackQueuedSpinLockAtDpcLevel",
-        HIGH,
-        Routine::Two(acquire_queued_at_dispatch),
-    ),
-    (
-        "KeReleaseInStackQueuedSpinLockFromDpcLevel",
-        HIGH,
-        Routine::One(release_queued_at_dispatch),
-    ),
+    ("KeAcquireInStackQueuedSpinLock", DISPATCH, Routine::Two(acquire_queued)),
+    ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::One(release_queued)),
+    ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::Two(acquire_queued_at_dispatch)),
+    ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::One(release_queued_at_dispatch)),
     // A threaded DPC runs below `DISPATCH_LEVEL`, others at it.
-    (
-        "KeAcquireSpinLockForDpc",
-        DISPATCH,
-        Routine::One(acquire_raising),
-    ),
-    (
-        "KeReleaseSpinLockForDpc",
-        DISPATCH,
-        Routine::Two(release_lowering),
-    ),
-    (
-        "KeAcquireInStackQueuedSpinLockForDpc",
-        DISPATCH,
-        Routine::Two(acquire_queued),
-    ),
-    (
-        "KeReleaseInStackQueuedSpinLockForDpc",
-        DISPATCH,
-        Routine::One(release_queued),
-    ),
-    (
-        "ExInterlockedInsertHeadList",
-        HIGH,
-        Routine::Three(insert_head),
-    ),
-    (
-        "ExInterlockedInsertTailList",
-        HIGH,
-        Routine::Three(insert_tail),
-    ),
-    (
-        "ExInterlockedRemoveHeadList",
-        HIGH,
-        Routine::Two(remove_head),
-    ),
-    (
-        "ExInterlockedPushEntryList",
-        HIGH,
-        Routine::Three(push_entry),
-    ),
+    ("KeAcquireSpinLockForDpc", DISPATCH, Routine::One(acquire_raising)),
+    ("KeReleaseSpinLockForDpc", DISPATCH, Routine::Two(release_lowering)),
+    ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::Two(acquire_queued)),
+    ("KeReleaseInStackQueuedSpinLockForDpc", DISPATCH, Routine::One(release_queued)),
+    ("ExInterlockedInsertHeadList", HIGH, Routine::Three(insert_head)),
+    ("ExInterlockedInsertTailList", HIGH, Routine::Three(insert_tail)),
+    ("ExInterlockedRemoveHeadList", HIGH, Routine::Two(remove_head)),
+    ("ExInterlockedPushEntryList", HIGH, Routine::Three(push_entry)),
     ("ExInterlockedPopEntryList", HIGH, Routine::Two(pop_entry)),
     ("ExInterlockedAddUlong", HIGH, Routine::Three(add_ulong)),
     ("InitializeSListHead", HIGH, Routine::One(initialize_slist)),
-    (
-        "ExpInterlockedPushEntrySList",
-        HIGH,
-        Routine::Two(push_slist),
-    ),
+    ("ExpInterlockedPushEntrySList", HIGH, Routine::Two(push_slist)),
     ("ExpInterlockedPopEntrySList", HIGH, Routine::One(pop_slist)),
     ("ExpInterlockedFlushSList", HIGH, Routine::One(flush_slist)),
     ("ExQueryDepthSList", HIGH, Routine::One(slist_depth)),
@@ -174,9 +102,9 @@ fn take(context: &Context, lock: u64) {
                 context.caller()
             ),
         ),
-        Err(_) => context.wait_for("a spin lock that is never released", || {
-            try_take(context, lock).ok()
-        }),
+        Err(_) => {
+            context.wait_for("a spin lock that is never released", || try_take(context, lock).ok())
+        }
     }
 }
 
@@ -252,11 +180,7 @@ fn acquire_queued_at_dispatch(context: &Context, lock: u64, handle: u64) -> u64 
 
 fn enter_queue(context: &Context, lock: u64, handle: u64, before: Irql) {
     take(context, lock);
-    let value = LockQueueHandle {
-        queue: [0, lock],
-        old_irql: before.number(),
-        reserved: [0; 7],
-    };
+    let value = LockQueueHandle { queue: [0, lock], old_irql: before.number(), reserved: [0; 7] };
     context.write(handle, &value);
 }
 

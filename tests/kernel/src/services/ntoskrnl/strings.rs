@@ -22,133 +22,41 @@ pub const ENTRIES: Entries = &[
     ("RtlInitString", DISPATCH, Routine::Two(init::<false>)),
     ("RtlInitAnsiString", DISPATCH, Routine::Two(init::<false>)),
     ("RtlInitUnicodeString", DISPATCH, Routine::Two(init::<true>)),
-    (
-        "RtlInitStringEx",
-        DISPATCH,
-        Routine::Two(init_checked::<false>),
-    ),
-    (
-        "RtlInitAnsiStringEx",
-        DISPATCH,
-        Routine::Two(init_checked::<false>),
-    ),
-    (
-        "RtlInitUnicodeStringEx",
-        DISPATCH,
-        Routine::Two(init_checked::<true>),
-    ),
+    ("RtlInitStringEx", DISPATCH, Routine::Two(init_checked::<false>)),
+    ("RtlInitAnsiStringEx", DISPATCH, Routine::Two(init_checked::<false>)),
+    ("RtlInitUnicodeStringEx", DISPATCH, Routine::Two(init_checked::<true>)),
     ("RtlCopyString", HIGH, Routine::Two(copy::<false>)),
     ("RtlCopyUnicodeString", HIGH, Routine::Two(copy::<true>)),
     ("RtlAppendUnicodeToString", HIGH, Routine::Two(append_text)),
-    (
-        "RtlAppendUnicodeStringToString",
-        HIGH,
-        Routine::Two(append::<true>),
-    ),
-    (
-        "RtlAppendStringToString",
-        APC,
-        Routine::Two(append::<false>),
-    ),
-    (
-        "RtlCompareUnicodeString",
-        PASSIVE,
-        Routine::Three(compare::<true>),
-    ),
-    (
-        "RtlCompareString",
-        PASSIVE,
-        Routine::Three(compare::<false>),
-    ),
-    (
-        "RtlEqualUnicodeString",
-        PASSIVE,
-        Routine::Three(equal::<true>),
-    ),
+    ("RtlAppendUnicodeStringToString", HIGH, Routine::Two(append::<true>)),
+    ("RtlAppendStringToString", APC, Routine::Two(append::<false>)),
+    ("RtlCompareUnicodeString", PASSIVE, Routine::Three(compare::<true>)),
+    ("RtlCompareString", PASSIVE, Routine::Three(compare::<false>)),
+    ("RtlEqualUnicodeString", PASSIVE, Routine::Three(equal::<true>)),
     ("RtlEqualString", PASSIVE, Routine::Three(equal::<false>)),
-    (
-        "RtlPrefixUnicodeString",
-        PASSIVE,
-        Routine::Three(prefix::<true>),
-    ),
+    ("RtlPrefixUnicodeString", PASSIVE, Routine::Three(prefix::<true>)),
     ("RtlPrefixString", PASSIVE, Routine::Three(prefix::<false>)),
-    (
-        "RtlUpcaseUnicodeString",
-        PASSIVE,
-        Routine::Three(upcase_string),
-    ),
-    (
-        "RtlDowncaseUnicodeString",
-        PASSIVE,
-        Routine::Three(downcase_string),
-    ),
-    (
-        "RtlUpcaseUnicodeChar",
-        PASSIVE,
-        Routine::One(upcase_character),
-    ),
-    (
-        "RtlDowncaseUnicodeChar",
-        PASSIVE,
-        Routine::One(downcase_character),
-    ),
+    ("RtlUpcaseUnicodeString", PASSIVE, Routine::Three(upcase_string)),
+    ("RtlDowncaseUnicodeString", PASSIVE, Routine::Three(downcase_string)),
+    ("RtlUpcaseUnicodeChar", PASSIVE, Routine::One(upcase_character)),
+    ("RtlDowncaseUnicodeChar", PASSIVE, Routine::One(downcase_character)),
     ("RtlUpperChar", PASSIVE, Routine::One(upper_character)),
     ("RtlUpperString", PASSIVE, Routine::Two(upper_string)),
-    (
-        "RtlAnsiStringToUnicodeString",
-        PASSIVE,
-        Routine::Three(ansi_to_unicode),
-    ),
-    (
-        "RtlUnicodeStringToAnsiString",
-        PASSIVE,
-        Routine::Three(unicode_to_ansi),
-    ),
-    (
-        "RtlUnicodeToMultiByteN",
-        PASSIVE,
-        Routine::Five(unicode_to_bytes),
-    ),
-    (
-        "RtlMultiByteToUnicodeN",
-        PASSIVE,
-        Routine::Five(bytes_to_unicode),
-    ),
-    (
-        "RtlxAnsiStringToUnicodeSize",
-        PASSIVE,
-        Routine::One(unicode_size),
-    ),
-    (
-        "RtlxUnicodeStringToAnsiSize",
-        PASSIVE,
-        Routine::One(ansi_size),
-    ),
+    ("RtlAnsiStringToUnicodeString", PASSIVE, Routine::Three(ansi_to_unicode)),
+    ("RtlUnicodeStringToAnsiString", PASSIVE, Routine::Three(unicode_to_ansi)),
+    ("RtlUnicodeToMultiByteN", PASSIVE, Routine::Five(unicode_to_bytes)),
+    ("RtlMultiByteToUnicodeN", PASSIVE, Routine::Five(bytes_to_unicode)),
+    ("RtlxAnsiStringToUnicodeSize", PASSIVE, Routine::One(unicode_size)),
+    ("RtlxUnicodeStringToAnsiSize", PASSIVE, Routine::One(ansi_size)),
     ("RtlFreeUnicodeString", PASSIVE, Routine::One(free)),
     ("RtlFreeAnsiString", PASSIVE, Routine::One(free)),
-    (
-        "RtlDuplicateUnicodeString",
-        PASSIVE,
-        Routine::Three(duplicate),
-    ),
+    ("RtlDuplicateUnicodeString", PASSIVE, Routine::Three(duplicate)),
     ("RtlHashUnicodeString", PASSIVE, Routine::Four(hash)),
     ("RtlStringFromGUID", PASSIVE, Routine::Two(from_guid)),
     ("RtlGUIDFromString", PASSIVE, Routine::Two(to_guid)),
-    (
-        "RtlIntegerToUnicodeString",
-        PASSIVE,
-        Routine::Three(from_integer),
-    ),
-    (
-        "RtlInt64ToUnicodeString",
-        PASSIVE,
-        Routine::Three(from_int64),
-    ),
-    (
-        "RtlUnicodeStringToInteger",
-        PASSIVE,
-        Routine::Three(to_integer),
-    ),
+    ("RtlIntegerToUnicodeString", PASSIVE, Routine::Three(from_integer)),
+    ("RtlInt64ToUnicodeString", PASSIVE, Routine::Three(from_int64)),
+    ("RtlUnicodeStringToInteger", PASSIVE, Routine::Three(to_integer)),
 ];
 
 /// `STATUS_NAME_TOO_LONG`.
@@ -188,9 +96,7 @@ fn units_of<const WIDE: bool>(context: &Context, string: u64) -> Vec<u16> {
     let bytes = bytes_of(context, &string);
     if WIDE {
         let pairs = bytes.chunks_exact(2);
-        pairs
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect()
+        pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
     } else {
         bytes.into_iter().map(u16::from).collect()
     }
@@ -227,12 +133,7 @@ fn init_checked<const WIDE: bool>(context: &Context, to: u64, source: u64) -> u6
 fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: bool) -> bool {
     let step = step::<WIDE>();
     let longest = u16::MAX / step - 1;
-    let mut value = UnicodeString {
-        length: 0,
-        maximum_length: 0,
-        reserved: 0,
-        buffer: source,
-    };
+    let mut value = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: source };
     if source != 0 {
         let count = terminated::<WIDE>(context, source).len();
         let fitting = u16::try_from(count).ok().filter(|count| *count <= longest);
@@ -249,11 +150,7 @@ fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: 
 /// Copies as much as fits in the destination. A null source empties the destination.
 fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) -> u64 {
     let mut to: UnicodeString = context.read(destination);
-    let mut bytes = if source == 0 {
-        Vec::new()
-    } else {
-        bytes_of(context, &context.read(source))
-    };
+    let mut bytes = if source == 0 { Vec::new() } else { bytes_of(context, &context.read(source)) };
     let room = usize::from(to.maximum_length);
     bytes.truncate(room);
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
@@ -285,11 +182,7 @@ fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>
 }
 
 fn append_text(context: &Context, to: u64, source: u64) -> u64 {
-    let units = if source == 0 {
-        Vec::new()
-    } else {
-        terminated::<true>(context, source)
-    };
+    let units = if source == 0 { Vec::new() } else { terminated::<true>(context, source) };
     append_bytes::<true>(context, to, to_bytes::<true>(&units))
 }
 
@@ -379,29 +272,18 @@ pub fn new_buffer(context: &Context, size: usize) -> u64 {
     if context.faults().take("ExAllocatePool2").is_some() {
         return 0;
     }
-    let wanted = Wanted {
-        size,
-        tag: TAG,
-        paged: true,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size, tag: TAG, paged: true, uninitialized: false };
     let buffer = context.pool().allocate(wanted, context, context.call());
     buffer.unwrap_or(0)
 }
 
 fn upcase_string(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
-    let units: Vec<u16> = units_of::<true>(context, source)
-        .into_iter()
-        .map(upcase)
-        .collect();
+    let units: Vec<u16> = units_of::<true>(context, source).into_iter().map(upcase).collect();
     store::<true>(context, to, &units, allocate, false).to_register()
 }
 
 fn downcase_string(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
-    let units: Vec<u16> = units_of::<true>(context, source)
-        .into_iter()
-        .map(downcase)
-        .collect();
+    let units: Vec<u16> = units_of::<true>(context, source).into_iter().map(downcase).collect();
     store::<true>(context, to, &units, allocate, false).to_register()
 }
 
@@ -443,10 +325,8 @@ fn ansi_to_unicode(context: &Context, to: u64, source: u64, allocate: u64) -> u6
 
 fn unicode_to_ansi(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
     let units = units_of::<true>(context, source);
-    let bytes: Vec<u16> = units
-        .into_iter()
-        .map(|unit| u16::from(code_page::to_byte(unit)))
-        .collect();
+    let bytes: Vec<u16> =
+        units.into_iter().map(|unit| u16::from(code_page::to_byte(unit))).collect();
     let status = store::<false>(context, to, &bytes, allocate, true);
     status.to_register()
 }
@@ -463,9 +343,7 @@ fn unicode_to_bytes(
     let count = low_half(length) / 2;
     let count = count.min(low_half(room));
     let read = |number: u32| -> u16 { context.read(source.wrapping_add(u64::from(number) * 2)) };
-    let bytes: Vec<u8> = (0..count)
-        .map(|number| code_page::to_byte(read(number)))
-        .collect();
+    let bytes: Vec<u8> = (0..count).map(|number| code_page::to_byte(read(number))).collect();
     write_bytes(context, to, &bytes);
     if written != 0 {
         context.write(written, &count);
@@ -483,9 +361,7 @@ fn bytes_to_unicode(
 ) -> u64 {
     let count = low_half(length).min(low_half(room) / 2);
     let read = |number: u32| -> u8 { context.read(source.wrapping_add(u64::from(number))) };
-    let units: Vec<u16> = (0..count)
-        .map(|number| code_page::to_unit(read(number)))
-        .collect();
+    let units: Vec<u16> = (0..count).map(|number| code_page::to_unit(read(number))).collect();
     write_bytes(context, to, &to_bytes::<true>(&units));
     if written != 0 {
         context.write(written, &(count * 2));
@@ -510,12 +386,7 @@ fn free(context: &Context, string: u64) -> u64 {
         return 0;
     }
     pool::free_block(context, value.buffer);
-    let empty = UnicodeString {
-        length: 0,
-        maximum_length: 0,
-        reserved: 0,
-        buffer: 0,
-    };
+    let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
     context.write(string, &empty);
     0
 }
@@ -534,12 +405,7 @@ fn duplicate(context: &Context, flags: u64, source: u64, to: u64) -> u64 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     let units = units_of::<true>(context, source);
-    let empty = UnicodeString {
-        length: 0,
-        maximum_length: 0,
-        reserved: 0,
-        buffer: 0,
-    };
+    let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
     context.write(to, &empty);
     if units.is_empty() && flags & ALLOCATE_EMPTY == 0 {
         return NtStatus::SUCCESS.to_register();
@@ -555,9 +421,9 @@ fn hash(context: &Context, string: u64, ignore_case: u64, algorithm: u64, value:
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     let units = folded::<true>(context, string, ignore_case);
-    let hash = units.into_iter().fold(0_u32, |hash, unit| {
-        hash.wrapping_mul(65599).wrapping_add(u32::from(unit))
-    });
+    let hash = units
+        .into_iter()
+        .fold(0_u32, |hash, unit| hash.wrapping_mul(65599).wrapping_add(u32::from(unit)));
     context.write(value, &hash);
     NtStatus::SUCCESS.to_register()
 }
@@ -571,12 +437,9 @@ fn from_guid(context: &Context, guid: u64, to: u64) -> u64 {
 
 fn to_guid(context: &Context, string: u64, to: u64) -> u64 {
     let text = String::from_utf16_lossy(&units_of::<true>(context, string));
-    let inner = text
-        .strip_prefix('{')
-        .and_then(|rest| rest.strip_suffix('}'));
-    let guid: Option<etl_file::Guid> = inner
-        .filter(|inner| inner.len() == 36)
-        .and_then(|inner| inner.parse().ok());
+    let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let guid: Option<etl_file::Guid> =
+        inner.filter(|inner| inner.len() == 36).and_then(|inner| inner.parse().ok());
     let Some(guid) = guid else {
         return NtStatus::INVALID_PARAMETER.to_register();
     };
@@ -633,12 +496,6 @@ pub fn number_in(text: &str, base: u32) -> Option<u32> {
     let number = digits
         .chars()
         .map_while(|digit| digit.to_digit(base))
-        .fold(0_u32, |number, digit| {
-            number.wrapping_mul(base).wrapping_add(digit)
-        });
-    Some(if is_negative {
-        number.wrapping_neg()
-    } else {
-        number
-    })
+        .fold(0_u32, |number, digit| number.wrapping_mul(base).wrapping_add(digit));
+    Some(if is_negative { number.wrapping_neg() } else { number })
 }

@@ -20,39 +20,15 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 pub const ENTRIES: Entries = &[
     ("KeBugCheck", HIGH, Routine::One(ke_bug_check)),
     ("KeBugCheckEx", HIGH, Routine::Five(ke_bug_check_ex)),
-    (
-        "KeDelayExecutionThread",
-        Irql::APC_LEVEL,
-        Routine::Three(ke_delay_execution_thread),
-    ),
+    ("KeDelayExecutionThread", Irql::APC_LEVEL, Routine::Three(ke_delay_execution_thread)),
     ("KeGetCurrentIrql", HIGH, Routine::Zero(ke_get_current_irql)),
     ("KeLowerIrql", HIGH, Routine::One(ke_lower_irql)),
     ("KfRaiseIrql", HIGH, Routine::One(kf_raise_irql)),
-    (
-        "KeQueryPerformanceCounter",
-        HIGH,
-        Routine::One(ke_query_performance_counter),
-    ),
-    (
-        "KeQuerySystemTimePrecise",
-        HIGH,
-        Routine::One(ke_query_system_time_precise),
-    ),
-    (
-        "MmGetSystemRoutineAddress",
-        Irql::PASSIVE_LEVEL,
-        Routine::One(mm_get_system_routine_address),
-    ),
-    (
-        "PsGetCurrentProcessId",
-        HIGH,
-        Routine::Zero(ps_get_current_process_id),
-    ),
-    (
-        "PsGetCurrentThreadId",
-        Irql::DISPATCH_LEVEL,
-        Routine::Zero(ps_get_current_thread_id),
-    ),
+    ("KeQueryPerformanceCounter", HIGH, Routine::One(ke_query_performance_counter)),
+    ("KeQuerySystemTimePrecise", HIGH, Routine::One(ke_query_system_time_precise)),
+    ("MmGetSystemRoutineAddress", Irql::PASSIVE_LEVEL, Routine::One(mm_get_system_routine_address)),
+    ("PsGetCurrentProcessId", HIGH, Routine::Zero(ps_get_current_process_id)),
+    ("PsGetCurrentThreadId", Irql::DISPATCH_LEVEL, Routine::Zero(ps_get_current_thread_id)),
 ];
 
 fn ke_bug_check(context: &Context, code: u64) -> u64 {

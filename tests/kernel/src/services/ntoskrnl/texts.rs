@@ -15,16 +15,8 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "RtlUnicodeToMultiByteSize",
-        PASSIVE,
-        Routine::Three(size_as_bytes),
-    ),
-    (
-        "RtlMultiByteToUnicodeSize",
-        PASSIVE,
-        Routine::Three(size_as_units),
-    ),
+    ("RtlUnicodeToMultiByteSize", PASSIVE, Routine::Three(size_as_bytes)),
+    ("RtlMultiByteToUnicodeSize", PASSIVE, Routine::Three(size_as_units)),
     ("RtlCompareUnicodeStrings", PASSIVE, Routine::Five(compare)),
     ("RtlCharToInteger", PASSIVE, Routine::Three(to_integer)),
     ("RtlCreateUnicodeString", APC, Routine::Two(create)),
@@ -55,11 +47,7 @@ fn compare(
         let bytes = rtl::bytes(context, at, count.saturating_mul(2));
         let pairs = bytes.chunks_exact(2);
         let units = pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-        if folds {
-            units.map(upcase).collect()
-        } else {
-            units.collect::<Vec<u16>>()
-        }
+        if folds { units.map(upcase).collect() } else { units.collect::<Vec<u16>>() }
     });
     u64::from(difference(&one, &other).cast_unsigned())
 }

@@ -15,53 +15,18 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("PsCreateSystemThread", PASSIVE, Routine::Seven(create)),
-    (
-        "IoCreateSystemThread",
-        PASSIVE,
-        Routine::Eight(create_for_object),
-    ),
+    ("IoCreateSystemThread", PASSIVE, Routine::Eight(create_for_object)),
 ];
 
 fn create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        handle,
-        _access,
-        _attributes,
-        process,
-        client,
-        routine,
-        its_context,
-    ] = arguments;
-    create_thread(
-        context,
-        Kind::Drivers,
-        handle,
-        process,
-        client,
-        [routine, its_context],
-    )
+    let [handle, _access, _attributes, process, client, routine, its_context] = arguments;
+    create_thread(context, Kind::Drivers, handle, process, client, [routine, its_context])
 }
 
 fn create_for_object(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        _object,
-        handle,
-        _access,
-        _attributes,
-        process,
-        client,
-        routine,
-        its_context,
-    ] = arguments;
+    let [_object, handle, _access, _attributes, process, client, routine, its_context] = arguments;
     let kind = Kind::KeepsDriver;
-    create_thread(
-        context,
-        kind,
-        handle,
-        process,
-        client,
-        [routine, its_context],
-    )
+    create_thread(context, kind, handle, process, client, [routine, its_context])
 }
 
 /// Creates a thread, and opens a handle to it.
@@ -84,10 +49,8 @@ fn create_thread(
     let value = handles::open(context, Target::thread(object));
     context.write(handle, &value);
     if client != 0 {
-        let id = ClientId {
-            process: u64::from(identity.process),
-            thread: u64::from(identity.thread),
-        };
+        let id =
+            ClientId { process: u64::from(identity.process), thread: u64::from(identity.thread) };
         context.write(client, &id);
     }
     NtStatus::SUCCESS.to_register()

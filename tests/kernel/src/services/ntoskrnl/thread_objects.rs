@@ -27,85 +27,33 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoGetCurrentProcess",
-        DISPATCH,
-        Routine::Zero(current_process),
-    ),
-    (
-        "PsGetCurrentProcess",
-        DISPATCH,
-        Routine::Zero(current_process),
-    ),
+    ("IoGetCurrentProcess", DISPATCH, Routine::Zero(current_process)),
+    ("PsGetCurrentProcess", DISPATCH, Routine::Zero(current_process)),
     ("KeGetCurrentThread", HIGH, Routine::Zero(current)),
     ("PsGetCurrentThread", HIGH, Routine::Zero(current)),
     ("PsGetProcessId", DISPATCH, Routine::One(process_id)),
     ("PsGetThreadId", DISPATCH, Routine::One(thread_id)),
-    (
-        "PsGetThreadProcessId",
-        HIGH,
-        Routine::One(thread_process_id),
-    ),
+    ("PsGetThreadProcessId", HIGH, Routine::One(thread_process_id)),
     ("PsIsSystemThread", HIGH, Routine::One(is_system_thread)),
     ("KeSetPriorityThread", DISPATCH, Routine::Two(set_priority)),
-    (
-        "KeSetBasePriorityThread",
-        DISPATCH,
-        Routine::Two(set_base_priority),
-    ),
-    (
-        "KeQueryPriorityThread",
-        Irql::PASSIVE_LEVEL,
-        Routine::One(query_priority),
-    ),
+    ("KeSetBasePriorityThread", DISPATCH, Routine::Two(set_base_priority)),
+    ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::One(query_priority)),
     ("KeEnterCriticalRegion", APC, Routine::Zero(enter_region)),
     ("KeLeaveCriticalRegion", APC, Routine::Zero(leave_region)),
     ("KeEnterGuardedRegion", APC, Routine::Zero(enter_guarded)),
     ("KeLeaveGuardedRegion", APC, Routine::Zero(leave_guarded)),
-    (
-        "KeAreAllApcsDisabled",
-        DISPATCH,
-        Routine::Zero(are_all_apcs_disabled),
-    ),
+    ("KeAreAllApcsDisabled", DISPATCH, Routine::Zero(are_all_apcs_disabled)),
     ("IoIsSystemThread", DISPATCH, Routine::One(is_system_thread)),
-    (
-        "PsIsThreadTerminating",
-        DISPATCH,
-        Routine::One(is_terminating),
-    ),
+    ("PsIsThreadTerminating", DISPATCH, Routine::One(is_terminating)),
     ("PsGetThreadCreateTime", HIGH, Routine::One(create_time)),
     ("PsGetThreadExitStatus", APC, Routine::One(exit_status)),
     ("IoGetTopLevelIrp", DISPATCH, Routine::Zero(top_level_irp)),
-    (
-        "IoSetTopLevelIrp",
-        DISPATCH,
-        Routine::One(set_top_level_irp),
-    ),
-    (
-        "KeAreApcsDisabled",
-        DISPATCH,
-        Routine::Zero(are_apcs_disabled),
-    ),
-    (
-        "KeSetSystemAffinityThreadEx",
-        APC,
-        Routine::One(set_affinity),
-    ),
-    (
-        "KeRevertToUserAffinityThreadEx",
-        APC,
-        Routine::One(revert_affinity),
-    ),
-    (
-        "KeSetSystemGroupAffinityThread",
-        APC,
-        Routine::Two(set_group_affinity),
-    ),
-    (
-        "KeRevertToUserGroupAffinityThread",
-        APC,
-        Routine::One(revert_group_affinity),
-    ),
+    ("IoSetTopLevelIrp", DISPATCH, Routine::One(set_top_level_irp)),
+    ("KeAreApcsDisabled", DISPATCH, Routine::Zero(are_apcs_disabled)),
+    ("KeSetSystemAffinityThreadEx", APC, Routine::One(set_affinity)),
+    ("KeRevertToUserAffinityThreadEx", APC, Routine::One(revert_affinity)),
+    ("KeSetSystemGroupAffinityThread", APC, Routine::Two(set_group_affinity)),
+    ("KeRevertToUserGroupAffinityThread", APC, Routine::One(revert_group_affinity)),
 ];
 
 /// The threads by their objects' addresses, and the processes' objects by their ids.
@@ -207,16 +155,9 @@ pub fn regions(context: &Context) -> u32 {
 
 /// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
 fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
-    let result = context
-        .state()
-        .get::<Objects>()
-        .threads
-        .get_mut(&address)
-        .map(body);
+    let result = context.state().get::<Objects>().threads.get_mut(&address).map(body);
     result.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{address:016X}, which is not a thread object"
-        ))
+        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not a thread object"))
     })
 }
 
@@ -315,9 +256,7 @@ pub fn attach(context: &Context, process: Option<u64>) -> bool {
 pub fn is_attached(context: &Context) -> bool {
     let own = process_object(context.ntoskrnl(), context.identity().process);
     let thread = current(context);
-    with(context, thread, |thread| {
-        thread.attached.iter().any(|process| *process != own)
-    })
+    with(context, thread, |thread| thread.attached.iter().any(|process| *process != own))
 }
 
 /// Returns the process that the current thread is in.
@@ -330,9 +269,7 @@ pub fn current_process(context: &Context) -> u64 {
 fn process_id(context: &Context, process: u64) -> u64 {
     let found = process_of(context, process).map(|(id, _)| u64::from(id));
     found.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{process:016X}, which is not a process object"
-        ))
+        context.stop_for_misuse(&format!("with 0x{process:016X}, which is not a process object"))
     })
 }
 
@@ -351,9 +288,7 @@ fn is_system_thread(context: &Context, thread: u64) -> u64 {
 
 fn check_priority(context: &Context, priority: i32) {
     if !(1..32).contains(&priority) {
-        context.stop_for_misuse(&format!(
-            "with the priority {priority}; priorities are 1 to 31"
-        ));
+        context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
     }
 }
 
@@ -362,9 +297,7 @@ fn check_priority(context: &Context, priority: i32) {
 fn set_priority(context: &Context, thread: u64, priority: u64) -> u64 {
     let priority = low_half(priority).cast_signed();
     check_priority(context, priority);
-    let before = with(context, thread, |object| {
-        std::mem::replace(&mut object.priority, priority)
-    });
+    let before = with(context, thread, |object| std::mem::replace(&mut object.priority, priority));
     u64::from(before.cast_unsigned())
 }
 
@@ -372,9 +305,7 @@ fn set_priority(context: &Context, thread: u64, priority: u64) -> u64 {
 fn set_base_priority(context: &Context, thread: u64, increment: u64) -> u64 {
     let priority = NORMAL_PRIORITY.saturating_add(low_half(increment).cast_signed());
     let priority = priority.clamp(1, 31);
-    let before = with(context, thread, |object| {
-        std::mem::replace(&mut object.priority, priority)
-    });
+    let before = with(context, thread, |object| std::mem::replace(&mut object.priority, priority));
     u64::from((before - NORMAL_PRIORITY).cast_unsigned())
 }
 
@@ -461,9 +392,7 @@ pub fn note_exit_status(context: &Context, status: NtStatus) {
 
 /// Returns the status with which a thread has ended, or `STATUS_PENDING`.
 fn exit_status(context: &Context, thread: u64) -> u64 {
-    let ended = with(context, thread, |object| {
-        object.has_ended.then_some(object.exit_status)
-    });
+    let ended = with(context, thread, |object| object.has_ended.then_some(object.exit_status));
     ended.unwrap_or(NtStatus::PENDING).to_register()
 }
 
@@ -486,9 +415,7 @@ pub fn processors(context: &Context) -> u64 {
 
 fn replace_affinity(context: &Context, affinity: u64) -> u64 {
     let thread = current(context);
-    with(context, thread, |object| {
-        std::mem::replace(&mut object.affinity, affinity)
-    })
+    with(context, thread, |object| std::mem::replace(&mut object.affinity, affinity))
 }
 
 /// Chooses the thread's processors. Threads of the stand-in kernel stay on theirs.
@@ -509,11 +436,8 @@ fn revert_affinity(context: &Context, affinity: u64) -> u64 {
 fn set_group_affinity(context: &Context, affinity: u64, previous: u64) -> u64 {
     let wanted: [u64; 2] = context.read(affinity);
     let mask = wanted[0] & processors(context);
-    let before = if mask == 0 || wanted[1] & 0xFFFF != 0 {
-        0
-    } else {
-        replace_affinity(context, mask)
-    };
+    let before =
+        if mask == 0 || wanted[1] & 0xFFFF != 0 { 0 } else { replace_affinity(context, mask) };
     if previous != 0 {
         context.write(previous, &[before, 0]);
     }

@@ -101,22 +101,13 @@ pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) +
     };
     let thread = thread.unwrap_or_else(|| context.stop_for_misuse("with a work item too many"));
     if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
-        context.stop(
-            Rule::Internal,
-            format!("no thread for a work item can be started: {error}"),
-        );
+        context.stop(Rule::Internal, format!("no thread for a work item can be started: {error}"));
     }
 }
 
 /// Returns what a thread does for a job.
 fn call_job(job: &Job) -> impl FnOnce(&Context) + Send + use<> {
-    let Job {
-        what,
-        routine,
-        arguments,
-        before,
-        about,
-    } = *job;
+    let Job { what, routine, arguments, before, about } = *job;
     move |context| {
         before(context, about);
         context.call_driver(what, routine, arguments);
@@ -131,10 +122,7 @@ fn start(
     routine: u64,
     body: impl FnOnce(&Context) + Send + 'static,
 ) -> std::io::Result<Identity> {
-    let identity = Identity {
-        process: Identity::SYSTEM.process,
-        thread,
-    };
+    let identity = Identity { process: Identity::SYSTEM.process, thread };
     let nt: Arc<Ntoskrnl> = Arc::clone(context.ntoskrnl());
     let coroutine = Coroutine::spawn(context, identity, move |execution| {
         let context = Context::new(nt, execution.clone());
@@ -196,16 +184,9 @@ fn run_next(context: &Context) -> bool {
     let taken = {
         let mut state = context.state();
         let threads = state.get::<Threads>();
-        let at = if threads.next < threads.all.len() {
-            threads.next
-        } else {
-            0
-        };
+        let at = if threads.next < threads.all.len() { threads.next } else { 0 };
         threads.next = at + 1;
-        threads
-            .all
-            .get_mut(at)
-            .and_then(|thread| Some((thread.number, thread.coroutine.take()?)))
+        threads.all.get_mut(at).and_then(|thread| Some((thread.number, thread.coroutine.take()?)))
     };
     let Some((number, coroutine)) = taken else {
         return false;

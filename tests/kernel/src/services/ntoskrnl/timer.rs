@@ -18,23 +18,11 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "KeInitializeTimer",
-        DISPATCH,
-        Routine::One(initialize_timer),
-    ),
-    (
-        "KeInitializeTimerEx",
-        DISPATCH,
-        Routine::Two(initialize_timer_ex),
-    ),
+    ("KeInitializeTimer", DISPATCH, Routine::One(initialize_timer)),
+    ("KeInitializeTimerEx", DISPATCH, Routine::Two(initialize_timer_ex)),
     ("KeSetTimer", DISPATCH, Routine::Three(set_timer)),
     ("KeSetTimerEx", DISPATCH, Routine::Four(set_timer_ex)),
-    (
-        "KeSetCoalescableTimer",
-        DISPATCH,
-        Routine::Five(set_coalescable_timer),
-    ),
+    ("KeSetCoalescableTimer", DISPATCH, Routine::Five(set_coalescable_timer)),
     ("KeCancelTimer", DISPATCH, Routine::One(cancel_timer)),
     ("KeReadStateTimer", DISPATCH, Routine::One(read_timer)),
     ("ExAllocateTimer", DISPATCH, Routine::Three(allocate)),
@@ -70,10 +58,7 @@ struct SetTimer {
 impl SetTimer {
     /// Returns the timer as it is set after it has fired, if it is periodic.
     fn again(self) -> Option<Self> {
-        (self.period > 0).then(|| Self {
-            due: self.due.saturating_add(self.period),
-            ..self
-        })
+        (self.period > 0).then(|| Self { due: self.due.saturating_add(self.period), ..self })
     }
 }
 
@@ -88,21 +73,14 @@ enum Action {
 /// Calls a routine of a device's driver once a second, at `DISPATCH_LEVEL`.
 pub fn start_for_device(context: &Context, device: u64, routine: u64, its_context: u64) {
     const SECOND: i64 = 1000 * MILLISECOND;
-    let action = Action::Call {
-        callback: routine,
-        context: its_context,
-    };
+    let action = Action::Call { callback: routine, context: its_context };
     start(context, device, -SECOND, SECOND, action);
 }
 
 /// Sets a timer, which fires at once if its time has passed. Returns whether it was set before.
 fn start(context: &Context, address: u64, due: i64, period: i64, action: Action) -> bool {
     let later = context.clock().due(due);
-    let period = if period == 0 {
-        0
-    } else {
-        period.max(Clock::SHORTEST_TICK)
-    };
+    let period = if period == 0 { 0 } else { period.max(Clock::SHORTEST_TICK) };
     let mut state = context.state();
     let timers = state.get::<Set>();
     let before = timers.all.len();
@@ -116,11 +94,7 @@ fn start(context: &Context, address: u64, due: i64, period: i64, action: Action)
         number: timers.issued,
         action,
     };
-    timers.all.extend(if later.is_some() {
-        Some(timer)
-    } else {
-        timer.again()
-    });
+    timers.all.extend(if later.is_some() { Some(timer) } else { timer.again() });
     drop(state);
     if later.is_none() {
         fire(context, timer);
@@ -173,10 +147,9 @@ fn fire(context: &Context, timer: SetTimer) {
                 dpc::queue(context, dpc, time & 0xFFFF_FFFF, time >> 32);
             }
         }
-        Action::Call {
-            callback,
-            context: its_context,
-        } => dpc::queue_callback(context, timer.address, callback, its_context),
+        Action::Call { callback, context: its_context } => {
+            dpc::queue_callback(context, timer.address, callback, its_context)
+        }
     }
 }
 
@@ -204,11 +177,7 @@ fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u64) -> u
 
 fn is_set(context: &Context, timer: u64) -> bool {
     let mut state = context.state();
-    state
-        .get::<Set>()
-        .all
-        .iter()
-        .any(|one| one.address == timer)
+    state.get::<Set>().all.iter().any(|one| one.address == timer)
 }
 
 fn set_timer(context: &Context, timer: u64, due: u64, dpc: u64) -> u64 {
@@ -267,12 +236,7 @@ fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u64)
         return 0;
     }
     let size = size_of::<KernelTimer>();
-    let wanted = Wanted {
-        size,
-        tag: TAG,
-        paged: false,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size, tag: TAG, paged: false, uninitialized: false };
     let Some(timer) = context.pool().allocate(wanted, context, context.call()) else {
         return 0;
     };
@@ -308,10 +272,7 @@ fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u64) -
     let action = if callback == 0 {
         Action::Signal { dpc: 0 }
     } else {
-        Action::Call {
-            callback,
-            context: its_context,
-        }
+        Action::Call { callback, context: its_context }
     };
     let (due, period) = (due.cast_signed(), period.cast_signed().max(0));
     u64::from(start(context, timer, due, period, action))

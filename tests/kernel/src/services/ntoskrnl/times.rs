@@ -12,31 +12,11 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 pub const ENTRIES: Entries = &[
     ("ExSystemTimeToLocalTime", HIGH, Routine::Two(copy)),
     ("ExLocalTimeToSystemTime", HIGH, Routine::Two(copy)),
-    (
-        "RtlTimeToSecondsSince1970",
-        APC,
-        Routine::Two(to_seconds::<YEAR_1970>),
-    ),
-    (
-        "RtlTimeToSecondsSince1980",
-        APC,
-        Routine::Two(to_seconds::<YEAR_1980>),
-    ),
-    (
-        "RtlSecondsSince1970ToTime",
-        APC,
-        Routine::Two(from_seconds::<YEAR_1970>),
-    ),
-    (
-        "RtlSecondsSince1980ToTime",
-        APC,
-        Routine::Two(from_seconds::<YEAR_1980>),
-    ),
-    (
-        "ExQueryTimerResolution",
-        HIGH,
-        Routine::Three(query_resolution),
-    ),
+    ("RtlTimeToSecondsSince1970", APC, Routine::Two(to_seconds::<YEAR_1970>)),
+    ("RtlTimeToSecondsSince1980", APC, Routine::Two(to_seconds::<YEAR_1980>)),
+    ("RtlSecondsSince1970ToTime", APC, Routine::Two(from_seconds::<YEAR_1970>)),
+    ("RtlSecondsSince1980ToTime", APC, Routine::Two(from_seconds::<YEAR_1980>)),
+    ("ExQueryTimerResolution", HIGH, Routine::Three(query_resolution)),
     ("ExSetTimerResolution", APC, Routine::Two(set_resolution)),
 ];
 

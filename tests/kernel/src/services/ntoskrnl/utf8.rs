@@ -15,21 +15,9 @@ const APC: Irql = Irql::APC_LEVEL;
 pub const ENTRIES: Entries = &[
     ("RtlUTF8ToUnicodeN", PASSIVE, Routine::Five(utf8_to_unicode)),
     ("RtlUnicodeToUTF8N", PASSIVE, Routine::Five(unicode_to_utf8)),
-    (
-        "RtlUTF8StringToUnicodeString",
-        PASSIVE,
-        Routine::Three(utf8_string_to_unicode),
-    ),
-    (
-        "RtlUnicodeStringToUTF8String",
-        PASSIVE,
-        Routine::Three(unicode_string_to_utf8),
-    ),
-    (
-        "RtlSuffixUnicodeString",
-        PASSIVE,
-        Routine::Three(strings::suffix),
-    ),
+    ("RtlUTF8StringToUnicodeString", PASSIVE, Routine::Three(utf8_string_to_unicode)),
+    ("RtlUnicodeStringToUTF8String", PASSIVE, Routine::Three(unicode_string_to_utf8)),
+    ("RtlSuffixUnicodeString", PASSIVE, Routine::Three(strings::suffix)),
     ("RtlRandom", APC, Routine::One(random)),
     ("RtlRandomEx", APC, Routine::One(random)),
 ];
@@ -74,9 +62,7 @@ fn read(context: &Context, at: u64, length: usize) -> Vec<u8> {
 
 fn units_of(bytes: &[u8]) -> Vec<u16> {
     let pairs = bytes.chunks_exact(2);
-    pairs
-        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-        .collect()
+    pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
 }
 
 /// Stores as many whole characters as fit, and the number of bytes. Without a destination, only counts.
@@ -88,11 +74,8 @@ fn store(
     characters: &[Vec<u8>],
     is_valid: bool,
 ) -> NtStatus {
-    let room = if to == 0 {
-        usize::MAX
-    } else {
-        usize::try_from(low_half(room)).unwrap_or(usize::MAX)
-    };
+    let room =
+        if to == 0 { usize::MAX } else { usize::try_from(low_half(room)).unwrap_or(usize::MAX) };
     let mut bytes: Vec<u8> = Vec::new();
     let mut is_cut = false;
     for one in characters {

@@ -28,10 +28,7 @@ pub fn address(nt: &Ntoskrnl, name: &str) -> Option<u64> {
     let variables = &mut state.get::<Variables>().0;
     let block = variables.get_or_insert_with(|| {
         let block = Block::zeroed(SIZE);
-        for (at, value) in [
-            (PROCESSORS, u64::from(processors)),
-            (SYSTEM_PROCESS, process),
-        ] {
+        for (at, value) in [(PROCESSORS, u64::from(processors)), (SYSTEM_PROCESS, process)] {
             let written = memory::write(block.address() + at, &value);
             debug_assert!(written.is_ok(), "the block was allocated above");
         }

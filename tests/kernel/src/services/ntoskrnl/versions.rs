@@ -10,16 +10,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "VerSetConditionMask",
-        Irql::HIGH_LEVEL,
-        Routine::Three(set_condition),
-    ),
-    (
-        "RtlVerifyVersionInfo",
-        Irql::PASSIVE_LEVEL,
-        Routine::Three(verify),
-    ),
+    ("VerSetConditionMask", Irql::HIGH_LEVEL, Routine::Three(set_condition)),
+    ("RtlVerifyVersionInfo", Irql::PASSIVE_LEVEL, Routine::Three(verify)),
 ];
 
 /// `STATUS_REVISION_MISMATCH`.

@@ -21,78 +21,22 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "PsSetCreateProcessNotifyRoutine",
-        PASSIVE,
-        Routine::Two(set_process_routine),
-    ),
-    (
-        "PsSetCreateProcessNotifyRoutineEx",
-        PASSIVE,
-        Routine::Two(set_process_routine_ex),
-    ),
-    (
-        "PsSetCreateProcessNotifyRoutineEx2",
-        PASSIVE,
-        Routine::Three(set_process_routine_ex2),
-    ),
-    (
-        "PsSetCreateThreadNotifyRoutine",
-        PASSIVE,
-        Routine::One(set_thread_routine),
-    ),
-    (
-        "PsSetCreateThreadNotifyRoutineEx",
-        PASSIVE,
-        Routine::Two(set_thread_routine_ex),
-    ),
-    (
-        "PsRemoveCreateThreadNotifyRoutine",
-        APC,
-        Routine::One(remove_thread_routine),
-    ),
-    (
-        "PsSetLoadImageNotifyRoutine",
-        PASSIVE,
-        Routine::One(set_image_routine),
-    ),
-    (
-        "PsSetLoadImageNotifyRoutineEx",
-        PASSIVE,
-        Routine::Two(set_image_routine_ex),
-    ),
-    (
-        "PsRemoveLoadImageNotifyRoutine",
-        PASSIVE,
-        Routine::One(remove_image_routine),
-    ),
-    (
-        "CmGetCallbackVersion",
-        APC,
-        Routine::Two(registry_callback_version),
-    ),
+    ("PsSetCreateProcessNotifyRoutine", PASSIVE, Routine::Two(set_process_routine)),
+    ("PsSetCreateProcessNotifyRoutineEx", PASSIVE, Routine::Two(set_process_routine_ex)),
+    ("PsSetCreateProcessNotifyRoutineEx2", PASSIVE, Routine::Three(set_process_routine_ex2)),
+    ("PsSetCreateThreadNotifyRoutine", PASSIVE, Routine::One(set_thread_routine)),
+    ("PsSetCreateThreadNotifyRoutineEx", PASSIVE, Routine::Two(set_thread_routine_ex)),
+    ("PsRemoveCreateThreadNotifyRoutine", APC, Routine::One(remove_thread_routine)),
+    ("PsSetLoadImageNotifyRoutine", PASSIVE, Routine::One(set_image_routine)),
+    ("PsSetLoadImageNotifyRoutineEx", PASSIVE, Routine::Two(set_image_routine_ex)),
+    ("PsRemoveLoadImageNotifyRoutine", PASSIVE, Routine::One(remove_image_routine)),
+    ("CmGetCallbackVersion", APC, Routine::Two(registry_callback_version)),
     ("CmRegisterCallback", APC, Routine::Three(register_registry)),
-    (
-        "CmRegisterCallbackEx",
-        APC,
-        Routine::Six(register_registry_ex),
-    ),
-    (
-        "CmUnRegisterCallback",
-        APC,
-        Routine::One(unregister_registry),
-    ),
+    ("CmRegisterCallbackEx", APC, Routine::Six(register_registry_ex)),
+    ("CmUnRegisterCallback", APC, Routine::One(unregister_registry)),
     ("ObRegisterCallbacks", APC, Routine::Two(register_handles)),
-    (
-        "ObUnRegisterCallbacks",
-        APC,
-        Routine::One(unregister_handles),
-    ),
-    (
-        "ObGetFilterVersion",
-        Irql::HIGH_LEVEL,
-        Routine::Zero(filter_version),
-    ),
+    ("ObUnRegisterCallbacks", APC, Routine::One(unregister_handles)),
+    ("ObGetFilterVersion", Irql::HIGH_LEVEL, Routine::Zero(filter_version)),
 ];
 
 /// The number of routines that Windows keeps of each kind.
@@ -306,16 +250,11 @@ fn routines_of(context: &Context, value: &ObjectCallbacks) -> Result<Vec<u64>, N
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let mut routines = Vec::new();
-    for at in (value.operations..)
-        .step_by(STEP)
-        .take(usize::from(value.count))
-    {
+    for at in (value.operations..).step_by(STEP).take(usize::from(value.count)) {
         let operation: ObjectOperation = context.read(at);
         let kind: u64 = context.read(operation.kind);
         let types = ["PsProcessType", "PsThreadType", "ExDesktopObjectType"];
-        let is_supported = types
-            .iter()
-            .any(|name| data::object_type(name) == Some(kind));
+        let is_supported = types.iter().any(|name| data::object_type(name) == Some(kind));
         let is_valid = operation.operations & !OPERATIONS == 0 && operation.operations != 0;
         let given = [operation.before, operation.after];
         let given: Vec<u64> = given.into_iter().filter(|routine| *routine != 0).collect();

@@ -71,13 +71,7 @@ impl Filter {
         routines: Vec<u64>,
         memory: Block,
     ) -> Self {
-        Self {
-            watched,
-            key,
-            altitude,
-            routines,
-            _memory: memory,
-        }
+        Self { watched, key, altitude, routines, _memory: memory }
     }
 }
 
@@ -120,19 +114,12 @@ impl Text {
         let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX - 1);
         let units = Block::zeroed(bytes.len() + 2);
         let string = Block::zeroed(size_of::<UnicodeString>());
-        let value = UnicodeString {
-            length,
-            maximum_length: length,
-            reserved: 0,
-            buffer: units.address(),
-        };
+        let value =
+            UnicodeString { length, maximum_length: length, reserved: 0, buffer: units.address() };
         store(units.address(), &bytes);
         let written = memory::write(string.address(), &value);
         debug_assert!(written.is_ok(), "the block was allocated above");
-        Self {
-            string,
-            _units: units,
-        }
+        Self { string, _units: units }
     }
 
     const fn address(&self) -> u64 {
@@ -173,10 +160,7 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
         flags: NAME_IS_EXACT,
         reserved: 0,
         parent: u64::from(parent.process),
-        creator: ClientId {
-            process: u64::from(parent.process),
-            thread: u64::from(parent.thread),
-        },
+        creator: ClientId { process: u64::from(parent.process), thread: u64::from(parent.thread) },
         file: file.address(),
         image: image.address(),
         command_line: command_line.address(),
@@ -206,11 +190,7 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
 }
 
 fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
-    let arguments = [
-        u64::from(thread.process),
-        u64::from(thread.thread),
-        u64::from(starts),
-    ];
+    let arguments = [u64::from(thread.process), u64::from(thread.thread), u64::from(starts)];
     for routine in routines(context, |all| &all.threads) {
         context.call_driver("the routine for threads", routine, arguments);
     }

@@ -79,18 +79,7 @@ const IDENTIFIERS: &[(u64, u8, &[u32])] = &[
     (512, 3, &[4]),                 // SeOwnerRightsSid
     (520, 15, &[2, 1]),             // SeAllAppPackagesSid
     (528, 5, &[84, 0, 0, 0, 0, 0]), // SeUserModeDriversSid
-    (
-        536,
-        5,
-        &[
-            80,
-            956_008_885,
-            3_418_522_649,
-            1_831_038_044,
-            1_853_292_631,
-            2_271_478_464,
-        ],
-    ), // SeTrustedInstallerSid
+    (536, 5, &[80, 956_008_885, 3_418_522_649, 1_831_038_044, 1_853_292_631, 2_271_478_464]), // SeTrustedInstallerSid
 ];
 
 /// Returns the bytes of a security identifier.

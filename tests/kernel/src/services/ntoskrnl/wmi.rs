@@ -18,17 +18,9 @@ const APC: Irql = Irql::APC_LEVEL;
 
 /// The exports, with the limits of their pages.
 pub const ENTRIES: Entries = &[
-    (
-        "IoWMIDeviceObjectToProviderId",
-        Irql::DISPATCH_LEVEL,
-        Routine::One(provider_id),
-    ),
+    ("IoWMIDeviceObjectToProviderId", Irql::DISPATCH_LEVEL, Routine::One(provider_id)),
     ("IoWMIOpenBlock", APC, Routine::Three(open)),
-    (
-        "IoWMISetNotificationCallback",
-        APC,
-        Routine::Three(set_callback),
-    ),
+    ("IoWMISetNotificationCallback", APC, Routine::Three(set_callback)),
 ];
 
 /// `WMIGUID_QUERY`, `WMIGUID_SET`, `WMIGUID_NOTIFICATION` and `WMIGUID_EXECUTE`.
@@ -61,9 +53,7 @@ struct Opened {
 
 fn provider_id(context: &Context, device: u64) -> u64 {
     if memory::read::<i16>(device) != Ok(DEVICE) {
-        context.stop_for_misuse(&format!(
-            "with 0x{device:016X}, which is not a device object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
     }
     u64::from(context.wmi_events().provider_of(device))
 }
@@ -116,23 +106,17 @@ fn tell_watched(context: &Context) {
 fn set_callback(context: &Context, object: u64, callback: u64, its_context: u64) -> u64 {
     let status = {
         let mut state = context.state();
-        state
-            .get::<Blocks>()
-            .0
-            .get_mut(&object)
-            .map(|opened| match opened.callback {
-                _ if opened.access & NOTIFICATION == 0 => NtStatus::ACCESS_DENIED,
-                Some(_) => NtStatus::UNSUCCESSFUL,
-                None => {
-                    opened.callback = Some((callback, its_context));
-                    NtStatus::SUCCESS
-                }
-            })
+        state.get::<Blocks>().0.get_mut(&object).map(|opened| match opened.callback {
+            _ if opened.access & NOTIFICATION == 0 => NtStatus::ACCESS_DENIED,
+            Some(_) => NtStatus::UNSUCCESSFUL,
+            None => {
+                opened.callback = Some((callback, its_context));
+                NtStatus::SUCCESS
+            }
+        })
     };
     let Some(status) = status else {
-        context.stop_for_misuse(&format!(
-            "with 0x{object:016X}, which is not a data block object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a data block object"));
     };
     tell_watched(context);
     status.to_register()
@@ -175,9 +159,7 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let left: BTreeMap<u64, Opened> = {
         let mut state = context.state();
         let blocks = &mut state.get::<Blocks>().0;
-        blocks
-            .extract_if(.., |_, one| belongs(one.caller))
-            .collect()
+        blocks.extract_if(.., |_, one| belongs(one.caller)).collect()
     };
     // Their memory is freed when nothing leads to them any more.
     for object in left.keys() {

@@ -47,12 +47,7 @@ fn add(context: &Context, address: u64, object: u64, is_allocated: bool) {
     let mut state = context.state();
     let items = &mut state.get::<Items>().0;
     items.retain(|item| item.address != address);
-    items.push(Item {
-        address,
-        object,
-        is_queued: false,
-        is_allocated,
-    });
+    items.push(Item { address, object, is_queued: false, is_allocated });
 }
 
 /// Runs `body` on a work item. Bugchecks if the address is not that of one.
@@ -71,20 +66,11 @@ fn forget(context: &Context, address: u64) {
     if with(context, address, |item| item.is_queued) {
         context.stop_for_misuse("for a work item that is queued");
     }
-    context
-        .state()
-        .get::<Items>()
-        .0
-        .retain(|item| item.address != address);
+    context.state().get::<Items>().0.retain(|item| item.address != address);
 }
 
 fn allocate(context: &Context, device: u64) -> u64 {
-    let wanted = Wanted {
-        size: SIZE,
-        tag: TAG,
-        paged: false,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size: SIZE, tag: TAG, paged: false, uninitialized: false };
     let Some(address) = context.pool().allocate(wanted, context, context.call()) else {
         return 0;
     };

@@ -71,11 +71,7 @@ impl Registry {
     /// Creates a registry with the keys that every system has. `clock` dates changes.
     pub fn new(clock: Arc<Clock>) -> Self {
         let now = clock.file_time(clock.last());
-        Self {
-            keys: Mutex::new(Keys::new(now)),
-            framework: Mutex::default(),
-            clock,
-        }
+        Self { keys: Mutex::new(Keys::new(now)), framework: Mutex::default(), clock }
     }
 
     /// Opens a handle of a key for the framework.
@@ -137,10 +133,7 @@ impl Registry {
         let (mut at, missing) = keys.follow(start, &names);
         for name in missing {
             let is_volatile = keys.key(at)?.is_volatile;
-            let new = NewKey {
-                is_volatile,
-                ..NewKey::default()
-            };
+            let new = NewKey { is_volatile, ..NewKey::default() };
             at = keys.create(at, name, new, now)?;
         }
         Ok(at)
@@ -182,9 +175,7 @@ impl Registry {
         let path = self.path(key).unwrap_or_default();
         let mut names = names(&path).skip(1).map(folded);
         names.next().as_deref() == Some("MACHINE")
-            && names
-                .next()
-                .is_some_and(|hive| TRUSTED.contains(&hive.as_str()))
+            && names.next().is_some_and(|hive| TRUSTED.contains(&hive.as_str()))
     }
 
     /// Returns a key's absolute path.
@@ -212,19 +203,10 @@ impl Registry {
             class: key.class.clone(),
             last_write: key.last_write,
             subkeys: count(key.below.len()),
-            max_name: below()
-                .map(|one| size_of_text(&one.name))
-                .max()
-                .unwrap_or(0),
-            max_class: below()
-                .map(|one| size_of_text(&one.class))
-                .max()
-                .unwrap_or(0),
+            max_name: below().map(|one| size_of_text(&one.name)).max().unwrap_or(0),
+            max_class: below().map(|one| size_of_text(&one.class)).max().unwrap_or(0),
             values: count(key.values.len()),
-            max_value_name: values()
-                .map(|(name, _)| size_of_text(name))
-                .max()
-                .unwrap_or(0),
+            max_value_name: values().map(|(name, _)| size_of_text(name)).max().unwrap_or(0),
             max_value_data: values().map(data).max().unwrap_or(0),
         })
     }
@@ -313,9 +295,7 @@ mod tests {
     #[test]
     fn names_are_kept_and_compared_without_regard_to_case() {
         let registry = registry();
-        let key = registry
-            .create_all(&format!(r"{SERVICES}\One\Two"))
-            .unwrap();
+        let key = registry.create_all(&format!(r"{SERVICES}\One\Two")).unwrap();
         let path = r"\registry\machine\SYSTEM\controlset001\services\ONE\two\";
         assert_eq!(registry.open(None, path), Ok(key));
         assert_eq!(
@@ -334,38 +314,18 @@ mod tests {
         let registry = registry();
         let services = registry.open(None, SERVICES).unwrap();
         let create = |start, path| registry.create(start, path, NewKey::default());
-        assert_eq!(
-            create(Some(services), r"a\b"),
-            Err(NtStatus::OBJECT_NAME_NOT_FOUND)
-        );
+        assert_eq!(create(Some(services), r"a\b"), Err(NtStatus::OBJECT_NAME_NOT_FOUND));
         let (a, is_new) = create(Some(services), "a").unwrap();
         assert!(is_new);
         assert_eq!(create(Some(services), "A"), Ok((a, false)));
-        assert_eq!(
-            create(None, "relative"),
-            Err(NtStatus::OBJECT_PATH_SYNTAX_BAD)
-        );
-        assert_eq!(
-            create(Some(a), r"\Registry"),
-            Err(NtStatus::OBJECT_PATH_SYNTAX_BAD)
-        );
-        for path in [
-            r"\Registry\New",
-            r"\Registry\Machine\New",
-            r"\Registry\User\New",
-        ] {
-            assert_eq!(
-                create(None, path),
-                Err(NtStatus::INVALID_PARAMETER),
-                "{path}"
-            );
+        assert_eq!(create(None, "relative"), Err(NtStatus::OBJECT_PATH_SYNTAX_BAD));
+        assert_eq!(create(Some(a), r"\Registry"), Err(NtStatus::OBJECT_PATH_SYNTAX_BAD));
+        for path in [r"\Registry\New", r"\Registry\Machine\New", r"\Registry\User\New"] {
+            assert_eq!(create(None, path), Err(NtStatus::INVALID_PARAMETER), "{path}");
         }
         let long = "x".repeat(MAX_KEY_NAME + 1);
         assert_eq!(create(Some(a), &long), Err(NtStatus::INVALID_PARAMETER));
-        let new = NewKey {
-            is_volatile: true,
-            ..NewKey::default()
-        };
+        let new = NewKey { is_volatile: true, ..NewKey::default() };
         let (volatile, _) = registry.create(Some(a), "volatile", new).unwrap();
         assert_eq!(create(Some(volatile), "x"), Err(CHILD_MUST_BE_VOLATILE));
     }

@@ -89,14 +89,8 @@ pub fn names(path: &str) -> impl Iterator<Item = &str> {
 impl Keys {
     pub fn new(now: i64) -> Self {
         let root = KeyId(0);
-        let mut keys = Self {
-            all: HashMap::new(),
-            issued: 1,
-            root,
-            system: root,
-        };
-        keys.all
-            .insert(root, Key::new("REGISTRY", None, NewKey::default(), now));
+        let mut keys = Self { all: HashMap::new(), issued: 1, root, system: root };
+        keys.all.insert(root, Key::new("REGISTRY", None, NewKey::default(), now));
         for path in PREDEFINED {
             let mut at = root;
             for name in names(path).skip(1) {
@@ -157,9 +151,8 @@ impl Keys {
             }
             None if !path.starts_with('\\') => return Err(NtStatus::OBJECT_PATH_SYNTAX_BAD),
             None => {
-                let is_registry = names
-                    .first()
-                    .is_some_and(|first| first.eq_ignore_ascii_case("Registry"));
+                let is_registry =
+                    names.first().is_some_and(|first| first.eq_ignore_ascii_case("Registry"));
                 if !is_registry {
                     return Err(if names.len() > 1 {
                         OBJECT_PATH_NOT_FOUND

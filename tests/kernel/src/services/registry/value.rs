@@ -103,10 +103,8 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
         return None;
     }
-    let units: Vec<u16> = bytes
-        .chunks_exact(2)
-        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-        .collect();
+    let units: Vec<u16> =
+        bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     let (last, text) = units.split_last()?;
     let text = String::from_utf16(text).ok()?;
     (*last == 0 && !text.contains('\0')).then_some(text)
@@ -122,10 +120,8 @@ fn texts_of(bytes: &[u8]) -> Option<Vec<String>> {
 
 /// Returns the strings of a `REG_MULTI_SZ` value's bytes: those before the first empty one.
 pub fn split_list(bytes: &[u8]) -> Vec<String> {
-    let units: Vec<u16> = bytes
-        .chunks_exact(2)
-        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-        .collect();
+    let units: Vec<u16> =
+        bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
     units
         .split(|unit| *unit == 0)
         .take_while(|text| !text.is_empty())

@@ -16,11 +16,7 @@ const CULTURE: &str = "en-US";
 /// Indexes the providers of a manifest.
 pub fn providers(manifest: &Manifest) -> Vec<Provider> {
     let texts = Texts::new(manifest);
-    manifest
-        .providers
-        .iter()
-        .map(|provider| texts.provider(provider))
-        .collect()
+    manifest.providers.iter().map(|provider| texts.provider(provider)).collect()
 }
 
 /// The strings of a manifest.
@@ -86,12 +82,8 @@ impl<'a> Texts<'a> {
             name: provider.name.clone(),
             guid: provider.guid,
             control_guid: provider.control_guid,
-            levels: levels
-                .map(|one| (one.value, self.title(one.message, &one.name)))
-                .collect(),
-            tasks: tasks
-                .map(|one| (one.value, self.title(one.message, &one.name)))
-                .collect(),
+            levels: levels.map(|one| (one.value, self.title(one.message, &one.name))).collect(),
+            tasks: tasks.map(|one| (one.value, self.title(one.message, &one.name))).collect(),
             opcodes: opcodes
                 .map(|one| {
                     let key = (task(one.task), one.value);
@@ -99,12 +91,7 @@ impl<'a> Texts<'a> {
                 })
                 .collect(),
             keywords: keywords
-                .map(|one| {
-                    (
-                        one.mask,
-                        self.title(one.message, &one.name).as_ref().to_owned(),
-                    )
-                })
+                .map(|one| (one.mask, self.title(one.message, &one.name).as_ref().to_owned()))
                 .collect(),
             events,
         }
@@ -116,10 +103,7 @@ impl<'a> Texts<'a> {
             let title = title.unwrap_or_else(|| item.value.to_string().into());
             (item.value, title)
         });
-        Arc::new(ValueMap {
-            bits: map.is_bits,
-            entries: entries.collect(),
-        })
+        Arc::new(ValueMap { bits: map.is_bits, entries: entries.collect() })
     }
 }
 
@@ -130,25 +114,13 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
     let referred = |list: &[Property], at: usize| list.get(at).map(name).unwrap_or_default();
     let field = |property: &Property| {
         let (in_type, out_type, map, members) = match &property.kind {
-            PropertyKind::Data {
-                in_type,
-                out_type,
-                explicit_out_type,
-                map,
-            } => {
-                let shown = if *explicit_out_type {
-                    (*out_type).into()
-                } else {
-                    Presentation::Default
-                };
+            PropertyKind::Data { in_type, out_type, explicit_out_type, map } => {
+                let shown =
+                    if *explicit_out_type { (*out_type).into() } else { Presentation::Default };
                 let map = map.and_then(|at| maps.get(at)).cloned();
                 (Encoding::Known(*in_type), shown, map, Vec::new())
             }
-            PropertyKind::Unknown {
-                in_type,
-                out_type,
-                map,
-            } => {
+            PropertyKind::Unknown { in_type, out_type, map } => {
                 let out_type = Presentation::from_winmeta(*out_type);
                 let map = map.and_then(|at| maps.get(at)).cloned();
                 (Encoding::from_code(*in_type), out_type, map, Vec::new())
@@ -245,17 +217,10 @@ mod tests {
         let others = others.iter();
         Property {
             name: "x".to_owned(),
-            kind: PropertyKind::Data {
-                in_type,
-                out_type,
-                explicit_out_type: true,
-                map: None,
-            },
+            kind: PropertyKind::Data { in_type, out_type, explicit_out_type: true, map: None },
             count: Size::None,
             length: Size::None,
-            others: others
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            others: others.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             at: model::Position::default(),
         }
     }

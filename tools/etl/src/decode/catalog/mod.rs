@@ -44,17 +44,10 @@ impl Catalog {
     /// Fails with [`LoadError`] if the file cannot be read or is not a manifest.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<Vec<Skipped>, LoadError> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| LoadError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
-        let text = text(&bytes).ok_or_else(|| LoadError::Encoding {
-            path: path.to_owned(),
-        })?;
-        self.add(&text).map_err(|source| LoadError::Manifest {
-            path: path.to_owned(),
-            source,
-        })
+        let bytes = std::fs::read(path)
+            .map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
+        let text = text(&bytes).ok_or_else(|| LoadError::Encoding { path: path.to_owned() })?;
+        self.add(&text).map_err(|source| LoadError::Manifest { path: path.to_owned(), source })
     }
 
     /// Loads the formats of WPP messages from a TMF file or from the TMF files of a folder. What was
@@ -102,9 +95,7 @@ impl Catalog {
             // Events carry the control GUID, if the provider has one. Several providers can share
             // it; then only their traits distinguish them.
             if let Some(control) = provider.control_guid {
-                self.providers
-                    .entry(control)
-                    .or_insert_with(|| Arc::clone(&provider));
+                self.providers.entry(control).or_insert_with(|| Arc::clone(&provider));
             }
             self.providers.insert(provider.guid, provider);
         }
@@ -157,11 +148,7 @@ mod tests {
     #[test]
     fn a_provider_with_a_control_guid_is_there_once() {
         let (control, other) = (Guid::from_u128(1), Guid::from_u128(9));
-        let provider = |guid, control_guid| Provider {
-            guid,
-            control_guid,
-            ..Provider::default()
-        };
+        let provider = |guid, control_guid| Provider { guid, control_guid, ..Provider::default() };
         let mut catalog = Catalog::new();
         let first = Guid::from_u128(5);
         catalog.insert(vec![provider(first, Some(control)), provider(other, None)]);

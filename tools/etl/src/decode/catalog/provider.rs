@@ -42,11 +42,7 @@ impl EventDefinition {
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let name = &self.schema.event_name;
-        if name.is_empty() {
-            self.symbol.clone()
-        } else {
-            Some(name.clone())
-        }
+        if name.is_empty() { self.symbol.clone() } else { Some(name.clone()) }
     }
 }
 
@@ -83,10 +79,8 @@ impl Provider {
             known.is_some_and(|known| known.schema.fields != event.schema.fields)
         };
         let all = other.events.iter();
-        let mut found: Vec<_> = all
-            .filter(|(key, event)| differs(key, event))
-            .map(|(key, _)| *key)
-            .collect();
+        let mut found: Vec<_> =
+            all.filter(|(key, event)| differs(key, event)).map(|(key, _)| *key).collect();
         found.sort_unstable();
         found
     }
@@ -116,9 +110,7 @@ impl Provider {
     }
 
     pub(crate) fn opcode_name(&self, task: u16, value: u8) -> Option<&Arc<str>> {
-        self.opcodes
-            .get(&(task, value))
-            .or_else(|| self.opcodes.get(&(0, value)))
+        self.opcodes.get(&(task, value)).or_else(|| self.opcodes.get(&(0, value)))
     }
 
     /// Returns the masks and names of the provider's own keywords, in the manifest's order.
@@ -136,10 +128,7 @@ mod tests {
     fn a_provider_is_completed_by_what_it_lacks() {
         let provider = |name: &str, keywords: &[(u64, &str)], level: &str| Provider {
             name: name.to_owned(),
-            keywords: keywords
-                .iter()
-                .map(|(mask, name)| (*mask, (*name).to_owned()))
-                .collect(),
+            keywords: keywords.iter().map(|(mask, name)| (*mask, (*name).to_owned())).collect(),
             levels: [(1, level.into())].into(),
             ..Provider::default()
         };

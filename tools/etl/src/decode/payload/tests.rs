@@ -15,10 +15,7 @@ fn field(name: &str, in_type: impl Into<Encoding>, out_type: Presentation) -> Fi
 }
 
 fn decode(fields: Vec<Field>, data: &[u8]) -> Payload {
-    let schema = Schema {
-        fields: fields.into(),
-        ..Schema::default()
-    };
+    let schema = Schema { fields: fields.into(), ..Schema::default() };
     schema.decode(data, PointerSize::Eight)
 }
 
@@ -48,17 +45,11 @@ fn integers_have_their_size_and_sign() {
     assert_eq!(plain(InType::Int16, &[0xFE, 0xFF]), Value::Int(-2));
     assert_eq!(plain(InType::UInt16, &[0xFE, 0xFF]), Value::UInt(0xFFFE));
     assert_eq!(plain(InType::Int32, &[0xFF; 4]), Value::Int(-1));
-    assert_eq!(
-        plain(InType::UInt32, &[0xFF; 4]),
-        Value::UInt(u64::from(u32::MAX))
-    );
+    assert_eq!(plain(InType::UInt32, &[0xFF; 4]), Value::UInt(u64::from(u32::MAX)));
     assert_eq!(plain(InType::Int64, &[0xFF; 8]), Value::Int(-1));
     assert_eq!(plain(InType::UInt64, &[0xFF; 8]), Value::UInt(u64::MAX));
     assert_eq!(plain(InType::HexInt32, &[1, 2, 0, 0]), Value::Hex(0x201));
-    assert_eq!(
-        plain(InType::HexInt64, &[1; 8]),
-        Value::Hex(0x0101_0101_0101_0101)
-    );
+    assert_eq!(plain(InType::HexInt64, &[1; 8]), Value::Hex(0x0101_0101_0101_0101));
     assert_eq!(plain(InType::Boolean, &[0, 1, 0, 0]), Value::Bool(true));
     assert_eq!(plain(InType::Null, &[]), Value::Null);
 }
@@ -66,70 +57,29 @@ fn integers_have_their_size_and_sign() {
 #[test]
 fn out_types_give_integers_their_meaning() {
     let of = |in_type, out_type, data: &[u8]| one(in_type, out_type, data);
-    assert_eq!(
-        of(InType::UInt8, Presentation::Boolean, &[2]),
-        Value::Bool(true)
-    );
+    assert_eq!(of(InType::UInt8, Presentation::Boolean, &[2]), Value::Bool(true));
     assert_eq!(of(InType::UInt8, Presentation::String, b"x"), text("x"));
-    assert_eq!(
-        of(InType::UInt16, Presentation::String, &[0xE9, 0]),
-        text("é")
-    );
-    assert_eq!(
-        of(InType::UInt8, Presentation::Hex, &[0xAB]),
-        Value::Hex(0xAB)
-    );
-    assert_eq!(
-        of(InType::UInt16, Presentation::Port, &[0x1F, 0x90]),
-        Value::Port(8080)
-    );
+    assert_eq!(of(InType::UInt16, Presentation::String, &[0xE9, 0]), text("é"));
+    assert_eq!(of(InType::UInt8, Presentation::Hex, &[0xAB]), Value::Hex(0xAB));
+    assert_eq!(of(InType::UInt16, Presentation::Port, &[0x1F, 0x90]), Value::Port(8080));
     assert_eq!(
         of(InType::UInt32, Presentation::Ipv4, &[127, 0, 0, 1]),
         Value::Ipv4(Ipv4Addr::LOCALHOST)
     );
     let number = [0x22, 0, 0, 0xC0];
+    assert_eq!(of(InType::UInt32, Presentation::NtStatus, &number), Value::NtStatus(0xC000_0022));
+    assert_eq!(of(InType::Int32, Presentation::HResult, &number), Value::HResult(0xC000_0022));
+    assert_eq!(of(InType::UInt32, Presentation::Win32Error, &[5, 0, 0, 0]), Value::Win32Error(5));
+    assert_eq!(of(InType::UInt32, Presentation::ProcessId, &[4, 0, 0, 0]), Value::ProcessId(4));
+    assert_eq!(of(InType::UInt32, Presentation::ThreadId, &[8, 0, 0, 0]), Value::ThreadId(8));
     assert_eq!(
-        of(InType::UInt32, Presentation::NtStatus, &number),
-        Value::NtStatus(0xC000_0022)
-    );
-    assert_eq!(
-        of(InType::Int32, Presentation::HResult, &number),
-        Value::HResult(0xC000_0022)
-    );
-    assert_eq!(
-        of(InType::UInt32, Presentation::Win32Error, &[5, 0, 0, 0]),
-        Value::Win32Error(5)
-    );
-    assert_eq!(
-        of(InType::UInt32, Presentation::ProcessId, &[4, 0, 0, 0]),
-        Value::ProcessId(4)
-    );
-    assert_eq!(
-        of(InType::UInt32, Presentation::ThreadId, &[8, 0, 0, 0]),
-        Value::ThreadId(8)
-    );
-    assert_eq!(
-        of(
-            InType::HexInt64,
-            Presentation::CodePointer,
-            &[0x10, 0, 0, 0, 0, 0, 0, 0]
-        ),
+        of(InType::HexInt64, Presentation::CodePointer, &[0x10, 0, 0, 0, 0, 0, 0, 0]),
         Value::Pointer(0x10)
     );
+    assert_eq!(of(InType::UInt8, Presentation::Signed, &[0xFF]), Value::Int(-1));
+    assert_eq!(of(InType::Int8, Presentation::Unsigned, &[0xFF]), Value::UInt(255));
     assert_eq!(
-        of(InType::UInt8, Presentation::Signed, &[0xFF]),
-        Value::Int(-1)
-    );
-    assert_eq!(
-        of(InType::Int8, Presentation::Unsigned, &[0xFF]),
-        Value::UInt(255)
-    );
-    assert_eq!(
-        of(
-            InType::UInt64,
-            Presentation::DateTime,
-            &[1, 0, 0, 0, 0, 0, 0, 0]
-        ),
+        of(InType::UInt64, Presentation::DateTime, &[1, 0, 0, 0, 0, 0, 0, 0]),
         Value::FileTime(FileTime::from_raw(1))
     );
 }
@@ -137,12 +87,9 @@ fn out_types_give_integers_their_meaning() {
 #[test]
 fn an_out_type_that_does_not_fit_the_size_is_ignored() {
     assert_eq!(one(InType::UInt8, Presentation::Port, &[7]), Value::UInt(7));
-    for out_type in [
-        Presentation::Port,
-        Presentation::String,
-        Presentation::DateTime,
-        Presentation::Xml,
-    ] {
+    for out_type in
+        [Presentation::Port, Presentation::String, Presentation::DateTime, Presentation::Xml]
+    {
         let value = one(InType::UInt32, out_type, &[7, 0, 0, 0]);
         assert_eq!(value, Value::UInt(7), "{out_type:?}");
     }
@@ -152,26 +99,14 @@ fn an_out_type_that_does_not_fit_the_size_is_ignored() {
     }
     let short = one(InType::Binary, Presentation::Ipv6, b"\x04\0abcd");
     assert_eq!(short, Value::Binary(b"abcd".to_vec()));
-    assert_eq!(
-        one(InType::UInt64, Presentation::NtStatus, &[0xFF; 8]),
-        Value::UInt(u64::MAX)
-    );
+    assert_eq!(one(InType::UInt64, Presentation::NtStatus, &[0xFF; 8]), Value::UInt(u64::MAX));
 }
 
 #[test]
 fn floats_guids_and_times_are_read() {
-    assert_eq!(
-        plain(InType::Float, &1.5_f32.to_le_bytes()),
-        Value::Float(1.5)
-    );
-    assert_eq!(
-        plain(InType::Double, &(-0.25_f64).to_le_bytes()),
-        Value::Double(-0.25)
-    );
-    assert_eq!(
-        plain(InType::Guid, &[9; 16]),
-        Value::Guid(Guid::from_bytes([9; 16]))
-    );
+    assert_eq!(plain(InType::Float, &1.5_f32.to_le_bytes()), Value::Float(1.5));
+    assert_eq!(plain(InType::Double, &(-0.25_f64).to_le_bytes()), Value::Double(-0.25));
+    assert_eq!(plain(InType::Guid, &[9; 16]), Value::Guid(Guid::from_bytes([9; 16])));
     assert_eq!(
         plain(InType::FileTime, &[2, 0, 0, 0, 0, 0, 0, 0]),
         Value::FileTime(FileTime::from_raw(2))
@@ -189,35 +124,17 @@ fn strings_end_at_their_nul_or_with_the_data() {
     assert_eq!(plain(InType::AnsiString, b"ab\0"), text("ab"));
     assert_eq!(plain(InType::AnsiString, b"ab"), text("ab"));
     assert_eq!(plain(InType::AnsiString, b"\xE9\0"), text("é"));
-    assert_eq!(
-        one(InType::AnsiString, Presentation::Utf8, b"\xC3\xA9\0"),
-        text("é")
-    );
+    assert_eq!(one(InType::AnsiString, Presentation::Utf8, b"\xC3\xA9\0"), text("é"));
 }
 
 #[test]
 fn counted_data_have_a_byte_count() {
-    assert_eq!(
-        plain(InType::CountedUnicodeString, b"\x04\0a\0b\0"),
-        text("ab")
-    );
+    assert_eq!(plain(InType::CountedUnicodeString, b"\x04\0a\0b\0"), text("ab"));
     assert_eq!(plain(InType::CountedAnsiString, b"\x02\0ab"), text("ab"));
-    assert_eq!(
-        plain(InType::Binary, b"\x02\0ab"),
-        Value::Binary(b"ab".to_vec())
-    );
-    assert_eq!(
-        plain(InType::CountedBinary, b"\x02\0ab"),
-        Value::Binary(b"ab".to_vec())
-    );
-    let odd = decode(
-        vec![field(
-            "f",
-            InType::CountedUnicodeString,
-            Presentation::Default,
-        )],
-        b"\x03\0abc",
-    );
+    assert_eq!(plain(InType::Binary, b"\x02\0ab"), Value::Binary(b"ab".to_vec()));
+    assert_eq!(plain(InType::CountedBinary, b"\x02\0ab"), Value::Binary(b"ab".to_vec()));
+    let odd =
+        decode(vec![field("f", InType::CountedUnicodeString, Presentation::Default)], b"\x03\0abc");
     assert_eq!(odd.error.unwrap().kind, Kind::OddLength(3));
     assert_eq!(odd.leftover, b"\x03\0abc");
 }
@@ -226,10 +143,7 @@ fn counted_data_have_a_byte_count() {
 fn binary_addresses_are_read() {
     let mut v6 = vec![16, 0];
     v6.extend(Ipv6Addr::LOCALHOST.octets());
-    assert_eq!(
-        one(InType::Binary, Presentation::Ipv6, &v6),
-        Value::Ipv6(Ipv6Addr::LOCALHOST)
-    );
+    assert_eq!(one(InType::Binary, Presentation::Ipv6, &v6), Value::Ipv6(Ipv6Addr::LOCALHOST));
     let v4 = b"\x10\0\x02\0\x1F\x90\x7F\0\0\x01\0\0\0\0\0\0\0\0";
     assert_eq!(
         one(InType::Binary, Presentation::SocketAddress, v4),
@@ -258,10 +172,8 @@ fn security_identifier_gives_its_own_length() {
         panic!("a SID is no other value");
     };
     assert_eq!((longest.authority, longest.subauthorities.len()), (5, 15));
-    let payload = decode(
-        vec![field("f", InType::Sid, Presentation::Default)],
-        &[1, 16, 0, 0, 0, 0, 0, 5],
-    );
+    let payload =
+        decode(vec![field("f", InType::Sid, Presentation::Default)], &[1, 16, 0, 0, 0, 0, 0, 5]);
     assert_eq!(payload.error.unwrap().kind, Kind::Sid(16));
 }
 
@@ -278,45 +190,29 @@ fn pointer_has_the_size_of_the_writer() {
 
 #[test]
 fn arrays_count_in_the_schema_or_in_the_data() {
-    let fixed = Field {
-        count: Count::Fixed(2),
-        ..field("a", InType::UInt16, Presentation::Default)
-    };
-    let variable = Field {
-        count: Count::Variable,
-        ..field("b", InType::UInt8, Presentation::Hex)
-    };
+    let fixed =
+        Field { count: Count::Fixed(2), ..field("a", InType::UInt16, Presentation::Default) };
+    let variable = Field { count: Count::Variable, ..field("b", InType::UInt8, Presentation::Hex) };
     let payload = decode(vec![fixed, variable], &[1, 0, 2, 0, 3, 0, 7, 8, 9]);
     assert_eq!(payload.error, None);
     assert_eq!(
         payload.fields,
         [
-            (
-                "a".into(),
-                Value::Array(vec![Value::UInt(1), Value::UInt(2)])
-            ),
-            (
-                "b".into(),
-                Value::Array(vec![Value::Hex(7), Value::Hex(8), Value::Hex(9)])
-            ),
+            ("a".into(), Value::Array(vec![Value::UInt(1), Value::UInt(2)])),
+            ("b".into(), Value::Array(vec![Value::Hex(7), Value::Hex(8), Value::Hex(9)])),
         ]
     );
 }
 
 #[test]
 fn array_of_characters_is_text() {
-    let characters = |in_type| Field {
-        count: Count::Variable,
-        ..field("s", in_type, Presentation::String)
-    };
+    let characters =
+        |in_type| Field { count: Count::Variable, ..field("s", in_type, Presentation::String) };
     let payload = decode(
         vec![characters(InType::UInt16), characters(InType::Int8)],
         b"\x02\0a\0b\0\x03\0xyz",
     );
-    assert_eq!(
-        payload.fields,
-        [("s".into(), text("ab")), ("s".into(), text("xyz"))]
-    );
+    assert_eq!(payload.fields, [("s".into(), text("ab")), ("s".into(), text("xyz"))]);
 }
 
 #[test]
@@ -328,10 +224,7 @@ fn structures_hold_their_members() {
         field("b", InType::CountedAnsiString, Presentation::Default),
     ];
     let payload = decode(vec![outer], b"\x01\x01\0x\x02\x01\0y");
-    assert_eq!(
-        payload.fields[0].1.to_string(),
-        r#"[{a=1, b="x"}, {a=2, b="y"}]"#
-    );
+    assert_eq!(payload.fields[0].1.to_string(), r#"[{a=1, b="x"}, {a=2, b="y"}]"#);
 }
 
 #[test]
@@ -349,18 +242,12 @@ fn sizes_come_from_earlier_fields() {
         length: Length::Field("n".into()),
         ..field("s", InType::UnicodeString, Presentation::Default)
     };
-    let payload = decode(
-        vec![number, count, length, string],
-        b"\x02\0\x07\x08xyz\0\0\0",
-    );
+    let payload = decode(vec![number, count, length, string], b"\x02\0\x07\x08xyz\0\0\0");
     assert_eq!(payload.error, None);
     assert_eq!(
         payload.fields[1..],
         [
-            (
-                "a".into(),
-                Value::Array(vec![Value::UInt(7), Value::UInt(8)])
-            ),
+            ("a".into(), Value::Array(vec![Value::UInt(7), Value::UInt(8)])),
             ("b".into(), Value::Binary(b"xy".to_vec())),
             ("s".into(), text("z")),
         ]
@@ -380,10 +267,7 @@ fn size_without_its_field_is_an_error() {
 #[test]
 fn a_map_names_a_number() {
     let mapped = Field {
-        map: Some(Arc::new(ValueMap {
-            bits: false,
-            entries: vec![(3, "Three".into())],
-        })),
+        map: Some(Arc::new(ValueMap { bits: false, entries: vec![(3, "Three".into())] })),
         ..field("m", InType::UInt32, Presentation::Default)
     };
     let payload = decode(vec![mapped.clone(), mapped], &[3, 0, 0, 0, 4, 0, 0, 0]);
@@ -395,10 +279,7 @@ fn a_map_names_a_number() {
 fn mapped(in_type: InType, bits: bool, entries: &[(u32, &str)], data: &[u8]) -> (String, String) {
     let entries = entries.iter().map(|(value, name)| (*value, (*name).into()));
     let field = Field {
-        map: Some(Arc::new(ValueMap {
-            bits,
-            entries: entries.collect(),
-        })),
+        map: Some(Arc::new(ValueMap { bits, entries: entries.collect() })),
         ..field("f", in_type, Presentation::Default)
     };
     let payload = decode(vec![field], data);
@@ -410,23 +291,14 @@ fn mapped(in_type: InType, bits: bool, entries: &[(u32, &str)], data: &[u8]) -> 
 fn a_map_names_negative_numbers_of_every_size() {
     let states = &[(0xFFFF_FFFF, "Unset"), (0x8000_0000, "Lowest"), (5, "Five")];
     let shown = |in_type, data: &[u8]| mapped(in_type, false, states, data);
-    let unset = (
-        "Unset(-1)".to_owned(),
-        r#"{"value":-1,"name":"Unset"}"#.to_owned(),
-    );
+    let unset = ("Unset(-1)".to_owned(), r#"{"value":-1,"name":"Unset"}"#.to_owned());
     assert_eq!(shown(InType::Int8, &[0xFF]), unset);
     assert_eq!(shown(InType::Int16, &[0xFF; 2]), unset);
     assert_eq!(shown(InType::Int32, &[0xFF; 4]), unset);
     assert_eq!(shown(InType::Int64, &[0xFF; 8]), unset);
-    assert_eq!(
-        shown(InType::Int32, &[0, 0, 0, 0x80]).0,
-        "Lowest(-2147483648)"
-    );
+    assert_eq!(shown(InType::Int32, &[0, 0, 0, 0x80]).0, "Lowest(-2147483648)");
     assert_eq!(shown(InType::UInt32, &[0xFF; 4]).0, "Unset(4294967295)");
-    assert_eq!(
-        shown(InType::UInt32, &[0, 0, 0, 0x80]).0,
-        "Lowest(2147483648)"
-    );
+    assert_eq!(shown(InType::UInt32, &[0, 0, 0, 0x80]).0, "Lowest(2147483648)");
     assert_eq!(shown(InType::Int8, &[5]).0, "Five(5)");
     assert_eq!(shown(InType::Int16, &[0xFE, 0xFF]).0, "-2");
     assert_eq!(shown(InType::UInt8, &[0xFF]).0, "255");
@@ -449,10 +321,7 @@ fn a_bit_map_names_the_highest_bit_and_zero() {
     assert_eq!(shown(InType::UInt32, &[0; 4]), "0");
     assert_eq!(shown(InType::HexInt32, &[0; 4]), "0x0");
     let with_zero = &[(0, "None"), (1, "Low")];
-    assert_eq!(
-        mapped(InType::UInt32, true, with_zero, &[0; 4]).0,
-        "None(0)"
-    );
+    assert_eq!(mapped(InType::UInt32, true, with_zero, &[0; 4]).0, "None(0)");
 }
 
 #[test]
@@ -587,10 +456,7 @@ fn an_array_of_pointers_has_the_size_of_its_elements() {
         count: Count::Fixed(2),
         ..field("pointers", InType::Pointer, Presentation::Default)
     };
-    let schema = Schema {
-        fields: vec![pointers].into(),
-        ..Schema::default()
-    };
+    let schema = Schema { fields: vec![pointers].into(), ..Schema::default() };
     assert_eq!(schema.size(PointerSize::Four), Some(8));
     assert_eq!(schema.size(PointerSize::Eight), Some(16));
 }
@@ -598,10 +464,7 @@ fn an_array_of_pointers_has_the_size_of_its_elements() {
 #[test]
 fn values_of_fixed_size_have_the_size_of_their_type() {
     let size = |fields: Vec<Field>, pointer_size| {
-        let schema = Schema {
-            fields: fields.into(),
-            ..Schema::default()
-        };
+        let schema = Schema { fields: fields.into(), ..Schema::default() };
         schema.size(pointer_size)
     };
     let all = [
@@ -659,49 +522,27 @@ fn a_length_alone_refers_to_a_number() {
 fn a_map_names_a_number_by_its_presentation() {
     use Presentation::{Default, Signed, Unsigned};
 
-    let map = ValueMap {
-        bits: false,
-        entries: vec![(u32::MAX, "Unknown".into()), (1, "One".into())],
-    };
+    let map =
+        ValueMap { bits: false, entries: vec![(u32::MAX, "Unknown".into()), (1, "One".into())] };
     let named = |in_type, out_type, data: &[u8]| {
         let mut field = field("f", in_type, out_type);
         field.map = Some(Arc::new(map.clone()));
         decode(vec![field], data).fields[0].1.clone()
     };
-    let expected = |value, signed| Value::Named {
-        value,
-        signed,
-        name: "Unknown".into(),
-    };
+    let expected = |value, signed| Value::Named { value, signed, name: "Unknown".into() };
     let minus_one = expected(u64::MAX, true);
     assert_eq!(named(InType::UInt16, Signed, &[0xFF; 2]), minus_one);
     assert_eq!(named(InType::Int16, Default, &[0xFF; 2]), minus_one);
-    assert_eq!(
-        named(InType::UInt16, Unsigned, &[0xFF; 2]),
-        Value::UInt(0xFFFF)
-    );
-    assert_eq!(
-        named(InType::Int16, Unsigned, &[0xFF; 2]),
-        Value::UInt(0xFFFF)
-    );
-    assert_eq!(
-        named(InType::Int32, Unsigned, &[0xFF; 4]),
-        expected(0xFFFF_FFFF, false)
-    );
+    assert_eq!(named(InType::UInt16, Unsigned, &[0xFF; 2]), Value::UInt(0xFFFF));
+    assert_eq!(named(InType::Int16, Unsigned, &[0xFF; 2]), Value::UInt(0xFFFF));
+    assert_eq!(named(InType::Int32, Unsigned, &[0xFF; 4]), expected(0xFFFF_FFFF, false));
 }
 
 #[test]
 fn text_beyond_ascii_is_decoded_by_both_bytes() {
-    let utf16 = |text: &str| {
-        text.encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect::<Vec<_>>()
-    };
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
     for expected in ["Ł", "é", "Ł\u{e9}a", "\u{100}", "\u{1F600}"] {
-        let found = plain(
-            InType::UnicodeString,
-            &[utf16(expected), vec![0, 0]].concat(),
-        );
+        let found = plain(InType::UnicodeString, &[utf16(expected), vec![0, 0]].concat());
         assert_eq!(found, text(expected));
     }
 }

@@ -35,12 +35,7 @@ impl<'a> Chunk<'a> {
         let total = c.u16()?;
         let number = c.u16()?;
         let is_sound = format == FORMAT && magic == MAGIC && number < total;
-        is_sound.then(|| Self {
-            version,
-            total,
-            number,
-            bytes: c.rest(),
-        })
+        is_sound.then(|| Self { version, total, number, bytes: c.rest() })
     }
 }
 
@@ -56,18 +51,12 @@ impl Assembly {
     pub fn contradicts(&self, chunk: &Chunk<'_>) -> bool {
         self.version != chunk.version
             || self.chunks.len() != usize::from(chunk.total)
-            || self
-                .chunks
-                .get(usize::from(chunk.number))
-                .is_some_and(Option::is_some)
+            || self.chunks.get(usize::from(chunk.number)).is_some_and(Option::is_some)
     }
 
     /// Returns an assembly without chunks, for the manifest of a chunk.
     pub fn new(chunk: &Chunk<'_>) -> Self {
-        Self {
-            version: chunk.version,
-            chunks: vec![None; chunk.total.into()],
-        }
+        Self { version: chunk.version, chunks: vec![None; chunk.total.into()] }
     }
 
     /// Adds a chunk.
@@ -112,12 +101,7 @@ mod tests {
     fn a_chunk_has_its_format_its_mark_and_a_number_below_the_total() {
         let sound = data((1, 2), 3, 2);
         let chunk = Chunk::parse(&sound).unwrap();
-        let expected = Chunk {
-            version: (1, 2),
-            total: 3,
-            number: 2,
-            bytes: b"x",
-        };
+        let expected = Chunk { version: (1, 2), total: 3, number: 2, bytes: b"x" };
         assert_eq!(chunk, expected);
         for (at, value) in [(0, 2), (3, 0x5C), (6, 3), (6, 4)] {
             let mut other = sound.clone();

@@ -151,12 +151,7 @@ impl Key {
         c.take(16)?; // EventGuid
         let (id, version) = (c.u16()?, c.u8()?);
         let source = c.take(13).and_then(|_| c.u32());
-        Some(Self {
-            provider,
-            id,
-            version,
-            source: source.unwrap_or(SOURCE_MANIFEST),
-        })
+        Some(Self { provider, id, version, source: source.unwrap_or(SOURCE_MANIFEST) })
     }
 
     /// Returns true if the event is one of WBEM, WPP or `TraceLogging`.
@@ -205,11 +200,7 @@ impl Texts<'_> {
 
     /// Returns the string at an offset, and its size with the NUL.
     fn at(self, what: &'static str, offset: u32) -> Result<(String, u32), SchemaError> {
-        let error = SchemaError::Text {
-            what,
-            offset,
-            present: self.0.len(),
-        };
+        let error = SchemaError::Text { what, offset, present: self.0.len() };
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let bytes = self.0.get(start..).ok_or_else(|| error.clone())?;
         let units = bytes.as_chunks::<2>().0;
@@ -226,10 +217,7 @@ pub fn event_info(
     bytes: &[u8],
     map: &dyn Fn(Guid, &str) -> Option<Arc<ValueMap>>,
 ) -> Result<EventInfo, SchemaError> {
-    let short = |expected| SchemaError::Short {
-        present: bytes.len(),
-        expected,
-    };
+    let short = |expected| SchemaError::Short { present: bytes.len(), expected };
     let mut c = Cursor::new(bytes);
     let fixed = fixed_part(&mut c).ok_or_else(|| short(EVENT_INFO))?;
     if fixed.source != SOURCE_MANIFEST {
@@ -237,28 +225,16 @@ pub fn event_info(
     }
     let count = usize::try_from(fixed.properties).unwrap_or(usize::MAX);
     let expected = count.saturating_mul(PROPERTY).saturating_add(EVENT_INFO);
-    let properties = c
-        .take(expected - EVENT_INFO)
-        .ok_or_else(|| short(expected))?
-        .chunks_exact(PROPERTY);
+    let properties =
+        c.take(expected - EVENT_INFO).ok_or_else(|| short(expected))?.chunks_exact(PROPERTY);
     let properties: Option<Vec<Property>> = properties.map(Property::parse).collect();
     let properties = properties.unwrap_or_default();
     let texts = Texts(bytes);
     let names: Result<Vec<Arc<str>>, SchemaError> = properties
         .iter()
-        .map(|property| {
-            Ok(texts
-                .get("property's name", property.name)?
-                .unwrap_or_default())
-        })
+        .map(|property| Ok(texts.get("property's name", property.name)?.unwrap_or_default()))
         .collect();
-    let list = Properties {
-        all: &properties,
-        names: names?,
-        texts,
-        provider: fixed.provider,
-        map,
-    };
+    let list = Properties { all: &properties, names: names?, texts, provider: fixed.provider, map };
     let top = usize::try_from(fixed.top_level).unwrap_or(usize::MAX);
     let mut left = MAX_FIELDS;
     let fields = list.fields(0, top, MAX_DEPTH, &mut left)?;
@@ -399,11 +375,7 @@ impl Properties<'_> {
     fn name(&self, property: usize, index: u16) -> Result<Arc<str>, SchemaError> {
         let index = usize::from(index);
         let name = self.names.get(index).cloned();
-        name.ok_or(SchemaError::Index {
-            property,
-            index,
-            count: self.names.len(),
-        })
+        name.ok_or(SchemaError::Index { property, index, count: self.names.len() })
     }
 
     fn field(
@@ -483,10 +455,7 @@ fn encoding(code: u16) -> Encoding {
 
 /// Reads an `EVENT_MAP_INFO`. Returns `None` for a map from texts, which no field of an event uses.
 pub fn map_info(bytes: &[u8]) -> Result<Option<MapInfo>, SchemaError> {
-    let short = |expected| SchemaError::Short {
-        present: bytes.len(),
-        expected,
-    };
+    let short = |expected| SchemaError::Short { present: bytes.len(), expected };
     let mut c = Cursor::new(bytes);
     let mut word = || c.u32().ok_or_else(|| short(MAP_INFO));
     let (name, flags, count) = (word()?, word()?, word()?);
@@ -500,10 +469,7 @@ pub fn map_info(bytes: &[u8]) -> Result<Option<MapInfo>, SchemaError> {
     if flags == 0 || flags & !MAP_FLAGS != 0 || is_text {
         return Ok(None);
     }
-    let mut map = ValueMap {
-        bits: flags & MAP_BITMAP != 0,
-        entries: Vec::with_capacity(count),
-    };
+    let mut map = ValueMap { bits: flags & MAP_BITMAP != 0, entries: Vec::with_capacity(count) };
     for entry in entries.as_chunks::<MAP_ENTRY>().0 {
         let mut entry = Cursor::new(entry);
         let (Some(text), Some(value)) = (entry.u32(), entry.u32()) else {
@@ -555,13 +521,9 @@ mod tests {
             assert_eq!(found.map.bits, bits, "{flags:#x}");
             assert_eq!(found.map.entries, [(5, "N".into())]);
         }
-        for (flags, value_type) in [
-            (0, 0),
-            (MAP_FLAGS + 1, 0),
-            (MAP_FLAGS + 2, 0),
-            (1 | MAP_OF_TEXTS, 0),
-            (1, 1),
-        ] {
+        for (flags, value_type) in
+            [(0, 0), (MAP_FLAGS + 1, 0), (MAP_FLAGS + 2, 0), (1 | MAP_OF_TEXTS, 0), (1, 1)]
+        {
             assert!(read(flags, value_type).is_none(), "{flags:#x} {value_type}");
         }
         let whole = map(1, 0);

@@ -233,9 +233,7 @@ impl Collector {
         let Some((provider, descriptor)) = at(&mut c) else {
             return;
         };
-        let EventDescriptor {
-            id, opcode, task, ..
-        } = descriptor;
+        let EventDescriptor { id, opcode, task, .. } = descriptor;
         let is_metadata = provider == METADATA_CLASS;
         if !is_metadata && !is_chunk(id, opcode, task) {
             return;
@@ -276,10 +274,7 @@ impl Collector {
 
     fn chunk(&mut self, key: (Guid, u32), chunk: &Chunk<'_>) {
         let before = self.pending.get(&key).map_or(0, Assembly::cost);
-        let starts = self
-            .pending
-            .get(&key)
-            .is_none_or(|pending| pending.contradicts(chunk));
+        let starts = self.pending.get(&key).is_none_or(|pending| pending.contradicts(chunk));
         if starts {
             // An incomplete manifest that is written again is replaced.
             self.bytes = self.bytes.saturating_sub(before);
@@ -305,10 +300,7 @@ impl Collector {
             }
             if !self.manifests.contains_key(&whole) && self.has_room(whole.len()) {
                 let number = self.manifests.len();
-                let source = Source {
-                    number,
-                    writer: key,
-                };
+                let source = Source { number, writer: key };
                 self.manifests.insert(whole, source);
             }
         }
@@ -370,21 +362,13 @@ impl Collector {
                 Ok(lenient) => {
                     schemas.counts.manifests += 1;
                     for why in lenient.skipped {
-                        schemas.defect(Defect::Part {
-                            provider,
-                            process,
-                            why,
-                        });
+                        schemas.defect(Defect::Part { provider, process, why });
                     }
                     for one in catalog::providers(&lenient.manifest) {
                         schemas.add_source(one);
                     }
                 }
-                Err(why) => schemas.defect(Defect::Manifest {
-                    provider,
-                    process,
-                    why,
-                }),
+                Err(why) => schemas.defect(Defect::Manifest { provider, process, why }),
             }
         }
         for (key, assembly) in self.pending {
@@ -469,18 +453,12 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
         provider.opcodes.entry(key).or_insert(opcode);
     }
     let definition = EventDefinition {
-        schema: Schema {
-            event_name,
-            tags: 0,
-            fields: info.fields.into(),
-        },
+        schema: Schema { event_name, tags: 0, fields: info.fields.into() },
         symbol: None,
         message: info.message.as_deref().map(str::to_owned),
         keywords: info.keywords.into(),
     };
-    provider
-        .events
-        .insert((descriptor.id, descriptor.version), definition);
+    provider.events.insert((descriptor.id, descriptor.version), definition);
 }
 
 /// The schemas of a trace.
@@ -528,11 +506,7 @@ impl Schemas {
         let contradictions = known.contradictions(&provider);
         known.complete(&provider);
         for (id, version) in contradictions {
-            self.defect(Defect::Contradiction {
-                provider: guid,
-                id,
-                version,
-            });
+            self.defect(Defect::Contradiction { provider: guid, id, version });
         }
     }
 
@@ -546,11 +520,7 @@ impl Schemas {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} events, {} maps, {} manifests",
-            self.events, self.maps, self.manifests
-        )?;
+        write!(f, "{} events, {} maps, {} manifests", self.events, self.maps, self.manifests)?;
         for (count, what) in [
             (self.other_sources, "of other sources"),
             (self.dropped, "left out"),
@@ -570,10 +540,7 @@ mod tests {
 
     #[test]
     fn schemas_may_fill_their_limit() {
-        let mut collector = Collector {
-            bytes: MAX_BYTES - 10,
-            ..Collector::default()
-        };
+        let mut collector = Collector { bytes: MAX_BYTES - 10, ..Collector::default() };
         assert!(collector.has_room(10));
         assert_eq!((collector.bytes, collector.dropped), (MAX_BYTES, 0));
         assert!(!collector.has_room(1));
@@ -598,33 +565,19 @@ mod tests {
 
     #[test]
     fn manifests_are_kept_once_and_within_the_limit() {
-        let chunk = |version, bytes| Chunk {
-            version,
-            total: 1,
-            number: 0,
-            bytes,
-        };
+        let chunk = |version, bytes| Chunk { version, total: 1, number: 0, bytes };
         let writer = |process| (Guid::from_u128(7), process);
         let mut collector = Collector::default();
         collector.chunk(writer(1), &chunk((1, 0), b"one"));
         let bytes = collector.bytes;
         collector.chunk(writer(1), &chunk((1, 0), b"one"));
         assert_eq!(collector.bytes, bytes, "nothing new");
-        assert_eq!(
-            (collector.manifests.len(), collector.complete.len()),
-            (1, 1)
-        );
+        assert_eq!((collector.manifests.len(), collector.complete.len()), (1, 1));
         collector.chunk(writer(2), &chunk((1, 0), b"one"));
         assert_eq!(collector.bytes, bytes + size_of::<Written>());
-        assert_eq!(
-            (collector.manifests.len(), collector.complete.len()),
-            (1, 2)
-        );
+        assert_eq!((collector.manifests.len(), collector.complete.len()), (1, 2));
         collector.chunk(writer(2), &chunk((1, 1), b"two"));
-        assert_eq!(
-            (collector.manifests.len(), collector.complete.len()),
-            (2, 3)
-        );
+        assert_eq!((collector.manifests.len(), collector.complete.len()), (2, 3));
         let numbers: Vec<usize> = collector.manifests.values().map(|one| one.number).collect();
         assert_eq!(numbers, [0, 1]);
         assert_eq!(collector.dropped, 0);

@@ -51,11 +51,7 @@ impl Format {
             "WARNING" => 3,
             "INFORMATION" | "INFO" => 4,
             "VERBOSE" => 5,
-            other => other
-                .strip_prefix("RESERVED")
-                .unwrap_or(other)
-                .parse()
-                .ok()?,
+            other => other.strip_prefix("RESERVED").unwrap_or(other).parse().ok()?,
         })
     }
 
@@ -75,9 +71,7 @@ impl Format {
                 break;
             }
             let mut ahead = c;
-            let found = argument
-                .item
-                .read(&mut ahead, header.pointer_size, argument.style);
+            let found = argument.item.read(&mut ahead, header.pointer_size, argument.style);
             let Some(found) = found else {
                 error = Some(ArgumentError::Truncated { number });
                 break;
@@ -86,12 +80,7 @@ impl Format {
             fields.push((Arc::clone(&argument.name), found.value.clone()));
             read.push((number, found));
         }
-        Expanded {
-            text: self.text_with(&read, header),
-            fields,
-            leftover: c.rest().to_vec(),
-            error,
-        }
+        Expanded { text: self.text_with(&read, header), fields, leftover: c.rest().to_vec(), error }
     }
 
     fn text_with(&self, read: &[(u16, Read)], header: Header) -> String {
@@ -145,14 +134,7 @@ impl Format {
             }
         }
         // The escapes of message texts.
-        let escapes = [
-            ("%", "%"),
-            ("n", "\n"),
-            ("r", "\r"),
-            ("t", "\t"),
-            ("b", " "),
-            (".", "."),
-        ];
+        let escapes = [("%", "%"), ("n", "\n"), ("r", "\r"), ("t", "\t"), ("b", " "), (".", ".")];
         for (escape, text) in escapes {
             if let Some(rest) = after.strip_prefix(escape) {
                 out.push_str(text);
@@ -173,9 +155,7 @@ impl Format {
             "TYP" => Some(&*self.name),
             "LINE" => {
                 let digits = self.name.bytes().rev().take_while(u8::is_ascii_digit);
-                let (_, line) = self
-                    .name
-                    .split_at_checked(self.name.len() - digits.count())?;
+                let (_, line) = self.name.split_at_checked(self.name.len() - digits.count())?;
                 Some(line)
             }
             _ => None,
@@ -195,11 +175,8 @@ impl Format {
             number: None,
             float: None,
         };
-        let of_number = |number: u32| Read {
-            number: Some((number.into(), 4)),
-            text: None,
-            ..text("")
-        };
+        let of_number =
+            |number: u32| Read { number: Some((number.into(), 4)), text: None, ..text("") };
         match number {
             1 => Some(text(&self.component)),
             2 => Some(text(&self.name)),

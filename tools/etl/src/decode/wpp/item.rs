@@ -133,11 +133,7 @@ impl Item {
         let integer = |size, style| Self::Integer { size, style };
         let named = |size, is_set: bool| {
             let names = names(list.unwrap_or_default(), is_set);
-            if is_set {
-                Self::Set { size, names }
-            } else {
-                Self::List { size, names }
-            }
+            if is_set { Self::Set { size, names } } else { Self::List { size, names } }
         };
         Some(match name {
             "ItemChar" => integer(1, Style::Signed),
@@ -221,32 +217,20 @@ impl Item {
                         Value::Text(code.unwrap_or(char::REPLACEMENT_CHARACTER).to_string())
                     }
                 };
-                Read {
-                    number: Some((number, *size)),
-                    ..of(value)
-                }
+                Read { number: Some((number, *size)), ..of(value) }
             }
             Self::Pointer => {
                 let size = if pointer == PointerSize::Four { 4 } else { 8 };
                 let number = unsigned(c, size)?;
-                Read {
-                    number: Some((number, size)),
-                    ..of(Value::Pointer(number))
-                }
+                Read { number: Some((number, size)), ..of(Value::Pointer(number)) }
             }
             Self::Float => {
                 let number = f32::from_le_bytes(c.array()?);
-                Read {
-                    float: Some(number.into()),
-                    ..of(Value::Float(number))
-                }
+                Read { float: Some(number.into()), ..of(Value::Float(number)) }
             }
             Self::Double => {
                 let number = f64::from_le_bytes(c.array()?);
-                Read {
-                    float: Some(number),
-                    ..of(Value::Double(number))
-                }
+                Read { float: Some(number), ..of(Value::Double(number)) }
             }
             _ => return None,
         })
@@ -257,10 +241,7 @@ impl Item {
             Self::Characters => {
                 let bytes: [u8; 4] = c.array()?;
                 let number = u32::from_le_bytes(bytes);
-                Read {
-                    number: Some((number.into(), 4)),
-                    ..text(ansi(&bytes))
-                }
+                Read { number: Some((number.into(), 4)), ..text(ansi(&bytes)) }
             }
             Self::Ansi => {
                 let length = c.rest().iter().position(|byte| *byte == 0)?;
@@ -286,10 +267,7 @@ impl Item {
             Self::Bytes => {
                 let length = c.u16()?;
                 let bytes = c.take(length.into())?;
-                Read {
-                    text: Some(Hex(bytes).to_string()),
-                    ..of(Value::Binary(bytes.to_vec()))
-                }
+                Read { text: Some(Hex(bytes).to_string()), ..of(Value::Binary(bytes.to_vec())) }
             }
             _ => return None,
         })
@@ -314,11 +292,7 @@ impl Item {
                 let names: Vec<&str> = names.map(|(_, name)| &**name).collect();
                 let name = format!("[{}]", names.join(","));
                 shown(
-                    Value::Named {
-                        value: number,
-                        signed: false,
-                        name: name.into(),
-                    },
+                    Value::Named { value: number, signed: false, name: name.into() },
                     Some((number, *size)),
                 )
             }
@@ -361,36 +335,23 @@ impl Item {
             Self::Sid => {
                 let [revision, count] = c.array()?;
                 let authority: [u8; 6] = c.array()?;
-                let authority = authority
-                    .iter()
-                    .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+                let authority = authority.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
                 // No SID has more.
                 let subauthorities: Option<Vec<u32>> =
                     (count <= 15).then(|| (0..count).map(|_| c.u32()).collect::<Option<_>>())?;
-                let sid = Sid {
-                    revision,
-                    authority,
-                    subauthorities: subauthorities?,
-                };
+                let sid = Sid { revision, authority, subauthorities: subauthorities? };
                 shown(Value::Sid(sid), None)
             }
             Self::Time => {
                 let raw = c.i64()?;
-                shown(
-                    Value::FileTime(FileTime::from_raw(raw)),
-                    Some((raw.cast_unsigned(), 8)),
-                )
+                shown(Value::FileTime(FileTime::from_raw(raw)), Some((raw.cast_unsigned(), 8)))
             }
             Self::Span => {
                 let raw = c.i64()?;
                 let units = raw.unsigned_abs();
                 let sign = if raw < 0 { "-" } else { "" };
                 Read {
-                    text: Some(format!(
-                        "{sign}{}.{:07} s",
-                        units / 10_000_000,
-                        units % 10_000_000
-                    )),
+                    text: Some(format!("{sign}{}.{:07} s", units / 10_000_000, units % 10_000_000)),
                     number: Some((raw.cast_unsigned(), 8)),
                     ..of(Value::Int(raw))
                 }
@@ -402,28 +363,16 @@ impl Item {
 
 /// An argument that its value says all of.
 const fn of(value: Value) -> Read {
-    Read {
-        value,
-        text: None,
-        number: None,
-        float: None,
-    }
+    Read { value, text: None, number: None, float: None }
 }
 
 fn text(text: String) -> Read {
-    Read {
-        text: Some(text.clone()),
-        ..of(Value::Text(text))
-    }
+    Read { text: Some(text.clone()), ..of(Value::Text(text)) }
 }
 
 /// A value that its own text stands for in a message.
 fn shown(value: Value, number: Option<(u64, u8)>) -> Read {
-    Read {
-        text: Some(value.in_sentence()),
-        number,
-        ..of(value)
-    }
+    Read { text: Some(value.in_sentence()), number, ..of(value) }
 }
 
 fn status(c: &mut Cursor<'_>, value: impl FnOnce(u32) -> Value) -> Option<Read> {
@@ -457,10 +406,7 @@ fn names(list: &str, is_set: bool) -> Names {
 /// Reads a decimal number, or a hexadecimal one after 0x.
 fn number(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    digits.map_or_else(
-        || text.parse().ok(),
-        |digits| u64::from_str_radix(digits, 16).ok(),
-    )
+    digits.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
 }
 
 /// Reads a number of some bytes.

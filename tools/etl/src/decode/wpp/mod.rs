@@ -97,10 +97,7 @@ impl Formats {
     /// Fails with [`FormatsError`] if a file or the folder cannot be read, or if a file is too large.
     pub fn load(&mut self, path: impl AsRef<Path>) -> Result<Vec<SkippedFormat>, FormatsError> {
         let path = path.as_ref();
-        let failed = |source| FormatsError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| FormatsError::Io { path: path.to_owned(), source };
         if !fs::metadata(path).map_err(failed)?.is_dir() {
             return self.load_file(path);
         }
@@ -121,10 +118,7 @@ impl Formats {
     }
 
     fn load_file(&mut self, path: &Path) -> Result<Vec<SkippedFormat>, FormatsError> {
-        let failed = |source| FormatsError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |source| FormatsError::Io { path: path.to_owned(), source };
         let mut bytes = Vec::new();
         File::open(path)
             .map_err(failed)?
@@ -132,19 +126,12 @@ impl Formats {
             .read_to_end(&mut bytes)
             .map_err(failed)?;
         if bytes.len() as u64 > Self::MAX_FILE {
-            return Err(FormatsError::TooLarge {
-                path: path.to_owned(),
-            });
+            return Err(FormatsError::TooLarge { path: path.to_owned() });
         }
         // Older tools write the code page of their machine.
         let text = etw_manifest::text(&bytes).unwrap_or_else(|| item::latin1(&bytes));
         let defects = self.add_text(&text).into_iter();
-        Ok(defects
-            .map(|defect| SkippedFormat {
-                path: path.to_owned(),
-                defect,
-            })
-            .collect())
+        Ok(defects.map(|defect| SkippedFormat { path: path.to_owned(), defect }).collect())
     }
 
     /// Adds the formats in the text of a TMF file. Formats of messages that have one already are not

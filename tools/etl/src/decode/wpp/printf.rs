@@ -34,9 +34,7 @@ impl Spec {
             None => (None, rest),
         };
         // The argument's type has its size.
-        let lengths = [
-            "I64", "I32", "I", "hh", "h", "ll", "l", "L", "w", "z", "j", "t",
-        ];
+        let lengths = ["I64", "I32", "I", "hh", "h", "ll", "l", "L", "w", "z", "j", "t"];
         let letters = lengths
             .iter()
             .find_map(|length| rest.strip_prefix(length).filter(|rest| !rest.is_empty()));
@@ -60,9 +58,9 @@ impl Spec {
 fn digits(text: &str) -> Option<(usize, &str)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at_checked(length)?;
-    let number = digits.bytes().fold(0_usize, |sum, digit| {
-        (sum * 10 + usize::from(digit - b'0')).min(MAX_WIDTH)
-    });
+    let number = digits
+        .bytes()
+        .fold(0_usize, |sum, digit| (sum * 10 + usize::from(digit - b'0')).min(MAX_WIDTH));
     Some((number, rest))
 }
 
@@ -90,9 +88,7 @@ pub fn put(argument: &Read, spec: &Spec, pointer: PointerSize, out: &mut String)
 
 /// Returns an argument in the form that it has where none is given.
 fn plain(argument: &Read) -> String {
-    let number = argument
-        .number
-        .map(|(number, size)| signed(number, size).to_string());
+    let number = argument.number.map(|(number, size)| signed(number, size).to_string());
     let text = argument.text.clone().or(number);
     let float = argument.float.map(|number| number.to_string());
     text.or(float).unwrap_or_default()
@@ -111,21 +107,14 @@ fn integer(
         None => digits,
     };
     let prefix = |prefix| {
-        if spec.alternate && number != 0 {
-            prefix
-        } else {
-            ""
-        }
+        if spec.alternate && number != 0 { prefix } else { "" }
     };
     let (sign, digits) = match conversion {
         'x' => (prefix("0x"), of_digits(format!("{number:x}"))),
         'X' => (prefix("0X"), of_digits(format!("{number:X}"))),
         'o' => (prefix("0"), of_digits(format!("{number:o}"))),
         'u' => ("", of_digits(number.to_string())),
-        'p' => (
-            "",
-            format!("{number:0width$X}", width = 2 * pointer.bytes()),
-        ),
+        'p' => ("", format!("{number:0width$X}", width = 2 * pointer.bytes())),
         'c' | 'C' => {
             let code = u32::try_from(number).ok().and_then(char::from_u32);
             let code = code.unwrap_or(char::REPLACEMENT_CHARACTER);
@@ -176,11 +165,7 @@ fn float(number: f64, spec: &Spec, out: &mut String) {
         'g' | 'G' => general(size, precision.max(1), spec.alternate),
         _ => format!("{size:.precision$}"),
     };
-    let digits = if spec.conversion.is_ascii_uppercase() {
-        digits.to_uppercase()
-    } else {
-        digits
-    };
+    let digits = if spec.conversion.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
     with_sign(sign, &digits, true, spec, out);
 }
 
@@ -188,33 +173,26 @@ fn float(number: f64, spec: &Spec, out: &mut String) {
 fn exponential(number: f64, precision: usize) -> String {
     let text = format!("{number:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = exponent
-        .strip_prefix('-')
-        .map_or(('+', exponent), |exponent| ('-', exponent));
+    let (sign, exponent) =
+        exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
 /// Writes a number as C's `%g` does: with or without an exponent, and without zeros at its end.
 fn general(number: f64, precision: usize, keep_zeros: bool) -> String {
     let text = exponential(number, precision - 1);
-    let exponent = text
-        .split_once('e')
-        .and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    let exponent = text.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
     let exponent = exponent.unwrap_or(0);
     let trim = |digits: &str| {
         if keep_zeros || !digits.contains('.') {
             return digits.to_owned();
         }
-        digits
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned()
+        digits.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
     match usize::try_from(exponent) {
-        Ok(exponent) if exponent < precision => trim(&format!(
-            "{number:.digits$}",
-            digits = precision - 1 - exponent
-        )),
+        Ok(exponent) if exponent < precision => {
+            trim(&format!("{number:.digits$}", digits = precision - 1 - exponent))
+        }
         Err(_) if exponent >= -4 => {
             let digits = precision - 1 + exponent.unsigned_abs() as usize;
             trim(&format!("{number:.digits$}"))

@@ -96,10 +96,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
     let mut defects = Vec::new();
     let mut complain = |line: usize, kind| {
         if defects.len() < MAX_DEFECTS {
-            defects.push(Defect {
-                line: line + 1,
-                kind,
-            });
+            defects.push(Defect { line: line + 1, kind });
         }
     };
     let mut origin: Option<Origin> = None;
@@ -198,11 +195,8 @@ fn add_argument(
 /// Puts the arguments in the order of their bytes, and gives them different names.
 fn finish(format: &mut Format) {
     format.arguments.sort_by_key(|argument| argument.number);
-    let names: Vec<Arc<str>> = format
-        .arguments
-        .iter()
-        .map(|argument| Arc::clone(&argument.name))
-        .collect();
+    let names: Vec<Arc<str>> =
+        format.arguments.iter().map(|argument| Arc::clone(&argument.name)).collect();
     for argument in &mut format.arguments {
         let same = names.iter().filter(|name| **name == argument.name);
         if same.count() > 1 {
@@ -224,9 +218,7 @@ fn guid_line(line: &str) -> Option<Origin> {
     Some(Origin {
         guid: guid.parse().ok()?,
         component: component.trim().into(),
-        source: keys(words)
-            .into_iter()
-            .find_map(|(key, value)| (key == "SRC").then_some(value)),
+        source: keys(words).into_iter().find_map(|(key, value)| (key == "SRC").then_some(value)),
     })
 }
 
@@ -236,10 +228,7 @@ fn keys(words: &str) -> Vec<(String, Arc<str>)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for word in words.split_whitespace() {
         let key = word.split_once('=').filter(|(key, _)| {
-            !key.is_empty()
-                && key
-                    .chars()
-                    .all(|one| one.is_ascii_alphanumeric() || one == '_')
+            !key.is_empty() && key.chars().all(|one| one.is_ascii_alphanumeric() || one == '_')
         });
         match (key, found.last_mut()) {
             (Some((key, value)), _) => found.push((key.to_ascii_uppercase(), value.to_owned())),
@@ -259,9 +248,7 @@ fn keys(words: &str) -> Vec<(String, Arc<str>)> {
 fn text_of(line: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = line.split_once('"')?;
     // The text can have quotation marks; words after a comment sign can have them too.
-    let end = rest
-        .find("\" //")
-        .or_else(|| rest.trim_end().strip_suffix('"').map(str::len))?;
+    let end = rest.find("\" //").or_else(|| rest.trim_end().strip_suffix('"').map(str::len))?;
     let (text, after) = rest.split_at_checked(end)?;
     Some((before, text, after.strip_prefix('"')?))
 }
@@ -305,19 +292,10 @@ fn argument(line: &str) -> Option<Argument> {
     let before = before.trim_end();
     // The type is the last one that reaches to the end.
     let starts = before.match_indices(", Item").map(|(at, _)| at);
-    let (at, item) = starts
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-        .find_map(|at| {
-            let (_, item) = before.split_at_checked(at + 2)?;
-            Some((at, Item::parse(item)?))
-        })?;
+    let (at, item) = starts.collect::<Vec<_>>().into_iter().rev().find_map(|at| {
+        let (_, item) = before.split_at_checked(at + 2)?;
+        Some((at, Item::parse(item)?))
+    })?;
     let (name, _) = before.split_at_checked(at)?;
-    Some(Argument {
-        number,
-        name: name.trim().into(),
-        style: item.style(),
-        item,
-    })
+    Some(Argument { number, name: name.trim().into(), style: item.style(), item })
 }

@@ -120,11 +120,7 @@ impl KnownEvent {
                 .iter()
                 .map(|&layout| KnownLayout {
                     layout,
-                    names: layout
-                        .fields
-                        .iter()
-                        .map(|field| field.name.into())
-                        .collect(),
+                    names: layout.fields.iter().map(|field| field.name.into()).collect(),
                 })
                 .collect(),
         }
@@ -140,10 +136,7 @@ impl KnownEvent {
 
     /// Returns true if a version starts with a reading of the session's clock.
     pub fn starts_with_ticks(&self) -> bool {
-        let mut first = self
-            .layouts
-            .iter()
-            .filter_map(|known| known.layout.fields.first());
+        let mut first = self.layouts.iter().filter_map(|known| known.layout.fields.first());
         first.any(|field| field.kind == Type::Ticks)
     }
 
@@ -162,14 +155,8 @@ struct Index {
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| Index {
     classes: CLASSES.iter().map(|class| KnownClass::new(class)).collect(),
-    by_guid: (0..)
-        .zip(&CLASSES)
-        .map(|(at, class)| (class.guid, at))
-        .collect(),
-    by_group: (0..)
-        .zip(&CLASSES)
-        .filter_map(|(at, class)| Some((class.group?, at)))
-        .collect(),
+    by_guid: (0..).zip(&CLASSES).map(|(at, class)| (class.guid, at)).collect(),
+    by_group: (0..).zip(&CLASSES).filter_map(|(at, class)| Some((class.group?, at))).collect(),
 });
 
 /// Returns the class with this GUID.
@@ -181,11 +168,7 @@ pub fn by_guid(guid: Guid) -> Option<&'static KnownClass> {
 /// Returns the class of the events with this hook.
 pub fn by_hook(hook: u16) -> Option<&'static KnownClass> {
     let [_, group] = hook.to_le_bytes();
-    let group = if hook == IMAGE_LOAD {
-        process::IMAGE.group?
-    } else {
-        group
-    };
+    let group = if hook == IMAGE_LOAD { process::IMAGE.group? } else { group };
     let at = INDEX.by_group.get(&group)?;
     INDEX.classes.get(*at)
 }

@@ -194,10 +194,8 @@ const TCP_CONNECT_V6: &[Layout] = &[v(
     ],
 )];
 
-const FAIL: &[Layout] = &[
-    v(1, &[f("Proto", U32)]),
-    v(2, &[f("Proto", U16), f("FailureCode", U16)]),
-];
+const FAIL: &[Layout] =
+    &[v(1, &[f("Proto", U32)]), v(2, &[f("Proto", U16), f("FailureCode", U16)])];
 
 const UDP_V4: &[Layout] = &[
     v(

@@ -7,21 +7,10 @@ use super::super::descriptor::Type::{
 };
 use super::super::descriptor::{Class, Layout, e, f, optional, v, versions};
 
-const DEFERRED: &[Layout] = &[versions(
-    1,
-    2,
-    &[f("InitialTime", Ticks), f("Routine", Pointer)],
-)];
+const DEFERRED: &[Layout] = &[versions(1, 2, &[f("InitialTime", Ticks), f("Routine", Pointer)])];
 
 const INTERRUPT: &[Layout] = &[
-    v(
-        1,
-        &[
-            f("InitialTime", Ticks),
-            f("Routine", Pointer),
-            f("ReturnValue", U32),
-        ],
-    ),
+    v(1, &[f("InitialTime", Ticks), f("Routine", Pointer), f("ReturnValue", U32)]),
     v(
         2,
         &[
@@ -37,23 +26,8 @@ const INTERRUPT: &[Layout] = &[
 const ROUTINE: &[Layout] = &[v(2, &[f("Routine", Pointer)])];
 
 const INTERVAL: &[Layout] = &[
-    v(
-        2,
-        &[
-            f("Source", U32),
-            f("NewInterval", U32),
-            f("OldInterval", U32),
-        ],
-    ),
-    v(
-        3,
-        &[
-            f("Source", U32),
-            f("NewInterval", U32),
-            f("OldInterval", U32),
-            f("SourceName", Utf16),
-        ],
-    ),
+    v(2, &[f("Source", U32), f("NewInterval", U32), f("OldInterval", U32)]),
+    v(3, &[f("Source", U32), f("NewInterval", U32), f("OldInterval", U32), f("SourceName", Utf16)]),
 ];
 
 const SPIN_LOCK: &[Layout] = &[
@@ -76,10 +50,7 @@ const SPIN_LOCK: &[Layout] = &[
     ),
 ];
 
-const IO_TIMER: &[Layout] = &[v(
-    2,
-    &[f("DeviceObject", Pointer), f("TimerRoutine", Pointer)],
-)];
+const IO_TIMER: &[Layout] = &[v(2, &[f("DeviceObject", Pointer), f("TimerRoutine", Pointer)])];
 
 const TIMER: &[Layout] = &[v(
     2,
@@ -94,11 +65,8 @@ const TIMER: &[Layout] = &[v(
     ],
 )];
 
-const KEY_DEFINITION: &[Layout] = &[versions(
-    0,
-    2,
-    &[f("StackKey", Pointer), f("StackFrame", Pointers)],
-)];
+const KEY_DEFINITION: &[Layout] =
+    &[versions(0, 2, &[f("StackKey", Pointer), f("StackFrame", Pointers)])];
 
 const KEY_REFERENCE: &[Layout] = &[versions(
     0,
@@ -117,27 +85,12 @@ pub const PERF_INFO: Class = Class {
     name: "PerfInfo",
     group: Some(0x0f),
     events: &[
-        e(
-            0x22,
-            "Mark",
-            &[versions(
-                0,
-                2,
-                &[f("Message", Ansi), optional("Padding", U16)],
-            )],
-        ),
+        e(0x22, "Mark", &[versions(0, 2, &[f("Message", Ansi), optional("Padding", U16)])]),
         e(
             0x2e,
             "SampleProf",
             &[
-                v(
-                    1,
-                    &[
-                        f("InstructionPointer", Pointer),
-                        f("ThreadId", Thread),
-                        f("Count", U16),
-                    ],
-                ),
+                v(1, &[f("InstructionPointer", Pointer), f("ThreadId", Thread), f("Count", U16)]),
                 v(
                     2,
                     &[
@@ -165,13 +118,7 @@ pub const PERF_INFO: Class = Class {
         e(
             0x30,
             "PmcCtrConfig",
-            &[v(
-                2,
-                &[
-                    f("CounterCount", U32),
-                    f("CounterName", Texts("CounterCount")),
-                ],
-            )],
+            &[v(2, &[f("CounterCount", U32), f("CounterName", Texts("CounterCount"))])],
         ),
         e(
             0x32,
@@ -230,11 +177,7 @@ pub const PERF_INFO: Class = Class {
             "FinalizeKTimer2",
             &[v(
                 2,
-                &[
-                    f("Timer", Pointer),
-                    f("DisableCallback", Pointer),
-                    f("DisableContext", Pointer),
-                ],
+                &[f("Timer", Pointer), f("DisableCallback", Pointer), f("DisableContext", Pointer)],
             )],
         ),
     ],

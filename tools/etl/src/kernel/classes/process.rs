@@ -116,15 +116,8 @@ const COUNTERS: &[Layout] = &[versions(
     ],
 )];
 
-const WAKE: &[Layout] = &[v(
-    2,
-    &[
-        f("Object", Pointer),
-        f("Tag", Pointer),
-        f("ProcessId", Process),
-        f("Count", U32),
-    ],
-)];
+const WAKE: &[Layout] =
+    &[v(2, &[f("Object", Pointer), f("Tag", Pointer), f("ProcessId", Process), f("Count", U32)])];
 
 /// Processes.
 pub const PROCESS: Class = Class {
@@ -136,21 +129,10 @@ pub const PROCESS: Class = Class {
         e(0x02, "End", PROCESS_LAYOUTS),
         e(0x03, "DCStart", PROCESS_LAYOUTS),
         e(0x04, "DCEnd", PROCESS_LAYOUTS),
-        e(
-            0x0b,
-            "Terminate",
-            &[versions(0, 2, &[f("ProcessId", Process)])],
-        ),
+        e(0x0b, "Terminate", &[versions(0, 2, &[f("ProcessId", Process)])]),
         e(0x20, "PerfCtr", COUNTERS),
         e(0x21, "PerfCtrRundown", COUNTERS),
-        e(
-            0x23,
-            "InSwap",
-            &[v(
-                2,
-                &[f("DirectoryTableBase", Pointer), f("ProcessId", Process)],
-            )],
-        ),
+        e(0x23, "InSwap", &[v(2, &[f("DirectoryTableBase", Pointer), f("ProcessId", Process)])]),
         e(0x27, "Defunct", PROCESS_LAYOUTS),
         e(0x30, "WakeChargeUser", WAKE),
         e(0x31, "WakeChargeExecution", WAKE),
@@ -170,11 +152,7 @@ pub const PROCESS: Class = Class {
         e(0x60, "WakeEventUser", &[v(2, &[f("Object", Pointer)])]),
         e(0x61, "WakeEventExecution", &[v(2, &[f("Object", Pointer)])]),
         e(0x62, "WakeEventKernel", &[v(2, &[f("Object", Pointer)])]),
-        e(
-            0x63,
-            "WakeEventInstrumentation",
-            &[v(2, &[f("Object", Pointer)])],
-        ),
+        e(0x63, "WakeEventInstrumentation", &[v(2, &[f("Object", Pointer)])]),
     ],
 };
 
@@ -242,12 +220,7 @@ const THREAD_END: &[Layout] = &[THREAD_V0, THREAD_V1_END, THREAD_V2, THREAD_V3];
 const PRIORITY: &[Layout] = &[versions(
     2,
     3,
-    &[
-        f("ThreadId", Thread),
-        f("OldPriority", U8),
-        f("NewPriority", U8),
-        f("Reserved", U16),
-    ],
+    &[f("ThreadId", Thread), f("OldPriority", U8), f("NewPriority", U8), f("Reserved", U16)],
 )];
 
 /// Threads and their scheduling.
@@ -375,11 +348,7 @@ pub const THREAD: Class = Class {
             &[versions(
                 1,
                 2,
-                &[
-                    f("TThreadId", Thread),
-                    f("StartTime", U64),
-                    f("ThreadRoutine", Pointer),
-                ],
+                &[f("TThreadId", Thread), f("StartTime", U64), f("ThreadRoutine", Pointer)],
             )],
         ),
         e(
@@ -410,11 +379,7 @@ pub const THREAD: Class = Class {
                 ],
             )],
         ),
-        e(
-            0x3e,
-            "KernelQueueEnqueue",
-            &[v(2, &[f("Entry", Pointer), f("ThreadId", Thread)])],
-        ),
+        e(0x3e, "KernelQueueEnqueue", &[v(2, &[f("Entry", Pointer), f("ThreadId", Thread)])]),
         e(
             0x3f,
             "KernelQueueDequeue",
@@ -427,16 +392,8 @@ pub const THREAD: Class = Class {
                 ],
             )],
         ),
-        e(
-            0x40,
-            "WorkerThreadStart",
-            &[v(2, &[f("CallbackRoutine", Pointer)])],
-        ),
-        e(
-            0x41,
-            "WorkerThreadEnd",
-            &[v(2, &[f("CallbackRoutine", Pointer)])],
-        ),
+        e(0x40, "WorkerThreadStart", &[v(2, &[f("CallbackRoutine", Pointer)])]),
+        e(0x41, "WorkerThreadEnd", &[v(2, &[f("CallbackRoutine", Pointer)])]),
         e(
             0x42,
             "AutoBoostSetFloor",
@@ -455,50 +412,28 @@ pub const THREAD: Class = Class {
         e(
             0x43,
             "AutoBoostClearFloor",
-            &[v(
-                2,
-                &[
-                    f("LockAddress", Pointer),
-                    f("ThreadId", Thread),
-                    f("BoostBitmap", Hex32),
-                ],
-            )],
+            &[v(2, &[f("LockAddress", Pointer), f("ThreadId", Thread), f("BoostBitmap", Hex32)])],
         ),
         e(
             0x44,
             "AutoBoostEntryExhaustion",
             &[v(2, &[f("LockAddress", Pointer), f("ThreadId", Thread)])],
         ),
-        e(
-            0x45,
-            "SubProcessTagChanged",
-            &[v(2, &[f("OldTag", U32), f("NewTag", U32)])],
-        ),
+        e(0x45, "SubProcessTagChanged", &[v(2, &[f("OldTag", U32), f("NewTag", U32)])]),
         e(
             0x48,
             "SetName",
             &[versions(
                 2,
                 3,
-                &[
-                    f("ProcessId", Process),
-                    f("ThreadId", Thread),
-                    f("ThreadName", Utf16),
-                ],
+                &[f("ProcessId", Process), f("ThreadId", Thread), f("ThreadName", Utf16)],
             )],
         ),
     ],
 };
 
 const IMAGE_LAYOUTS: &[Layout] = &[
-    v(
-        0,
-        &[
-            f("ImageBase", Pointer),
-            f("ImageSize", U32),
-            f("FileName", Utf16),
-        ],
-    ),
+    v(0, &[f("ImageBase", Pointer), f("ImageSize", U32), f("FileName", Utf16)]),
     v(
         1,
         &[
@@ -557,11 +492,7 @@ pub const IMAGE: Class = Class {
         e(0x04, "DCEnd", IMAGE_LAYOUTS),
         e(0x0a, "Load", IMAGE_LAYOUTS),
         e(0x21, "KernelBase", &[v(2, &[f("ImageBase", Pointer)])]),
-        e(
-            0x22,
-            "HypercallPage",
-            &[v(2, &[f("HypercallPageVa", Pointer)])],
-        ),
+        e(0x22, "HypercallPage", &[v(2, &[f("HypercallPageVa", Pointer)])]),
     ],
 };
 

@@ -41,15 +41,8 @@ const GROUP_MASKS: &[Layout] = &[
 
 const EMPTY: &[Layout] = &[versions(0, 2, &[])];
 
-const POOL_ENTRY: &[Layout] = &[v(
-    2,
-    &[
-        f("Type", U32),
-        f("Tag", Hex32),
-        f("NumberOfBytes", Size),
-        f("Entry", Pointer),
-    ],
-)];
+const POOL_ENTRY: &[Layout] =
+    &[v(2, &[f("Type", U32), f("Tag", Hex32), f("NumberOfBytes", Size), f("Entry", Pointer)])];
 
 const SESSION_POOL_ENTRY: &[Layout] = &[v(
     2,
@@ -74,14 +67,8 @@ const HANDLE: &[Layout] = &[v(
     ],
 )];
 
-const OBJECT_TYPE: &[Layout] = &[v(
-    2,
-    &[
-        f("ObjectType", U16),
-        f("Reserved", U16),
-        f("TypeName", Utf16),
-    ],
-)];
+const OBJECT_TYPE: &[Layout] =
+    &[v(2, &[f("ObjectType", U16), f("Reserved", U16), f("TypeName", Utf16)])];
 
 const HANDLE_RUNDOWN: &[Layout] = &[v(
     2,
@@ -96,10 +83,7 @@ const HANDLE_RUNDOWN: &[Layout] = &[v(
 
 const OBJECT: &[Layout] = &[v(2, &[f("Object", Pointer), f("ObjectType", U16)])];
 
-const REFERENCE: &[Layout] = &[v(
-    2,
-    &[f("Object", Pointer), f("Tag", Hex32), f("Count", U32)],
-)];
+const REFERENCE: &[Layout] = &[v(2, &[f("Object", Pointer), f("Tag", Hex32), f("Count", U32)])];
 
 /// The session: its header, group masks and other metadata.
 pub const EVENT_TRACE: Class = Class {
@@ -143,30 +127,12 @@ pub const EVENT_TRACE: Class = Class {
         e(0x05, "Extension", GROUP_MASKS),
         e(0x08, "RDComplete", EMPTY),
         e(0x20, "EndExtension", GROUP_MASKS),
-        e(
-            0x40,
-            "DbgIdRSDS",
-            &[v(2, &[f("Guid", Guid), f("Age", U32), f("PdbName", Ansi)])],
-        ),
-        e(
-            0x42,
-            "BuildInfo",
-            &[
-                v(2, &[f("BuildString", Utf16)]),
-                v(2, &[f("BuildString", Ansi)]),
-            ],
-        ),
+        e(0x40, "DbgIdRSDS", &[v(2, &[f("Guid", Guid), f("Age", U32), f("PdbName", Ansi)])]),
+        e(0x42, "BuildInfo", &[v(2, &[f("BuildString", Utf16)]), v(2, &[f("BuildString", Ansi)])]),
         e(
             0x43,
             "ProviderBinaryPath",
-            &[v(
-                2,
-                &[
-                    f("GuidCount", U32),
-                    f("Guid", Guids),
-                    f("BinaryPath", Utf16),
-                ],
-            )],
+            &[v(2, &[f("GuidCount", U32), f("Guid", Guids), f("BinaryPath", Utf16)])],
         ),
         e(
             0x50,
@@ -186,14 +152,7 @@ pub const EVENT_TRACE: Class = Class {
         e(
             0x52,
             "LastDroppedTimes",
-            &[v(
-                2,
-                &[
-                    f("TimeStampCount", U32),
-                    f("Padding", U32),
-                    f("TimeStamp", TicksList),
-                ],
-            )],
+            &[v(2, &[f("TimeStampCount", U32), f("Padding", U32), f("TimeStamp", TicksList)])],
         ),
     ],
 };
@@ -211,11 +170,7 @@ pub const SYSTEM_CONFIG_EX: Class = Class {
             &[versions(
                 0,
                 u8::MAX,
-                &[
-                    f("InstallDate", FileTime),
-                    f("BuildLab", Utf16),
-                    f("ProductName", Utf16),
-                ],
+                &[f("InstallDate", FileTime), f("BuildLab", Utf16), f("ProductName", Utf16)],
             )],
         ),
         e(
@@ -224,26 +179,11 @@ pub const SYSTEM_CONFIG_EX: Class = Class {
             &[versions(
                 0,
                 u8::MAX,
-                &[
-                    f("SystemDirectory", Utf16),
-                    f("SystemWindowsDirectory", Utf16),
-                ],
+                &[f("SystemDirectory", Utf16), f("SystemWindowsDirectory", Utf16)],
             )],
         ),
-        e(
-            34,
-            "UnknownVolume",
-            &[versions(0, u8::MAX, &[f("VolumeName", Utf16)])],
-        ),
-        e(
-            35,
-            "VolumeMapping",
-            &[versions(
-                0,
-                u8::MAX,
-                &[f("NtPath", Utf16), f("DosPath", Utf16)],
-            )],
-        ),
+        e(34, "UnknownVolume", &[versions(0, u8::MAX, &[f("VolumeName", Utf16)])]),
+        e(35, "VolumeMapping", &[versions(0, u8::MAX, &[f("NtPath", Utf16), f("DosPath", Utf16)])]),
     ],
 };
 
@@ -687,46 +627,19 @@ pub const SYSTEM_CONFIG: Class = Class {
                 ],
             )],
         ),
-        e(
-            0x1a,
-            "ProcessorGroup",
-            &[v(2, &[f("GroupCount", U32), f("Affinity", Pointers)])],
-        ),
+        e(0x1a, "ProcessorGroup", &[v(2, &[f("GroupCount", U32), f("Affinity", Pointers)])]),
         e(0x1b, "ProcessorNumber", &[]),
-        e(
-            0x1c,
-            "DPI",
-            &[v(2, &[f("MachineDPI", U32), f("UserDPI", U32)])],
-        ),
-        e(
-            0x1d,
-            "CodeIntegrity",
-            &[v(2, &[f("CodeIntegrityInfo", Hex32)])],
-        ),
-        e(
-            0x1e,
-            "TelemetryConfiguration",
-            &[v(2, &[f("MachineId", Guid)])],
-        ),
+        e(0x1c, "DPI", &[v(2, &[f("MachineDPI", U32), f("UserDPI", U32)])]),
+        e(0x1d, "CodeIntegrity", &[v(2, &[f("CodeIntegrityInfo", Hex32)])]),
+        e(0x1e, "TelemetryConfiguration", &[v(2, &[f("MachineId", Guid)])]),
         e(0x1f, "Defragmentation", &[]),
         e(0x20, "MobilePlatform", &[]),
         e(
             0x21,
             "DeviceFamily",
-            &[v(
-                2,
-                &[
-                    f("UAPInfo", Hex64),
-                    f("DeviceFamily", U32),
-                    f("DeviceForm", U32),
-                ],
-            )],
+            &[v(2, &[f("UAPInfo", Hex64), f("DeviceFamily", U32), f("DeviceForm", U32)])],
         ),
-        e(
-            0x22,
-            "FlightIds",
-            &[v(2, &[f("UpdateId", Utf16), f("FlightIdList", Utf16)])],
-        ),
+        e(0x22, "FlightIds", &[v(2, &[f("UpdateId", Utf16), f("FlightIdList", Utf16)])]),
         e(
             0x23,
             "Processors",
@@ -753,10 +666,7 @@ pub const DEBUG_PRINT: Class = Class {
     events: &[e(
         0x20,
         "DebugPrint",
-        &[v(
-            2,
-            &[f("Component", U32), f("Level", U32), f("Message", Ansi)],
-        )],
+        &[v(2, &[f("Component", U32), f("Level", U32), f("Message", Ansi)])],
     )],
 };
 
@@ -861,11 +771,7 @@ pub const SPLIT_IO: Class = Class {
     guid: GuidOf::from_u128(0xd837_ca92_12b9_44a5_ad6a_3a65_b357_8aa8),
     name: "SplitIo",
     group: Some(0x1b),
-    events: &[e(
-        0x20,
-        "VolMgr",
-        &[v(2, &[f("ParentIrp", Pointer), f("ChildIrp", Pointer)])],
-    )],
+    events: &[e(0x20, "VolMgr", &[v(2, &[f("ParentIrp", Pointer), f("ChildIrp", Pointer)])])],
 };
 
 /// Jobs. Only the name is known.

@@ -61,10 +61,8 @@ const DISK_TRANSFER: &[Layout] = &[
     ),
 ];
 
-const DISK_INIT: &[Layout] = &[
-    v(2, &[f("Irp", Pointer)]),
-    v(3, &[f("Irp", Pointer), f("IssuingThreadId", Thread)]),
-];
+const DISK_INIT: &[Layout] =
+    &[v(2, &[f("Irp", Pointer)]), v(3, &[f("Irp", Pointer), f("IssuingThreadId", Thread)])];
 
 const DISK_FLUSH: &[Layout] = &[
     v(
@@ -96,11 +94,7 @@ const DRIVER_RETURN: &[Layout] = &[
 const DRIVER_COMPLETION_RETURN: &[Layout] =
     &[versions(1, 2, &[f("Irp", Pointer), f("UniqMatchId", U32)])];
 
-const FILE_NAME: &[Layout] = &[versions(
-    0,
-    3,
-    &[f("FileObject", Pointer), f("FileName", Utf16)],
-)];
+const FILE_NAME: &[Layout] = &[versions(0, 3, &[f("FileObject", Pointer), f("FileName", Utf16)])];
 
 const FILE_MAP: &[Layout] = &[versions(
     2,
@@ -126,12 +120,7 @@ const FILE_SIMPLE: &[Layout] = &[
     ),
     v(
         3,
-        &[
-            f("IrpPtr", Pointer),
-            f("FileObject", Pointer),
-            f("FileKey", Pointer),
-            f("TTID", Thread),
-        ],
+        &[f("IrpPtr", Pointer), f("FileObject", Pointer), f("FileKey", Pointer), f("TTID", Thread)],
     ),
 ];
 
@@ -314,19 +303,11 @@ const REGISTRY_TRANSACTION: &[Layout] = &[v(
     ],
 )];
 
-const FAULT: &[Layout] = &[v(
-    2,
-    &[f("VirtualAddress", Pointer), f("ProgramCounter", Pointer)],
-)];
+const FAULT: &[Layout] = &[v(2, &[f("VirtualAddress", Pointer), f("ProgramCounter", Pointer)])];
 
 const VIRTUAL: &[Layout] = &[v(
     2,
-    &[
-        f("BaseAddress", Pointer),
-        f("RegionSize", Size),
-        f("ProcessId", Process),
-        f("Flags", Hex32),
-    ],
+    &[f("BaseAddress", Pointer), f("RegionSize", Size), f("ProcessId", Process), f("Flags", Hex32)],
 )];
 
 const VIRTUAL_RUNDOWN: &[Layout] = &[v(
@@ -340,23 +321,11 @@ const VIRTUAL_RUNDOWN: &[Layout] = &[v(
     ],
 )];
 
-const HEAP_RANGE: &[Layout] = &[v(
-    2,
-    &[
-        f("HeapHandle", Pointer),
-        f("HRAddress", Pointer),
-        f("HRSize", Size),
-    ],
-)];
+const HEAP_RANGE: &[Layout] =
+    &[v(2, &[f("HeapHandle", Pointer), f("HRAddress", Pointer), f("HRSize", Size)])];
 
-const MEMORY_RANGE: &[Layout] = &[v(
-    2,
-    &[
-        f("BaseAddress", Pointer),
-        f("SizeInBytes", Size),
-        f("Flags", Hex32),
-    ],
-)];
+const MEMORY_RANGE: &[Layout] =
+    &[v(2, &[f("BaseAddress", Pointer), f("SizeInBytes", Size), f("Flags", Hex32)])];
 
 /// Disk transfers, and the drivers that serve them.
 pub const DISK_IO: Class = Class {
@@ -405,11 +374,7 @@ pub const DISK_IO: Class = Class {
             &[versions(
                 1,
                 2,
-                &[
-                    f("Routine", Pointer),
-                    f("IrpPtr", Pointer),
-                    f("UniqMatchId", U32),
-                ],
+                &[f("Routine", Pointer), f("IrpPtr", Pointer), f("UniqMatchId", U32)],
             )],
         ),
         e(
@@ -418,11 +383,7 @@ pub const DISK_IO: Class = Class {
             &[versions(
                 1,
                 2,
-                &[
-                    f("RoutineAddr", Pointer),
-                    f("Irp", Pointer),
-                    f("UniqMatchId", U32),
-                ],
+                &[f("RoutineAddr", Pointer), f("Irp", Pointer), f("UniqMatchId", U32)],
             )],
         ),
         e(0x35, "DrvComplReqRet", DRIVER_COMPLETION_RETURN),
@@ -496,11 +457,7 @@ pub const FILE_IO: Class = Class {
             &[versions(
                 2,
                 3,
-                &[
-                    f("IrpPtr", Pointer),
-                    f("ExtraInfo", Pointer),
-                    f("NtStatus", Status),
-                ],
+                &[f("IrpPtr", Pointer), f("ExtraInfo", Pointer), f("NtStatus", Status)],
             )],
         ),
         e(0x4d, "DirNotify", FILE_DIRECTORY),
@@ -583,16 +540,9 @@ pub const REGISTRY: Class = Class {
         e(
             0x25,
             "HiveDestroy",
-            &[v(
-                2,
-                &[f("Hive", Pointer), f("FileName", Utf16), f("Path", Utf16)],
-            )],
+            &[v(2, &[f("Hive", Pointer), f("FileName", Utf16), f("Path", Utf16)])],
         ),
-        e(
-            0x26,
-            "HiveLink",
-            &[v(2, &[f("Hive", Pointer), f("Path", Utf16)])],
-        ),
+        e(0x26, "HiveLink", &[v(2, &[f("Hive", Pointer), f("Path", Utf16)])]),
         e(
             0x27,
             "HiveDCEnd",
@@ -610,14 +560,7 @@ pub const REGISTRY: Class = Class {
         e(
             0x28,
             "HiveDirty",
-            &[v(
-                2,
-                &[
-                    f("Hive", Pointer),
-                    f("LinkPath", Utf16),
-                    f("DirtyReason", U32),
-                ],
-            )],
+            &[v(2, &[f("Hive", Pointer), f("LinkPath", Utf16), f("DirtyReason", U32)])],
         ),
         e(
             0x30,
@@ -695,11 +638,7 @@ pub const PAGE_FAULT: Class = Class {
             "HRCreate",
             &[v(
                 2,
-                &[
-                    f("HeapHandle", Pointer),
-                    f("FirstRangeSize", Size),
-                    f("HRCreateFlags", Hex32),
-                ],
+                &[f("HeapHandle", Pointer), f("FirstRangeSize", Size), f("HRCreateFlags", Hex32)],
             )],
         ),
         e(0x66, "HRReserve", HEAP_RANGE),

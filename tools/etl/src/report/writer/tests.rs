@@ -19,18 +19,11 @@ fn problems_beyond_the_limit_are_counted_together() {
     }
     assert_eq!(usize::from(number(MAX_PROBLEMS)), MAX_PROBLEMS);
     assert_eq!(usize::from(number(MAX_PROBLEMS + 1)), MAX_PROBLEMS);
-    assert_eq!(
-        number(2),
-        2,
-        "a problem that is counted already stays separate"
-    );
+    assert_eq!(number(2), 2, "a problem that is counted already stays separate");
     assert_eq!(problems.number(&decoded(EventRecord::default())), 0);
     let counts: Vec<u64> = problems.list.iter().map(|(_, count)| *count).collect();
     assert_eq!(counts[..3], [2, 2, 1]);
-    assert_eq!(
-        problems.list.last(),
-        Some(&("other problems".to_owned(), 2))
-    );
+    assert_eq!(problems.list.last(), Some(&("other problems".to_owned(), 2)));
 }
 
 #[test]
@@ -38,22 +31,10 @@ fn kinds_with_the_same_hash_are_told_apart() {
     let event = decoded(EventRecord::default());
     let mut id = event.clone();
     id.descriptor.id = 1;
-    let kind = Decoded {
-        kind: Form::Wpp,
-        ..event.clone()
-    };
-    let name = Decoded {
-        event_name: Some("N".into()),
-        ..event.clone()
-    };
-    let provider_name = Decoded {
-        provider_name: Some("P".into()),
-        ..event.clone()
-    };
-    let provider = Decoded {
-        provider: Guid::from_u128(7),
-        ..event.clone()
-    };
+    let kind = Decoded { kind: Form::Wpp, ..event.clone() };
+    let name = Decoded { event_name: Some("N".into()), ..event.clone() };
+    let provider_name = Decoded { provider_name: Some("P".into()), ..event.clone() };
+    let provider = Decoded { provider: Guid::from_u128(7), ..event.clone() };
     let events = [event, id, kind, name, provider_name, provider];
     let mut kinds = Kinds::default();
     for _ in 0..2 {
@@ -66,10 +47,7 @@ fn kinds_with_the_same_hash_are_told_apart() {
 
 #[test]
 fn threads_beyond_the_limit_have_no_number_and_their_events_are_counted() {
-    let event = |thread_id| Decoded {
-        thread_id,
-        ..decoded(EventRecord::default())
-    };
+    let event = |thread_id| Decoded { thread_id, ..decoded(EventRecord::default()) };
     let mut page = Writer::new("Page", 10).unwrap();
     let thread = |n| (u32::MAX, n, 0, None);
     page.threads.list = (1..1 << 20).map(thread).collect();
@@ -128,9 +106,6 @@ fn an_event_with_a_problem_is_an_alarm() {
     let sound = decoded(EventRecord::default());
     assert!(matches!(class(&sound, FIRST_OF_KIND - 1), Class::First));
     assert!(matches!(class(&sound, FIRST_OF_KIND), Class::Other));
-    let damaged = Decoded {
-        problems: vec![Problem::NoSchema],
-        ..sound
-    };
+    let damaged = Decoded { problems: vec![Problem::NoSchema], ..sound };
     assert!(matches!(class(&damaged, FIRST_OF_KIND), Class::Alarm));
 }

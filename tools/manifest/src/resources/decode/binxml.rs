@@ -20,11 +20,7 @@ pub fn read(
     if bytes.tag(at, FRAGMENT).is_err() {
         return Ok(None);
     }
-    let mut cursor = Cursor {
-        bytes,
-        at: at + FRAGMENT.len(),
-        limits,
-    };
+    let mut cursor = Cursor { bytes, at: at + FRAGMENT.len(), limits };
     cursor.element(MAX_DEPTH).map(Some)
 }
 
@@ -36,10 +32,7 @@ struct Cursor<'a> {
 
 impl Cursor<'_> {
     const fn bad(&self) -> DecodeError {
-        DecodeError::Reference {
-            what: WHAT,
-            offset: self.at,
-        }
+        DecodeError::Reference { what: WHAT, offset: self.at }
     }
 
     fn token(&mut self) -> Result<u8, DecodeError> {
@@ -52,11 +45,7 @@ impl Cursor<'_> {
     fn expect(&mut self, wanted: u8) -> Result<bool, DecodeError> {
         let bad = self.bad();
         let token = self.token()?;
-        if token & !MORE == wanted {
-            Ok(token & MORE != 0)
-        } else {
-            Err(bad)
-        }
+        if token & !MORE == wanted { Ok(token & MORE != 0) } else { Err(bad) }
     }
 
     fn units(&mut self) -> Result<String, DecodeError> {
@@ -85,10 +74,7 @@ impl Cursor<'_> {
         self.limits.fields(1)?;
         let has_attributes = self.expect(OPEN)?;
         self.at += 2 + SIZE;
-        let mut element = Element {
-            name: self.name()?,
-            ..Element::default()
-        };
+        let mut element = Element { name: self.name()?, ..Element::default() };
         if has_attributes {
             self.at += SIZE;
             while self.attribute(&mut element)? {}

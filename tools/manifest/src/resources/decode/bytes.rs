@@ -26,12 +26,11 @@ impl<'a> Bytes<'a> {
         what: &'static str,
     ) -> Result<&'a [u8], DecodeError> {
         let end = offset.checked_add(length);
-        end.and_then(|end| self.data.get(offset..end))
-            .ok_or(DecodeError::Overrun {
-                resource: self.name,
-                what,
-                offset,
-            })
+        end.and_then(|end| self.data.get(offset..end)).ok_or(DecodeError::Overrun {
+            resource: self.name,
+            what,
+            offset,
+        })
     }
 
     fn array<const N: usize>(
@@ -72,11 +71,7 @@ impl<'a> Bytes<'a> {
     /// Checks the tag at an offset.
     pub fn tag(&self, offset: usize, tag: [u8; 4]) -> Result<(), DecodeError> {
         let found = self.slice(offset, tag.len(), "tag")?;
-        if found == tag {
-            Ok(())
-        } else {
-            Err(DecodeError::Tag { tag, offset })
-        }
+        if found == tag { Ok(()) } else { Err(DecodeError::Tag { tag, offset }) }
     }
 
     /// Returns the offsets of entries of a fixed size, which must all be inside the resource.
@@ -101,12 +96,8 @@ impl<'a> Bytes<'a> {
     ) -> Result<String, DecodeError> {
         let bytes = self.slice(offset, length, what)?;
         let (units, _) = bytes.as_chunks::<2>();
-        let units: Vec<u16> = units
-            .iter()
-            .copied()
-            .map(u16::from_le_bytes)
-            .take_while(|unit| *unit != 0)
-            .collect();
+        let units: Vec<u16> =
+            units.iter().copied().map(u16::from_le_bytes).take_while(|unit| *unit != 0).collect();
         Ok(String::from_utf16_lossy(&units))
     }
 

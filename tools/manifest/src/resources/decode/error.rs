@@ -52,9 +52,6 @@ pub enum DecodeError {
 impl DecodeError {
     /// Returns whether the resource exceeds a limit of the reader.
     pub(super) const fn is_limit(&self) -> bool {
-        matches!(
-            self,
-            Self::TooManyFields(_) | Self::TooMuchText(_) | Self::Repetition(_)
-        )
+        matches!(self, Self::TooManyFields(_) | Self::TooMuchText(_) | Self::Repetition(_))
     }
 }

@@ -22,11 +22,7 @@ pub struct Limits {
 impl Limits {
     /// Returns the full allowance of a resource with a size in bytes.
     pub const fn new(size: usize) -> Self {
-        Self {
-            fields: MAX_FIELDS,
-            text: MAX_TEXT,
-            lists: size.saturating_mul(MAX_REPETITION),
-        }
+        Self { fields: MAX_FIELDS, text: MAX_TEXT, lists: size.saturating_mul(MAX_REPETITION) }
     }
 
     pub fn fields(&mut self, count: usize) -> Result<(), DecodeError> {

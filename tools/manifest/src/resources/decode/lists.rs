@@ -154,12 +154,7 @@ impl Reader<'_> {
         }
         let number = self.provider.maps.len();
         self.maps.insert(at, number);
-        self.provider.maps.push(Map {
-            name,
-            is_bits,
-            items,
-            ..Map::default()
-        });
+        self.provider.maps.push(Map { name, is_bits, items, ..Map::default() });
         Ok(number)
     }
 

@@ -37,10 +37,9 @@ pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
             let text = text.strip_suffix("\r\n").unwrap_or(&text);
             messages.insert(id, text.to_owned());
             at += size;
-            left = left.checked_sub(size).ok_or(DecodeError::Reference {
-                what: "block",
-                offset: block,
-            })?;
+            left = left
+                .checked_sub(size)
+                .ok_or(DecodeError::Reference { what: "block", offset: block })?;
         }
     }
     Ok(messages)
@@ -53,15 +52,11 @@ mod tests {
     /// Returns a table with one block.
     fn table(first: u32, texts: &[&str]) -> Vec<u8> {
         let last = first + u32::try_from(texts.len()).unwrap() - 1;
-        let mut table: Vec<u8> = [1, first, last, 16]
-            .into_iter()
-            .flat_map(u32::to_le_bytes)
-            .collect();
+        let mut table: Vec<u8> =
+            [1, first, last, 16].into_iter().flat_map(u32::to_le_bytes).collect();
         for text in texts {
-            let units: Vec<u8> = format!("{text}\r\n\0")
-                .encode_utf16()
-                .flat_map(u16::to_le_bytes)
-                .collect();
+            let units: Vec<u8> =
+                format!("{text}\r\n\0").encode_utf16().flat_map(u16::to_le_bytes).collect();
             let size = (4 + units.len()).next_multiple_of(4);
             table.extend(u16::try_from(size).unwrap().to_le_bytes());
             table.extend(1_u16.to_le_bytes());

@@ -84,19 +84,12 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
         let at = bytes.place(entry + 16, "provider")?;
         // Each provider has its own lists; otherwise, the same lists could be read endlessly.
         if !known.insert(at) {
-            return Err(DecodeError::Reference {
-                what: "second provider",
-                offset: entry,
-            });
+            return Err(DecodeError::Reference { what: "second provider", offset: entry });
         }
         let mut reader = Reader::new(bytes, &texts, &mut limits, guid);
         reader.read(at)?;
         skipped.append(&mut reader.skipped);
         manifest.providers.push(reader.provider);
     }
-    Ok(Decoded {
-        manifest,
-        version,
-        skipped,
-    })
+    Ok(Decoded { manifest, version, skipped })
 }

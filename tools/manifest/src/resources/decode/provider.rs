@@ -128,9 +128,8 @@ impl<'a> Reader<'a> {
         const ATTRIBUTE: u8 = 0x12;
         let bytes = self.bytes;
         let events = self.provider.events.iter().enumerate();
-        let events: HashMap<(u16, u8), usize> = events
-            .map(|(number, event)| ((event.id, event.version), number))
-            .collect();
+        let events: HashMap<(u16, u8), usize> =
+            events.map(|(number, event)| ((event.id, event.version), number)).collect();
         for entry in self.list(at, *b"EVTA", 8, "events' attributes")? {
             let version = bytes.u8(entry + 1, "attribute")?;
             let id = bytes.u16(entry + 2, "attribute")?;

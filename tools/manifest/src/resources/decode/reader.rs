@@ -43,10 +43,7 @@ impl<'a> Reader<'a> {
             bytes,
             texts,
             limits,
-            provider: Provider {
-                guid,
-                ..Provider::default()
-            },
+            provider: Provider { guid, ..Provider::default() },
             skipped: Vec::new(),
             channels: Places::new(),
             levels: Places::new(),
@@ -120,14 +117,7 @@ impl<'a> Reader<'a> {
     /// Reads a name that can be one of winmeta.xml's, which start with `win:`.
     pub fn qualified(&mut self, offset: usize, what: &'static str) -> Result<QName, DecodeError> {
         let written = self.name(offset, what)?;
-        let namespace = if written.starts_with("win:") {
-            winmeta::NAMESPACE
-        } else {
-            ""
-        };
-        Ok(QName {
-            written,
-            namespace: namespace.to_owned(),
-        })
+        let namespace = if written.starts_with("win:") { winmeta::NAMESPACE } else { "" };
+        Ok(QName { written, namespace: namespace.to_owned() })
     }
 }

@@ -64,10 +64,7 @@ impl Reader<'_> {
             let length = self.bytes.place(at + 4, "template")?;
             // A template has at least the size of its header, so the loop terminates.
             if length < HEAD {
-                return Err(DecodeError::Reference {
-                    what: "template",
-                    offset: at,
-                });
+                return Err(DecodeError::Reference { what: "template", offset: at });
             }
             at += length;
         }
@@ -92,23 +89,14 @@ impl Reader<'_> {
         for place in places {
             descriptors.push(self.descriptor(place)?);
         }
-        let bad = DecodeError::Reference {
-            what: "template",
-            offset: at,
-        };
+        let bad = DecodeError::Reference { what: "template", offset: at };
         let top = descriptors.get(..outer).ok_or_else(|| bad.clone())?;
-        let scope = Scope {
-            list: (0, outer),
-            outer,
-        };
+        let scope = Scope { list: (0, outer), outer };
         let mut properties = Vec::with_capacity(top.len());
         for descriptor in top {
             properties.push(self.property(descriptor, &descriptors, scope, &bad)?);
         }
-        let mut template = Template {
-            properties,
-            ..Template::default()
-        };
+        let mut template = Template { properties, ..Template::default() };
         // Fields can be decoded without the XML.
         let xml = binxml::read(bytes, at + HEAD, self.limits);
         if let Some(xml) = self.tolerate(xml)?.flatten() {
@@ -135,15 +123,8 @@ impl Reader<'_> {
             flags,
             in_type: bytes.u8(at + 4, what)?,
             out_type: bytes.u8(at + 5, what)?,
-            map: if is_struct {
-                0
-            } else {
-                bytes.place(at + 8, what)?
-            },
-            members: (
-                usize::from(bytes.u16(at + 4, what)?),
-                usize::from(bytes.u16(at + 6, what)?),
-            ),
+            map: if is_struct { 0 } else { bytes.place(at + 8, what)? },
+            members: (usize::from(bytes.u16(at + 4, what)?), usize::from(bytes.u16(at + 6, what)?)),
             count: bytes.u16(at + 12, what)?,
             length: bytes.u16(at + 14, what)?,
             name,
@@ -173,10 +154,7 @@ impl Reader<'_> {
         let kind = if it.flags & STRUCT != 0 {
             let (first, count) = it.members;
             let members = all.get(first..first + count).ok_or_else(|| bad.clone())?;
-            let scope = Scope {
-                list: (first, count),
-                outer: scope.outer,
-            };
+            let scope = Scope { list: (first, count), outer: scope.outer };
             let mut properties = Vec::with_capacity(members.len());
             for member in members {
                 // Structures do not contain structures.
@@ -198,17 +176,12 @@ impl Reader<'_> {
             // A structure is marked by a flag, not by a type.
             let in_type = InType::from_code(it.in_type).filter(|one| one.name().is_some());
             match (in_type, OutType::from_code(it.out_type)) {
-                (Some(in_type), Some(out_type)) => PropertyKind::Data {
-                    in_type,
-                    out_type,
-                    explicit_out_type: true,
-                    map,
-                },
-                (None, _) | (_, None) => PropertyKind::Unknown {
-                    in_type: it.in_type,
-                    out_type: it.out_type,
-                    map,
-                },
+                (Some(in_type), Some(out_type)) => {
+                    PropertyKind::Data { in_type, out_type, explicit_out_type: true, map }
+                }
+                (None, _) | (_, None) => {
+                    PropertyKind::Unknown { in_type: it.in_type, out_type: it.out_type, map }
+                }
             }
         };
         Ok(Property {

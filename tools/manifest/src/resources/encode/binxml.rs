@@ -86,9 +86,9 @@ fn name(text: &str, out: &mut Bytes) -> Result<(), TryFromIntError> {
 /// Returns the hash by which readers find names.
 fn hash(text: &str) -> u16 {
     const FACTOR: u32 = 65599;
-    let whole = text.encode_utf16().fold(0_u32, |hash, unit| {
-        hash.wrapping_mul(FACTOR).wrapping_add(u32::from(unit))
-    });
+    let whole = text
+        .encode_utf16()
+        .fold(0_u32, |hash, unit| hash.wrapping_mul(FACTOR).wrapping_add(u32::from(unit)));
     u16::try_from(whole & 0xFFFF).unwrap_or_default()
 }
 

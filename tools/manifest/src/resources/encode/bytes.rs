@@ -57,8 +57,7 @@ impl Bytes {
 
     /// Appends characters without a NUL.
     pub fn utf16(&mut self, text: &str) {
-        self.0
-            .extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+        self.0.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
     }
 
     /// Appends a string with a NUL.

@@ -59,11 +59,7 @@ impl Writer<'_> {
         self.out.u32(offset(event.level, &self.offsets.levels));
         self.out.u32(offset(event.task, &self.offsets.tasks));
         self.out.u32(u32::try_from(event.keywords.len())?);
-        self.out.u32(if event.keywords.is_empty() {
-            0
-        } else {
-            u32::try_from(keywords)?
-        });
+        self.out.u32(if event.keywords.is_empty() { 0 } else { u32::try_from(keywords)? });
         self.out.u32(offset(event.channel, &self.offsets.channels));
         Ok(())
     }
@@ -74,13 +70,11 @@ impl Writer<'_> {
         const GROUP_GUID: u32 = 0x2000_0002;
         const ENTRY: usize = 8;
         let provider = self.provider;
-        let guids: Vec<_> = [
-            (CONTROL_GUID, provider.control_guid),
-            (GROUP_GUID, provider.group_guid),
-        ]
-        .into_iter()
-        .filter_map(|(key, guid)| Some((key, guid?)))
-        .collect();
+        let guids: Vec<_> =
+            [(CONTROL_GUID, provider.control_guid), (GROUP_GUID, provider.group_guid)]
+                .into_iter()
+                .filter_map(|(key, guid)| Some((key, guid?)))
+                .collect();
         let start = self.out.0.len();
         self.out.slice(b"PRVA");
         let length = self.out.reserve(4);
@@ -117,10 +111,7 @@ impl Writer<'_> {
             .into_iter()
             .flat_map(|at| {
                 let event = &events[at];
-                let name = event
-                    .name
-                    .iter()
-                    .map(move |name| (NAME, event, name.clone()));
+                let name = event.name.iter().map(move |name| (NAME, event, name.clone()));
                 let attributes = attributes(event)
                     .into_iter()
                     .map(move |attribute| (ATTRIBUTES, event, attribute));
@@ -133,10 +124,8 @@ impl Writer<'_> {
         self.out.u32(u32::try_from(entries.len())?);
         let mut place = self.out.reserve(entries.len() * ENTRY);
         // Each string once, sorted by UTF-16 code units.
-        let mut texts: BTreeMap<Vec<u16>, u32> = entries
-            .iter()
-            .map(|(_, _, text)| (text.encode_utf16().collect(), 0))
-            .collect();
+        let mut texts: BTreeMap<Vec<u16>, u32> =
+            entries.iter().map(|(_, _, text)| (text.encode_utf16().collect(), 0)).collect();
         for (units, offset) in &mut texts {
             *offset = self.out.offset()?;
             for unit in units.iter().chain(&[0]) {

@@ -46,8 +46,5 @@ const LANGUAGES: &[(&str, u16)] = &[
 
 /// Returns the number of a language.
 pub fn number(culture: &str) -> Option<u16> {
-    LANGUAGES
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(culture))
-        .map(|(_, number)| *number)
+    LANGUAGES.iter().find(|(name, _)| name.eq_ignore_ascii_case(culture)).map(|(_, number)| *number)
 }

@@ -44,8 +44,7 @@ pub fn sorted<T, K: Ord>(items: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
 
 impl<'a> Writer<'a> {
     pub fn id(&self, text: Option<TextRef>) -> u32 {
-        text.and_then(|text| self.ids.get(text).copied())
-            .unwrap_or(NONE)
+        text.and_then(|text| self.ids.get(text).copied()).unwrap_or(NONE)
     }
 
     /// Writes a list of entries followed by their names, and returns the entries' offsets.
@@ -58,10 +57,8 @@ impl<'a> Writer<'a> {
             // An empty list has the length 0.
             return Ok(Vec::new());
         }
-        let size: usize = entries
-            .iter()
-            .map(|entry| entry.before.len() + 4 + entry.after.len())
-            .sum();
+        let size: usize =
+            entries.iter().map(|entry| entry.before.len() + 4 + entry.after.len()).sum();
         let mut name = self.out.0.len() + size;
         let mut offsets = Vec::new();
         for entry in entries {
@@ -114,20 +111,14 @@ impl<'a> Writer<'a> {
     pub fn opcodes(&mut self) -> Result<(), TryFromIntError> {
         let provider = self.provider;
         let task = |task: Option<usize>| task.map_or(0, |task| provider.tasks[task].value);
-        let order = sorted(&provider.opcodes, |opcode| {
-            (opcode.value, task(opcode.task))
-        });
+        let order = sorted(&provider.opcodes, |opcode| (opcode.value, task(opcode.task)));
         self.offsets.opcodes =
             self.ordered(*b"OPCO", &provider.opcodes, &order, |writer, opcode| {
                 let mut before = Bytes::default();
                 before.u16(task(opcode.task));
                 before.u16(u16::from(opcode.value));
                 before.u32(writer.id(opcode.message));
-                Entry {
-                    before: before.0,
-                    name: &opcode.name.written,
-                    after: Vec::new(),
-                }
+                Entry { before: before.0, name: &opcode.name.written, after: Vec::new() }
             })?;
         Ok(())
     }
@@ -139,11 +130,7 @@ impl<'a> Writer<'a> {
             let mut before = Bytes::default();
             before.u32(u32::from(level.value));
             before.u32(writer.id(level.message));
-            Entry {
-                before: before.0,
-                name: &level.name.written,
-                after: Vec::new(),
-            }
+            Entry { before: before.0, name: &level.name.written, after: Vec::new() }
         })?;
         Ok(())
     }
@@ -156,11 +143,7 @@ impl<'a> Writer<'a> {
             before.u32(u32::from(task.value));
             before.u32(writer.id(task.message));
             before.slice(&task.event_guid.unwrap_or_default().to_bytes());
-            Entry {
-                before: before.0,
-                name: &task.name.written,
-                after: Vec::new(),
-            }
+            Entry { before: before.0, name: &task.name.written, after: Vec::new() }
         })?;
         Ok(())
     }
@@ -172,11 +155,7 @@ impl<'a> Writer<'a> {
             let mut before = Bytes::default();
             before.u64(keyword.mask);
             before.u32(writer.id(keyword.message));
-            Entry {
-                before: before.0,
-                name: &keyword.name.written,
-                after: Vec::new(),
-            }
+            Entry { before: before.0, name: &keyword.name.written, after: Vec::new() }
         })?;
         Ok(())
     }
@@ -241,8 +220,7 @@ impl<'a> Writer<'a> {
     }
 
     pub fn template(&self, at: Option<usize>) -> u32 {
-        at.and_then(|at| self.offsets.templates.get(at).copied())
-            .unwrap_or(0)
+        at.and_then(|at| self.offsets.templates.get(at).copied()).unwrap_or(0)
     }
 
     /// Writes the named queries. Each query's length extends to the end of its strings, including
@@ -256,10 +234,7 @@ impl<'a> Writer<'a> {
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(queries.len())?);
         let mut place = self.out.reserve(queries.len() * 4);
-        let size: usize = queries
-            .iter()
-            .map(|query| HEAD + query.items.len() * ITEM)
-            .sum();
+        let size: usize = queries.iter().map(|query| HEAD + query.items.len() * ITEM).sum();
         let mut text = self.out.0.len() + size;
         let mut texts: Vec<&'a str> = Vec::new();
         let mut add = |name: &'a str| {

@@ -50,11 +50,7 @@ impl Ids {
 #[must_use]
 pub fn message_ids(manifest: &Manifest) -> Vec<u32> {
     let mut ids = Ids {
-        ids: manifest
-            .texts
-            .iter()
-            .map(|text| text.message_id.unwrap_or(NONE))
-            .collect(),
+        ids: manifest.texts.iter().map(|text| text.message_id.unwrap_or(NONE)).collect(),
         provider: 0,
     };
     for (number, provider) in (0..).zip(&manifest.providers) {
@@ -93,11 +89,7 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
         // The channels System, Application and Security.
         let is_global =
             channel.is_some_and(|channel| channel.imported && (8..=10).contains(&channel.value));
-        let tag = if is_global {
-            Tag::GlobalEvent
-        } else {
-            Tag::Event
-        };
+        let tag = if is_global { Tag::GlobalEvent } else { Tag::Event };
         let value = u32::from(event.version) << 16 | u32::from(event.id);
         ids.give(event.message, tag, value);
     }
@@ -136,11 +128,8 @@ pub fn translated(
     translation: &Translation,
     ids: &[u32],
 ) -> Result<Option<Vec<u8>>, EncodeError> {
-    let texts: HashMap<&str, &str> = translation
-        .texts
-        .iter()
-        .map(|(id, value)| (id.as_str(), value.as_str()))
-        .collect();
+    let texts: HashMap<&str, &str> =
+        translation.texts.iter().map(|(id, value)| (id.as_str(), value.as_str())).collect();
     let translated = manifest.texts.iter().map(|text| {
         let found = texts.get(text.id.as_str()).filter(|_| !text.standard);
         found.copied().unwrap_or(&text.value)
@@ -166,9 +155,8 @@ fn of_texts<'a>(
     let mut blocks: Vec<&[(u32, &str)]> = Vec::new();
     let mut start = 0;
     for at in 1..=entries.len() {
-        let ends = entries
-            .get(at)
-            .is_none_or(|(id, _)| entries[at - 1].0.checked_add(1) != Some(*id));
+        let ends =
+            entries.get(at).is_none_or(|(id, _)| entries[at - 1].0.checked_add(1) != Some(*id));
         if ends {
             blocks.push(&entries[start..at]);
             start = at;

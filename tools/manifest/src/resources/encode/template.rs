@@ -29,11 +29,7 @@ fn value_type(property: &Property) -> u8 {
         PropertyKind::Struct(_) => BINARY,
         PropertyKind::Unknown { in_type, .. } => *in_type,
     };
-    if property.count == Size::None {
-        one
-    } else {
-        one | ARRAY
-    }
+    if property.count == Size::None { one } else { one | ARRAY }
 }
 
 /// Returns the XML that shows an event.
@@ -103,20 +99,13 @@ pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), T
     out.u32(u32::try_from(properties.len())?);
     out.u32(u32::try_from(total)?);
     let descriptors = out.reserve(4);
-    out.u32(if template.user_data.is_some() {
-        USER_DATA
-    } else {
-        EVENT_DATA
-    });
+    out.u32(if template.user_data.is_some() { USER_DATA } else { EVENT_DATA });
     out.slice(&guid(&xml, &types).to_bytes());
     out.slice(&binxml::fragment(&xml, &types)?);
     let here = out.offset()?;
     out.put_u32(descriptors, here);
 
-    let mut names = Names {
-        offset: here + u32::try_from(total * DESCRIPTOR)?,
-        names: Vec::new(),
-    };
+    let mut names = Names { offset: here + u32::try_from(total * DESCRIPTOR)?, names: Vec::new() };
     let mut next_member = properties.len();
     for property in properties {
         let first = next_member;
@@ -180,23 +169,14 @@ fn descriptor<'a>(
             out.u16(u16::try_from(members.len())?);
             out.u32(0);
         }
-        PropertyKind::Unknown {
-            in_type,
-            out_type,
-            map,
-        } => {
+        PropertyKind::Unknown { in_type, out_type, map } => {
             out.u32(flags);
             out.u8(*in_type);
             out.u8(*out_type);
             out.u16(0);
             out.u32(map.and_then(|map| maps.get(map).copied()).unwrap_or(0));
         }
-        PropertyKind::Data {
-            in_type,
-            out_type,
-            map,
-            ..
-        } => {
+        PropertyKind::Data { in_type, out_type, map, .. } => {
             // The value contains its length.
             if *in_type == InType::Sid {
                 flags &= !FIXED_LENGTH;

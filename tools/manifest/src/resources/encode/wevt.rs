@@ -50,12 +50,7 @@ pub fn encode(manifest: &Manifest, ids: &[u32], version: Version) -> Result<Vec<
         out.0[place..place + 16].copy_from_slice(&provider.guid.to_bytes());
         out.put_u32(place + 16, offset);
         place += PROVIDER;
-        let mut writer = Writer {
-            out,
-            ids,
-            provider,
-            offsets: Offsets::default(),
-        };
+        let mut writer = Writer { out, ids, provider, offsets: Offsets::default() };
         writer.provider(version)?;
         out = writer.out;
     }
@@ -122,10 +117,7 @@ fn lists(provider: &Provider, version: Version) -> Vec<List> {
         (List::Tasks, true),
         (List::Keywords, true),
         (List::Events, !provider.events.is_empty()),
-        (
-            List::EventAttributes,
-            is_v5 && provider.events.iter().any(has_attributes),
-        ),
+        (List::EventAttributes, is_v5 && provider.events.iter().any(has_attributes)),
         (List::Filters, !provider.filters.is_empty()),
     ]
     .into_iter()

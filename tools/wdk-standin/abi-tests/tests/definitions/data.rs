@@ -12,9 +12,7 @@ use serde_json::Value;
 use crate::{BASE, compact};
 
 fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../data")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data").join(name);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).expect("the data are JSON")
@@ -82,11 +80,7 @@ fn pointer(name: &str, function: &Value) -> String {
 fn enumeration(name: &str, one: &Value, changed: &Value, lines: &mut BTreeSet<String>) {
     lines.insert(format!("mod {name}: type Type = {}", kind(&one["type"])));
     for (value_name, value) in entries(&one["values"]) {
-        let condition = if changed[value_name].is_null() {
-            ""
-        } else {
-            "[not(kmdf_1_33)] "
-        };
+        let condition = if changed[value_name].is_null() { "" } else { "[not(kmdf_1_33)] " };
         lines.insert(format!("{condition}{name}::{value_name} = {value}"));
     }
     for (value_name, value) in changed.as_object().into_iter().flatten() {
@@ -225,12 +219,7 @@ pub fn types(set: &str) -> BTreeSet<String> {
 pub fn framework() -> BTreeSet<String> {
     let data = read("types.json");
     let mut lines = BTreeSet::new();
-    enumeration(
-        "_WDFFUNCENUM",
-        &data["enum"]["_WDFFUNCENUM"],
-        &Value::Null,
-        &mut lines,
-    );
+    enumeration("_WDFFUNCENUM", &data["enum"]["_WDFFUNCENUM"], &Value::Null, &mut lines);
     for name in framework_pointers() {
         let one = &data["fnptr"][&name];
         let condition = match set_of(&one["feature"]) {
@@ -266,11 +255,7 @@ pub fn constants(set: &str) -> BTreeSet<String> {
         }
         let kind = compact(text(&one[0]));
         let changed = &newer[name]["value"];
-        let condition = if changed.is_null() {
-            ""
-        } else {
-            "[not(kmdf_1_33)] "
-        };
+        let condition = if changed.is_null() { "" } else { "[not(kmdf_1_33)] " };
         lines.insert(format!("{condition}{name}: {kind} = {}", one[1]));
         if !changed.is_null() {
             lines.insert(format!("[kmdf_1_33] {name}: {kind} = {changed}"));
@@ -291,11 +276,7 @@ pub fn variables(set: &str) -> BTreeSet<String> {
         let mutable = if one["mut"] == true { "mut " } else { "" };
         let from = one["from"].as_str();
         let from = from.filter(|from| Path::new(from).extension().is_some_and(|end| end == "exe"));
-        let line = format!(
-            "{mutable}{name}: {} from {}",
-            kind(&one["type"]),
-            from.unwrap_or("")
-        );
+        let line = format!("{mutable}{name}: {} from {}", kind(&one["type"]), from.unwrap_or(""));
         match one["link_name"].as_str() {
             None => drop(lines.insert(line)),
             Some(symbol) => {
@@ -331,11 +312,7 @@ pub fn functions(set: &str) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for_each_function(|name, one| {
         if set_of(&one["feature"]) == set {
-            let must_use = if one["must_use"] == true {
-                "must_use "
-            } else {
-                ""
-            };
+            let must_use = if one["must_use"] == true { "must_use " } else { "" };
             lines.insert(format!("{must_use}{name}{}", parameters(one)));
         }
     });

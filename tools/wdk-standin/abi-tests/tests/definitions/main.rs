@@ -26,11 +26,8 @@ fn compact(text: &str) -> String {
 fn compare(what: &str, ours: &BTreeSet<String>, theirs: &BTreeSet<String>, least: usize) {
     let list = |lines: Vec<&String>| {
         let count = lines.len();
-        let first: Vec<String> = lines
-            .into_iter()
-            .take(10)
-            .map(|line| line.chars().take(600).collect())
-            .collect();
+        let first: Vec<String> =
+            lines.into_iter().take(10).map(|line| line.chars().take(600).collect()).collect();
         format!("{count}:\n  {}", first.join("\n  "))
     };
     let extra: Vec<&String> = ours.difference(theirs).collect();

@@ -34,9 +34,7 @@ fn items(name: &str, set: &str) -> Vec<Item> {
 }
 
 fn read(name: &str) -> Sets {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../wdk-sys/src/generated")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wdk-sys/src/generated").join(name);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = syn::parse_file(&text).expect("the sources are Rust");
@@ -45,9 +43,7 @@ fn read(name: &str) -> Sets {
         match item {
             Item::Macro(part) if part.mac.path.is_ident("in_feature") => {
                 let (feature, inner) = part.mac.parse_body_with(part_of_feature).expect("items");
-                sets.entry(feature.replace('-', "_"))
-                    .or_default()
-                    .extend(inner);
+                sets.entry(feature.replace('-', "_")).or_default().extend(inner);
             }
             item => sets.entry(BASE.to_owned()).or_default().push(item),
         }
@@ -118,12 +114,9 @@ fn lines(item: &Item) -> Vec<String> {
             vec![described("struct", &item.ident, &item.attrs, named)]
         }
         Item::Union(item) => vec![described("union", &item.ident, &item.attrs, &item.fields)],
-        Item::Type(item) => vec![format!(
-            "{}type {} = {}",
-            condition(&item.attrs),
-            item.ident,
-            tokens(&item.ty)
-        )],
+        Item::Type(item) => {
+            vec![format!("{}type {} = {}", condition(&item.attrs), item.ident, tokens(&item.ty))]
+        }
         Item::Macro(item) => vec![format!(
             "{}{} {}",
             condition(&item.attrs),
@@ -222,10 +215,7 @@ fn module(block: &ItemForeignMod) -> String {
     let Some(attribute) = attribute(&block.attrs, "cfg_attr") else {
         return String::new();
     };
-    assert!(
-        attribute.contains("kind=\"raw-dylib\",modifiers=\"+verbatim\""),
-        "{attribute}"
-    );
+    assert!(attribute.contains("kind=\"raw-dylib\",modifiers=\"+verbatim\""), "{attribute}");
     let (_, rest) = attribute.split_once("name=\"").expect("a module");
     rest.split('"').next().expect("a module").to_owned()
 }
@@ -253,11 +243,7 @@ pub fn variables(set: &str) -> BTreeSet<String> {
             syn::StaticMutability::Mut(_) => "mut ",
             _ => "",
         };
-        let line = format!(
-            "{mutable}{}: {} from {module}",
-            item.ident,
-            tokens(&item.ty)
-        );
+        let line = format!("{mutable}{}: {} from {module}", item.ident, tokens(&item.ty));
         if item.attrs.is_empty() {
             lines.insert(line.clone());
         }
@@ -267,10 +253,7 @@ pub fn variables(set: &str) -> BTreeSet<String> {
             };
             let text = tokens(&list.tokens);
             let (condition, symbol) = text.split_once(",link_name=").expect("a symbol");
-            lines.insert(format!(
-                "[{condition}] {line} as {}",
-                symbol.trim_matches('"')
-            ));
+            lines.insert(format!("[{condition}] {line} as {}", symbol.trim_matches('"')));
         }
     });
     lines
@@ -351,8 +334,7 @@ pub fn assertions(set: &str) -> usize {
         .filter_map(|line| {
             let line = line.strip_prefix("[not(kmdf_1_33)] ").unwrap_or(line);
             // The name is not an assertion; the size, the alignment and each offset are.
-            line.strip_prefix("layout ")
-                .map(|rest| rest.matches(',').count())
+            line.strip_prefix("layout ").map(|rest| rest.matches(',').count())
         })
         .sum()
 }

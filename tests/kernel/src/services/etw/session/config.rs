@@ -63,9 +63,7 @@ impl Output {
     /// Returns the most buffers that a file can have, including the header's buffer.
     pub(super) const fn max_buffers(self, buffer_kb: u32) -> u32 {
         match self {
-            Self::Sequential {
-                max_kb: Some(max_kb),
-            }
+            Self::Sequential { max_kb: Some(max_kb) }
             | Self::Circular { max_kb }
             | Self::NewFile { max_kb } => max_kb / buffer_kb,
             Self::Sequential { max_kb: None } | Self::Memory { .. } | Self::Consumers => u32::MAX,
@@ -86,10 +84,7 @@ pub struct RealTime {
 
 impl Default for RealTime {
     fn default() -> Self {
-        Self {
-            max_stored: 64,
-            max_unread: 64,
-        }
+        Self { max_stored: 64, max_unread: 64 }
     }
 }
 
@@ -104,10 +99,7 @@ pub enum Sequence {
 
 /// The configuration of a session (`StartTrace`).
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each flag is a separate bit of LogFileMode"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is a separate bit of LogFileMode")]
 pub struct SessionConfig {
     /// The session's name.
     pub name: String,
@@ -241,11 +233,7 @@ impl SessionConfig {
                 "the file name of a session that starts new files must contain %d".to_owned(),
             );
         }
-        let streams = if self.per_processor {
-            u32::from(processors)
-        } else {
-            1
-        };
+        let streams = if self.per_processor { u32::from(processors) } else { 1 };
         if let Output::Memory { buffers } = self.output
             && buffers < 2 * streams
         {

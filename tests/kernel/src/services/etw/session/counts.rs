@@ -36,8 +36,7 @@ impl Counts {
     pub fn lose_buffer(&self, buffer: &Buffer) {
         let events = u64::from(buffer.count());
         self.log_buffers_lost.fetch_add(1, Ordering::Relaxed);
-        self.events_in_lost_buffers
-            .fetch_add(events, Ordering::Relaxed);
+        self.events_in_lost_buffers.fetch_add(events, Ordering::Relaxed);
     }
 }
 

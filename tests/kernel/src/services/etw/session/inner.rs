@@ -93,10 +93,7 @@ impl Inner {
         let (free, store_full) = {
             let mut sink = self.sink.lock();
             let free = sink.put(buffer, &self.counts, &self.full);
-            let store_full = sink
-                .deliveries
-                .as_ref()
-                .is_some_and(realtime::Deliveries::is_full);
+            let store_full = sink.deliveries.as_ref().is_some_and(realtime::Deliveries::is_full);
             (free, store_full)
         };
         if matches!(self.config.output, Output::Consumers) {
@@ -106,9 +103,10 @@ impl Inner {
     }
 
     pub fn rearm(&self) {
-        let due = self.config.flush_period().map_or(i64::MAX, |period| {
-            self.clock.last().saturating_add(clock::ticks(period))
-        });
+        let due = self
+            .config
+            .flush_period()
+            .map_or(i64::MAX, |period| self.clock.last().saturating_add(clock::ticks(period)));
         self.flush_due.store(due, Ordering::Relaxed);
     }
 }
@@ -143,10 +141,7 @@ impl Writer {
                     }
                 }
             })
-            .map_err(|error| ControlError::File {
-                path,
-                error: error.into(),
-            })?;
+            .map_err(|error| ControlError::File { path, error: error.into() })?;
         Ok(Self { to, thread })
     }
 

@@ -68,10 +68,7 @@ fn lost(kind: u8, timestamp: i64) -> Delivered {
     Delivered::Event(EventRecord {
         timestamp,
         provider: RT_LOST_EVENT,
-        descriptor: EventDescriptor {
-            opcode: kind,
-            ..EventDescriptor::default()
-        },
+        descriptor: EventDescriptor { opcode: kind, ..EventDescriptor::default() },
         ..EventRecord::default()
     })
 }
@@ -174,10 +171,8 @@ impl Deliveries {
     pub fn attach(&mut self) -> Arc<Mailbox> {
         let mut deliveries: VecDeque<Delivery> = self.stored.drain(..).collect();
         if std::mem::take(&mut self.dropped) {
-            let at = deliveries
-                .back()
-                .and_then(|events| events.last())
-                .map_or(0, Delivered::timestamp);
+            let at =
+                deliveries.back().and_then(|events| events.last()).map_or(0, Delivered::timestamp);
             deliveries.push_back(vec![lost(LOST_FILE, at)]);
         }
         let mailbox = Arc::new(Mailbox(Mutex::new(Unread {
@@ -200,10 +195,7 @@ mod tests {
     use super::*;
 
     fn event(timestamp: i64) -> Delivered {
-        Delivered::Event(EventRecord {
-            timestamp,
-            ..EventRecord::default()
-        })
+        Delivered::Event(EventRecord { timestamp, ..EventRecord::default() })
     }
 
     /// Returns the records as numbers: the timestamps of events and the types of loss records.
@@ -221,10 +213,7 @@ mod tests {
 
     #[test]
     fn stored_events_come_first_and_lost_events_are_reported() {
-        let mut deliveries = Deliveries::new(RealTime {
-            max_stored: 2,
-            max_unread: 1,
-        });
+        let mut deliveries = Deliveries::new(RealTime { max_stored: 2, max_unread: 1 });
         deliveries.deliver(vec![event(1)], 0);
         deliveries.deliver(vec![event(2)], 3);
         assert!(deliveries.is_full());
@@ -238,10 +227,7 @@ mod tests {
 
     #[test]
     fn a_slow_consumer_loses_buffers_and_is_notified() {
-        let mut deliveries = Deliveries::new(RealTime {
-            max_stored: 2,
-            max_unread: 1,
-        });
+        let mut deliveries = Deliveries::new(RealTime { max_stored: 2, max_unread: 1 });
         let slow = deliveries.attach();
         let quick = deliveries.attach();
         deliveries.deliver(vec![event(1)], 0);

@@ -99,19 +99,13 @@ impl Session {
         };
         inner.make_spare(size);
         inner.rearm();
-        if !matches!(
-            inner.config.output,
-            Output::Memory { .. } | Output::Consumers
-        ) {
+        if !matches!(inner.config.output, Output::Memory { .. } | Output::Consumers) {
             let mut sink = inner.sink.lock();
             sink.create_file().map_err(|error| failed(&sink, error))?;
         }
         let inner = Arc::new(inner);
-        let writer = inner
-            .config
-            .writer_thread
-            .then(|| Writer::start(Arc::clone(&inner)))
-            .transpose()?;
+        let writer =
+            inner.config.writer_thread.then(|| Writer::start(Arc::clone(&inner))).transpose()?;
         Ok(Self {
             to_writer: writer.as_ref().map(|writer| writer.to.clone()),
             inner,
@@ -163,10 +157,7 @@ impl Session {
 
     /// Counts a recorded event for which a stack was requested.
     pub fn count_stack(&self) {
-        self.inner
-            .counts
-            .stacks_not_captured
-            .fetch_add(1, Ordering::Relaxed);
+        self.inner.counts.stacks_not_captured.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Reserves space for a record of `size` bytes in a processor's buffer. `may_grow` allows the
@@ -215,11 +206,7 @@ impl Session {
                 return Err(NoRoom::NeverFits);
             }
         }
-        Ok(Reservation {
-            session: self,
-            lane,
-            buffer,
-        })
+        Ok(Reservation { session: self, lane, buffer })
     }
 
     /// Passes a full buffer to the writer's thread or to the sink.
@@ -238,9 +225,7 @@ impl Session {
         if matches!(inner.config.output, Output::Memory { .. }) {
             let in_use: Vec<_> = inner.lanes.iter().map(|lane| lane.buffer.lock()).collect();
             let mut sink = inner.sink.lock();
-            return sink
-                .write_memory(&in_use, &inner.counts)
-                .map_err(|error| failed(&sink, error));
+            return sink.write_memory(&in_use, &inner.counts).map_err(|error| failed(&sink, error));
         }
         inner.rearm();
         for lane in &inner.lanes {
@@ -367,8 +352,7 @@ impl Session {
         let inner = &*self.inner;
         {
             let mut sink = inner.sink.lock();
-            sink.finish_file(&inner.counts)
-                .map_err(|error| failed(&sink, error))?;
+            sink.finish_file(&inner.counts).map_err(|error| failed(&sink, error))?;
         }
         let statistics = self.statistics();
         let sink = inner.sink.lock();
@@ -408,8 +392,5 @@ impl Reservation<'_> {
 }
 
 fn failed(sink: &Sink, error: WriteError) -> ControlError {
-    ControlError::File {
-        path: sink.path().to_owned(),
-        error,
-    }
+    ControlError::File { path: sink.path().to_owned(), error }
 }

@@ -95,11 +95,7 @@ impl Sink {
         let (log_file_mode, maximum_file_size) = self.config.header_fields();
         let header = LogFileHeader {
             buffer_size: self.config.buffer_kb * 1024,
-            processors: if self.config.per_processor {
-                u32::from(self.processors)
-            } else {
-                1
-            },
+            processors: if self.config.per_processor { u32::from(self.processors) } else { 1 },
             logger_id: self.id,
             perf_frequency: Clock::FREQUENCY,
             clock: self.config.clock,
@@ -157,19 +153,12 @@ impl Sink {
         if let Some(deliveries) = &mut self.deliveries
             && !buffer.is_empty()
         {
-            deliveries.deliver(
-                records_of(&buffer),
-                counts.events_lost.load(Ordering::Relaxed),
-            );
+            deliveries.deliver(records_of(&buffer), counts.events_lost.load(Ordering::Relaxed));
         }
         if let Output::Memory { buffers } = self.config.output {
             self.ring.push_back(buffer);
             // Each processor has one more buffer, which is being filled.
-            let streams = if self.config.per_processor {
-                usize::from(self.processors)
-            } else {
-                1
-            };
+            let streams = if self.config.per_processor { usize::from(self.processors) } else { 1 };
             let most = (buffers as usize).saturating_sub(streams);
             return if self.ring.len() > most
                 && let Some(mut oldest) = self.ring.pop_front()
@@ -204,10 +193,7 @@ impl Sink {
             return Err(error.into());
         }
         let most = self.config.output.max_buffers(self.config.buffer_kb);
-        let is_full = self
-            .file
-            .as_ref()
-            .is_some_and(|file| file.buffers_written() >= most);
+        let is_full = self.file.as_ref().is_some_and(|file| file.buffers_written() >= most);
         match self.config.output {
             Output::Circular { .. } if is_full => {
                 if let Some(file) = &mut self.file {
@@ -246,10 +232,7 @@ impl Sink {
             return Ok(());
         };
         self.buffers_written = file.buffers_written();
-        let Losses {
-            events_lost,
-            buffers_lost,
-        } = counts.losses();
+        let Losses { events_lost, buffers_lost } = counts.losses();
         file.finish(Finish {
             end_time: FileTime::from_raw(self.clock.file_time(self.clock.counter())),
             events_lost,

@@ -14,10 +14,7 @@ pub enum ChildState {
 }
 
 /// What a child's driver, a bus driver, keeps of it.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the flags are independent facts"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts")]
 #[derive(Default)]
 pub struct Child {
     /// Set if the child was reported missing.

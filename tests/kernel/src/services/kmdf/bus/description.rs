@@ -57,11 +57,7 @@ pub fn check(
 ) -> Result<(), NtStatus> {
     let size: u32 = context.read(address);
     let (expected, _) = callbacks(config, kind);
-    if size == expected && size != 0 {
-        Ok(())
-    } else {
-        Err(NtStatus::INVALID_DEVICE_REQUEST)
-    }
+    if size == expected && size != 0 { Ok(()) } else { Err(NtStatus::INVALID_DEVICE_REQUEST) }
 }
 
 fn bytes_of(context: &Context, address: u64, size: u32) -> Vec<u8> {
@@ -97,10 +93,7 @@ pub fn duplicate(
     };
     let status = context.call_driver(name, duplicate, [list, address, block.address()]);
     let status = NtStatus::from_register(status);
-    status
-        .is_success()
-        .then_some(Description(block))
-        .ok_or(status)
+    status.is_success().then_some(Description(block)).ok_or(status)
 }
 
 /// Copies a description that a list keeps to the driver's structure.

@@ -28,40 +28,19 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfFdoInitSetDefaultChildListConfig",
-        Routine::Four(set_default_config),
-    ),
+    ("WdfFdoInitSetDefaultChildListConfig", Routine::Four(set_default_config)),
     ("WdfFdoGetDefaultChildList", Routine::Two(get_default_list)),
     ("WdfChildListCreate", Routine::Five(list_create)),
     ("WdfChildListGetDevice", Routine::Two(get_device)),
     ("WdfChildListBeginScan", Routine::Two(begin_scan)),
     ("WdfChildListEndScan", Routine::Two(end_scan)),
-    (
-        "WdfChildListAddOrUpdateChildDescriptionAsPresent",
-        Routine::Four(add_or_update),
-    ),
-    (
-        "WdfChildListUpdateChildDescriptionAsMissing",
-        Routine::Three(update_as_missing),
-    ),
-    (
-        "WdfChildListUpdateAllChildDescriptionsAsPresent",
-        Routine::Two(update_all_as_present),
-    ),
-    (
-        "WdfChildListBeginIteration",
-        Routine::Three(begin_iteration),
-    ),
-    (
-        "WdfChildListRetrieveNextDevice",
-        Routine::Five(retrieve_next),
-    ),
+    ("WdfChildListAddOrUpdateChildDescriptionAsPresent", Routine::Four(add_or_update)),
+    ("WdfChildListUpdateChildDescriptionAsMissing", Routine::Three(update_as_missing)),
+    ("WdfChildListUpdateAllChildDescriptionsAsPresent", Routine::Two(update_all_as_present)),
+    ("WdfChildListBeginIteration", Routine::Three(begin_iteration)),
+    ("WdfChildListRetrieveNextDevice", Routine::Five(retrieve_next)),
     ("WdfChildListEndIteration", Routine::Three(end_iteration)),
-    (
-        "WdfChildListRequestChildEject",
-        Routine::Three(request_eject),
-    ),
+    ("WdfChildListRequestChildEject", Routine::Three(request_eject)),
 ];
 
 /// A child that a list has.
@@ -166,21 +145,13 @@ fn make(
     config: ChildListConfig,
     attributes: Option<&ObjectAttributes>,
 ) -> Result<u64, NtStatus> {
-    let data = ChildListData {
-        device,
-        config,
-        entries: Vec::new(),
-        issued: 0,
-        scans: 0,
-        iterations: 0,
-    };
+    let data =
+        ChildListData { device, config, entries: Vec::new(), issued: 0, scans: 0, iterations: 0 };
     create(context, data, attributes, Some(device))
 }
 
 fn get_default_list(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        device.part::<DefaultList>().list.unwrap_or(0)
-    })
+    context.with::<DeviceData, _>(device, |device| device.part::<DefaultList>().list.unwrap_or(0))
 }
 
 fn list_create(
@@ -222,9 +193,8 @@ fn scan(context: &Context, list: u64) {
 pub fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
     let (config, present) = context.with::<ChildListData, _>(list, |list| {
         let present = list.entries.iter().filter(|entry| !entry.is_missing);
-        let present: Vec<(u64, u64)> = present
-            .map(|entry| (entry.number, entry.id.address()))
-            .collect();
+        let present: Vec<(u64, u64)> =
+            present.map(|entry| (entry.number, entry.id.address())).collect();
         (list.config, present)
     });
     present
@@ -317,12 +287,7 @@ fn report(context: &Context, list: u64) {
     }
     queue_work(
         context,
-        Work {
-            kind: WorkKind::NewChildren,
-            routine: 0,
-            handle: list,
-            run: enumerate,
-        },
+        Work { kind: WorkKind::NewChildren, routine: 0, handle: list, run: enumerate },
     );
 }
 
@@ -352,13 +317,7 @@ fn add(
     let address = if address == 0 {
         None
     } else {
-        Some(description::duplicate(
-            context,
-            list,
-            config,
-            Kind::Address,
-            address,
-        )?)
+        Some(description::duplicate(context, list, config, Kind::Address, address)?)
     };
     if let Some(number) = find(context, list, id) {
         let old = with_entry(context, list, number, |entry| {
@@ -412,15 +371,11 @@ fn update_all_as_present(context: &Context, _globals: u64, list: u64) -> u64 {
 /// Creates the devices of new children, and removes those of missing ones.
 fn enumerate(context: &Context, list: u64) {
     loop {
-        let next = context
-            .framework()
-            .get::<ChildListData>(list)
-            .ok()
-            .and_then(|list| {
-                let mut entries = list.entries.iter();
-                let next = entries.find(|entry| entry.is_missing || entry.device.is_none())?;
-                Some((next.number, next.is_missing))
-            });
+        let next = context.framework().get::<ChildListData>(list).ok().and_then(|list| {
+            let mut entries = list.entries.iter();
+            let next = entries.find(|entry| entry.is_missing || entry.device.is_none())?;
+            Some((next.number, next.is_missing))
+        });
         match next {
             Some((number, true)) => remove_entry(context, list, number),
             Some((number, false)) => create_child(context, list, number),
@@ -497,9 +452,8 @@ fn create_child(context: &Context, list: u64, number: u64) {
 
 /// Releases what the descriptions of a list that is being deleted hold.
 fn clean_up(context: &Context, list: u64) {
-    let (config, entries) = context.with::<ChildListData, _>(list, |list| {
-        (list.config, core::mem::take(&mut list.entries))
-    });
+    let (config, entries) = context
+        .with::<ChildListData, _>(list, |list| (list.config, core::mem::take(&mut list.entries)));
     for entry in &entries {
         clean_up_entry(context, list, &config, entry);
     }

@@ -25,22 +25,10 @@ pub const ENTRIES: Entries = &[
     ("WdfPdoMarkMissing", Routine::Two(mark_missing)),
     ("WdfPdoRequestEject", Routine::Two(request_eject)),
     ("WdfFdoAddStaticChild", Routine::Three(add_static_child)),
-    (
-        "WdfFdoLockStaticChildListForIteration",
-        Routine::Two(lock_list),
-    ),
-    (
-        "WdfFdoRetrieveNextStaticChild",
-        Routine::Four(retrieve_next),
-    ),
-    (
-        "WdfFdoUnlockStaticChildListFromIteration",
-        Routine::Two(unlock_list),
-    ),
-    (
-        "WdfRequestForwardToParentDeviceIoQueue",
-        Routine::Four(forward_to_parent),
-    ),
+    ("WdfFdoLockStaticChildListForIteration", Routine::Two(lock_list)),
+    ("WdfFdoRetrieveNextStaticChild", Routine::Four(retrieve_next)),
+    ("WdfFdoUnlockStaticChildListFromIteration", Routine::Two(unlock_list)),
+    ("WdfRequestForwardToParentDeviceIoQueue", Routine::Four(forward_to_parent)),
 ];
 
 /// Bugchecks if a device is no child of a bus device. Returns its parent.
@@ -101,12 +89,7 @@ fn add_static_child(context: &Context, _globals: u64, device: u64, child: u64) -
     }
     queue_work(
         context,
-        Work {
-            kind: WorkKind::NewChildren,
-            routine: 0,
-            handle: device,
-            run: report,
-        },
+        Work { kind: WorkKind::NewChildren, routine: 0, handle: device, run: report },
     );
     NtStatus::SUCCESS.to_register()
 }
@@ -154,10 +137,7 @@ fn retrieve_next(context: &Context, _globals: u64, device: u64, previous: u64, f
             "without WdfFdoLockStaticChildListForIteration; the list may change".to_owned()
         });
     }
-    let skipped = children
-        .iter()
-        .position(|child| *child == previous)
-        .map_or(0, |place| place + 1);
+    let skipped = children.iter().position(|child| *child == previous).map_or(0, |place| place + 1);
     let flags = low_half(flags);
     children
         .into_iter()

@@ -19,40 +19,16 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("WdfPdoInitAllocate", Routine::Two(allocate)),
     ("WdfPdoInitAssignDeviceID", Routine::Three(assign_device_id)),
-    (
-        "WdfPdoInitAssignInstanceID",
-        Routine::Three(assign_instance_id),
-    ),
+    ("WdfPdoInitAssignInstanceID", Routine::Three(assign_instance_id)),
     ("WdfPdoInitAddHardwareID", Routine::Three(add_hardware_id)),
-    (
-        "WdfPdoInitAddCompatibleID",
-        Routine::Three(add_compatible_id),
-    ),
-    (
-        "WdfPdoInitAssignContainerID",
-        Routine::Three(assign_container_id),
-    ),
+    ("WdfPdoInitAddCompatibleID", Routine::Three(add_compatible_id)),
+    ("WdfPdoInitAssignContainerID", Routine::Three(assign_container_id)),
     ("WdfPdoInitAddDeviceText", Routine::Five(add_device_text)),
-    (
-        "WdfPdoInitSetDefaultLocale",
-        Routine::Three(set_default_locale),
-    ),
-    (
-        "WdfPdoInitAssignRawDevice",
-        Routine::Three(assign_raw_device),
-    ),
-    (
-        "WdfPdoInitSetEventCallbacks",
-        Routine::Three(set_event_callbacks),
-    ),
-    (
-        "WdfPdoInitAllowForwardingRequestToParent",
-        Routine::Two(allow_forwarding),
-    ),
-    (
-        "WdfPdoInitRemovePowerDependencyOnParent",
-        Routine::Two(remove_power_dependency),
-    ),
+    ("WdfPdoInitSetDefaultLocale", Routine::Three(set_default_locale)),
+    ("WdfPdoInitAssignRawDevice", Routine::Three(assign_raw_device)),
+    ("WdfPdoInitSetEventCallbacks", Routine::Three(set_event_callbacks)),
+    ("WdfPdoInitAllowForwardingRequestToParent", Routine::Two(allow_forwarding)),
+    ("WdfPdoInitRemovePowerDependencyOnParent", Routine::Two(remove_power_dependency)),
 ];
 
 /// The texts of a child in its locales.
@@ -69,20 +45,13 @@ fn allocate(context: &Context, _globals: u64, parent: u64) -> u64 {
 
 /// Returns the description of a new child of a bus device.
 pub fn new(parent: u64) -> DeviceInit {
-    DeviceInit {
-        child_of: Some(parent),
-        ..DeviceInit::default()
-    }
+    DeviceInit { child_of: Some(parent), ..DeviceInit::default() }
 }
 
 /// Changes the description of a child. The description of another device is refused.
 fn change(context: &Context, init: u64, change: impl FnOnce(&mut DeviceInit) -> NtStatus) -> u64 {
     let status = with_init(context, init, |init| {
-        if init.child_of.is_some() {
-            change(init)
-        } else {
-            NtStatus::INVALID_DEVICE_REQUEST
-        }
+        if init.child_of.is_some() { change(init) } else { NtStatus::INVALID_DEVICE_REQUEST }
     });
     if status == NtStatus::INVALID_DEVICE_REQUEST {
         context.warn_of_misuse(|| {

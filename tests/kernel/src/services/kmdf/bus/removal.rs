@@ -13,12 +13,7 @@ use super::{
 pub fn remove_later(context: &Context, child: u64) {
     queue_work(
         context,
-        Work {
-            kind: WorkKind::MissingChild,
-            routine: 0,
-            handle: child,
-            run: remove_missing,
-        },
+        Work { kind: WorkKind::MissingChild, routine: 0, handle: child, run: remove_missing },
     );
 }
 
@@ -32,12 +27,7 @@ fn remove_missing(context: &Context, child: u64) {
 pub fn eject_later(context: &Context, child: u64) {
     queue_work(
         context,
-        Work {
-            kind: WorkKind::EjectedChild,
-            routine: 0,
-            handle: child,
-            run: eject,
-        },
+        Work { kind: WorkKind::EjectedChild, routine: 0, handle: child, run: eject },
     );
 }
 

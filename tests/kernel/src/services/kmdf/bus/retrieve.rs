@@ -20,22 +20,10 @@ use crate::{
 
 pub const ENTRIES: Entries = &[
     ("WdfChildListRetrievePdo", Routine::Three(retrieve_pdo)),
-    (
-        "WdfChildListRetrieveAddressDescription",
-        Routine::Four(retrieve_address),
-    ),
-    (
-        "WdfPdoRetrieveIdentificationDescription",
-        Routine::Three(pdo_identification),
-    ),
-    (
-        "WdfPdoRetrieveAddressDescription",
-        Routine::Three(pdo_address),
-    ),
-    (
-        "WdfPdoUpdateAddressDescription",
-        Routine::Three(pdo_update_address),
-    ),
+    ("WdfChildListRetrieveAddressDescription", Routine::Four(retrieve_address)),
+    ("WdfPdoRetrieveIdentificationDescription", Routine::Three(pdo_identification)),
+    ("WdfPdoRetrieveAddressDescription", Routine::Three(pdo_address)),
+    ("WdfPdoUpdateAddressDescription", Routine::Three(pdo_update_address)),
 ];
 
 /// `WDF_CHILD_LIST_RETRIEVE_DEVICE_STATUS`.

@@ -16,46 +16,16 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceSetPnpCapabilities",
-        Routine::Three(set_pnp_capabilities),
-    ),
-    (
-        "WdfDeviceSetPowerCapabilities",
-        Routine::Three(set_power_capabilities),
-    ),
-    (
-        "WdfDeviceSetBusInformationForChildren",
-        Routine::Three(set_bus_information),
-    ),
-    (
-        "WdfDeviceSetStaticStopRemove",
-        Routine::Three(set_static_stop_remove),
-    ),
-    (
-        "WdfDeviceSetAlignmentRequirement",
-        Routine::Three(set_alignment),
-    ),
-    (
-        "WdfDeviceGetAlignmentRequirement",
-        Routine::Two(get_alignment),
-    ),
-    (
-        "WdfDeviceSetCharacteristics",
-        Routine::Three(set_characteristics),
-    ),
-    (
-        "WdfDeviceGetCharacteristics",
-        Routine::Two(get_characteristics),
-    ),
-    (
-        "WdfDeviceAssignMofResourceName",
-        Routine::Three(assign_mof_resource_name),
-    ),
-    (
-        "WdfDeviceGetSystemPowerAction",
-        Routine::Two(get_system_power_action),
-    ),
+    ("WdfDeviceSetPnpCapabilities", Routine::Three(set_pnp_capabilities)),
+    ("WdfDeviceSetPowerCapabilities", Routine::Three(set_power_capabilities)),
+    ("WdfDeviceSetBusInformationForChildren", Routine::Three(set_bus_information)),
+    ("WdfDeviceSetStaticStopRemove", Routine::Three(set_static_stop_remove)),
+    ("WdfDeviceSetAlignmentRequirement", Routine::Three(set_alignment)),
+    ("WdfDeviceGetAlignmentRequirement", Routine::Two(get_alignment)),
+    ("WdfDeviceSetCharacteristics", Routine::Three(set_characteristics)),
+    ("WdfDeviceGetCharacteristics", Routine::Two(get_characteristics)),
+    ("WdfDeviceAssignMofResourceName", Routine::Three(assign_mof_resource_name)),
+    ("WdfDeviceGetSystemPowerAction", Routine::Two(get_system_power_action)),
 ];
 
 /// `WdfFalse`, `WdfTrue` and `WdfUseDefault`.
@@ -72,11 +42,7 @@ pub struct Capabilities {
 
 impl Default for Capabilities {
     fn default() -> Self {
-        Self {
-            can_be_removed: true,
-            alignment: 0,
-            mof_resource: None,
-        }
+        Self { can_be_removed: true, alignment: 0, mof_resource: None }
     }
 }
 
@@ -111,12 +77,7 @@ fn set_pnp_capabilities(context: &Context, _globals: u64, device: u64, given: u6
     context.with::<DeviceData, _>(device, |_| ());
     let given: PnpCapabilities = context.read(given);
     let all = words(&given);
-    is_valid(
-        context,
-        given.size,
-        size_of::<PnpCapabilities>(),
-        all.get(..9).unwrap_or_default(),
-    );
+    is_valid(context, given.size, size_of::<PnpCapabilities>(), all.get(..9).unwrap_or_default());
     0
 }
 
@@ -125,12 +86,7 @@ fn set_power_capabilities(context: &Context, _globals: u64, device: u64, given: 
     context.with::<DeviceData, _>(device, |_| ());
     let given: PowerCapabilities = context.read(given);
     let all = words(&given);
-    is_valid(
-        context,
-        given.size,
-        size_of::<PowerCapabilities>(),
-        all.get(..6).unwrap_or_default(),
-    );
+    is_valid(context, given.size, size_of::<PowerCapabilities>(), all.get(..6).unwrap_or_default());
     0
 }
 
@@ -162,9 +118,8 @@ fn set_alignment(context: &Context, _globals: u64, device: u64, alignment: u64) 
 }
 
 fn get_alignment(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        u64::from(device.part::<Capabilities>().alignment)
-    })
+    context
+        .with::<DeviceData, _>(device, |device| u64::from(device.part::<Capabilities>().alignment))
 }
 
 fn set_characteristics(context: &Context, _globals: u64, device: u64, value: u64) -> u64 {

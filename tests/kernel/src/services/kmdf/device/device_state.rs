@@ -41,12 +41,7 @@ impl Default for StateOfDevice {
 fn end(context: &Context, device: u64) {
     queue_work(
         context,
-        Work {
-            kind: WorkKind::FailedDevice,
-            routine: 0,
-            handle: device,
-            run: surprise_remove,
-        },
+        Work { kind: WorkKind::FailedDevice, routine: 0, handle: device, run: surprise_remove },
     );
 }
 

@@ -28,57 +28,24 @@ use crate::{
 const FIRST_INIT: u64 = 0xFFFF_A800_0000_0000;
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceInitSetPnpPowerEventCallbacks",
-        Routine::Three(set_pnp_power),
-    ),
-    (
-        "WdfDeviceInitSetFileObjectConfig",
-        Routine::Four(set_file_config),
-    ),
-    (
-        "WdfDeviceInitSetRequestAttributes",
-        Routine::Three(set_request_attributes),
-    ),
+    ("WdfDeviceInitSetPnpPowerEventCallbacks", Routine::Three(set_pnp_power)),
+    ("WdfDeviceInitSetFileObjectConfig", Routine::Four(set_file_config)),
+    ("WdfDeviceInitSetRequestAttributes", Routine::Three(set_request_attributes)),
     ("WdfDeviceInitAssignSDDLString", Routine::Three(assign_sddl)),
     ("WdfDeviceInitAssignName", Routine::Three(assign_name)),
     ("WdfDeviceInitSetExclusive", Routine::Three(set_exclusive)),
     ("WdfDeviceInitSetIoType", Routine::Three(set_io_type)),
     ("WdfDeviceInitSetIoTypeEx", Routine::Three(set_io_type_ex)),
-    (
-        "WdfDeviceInitSetDeviceType",
-        Routine::Three(set_device_type),
-    ),
-    (
-        "WdfDeviceInitSetDeviceClass",
-        Routine::Three(set_device_class),
-    ),
-    (
-        "WdfDeviceInitSetIoInCallerContextCallback",
-        Routine::Three(set_in_caller_context),
-    ),
+    ("WdfDeviceInitSetDeviceType", Routine::Three(set_device_type)),
+    ("WdfDeviceInitSetDeviceClass", Routine::Three(set_device_class)),
+    ("WdfDeviceInitSetIoInCallerContextCallback", Routine::Three(set_in_caller_context)),
     ("WdfFdoInitSetFilter", Routine::Two(set_filter)),
-    (
-        "WdfFdoInitWdmGetPhysicalDevice",
-        Routine::Two(get_physical_device),
-    ),
-    (
-        "WdfFdoInitSetEventCallbacks",
-        Routine::Three(set_fdo_callbacks),
-    ),
-    (
-        "WdfControlDeviceInitSetShutdownNotification",
-        Routine::Four(set_shutdown_notification),
-    ),
-    (
-        "WdfDeviceInitSetCharacteristics",
-        Routine::Four(set_characteristics),
-    ),
+    ("WdfFdoInitWdmGetPhysicalDevice", Routine::Two(get_physical_device)),
+    ("WdfFdoInitSetEventCallbacks", Routine::Three(set_fdo_callbacks)),
+    ("WdfControlDeviceInitSetShutdownNotification", Routine::Four(set_shutdown_notification)),
+    ("WdfDeviceInitSetCharacteristics", Routine::Four(set_characteristics)),
     ("WdfDeviceInitFree", Routine::Two(init_free)),
-    (
-        "WdfControlDeviceInitAllocate",
-        Routine::Three(control_init_allocate),
-    ),
+    ("WdfControlDeviceInitAllocate", Routine::Three(control_init_allocate)),
 ];
 
 /// The device descriptions by their `WDFDEVICE_INIT` handles.
@@ -234,9 +201,8 @@ fn set_in_caller_context(context: &Context, _globals: u64, init: u64, callback: 
 /// Returns whether a description is that of a device that the plug-and-play manager offered. Otherwise
 /// the framework ignores or refuses the call.
 fn is_offered(context: &Context, init: u64) -> bool {
-    let is_offered = with_init(context, init, |init| {
-        init.control_of.is_none() && init.child_of.is_none()
-    });
+    let is_offered =
+        with_init(context, init, |init| init.control_of.is_none() && init.child_of.is_none());
     if !is_offered {
         context.warn_of_misuse(|| {
             "with a WDFDEVICE_INIT that EvtDriverDeviceAdd did not receive".to_owned()
@@ -297,11 +263,7 @@ fn set_characteristics(context: &Context, _globals: u64, init: u64, set: u64, or
     let set = low_half(set);
     let [or_in, ..] = or.to_le_bytes();
     with_init(context, init, |init| {
-        init.characteristics = if or_in == 0 {
-            set
-        } else {
-            init.characteristics | set
-        };
+        init.characteristics = if or_in == 0 { set } else { init.characteristics | set };
     });
     0
 }
@@ -320,10 +282,6 @@ fn control_init_allocate(context: &Context, _globals: u64, driver: u64, sddl: u6
     }
     allocate_init(
         context,
-        DeviceInit {
-            sddl: Some(sddl),
-            control_of: Some(driver),
-            ..DeviceInit::default()
-        },
+        DeviceInit { sddl: Some(sddl), control_of: Some(driver), ..DeviceInit::default() },
     )
 }

@@ -20,27 +20,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceSetDeviceInterfaceState",
-        Routine::Five(set_interface_state),
-    ),
-    (
-        "WdfDeviceSetDeviceInterfaceStateEx",
-        Routine::Five(set_interface_state),
-    ),
-    (
-        "WdfDeviceRetrieveDeviceInterfaceString",
-        Routine::Five(retrieve_interface_string),
-    ),
+    ("WdfDeviceSetDeviceInterfaceState", Routine::Five(set_interface_state)),
+    ("WdfDeviceSetDeviceInterfaceStateEx", Routine::Five(set_interface_state)),
+    ("WdfDeviceRetrieveDeviceInterfaceString", Routine::Five(retrieve_interface_string)),
     ("WdfDeviceRetrieveDeviceName", Routine::Three(retrieve_name)),
-    (
-        "WdfDeviceAddQueryInterface",
-        Routine::Three(add_query_interface),
-    ),
-    (
-        "WdfFdoQueryForInterface",
-        Routine::Seven(query_for_interface),
-    ),
+    ("WdfDeviceAddQueryInterface", Routine::Three(add_query_interface)),
+    ("WdfFdoQueryForInterface", Routine::Seven(query_for_interface)),
 ];
 
 /// A function table that a driver offers to the drivers above its device.
@@ -59,11 +44,7 @@ struct Offer {
 struct Offers(Vec<Offer>);
 
 fn optional_text(context: &Context, address: u64) -> String {
-    if address == 0 {
-        String::new()
-    } else {
-        read_unicode_string(context, address)
-    }
+    if address == 0 { String::new() } else { read_unicode_string(context, address) }
 }
 
 /// Enables or disables an interface. Before, an interface is enabled when its device starts.
@@ -82,9 +63,7 @@ fn set_interface_state(
         let found = interfaces.find(|interface| {
             interface.class == class && interface.reference.eq_ignore_ascii_case(&reference)
         });
-        found
-            .map(|interface| interface.is_enabled = enabled & 0xFF != 0)
-            .is_some()
+        found.map(|interface| interface.is_enabled = enabled & 0xFF != 0).is_some()
     });
     if !found {
         context.warn_of_misuse(|| {
@@ -123,9 +102,7 @@ fn retrieve_interface_string(
 fn retrieve_name(context: &Context, _globals: u64, device: u64, string: u64) -> u64 {
     let name = context.with::<DeviceData, _>(device, |device| device.init.name.clone());
     context.with::<TextData, _>(string, |_| ());
-    let status = name.map_or(NtStatus::INVALID_PARAMETER, |name| {
-        assign(context, string, &name)
-    });
+    let status = name.map_or(NtStatus::INVALID_PARAMETER, |name| assign(context, string, &name));
     status.to_register()
 }
 
@@ -184,12 +161,7 @@ pub struct Query {
 fn query_for_interface(context: &Context, arguments: [u64; 7]) -> u64 {
     let [_globals, device, class, table, size, version, data] = arguments;
     let below = context.with::<DeviceData, _>(device, |device| device.init.below);
-    ask(
-        context,
-        below,
-        Query::new(class, table, size, version, data),
-    )
-    .to_register()
+    ask(context, below, Query::new(class, table, size, version, data)).to_register()
 }
 
 impl Query {

@@ -47,11 +47,7 @@ fn physical_of(framework: &mut Framework, device: u64) -> u64 {
     let objects = data.part::<Objects>();
     let own = objects.own.as_ref().map_or(0, Object::address);
     let bus = objects.bus.as_ref().map_or(0, Object::address);
-    if is_child {
-        own
-    } else {
-        physical_below(framework, below, bus)
-    }
+    if is_child { own } else { physical_below(framework, below, bus) }
 }
 
 fn physical_below(framework: &mut Framework, below: Below, bus: u64) -> u64 {
@@ -162,11 +158,8 @@ impl PlugAndPlay for Kmdf {
 
     fn add_interface(&self, physical: u64, class: [u8; 16], reference: &str) {
         let mut framework = self.framework();
-        let interface = DeviceInterface {
-            class,
-            reference: reference.to_owned(),
-            is_enabled: false,
-        };
+        let interface =
+            DeviceInterface { class, reference: reference.to_owned(), is_enabled: false };
         let is_same = |one: &DeviceInterface| {
             one.class == class && one.reference.eq_ignore_ascii_case(reference)
         };
@@ -179,9 +172,7 @@ impl PlugAndPlay for Kmdf {
             }
         } else if let Some(init) = inits_of(&mut framework, physical).last() {
             let inits = &mut framework.part::<Inits>().open;
-            let early = inits
-                .get_mut(init)
-                .map(|init| init.parts.get::<EarlyInterfaces>());
+            let early = inits.get_mut(init).map(|init| init.parts.get::<EarlyInterfaces>());
             if let Some(early) = early.filter(|early| !early.0.iter().any(is_same)) {
                 early.0.push(interface);
             }
@@ -215,19 +206,12 @@ impl PlugAndPlay for Kmdf {
     }
 
     fn has_name(&self, path: &str) -> bool {
-        if self
-            .interfaces()
-            .iter()
-            .any(|one| one.file_of(path).is_some())
-        {
+        if self.interfaces().iter().any(|one| one.file_of(path).is_some()) {
             return true;
         }
         let mut framework = self.framework();
         let played = framework.part::<PlayedDevices>();
-        if played
-            .names()
-            .any(|(_, name)| rest_of_name(path, name).is_some())
-        {
+        if played.names().any(|(_, name)| rest_of_name(path, name).is_some()) {
             return true;
         }
         let devices = framework.all::<DeviceData>();

@@ -113,11 +113,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
     for (name, value) in offer.software_values {
         context.registry().set_at(&software, &name, value)?;
     }
-    let mut description = DeviceInit {
-        below: offer.below,
-        identity,
-        ..DeviceInit::default()
-    };
+    let mut description = DeviceInit { below: offer.below, identity, ..DeviceInit::default() };
     if offer.below == Below::Bus {
         description.parts.get::<Offered>().bus = Some(create_bus_device(context));
     }
@@ -140,11 +136,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
         })
     };
     let Some(device) = device else {
-        return Err(if added.is_success() {
-            NtStatus::INVALID_DEVICE_REQUEST
-        } else {
-            added
-        });
+        return Err(if added.is_success() { NtStatus::INVALID_DEVICE_REQUEST } else { added });
     };
     if !added.is_success() {
         object::delete(context, device);
@@ -276,11 +268,8 @@ pub fn remove_device(context: &Context, device: u64) -> Result<(), Veto> {
     }
     let targets = targets_on(context, device);
     for target in &targets {
-        let leaves = context
-            .framework()
-            .objects
-            .get(target)
-            .and_then(|target| target.data.device_leaves());
+        let leaves =
+            context.framework().objects.get(target).and_then(|target| target.data.device_leaves());
         let status = leaves.map_or(NtStatus::SUCCESS, |leaves| leaves(context, *target));
         if !status.is_success() {
             stay(context, &targets);
@@ -304,20 +293,15 @@ fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
     if is_in_use(&mut context.framework(), device) {
         return Err(Veto::OpenFile);
     }
-    let is_static = context.with::<DeviceData, _>(device, |device| {
-        !device.part::<Capabilities>().can_be_removed
-    });
+    let is_static = context
+        .with::<DeviceData, _>(device, |device| !device.part::<Capabilities>().can_be_removed);
     if is_static {
         return Err(Veto::Static);
     }
     let calls = pnp_power(context, device).filter(|_| is_started(context, device));
     let query = calls.map_or(0, |calls| calls.query_remove);
     let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
-    if status.is_success() {
-        Ok(())
-    } else {
-        Err(Veto::Driver(status))
-    }
+    if status.is_success() { Ok(()) } else { Err(Veto::Driver(status)) }
 }
 
 /// Tells the targets of other drivers that their device is not removed after all.
@@ -390,12 +374,7 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> Result<(), NtStatus> {
     let calls = pnp_power(context, device);
     let entry = calls.map_or(0, |calls| calls.d0_entry);
-    check(call_optional(
-        context,
-        "EvtDeviceD0Entry",
-        entry,
-        [device, D3],
-    ))?;
+    check(call_optional(context, "EvtDeviceD0Entry", entry, [device, D3]))?;
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
     let entry = calls.map_or(0, |calls| calls.d0_entry_post_interrupts);
@@ -459,12 +438,7 @@ fn prepare_and_enter_d0(
         ))?;
         // The driver may have created interrupts for the resources that it chose.
         interrupts::assign(context, device);
-        check(call_optional(
-            context,
-            "EvtDeviceD0Entry",
-            calls.d0_entry,
-            [device, D3_FINAL],
-        ))?;
+        check(call_optional(context, "EvtDeviceD0Entry", calls.d0_entry, [device, D3_FINAL]))?;
     }
     *reached = Reached::Powered;
     interrupts::connect(context, device)?;
@@ -484,12 +458,7 @@ fn prepare_and_enter_d0(
         device.part::<SelfManagedIo>().has_begun = true;
     });
     let init = calls.map_or(0, |calls| calls.self_managed_io_init);
-    check(call_optional(
-        context,
-        "EvtDeviceSelfManagedIoInit",
-        init,
-        [device],
-    ))
+    check(call_optional(context, "EvtDeviceSelfManagedIoInit", init, [device]))
 }
 
 /// Tells the objects of a device that it is in its working state, for instance its child lists.
@@ -538,12 +507,7 @@ fn shut_down(context: &Context, device: u64) {
 fn release_hardware(context: &Context, device: u64) {
     let release = pnp_power(context, device).map_or(0, |calls| calls.release_hardware);
     let translated = lists(context, device).map_or(0, |[_, translated]| translated);
-    call_optional(
-        context,
-        "EvtDeviceReleaseHardware",
-        release,
-        [device, translated],
-    );
+    call_optional(context, "EvtDeviceReleaseHardware", release, [device, translated]);
 }
 
 /// Empties the power-managed queues, and has the driver flush its self-managed I/O.

@@ -18,36 +18,18 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceInitSetPowerPolicyEventCallbacks",
-        Routine::Three(set_callbacks),
-    ),
-    (
-        "WdfDeviceInitSetPowerPolicyOwnership",
-        Routine::Three(set_ownership),
-    ),
+    ("WdfDeviceInitSetPowerPolicyEventCallbacks", Routine::Three(set_callbacks)),
+    ("WdfDeviceInitSetPowerPolicyOwnership", Routine::Three(set_ownership)),
     ("WdfDeviceInitSetPowerNotPageable", Routine::Two(accept)),
     ("WdfDeviceInitSetPowerPageable", Routine::Two(accept)),
     ("WdfDeviceInitSetPowerInrush", Routine::Two(accept)),
-    (
-        "WdfDeviceAssignS0IdleSettings",
-        Routine::Three(assign_idle_settings),
-    ),
-    (
-        "WdfDeviceAssignSxWakeSettings",
-        Routine::Three(assign_wake_settings),
-    ),
+    ("WdfDeviceAssignS0IdleSettings", Routine::Three(assign_idle_settings)),
+    ("WdfDeviceAssignSxWakeSettings", Routine::Three(assign_wake_settings)),
     ("WdfDeviceStopIdleNoTrack", Routine::Three(stop_idle)),
     ("WdfDeviceStopIdleActual", Routine::Six(stop_idle_tracked)),
     ("WdfDeviceResumeIdleNoTrack", Routine::Two(resume_idle)),
-    (
-        "WdfDeviceResumeIdleActual",
-        Routine::Five(resume_idle_tracked),
-    ),
-    (
-        "WdfDeviceWdmAssignPowerFrameworkSettings",
-        Routine::Three(assign_power_framework_settings),
-    ),
+    ("WdfDeviceResumeIdleActual", Routine::Five(resume_idle_tracked)),
+    ("WdfDeviceWdmAssignPowerFrameworkSettings", Routine::Three(assign_power_framework_settings)),
 ];
 
 /// A device's power policy.
@@ -132,11 +114,7 @@ fn check_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatu
         && (given.idle_caps == CANNOT_WAKE
             || given.power_up_idle_device_on_system_wake == USE_DEFAULT)
         && given.idle_timeout_type <= 2;
-    if is_valid {
-        NtStatus::SUCCESS
-    } else {
-        NtStatus::INVALID_PARAMETER
-    }
+    if is_valid { NtStatus::SUCCESS } else { NtStatus::INVALID_PARAMETER }
 }
 
 fn assign_wake_settings(context: &Context, _globals: u64, device: u64, settings: u64) -> u64 {
@@ -155,11 +133,7 @@ fn check_wake_settings(context: &Context, device: u64, settings: u64) -> NtStatu
     let is_valid = STATES.contains(&given.dx_state)
         && (1..=2).contains(&given.user_control_of_wake_settings)
         && given.enabled <= USE_DEFAULT;
-    if is_valid {
-        NtStatus::SUCCESS
-    } else {
-        NtStatus::INVALID_PARAMETER
-    }
+    if is_valid { NtStatus::SUCCESS } else { NtStatus::INVALID_PARAMETER }
 }
 
 /// Keeps the device in its working state. It never idles by itself here, so there is nothing to wait

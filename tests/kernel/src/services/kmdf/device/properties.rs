@@ -22,10 +22,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceQueryProperty", Routine::Six(query)),
     ("WdfDeviceAllocAndQueryProperty", Routine::Six(allocate)),
     ("WdfFdoInitQueryProperty", Routine::Six(init_query)),
-    (
-        "WdfFdoInitAllocAndQueryProperty",
-        Routine::Six(init_allocate),
-    ),
+    ("WdfFdoInitAllocAndQueryProperty", Routine::Six(init_allocate)),
 ];
 
 /// The properties that a test gives a device, by number.
@@ -72,9 +69,8 @@ pub fn of_node(
     let identity = data.init.identity.clone();
     let parent = data.init.child_of;
     let parent = parent.and_then(|parent| framework.get::<DeviceData>(parent).ok());
-    let bus = parent.map_or_else(ChildrensBus::default, |parent| {
-        ChildrensBus(parent.part::<ChildrensBus>().0)
-    });
+    let bus = parent
+        .map_or_else(ChildrensBus::default, |parent| ChildrensBus(parent.part::<ChildrensBus>().0));
     Some(find(&identity, &given, &bus, property))
 }
 
@@ -101,12 +97,7 @@ fn of_init(context: &Context, init: u64, property: u64) -> Result<Vec<u8>, NtSta
     if !is_function {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    find(
-        &identity,
-        &given,
-        &ChildrensBus::default(),
-        low_half(property),
-    )
+    find(&identity, &given, &ChildrensBus::default(), low_half(property))
 }
 
 /// Copies a property to a driver's buffer, and writes its length.

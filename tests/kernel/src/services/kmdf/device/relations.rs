@@ -11,30 +11,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceAddRemovalRelationsPhysicalDevice",
-        Routine::Three(add_removal),
-    ),
-    (
-        "WdfDeviceRemoveRemovalRelationsPhysicalDevice",
-        Routine::Three(remove_removal),
-    ),
-    (
-        "WdfDeviceClearRemovalRelationsDevices",
-        Routine::Two(clear_removal),
-    ),
-    (
-        "WdfPdoAddEjectionRelationsPhysicalDevice",
-        Routine::Three(add_ejection),
-    ),
-    (
-        "WdfPdoRemoveEjectionRelationsPhysicalDevice",
-        Routine::Three(remove_ejection),
-    ),
-    (
-        "WdfPdoClearEjectionRelationsDevices",
-        Routine::Two(clear_ejection),
-    ),
+    ("WdfDeviceAddRemovalRelationsPhysicalDevice", Routine::Three(add_removal)),
+    ("WdfDeviceRemoveRemovalRelationsPhysicalDevice", Routine::Three(remove_removal)),
+    ("WdfDeviceClearRemovalRelationsDevices", Routine::Two(clear_removal)),
+    ("WdfPdoAddEjectionRelationsPhysicalDevice", Routine::Three(add_ejection)),
+    ("WdfPdoRemoveEjectionRelationsPhysicalDevice", Routine::Three(remove_ejection)),
+    ("WdfPdoClearEjectionRelationsDevices", Routine::Two(clear_ejection)),
 ];
 
 /// `STATUS_DUPLICATE_OBJECTID`: the device is in the list.
@@ -80,11 +62,7 @@ fn add(context: &Context, device: u64, physical: u64, list: List) -> u64 {
         }
         is_new
     });
-    if is_new {
-        NtStatus::SUCCESS.to_register()
-    } else {
-        DUPLICATE.to_register()
-    }
+    if is_new { NtStatus::SUCCESS.to_register() } else { DUPLICATE.to_register() }
 }
 
 fn remove(context: &Context, device: u64, physical: u64, list: List) -> u64 {

@@ -21,17 +21,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceCreateDeviceInterface",
-        Routine::Four(create_interface),
-    ),
+    ("WdfDeviceCreateDeviceInterface", Routine::Four(create_interface)),
     ("WdfDeviceCreateSymbolicLink", Routine::Three(create_link)),
     ("WdfDeviceGetDefaultQueue", Routine::Two(get_default_queue)),
     ("WdfDeviceGetDriver", Routine::Two(get_driver)),
-    (
-        "WdfDeviceConfigureRequestDispatching",
-        Routine::Four(configure_dispatching),
-    ),
+    ("WdfDeviceConfigureRequestDispatching", Routine::Four(configure_dispatching)),
     ("WdfDeviceSetFailed", Routine::Three(set_failed)),
     ("WdfDeviceEnqueueRequest", Routine::Three(enqueue_request)),
     ("WdfControlFinishInitializing", Routine::Two(control_finish)),
@@ -45,17 +39,10 @@ fn create_interface(
     reference: u64,
 ) -> u64 {
     let class: [u8; 16] = context.read(guid);
-    let reference = if reference == 0 {
-        String::new()
-    } else {
-        read_unicode_string(context, reference)
-    };
+    let reference =
+        if reference == 0 { String::new() } else { read_unicode_string(context, reference) };
     context.with::<DeviceData, _>(device, |device| {
-        device.interfaces.push(DeviceInterface {
-            class,
-            reference,
-            is_enabled: true,
-        });
+        device.interfaces.push(DeviceInterface { class, reference, is_enabled: true });
     });
     NtStatus::SUCCESS.to_register()
 }
@@ -72,10 +59,7 @@ fn get_default_queue(context: &Context, _globals: u64, device: u64) -> u64 {
 
 fn get_driver(context: &Context, _globals: u64, device: u64) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());
-    context
-        .framework()
-        .ancestor::<DriverData>(device)
-        .unwrap_or(0)
+    context.framework().ancestor::<DriverData>(device).unwrap_or(0)
 }
 
 /// Puts a request in the queue for its kind after `EvtIoInCallerContext` has prepared it.
@@ -124,12 +108,7 @@ fn set_failed(context: &Context, _globals: u64, device: u64, _action: u64) -> u6
     context.with::<DeviceData, _>(device, |_| ());
     queue_work(
         context,
-        Work {
-            kind: WorkKind::FailedDevice,
-            routine: 0,
-            handle: device,
-            run: surprise_remove,
-        },
+        Work { kind: WorkKind::FailedDevice, routine: 0, handle: device, run: surprise_remove },
     );
     0
 }

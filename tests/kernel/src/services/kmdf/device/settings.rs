@@ -13,22 +13,10 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceSetSpecialFileSupport",
-        Routine::Four(set_special_file_support),
-    ),
-    (
-        "WdfDeviceIndicateWakeStatus",
-        Routine::Three(indicate_wake_status),
-    ),
-    (
-        "WdfDeviceInitSetRemoveLockOptions",
-        Routine::Three(set_remove_lock_options),
-    ),
-    (
-        "WdfDeviceInitSetReleaseHardwareOrderOnFailure",
-        Routine::Three(set_release_order),
-    ),
+    ("WdfDeviceSetSpecialFileSupport", Routine::Four(set_special_file_support)),
+    ("WdfDeviceIndicateWakeStatus", Routine::Three(indicate_wake_status)),
+    ("WdfDeviceInitSetRemoveLockOptions", Routine::Three(set_remove_lock_options)),
+    ("WdfDeviceInitSetReleaseHardwareOrderOnFailure", Routine::Three(set_release_order)),
 ];
 
 /// Accepts the support of a special file. No paging, hibernation or dump file is on a device here.

@@ -21,26 +21,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDeviceWdmGetDeviceObject",
-        Routine::Two(get_device_object),
-    ),
-    (
-        "WdfDeviceWdmGetAttachedDevice",
-        Routine::Two(get_attached_device),
-    ),
-    (
-        "WdfDeviceWdmGetPhysicalDevice",
-        Routine::Two(get_physical_device),
-    ),
-    (
-        "WdfWdmDeviceGetWdfDeviceHandle",
-        Routine::Two(get_device_handle),
-    ),
-    (
-        "WdfWdmDriverGetWdfDriverHandle",
-        Routine::Two(get_driver_handle),
-    ),
+    ("WdfDeviceWdmGetDeviceObject", Routine::Two(get_device_object)),
+    ("WdfDeviceWdmGetAttachedDevice", Routine::Two(get_attached_device)),
+    ("WdfDeviceWdmGetPhysicalDevice", Routine::Two(get_physical_device)),
+    ("WdfWdmDeviceGetWdfDeviceHandle", Routine::Two(get_device_handle)),
+    ("WdfWdmDriverGetWdfDriverHandle", Routine::Two(get_driver_handle)),
 ];
 
 impl Data for DeviceData {
@@ -83,12 +68,7 @@ fn bus_driver(context: &Context) -> u64 {
 
 /// Creates a physical device before a driver is offered a device.
 pub fn create_bus_device(context: &Context) -> Object {
-    Object::new(
-        bus_driver(context),
-        BUS_ENUMERATED,
-        FILE_DEVICE_CONTROLLER,
-        1,
-    )
+    Object::new(bus_driver(context), BUS_ENUMERATED, FILE_DEVICE_CONTROLLER, 1)
 }
 
 const FILE_DEVICE_CONTROLLER: u32 = 4;
@@ -111,13 +91,7 @@ pub fn attach(context: &Context, device: u64) {
             let offered = core::mem::take(device.part::<Offered>());
             let init = &device.init;
             let is_alone = init.control_of.is_some() || init.child_of.is_some();
-            (
-                offered,
-                init.below,
-                is_alone,
-                init.io_type,
-                init.characteristics,
-            )
+            (offered, init.below, is_alone, init.io_type, init.characteristics)
         });
     let lower = match (is_alone, below) {
         (true, _) => 0,
@@ -127,11 +101,7 @@ pub fn attach(context: &Context, device: u64) {
     };
     let stack_size =
         memory::read::<DeviceObject>(lower).map_or(1, |lower| lower.stack_size.saturating_add(1));
-    let io = if io_type == IO_DIRECT {
-        DIRECT
-    } else {
-        BUFFERED
-    };
+    let io = if io_type == IO_DIRECT { DIRECT } else { BUFFERED };
     let device_type = match offered.device_type {
         // FILE_DEVICE_UNKNOWN
         0 => 0x22,
@@ -159,11 +129,7 @@ pub fn attach(context: &Context, device: u64) {
         }
     }
     context.with::<DeviceData, _>(device, |device| {
-        *device.part::<Objects>() = Objects {
-            own: Some(object),
-            bus: offered.bus,
-            foreign: None,
-        };
+        *device.part::<Objects>() = Objects { own: Some(object), bus: offered.bus, foreign: None };
     });
 }
 
@@ -213,12 +179,7 @@ fn detach(context: &Context, device: u64) {
 /// Returns what a `DEVICE_OBJECT`'s address stands for, if it is that of a device of a driver or of
 /// the bottom of its stack.
 pub fn owner(context: &Context, address: u64) -> Option<Owner> {
-    context
-        .framework()
-        .part::<Owners>()
-        .0
-        .get(&address)
-        .copied()
+    context.framework().part::<Owners>().0.get(&address).copied()
 }
 
 /// Returns the next lower `DEVICE_OBJECT` of a device's stack, or 0.
@@ -228,10 +189,7 @@ pub fn lower_object(context: &Context, device: u64) -> u64 {
     }
     let (below, is_alone) = context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;
-        (
-            init.below,
-            init.control_of.is_some() || init.child_of.is_some(),
-        )
+        (init.below, init.control_of.is_some() || init.child_of.is_some())
     });
     match below {
         _ if is_alone => 0,

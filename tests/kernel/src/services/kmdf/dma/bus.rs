@@ -27,10 +27,7 @@ pub struct Bus {
 
 impl Default for Bus {
     fn default() -> Self {
-        Self {
-            ranges: Vec::new(),
-            next: FIRST,
-        }
+        Self { ranges: Vec::new(), next: FIRST }
     }
 }
 
@@ -52,11 +49,7 @@ impl Bus {
                 self.next = end.next_multiple_of(PAGE) + PAGE;
                 let is_free = |range: &Range| range.bus >= end || range.bus + range.length <= start;
                 if self.ranges.iter().all(is_free) {
-                    self.ranges.push(Range {
-                        bus: start,
-                        address,
-                        length,
-                    });
+                    self.ranges.push(Range { bus: start, address, length });
                     return Some(start);
                 }
             }
@@ -72,10 +65,8 @@ impl Bus {
     /// Returns the address of memory on the bus, if one range contains all of it.
     fn find(&self, bus: u64, length: usize) -> Option<u64> {
         let end = bus.checked_add(length as u64)?;
-        let range = self
-            .ranges
-            .iter()
-            .find(|range| range.bus <= bus && end <= range.bus + range.length)?;
+        let range =
+            self.ranges.iter().find(|range| range.bus <= bus && end <= range.bus + range.length)?;
         Some(range.address + (bus - range.bus))
     }
 }

@@ -36,11 +36,7 @@ pub fn alignment_of(context: &Context, config: u64) -> Result<u64, NtStatus> {
     }
     // The headers' constants are one less than the alignment.
     let alignment = u64::from(config.alignment_requirement) + 1;
-    if alignment.is_power_of_two() {
-        Ok(alignment)
-    } else {
-        Err(NtStatus::INVALID_PARAMETER)
-    }
+    if alignment.is_power_of_two() { Ok(alignment) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
 /// Creates a common buffer of `length` bytes. Its addresses are aligned to a page at least.
@@ -71,12 +67,7 @@ pub fn make(
         .part::<Bus>()
         .map(address, length, alignment)
         .ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
-    let data = CommonBufferData {
-        _block: block,
-        address,
-        bus,
-        length,
-    };
+    let data = CommonBufferData { _block: block, address, bus, length };
     create(context, data, attributes.as_ref(), Some(enabler))
         .inspect_err(|_| context.framework().part::<Bus>().unmap(bus))
 }

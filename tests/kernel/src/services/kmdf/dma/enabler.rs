@@ -98,12 +98,7 @@ pub fn make(context: &Context, device: u64, config: u64, attributes: u64) -> Res
     let width = config.address_width_override;
     let is_system = matches!(config.profile, SYSTEM | SYSTEM_DUPLEX);
     let is_wide = WITH_64.contains(&config.profile);
-    let data = EnablerData {
-        device,
-        config,
-        maximum_elements: UNLIMITED,
-        is_powered: false,
-    };
+    let data = EnablerData { device, config, maximum_elements: UNLIMITED, is_powered: false };
     let version = config.wdm_dma_version_override;
     let is_valid = (PACKET..=SYSTEM_DUPLEX).contains(&config.profile)
         && config.maximum_length != 0
@@ -125,9 +120,7 @@ fn of_device(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut enablers = framework.all::<EnablerData>();
     enablers.retain(|enabler| {
-        framework
-            .get::<EnablerData>(*enabler)
-            .is_ok_and(|data| data.device == device)
+        framework.get::<EnablerData>(*enabler).is_ok_and(|data| data.device == device)
     });
     enablers
 }

@@ -25,83 +25,32 @@ use crate::{
 
 pub const ENTRIES: Entries = &[
     ("WdfDmaEnablerCreate", Routine::Five(enabler_create)),
-    (
-        "WdfDmaEnablerGetMaximumLength",
-        Routine::Two(get_maximum_length),
-    ),
-    (
-        "WdfDmaEnablerGetMaximumScatterGatherElements",
-        Routine::Two(get_maximum_elements),
-    ),
-    (
-        "WdfDmaEnablerSetMaximumScatterGatherElements",
-        Routine::Three(set_maximum_elements),
-    ),
-    (
-        "WdfDmaEnablerGetFragmentLength",
-        Routine::Three(get_fragment_length),
-    ),
-    (
-        "WdfDmaEnablerConfigureSystemProfile",
-        Routine::Four(configure_system_profile),
-    ),
+    ("WdfDmaEnablerGetMaximumLength", Routine::Two(get_maximum_length)),
+    ("WdfDmaEnablerGetMaximumScatterGatherElements", Routine::Two(get_maximum_elements)),
+    ("WdfDmaEnablerSetMaximumScatterGatherElements", Routine::Three(set_maximum_elements)),
+    ("WdfDmaEnablerGetFragmentLength", Routine::Three(get_fragment_length)),
+    ("WdfDmaEnablerConfigureSystemProfile", Routine::Four(configure_system_profile)),
     ("WdfCommonBufferCreate", Routine::Five(buffer_create)),
-    (
-        "WdfCommonBufferCreateWithConfig",
-        Routine::Six(buffer_create_with_config),
-    ),
-    (
-        "WdfCommonBufferGetAlignedVirtualAddress",
-        Routine::Two(buffer_virtual),
-    ),
-    (
-        "WdfCommonBufferGetAlignedLogicalAddress",
-        Routine::Two(buffer_logical),
-    ),
+    ("WdfCommonBufferCreateWithConfig", Routine::Six(buffer_create_with_config)),
+    ("WdfCommonBufferGetAlignedVirtualAddress", Routine::Two(buffer_virtual)),
+    ("WdfCommonBufferGetAlignedLogicalAddress", Routine::Two(buffer_logical)),
     ("WdfCommonBufferGetLength", Routine::Two(buffer_length)),
     ("WdfDmaTransactionCreate", Routine::Four(transaction_create)),
     ("WdfDmaTransactionInitialize", Routine::Seven(initialize)),
-    (
-        "WdfDmaTransactionInitializeUsingOffset",
-        Routine::Seven(initialize_using_offset),
-    ),
-    (
-        "WdfDmaTransactionInitializeUsingRequest",
-        Routine::Five(initialize_using_request),
-    ),
+    ("WdfDmaTransactionInitializeUsingOffset", Routine::Seven(initialize_using_offset)),
+    ("WdfDmaTransactionInitializeUsingRequest", Routine::Five(initialize_using_request)),
     ("WdfDmaTransactionExecute", Routine::Three(execute)),
     ("WdfDmaTransactionRelease", Routine::Two(release)),
     ("WdfDmaTransactionDmaCompleted", Routine::Three(completed)),
-    (
-        "WdfDmaTransactionDmaCompletedWithLength",
-        Routine::Four(completed_with_length),
-    ),
-    (
-        "WdfDmaTransactionDmaCompletedFinal",
-        Routine::Four(completed_final),
-    ),
-    (
-        "WdfDmaTransactionGetBytesTransferred",
-        Routine::Two(get_transferred),
-    ),
-    (
-        "WdfDmaTransactionSetMaximumLength",
-        Routine::Three(set_maximum_length),
-    ),
-    (
-        "WdfDmaTransactionSetSingleTransferRequirement",
-        Routine::Three(set_single_transfer),
-    ),
+    ("WdfDmaTransactionDmaCompletedWithLength", Routine::Four(completed_with_length)),
+    ("WdfDmaTransactionDmaCompletedFinal", Routine::Four(completed_final)),
+    ("WdfDmaTransactionGetBytesTransferred", Routine::Two(get_transferred)),
+    ("WdfDmaTransactionSetMaximumLength", Routine::Three(set_maximum_length)),
+    ("WdfDmaTransactionSetSingleTransferRequirement", Routine::Three(set_single_transfer)),
     ("WdfDmaTransactionGetRequest", Routine::Two(get_request)),
-    (
-        "WdfDmaTransactionGetCurrentDmaTransferLength",
-        Routine::Two(get_current_length),
-    ),
+    ("WdfDmaTransactionGetCurrentDmaTransferLength", Routine::Two(get_current_length)),
     ("WdfDmaTransactionGetDevice", Routine::Two(get_device)),
-    (
-        "WdfDmaTransactionGetTransferInfo",
-        Routine::Four(get_transfer_info),
-    ),
+    ("WdfDmaTransactionGetTransferInfo", Routine::Four(get_transfer_info)),
     ("WdfDmaTransactionCancel", Routine::Two(cancel)),
 ];
 
@@ -143,11 +92,7 @@ fn set_maximum_elements(context: &Context, _globals: u64, enabler: u64, count: u
 fn get_fragment_length(context: &Context, _globals: u64, enabler: u64, direction: u64) -> u64 {
     let (length, is_system) =
         context.with::<EnablerData, _>(enabler, |data| (data.maximum_length(), data.is_system()));
-    if is_system || low_half(direction) > WRITE {
-        0
-    } else {
-        length
-    }
+    if is_system || low_half(direction) > WRITE { 0 } else { length }
 }
 
 /// Fails, since the machine has no DMA controller.
@@ -224,15 +169,7 @@ fn transaction_create(
 }
 
 fn initialize(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        _globals,
-        transaction,
-        function,
-        direction,
-        mdl,
-        address,
-        length,
-    ] = arguments;
+    let [_globals, transaction, function, direction, mdl, address, length] = arguments;
     context.with::<TransactionData, _>(transaction, |_| ());
     let one: Mdl = context.read(mdl);
     let (start, size) = extent(&one);
@@ -249,29 +186,10 @@ fn initialize(context: &Context, arguments: [u64; 7]) -> u64 {
 }
 
 fn initialize_using_offset(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        globals,
-        transaction,
-        function,
-        direction,
-        mdl,
-        offset,
-        length,
-    ] = arguments;
+    let [globals, transaction, function, direction, mdl, offset, length] = arguments;
     let one: Mdl = context.read(mdl);
     let address = extent(&one).0.wrapping_add(offset);
-    initialize(
-        context,
-        [
-            globals,
-            transaction,
-            function,
-            direction,
-            mdl,
-            address,
-            length,
-        ],
-    )
+    initialize(context, [globals, transaction, function, direction, mdl, address, length])
 }
 
 /// Returns the buffer of a request that is transferred in a direction.

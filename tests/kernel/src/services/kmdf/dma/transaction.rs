@@ -195,18 +195,13 @@ pub fn initialize(
     direction: u32,
     parts: Vec<(u64, u64)>,
 ) -> Result<(), NtStatus> {
-    let (state, enabler, is_single) = context.with::<TransactionData, _>(transaction, |data| {
-        (data.state, data.enabler, data.is_single)
-    });
+    let (state, enabler, is_single) = context
+        .with::<TransactionData, _>(transaction, |data| (data.state, data.enabler, data.is_single));
     if state != State::Released {
         stop_for_state(context, transaction);
     }
     let (maximum, limit, is_packet) = context.with::<EnablerData, _>(enabler, |data| {
-        (
-            data.maximum_length(),
-            data.maximum_elements,
-            data.is_packet(),
-        )
+        (data.maximum_length(), data.maximum_elements, data.is_packet())
     });
     let length: u64 = parts.iter().map(|(_, size)| size).sum();
     if is_single && length > maximum {
@@ -391,11 +386,7 @@ pub fn complete(context: &Context, transaction: u64, completion: Completion) -> 
             Err(status) => status,
         }
     };
-    let state = if status.is_success() {
-        State::Completed
-    } else {
-        State::Failed
-    };
+    let state = if status.is_success() { State::Completed } else { State::Failed };
     end(context, transaction, state);
     status
 }
@@ -458,19 +449,8 @@ mod tests {
     fn transfers_are_split_at_pages() {
         let parts = [(0x1FF0, 0x1020), (0x9000, 8)];
         let all = elements(&parts, 0, 0x1028, false);
-        assert_eq!(
-            all,
-            [
-                (0x1FF0, 0x10),
-                (0x2000, 0x1000),
-                (0x3000, 0x10),
-                (0x9000, 8)
-            ]
-        );
-        assert_eq!(
-            elements(&parts, 0x1018, 0x10, false),
-            [(0x3008, 8), (0x9000, 8)]
-        );
+        assert_eq!(all, [(0x1FF0, 0x10), (0x2000, 0x1000), (0x3000, 0x10), (0x9000, 8)]);
+        assert_eq!(elements(&parts, 0x1018, 0x10, false), [(0x3008, 8), (0x9000, 8)]);
         assert_eq!(elements(&parts, 0x10, 0x1000, true), [(0x2000, 0x1000)]);
     }
 }

@@ -18,9 +18,7 @@ pub fn of_device(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut interrupts = framework.all::<InterruptData>();
     interrupts.retain(|interrupt| {
-        framework
-            .get::<InterruptData>(*interrupt)
-            .is_ok_and(|data| data.device == device)
+        framework.get::<InterruptData>(*interrupt).is_ok_and(|data| data.device == device)
     });
     interrupts
 }
@@ -133,21 +131,15 @@ pub fn raise(context: &Context, device: u64, number: usize) -> Result<bool, NtSt
         return Err(NtStatus::NO_SUCH_DEVICE);
     }
     let interrupts = of_device(context, device);
-    let interrupt = interrupts
-        .get(number)
-        .copied()
-        .ok_or(NtStatus::INVALID_PARAMETER)?;
+    let interrupt = interrupts.get(number).copied().ok_or(NtStatus::INVALID_PARAMETER)?;
     let (routine, line) = context.with::<InterruptData, _>(interrupt, |data| {
         let line = data.line.filter(|_| data.is_connected);
         (data.config.isr, line)
     });
     let line = line.ok_or(NtStatus::INVALID_DEVICE_STATE)?;
     acquire(context, interrupt);
-    let claimed = context.call_driver(
-        "EvtInterruptIsr",
-        routine,
-        [interrupt, u64::from(line.message)],
-    );
+    let claimed =
+        context.call_driver("EvtInterruptIsr", routine, [interrupt, u64::from(line.message)]);
     release(context, interrupt);
     Ok(claimed & 0xFF != 0)
 }
@@ -176,12 +168,7 @@ pub fn queue_interrupt_work(context: &Context, interrupt: u64) -> bool {
     let routine = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item);
     queue_work(
         context,
-        Work {
-            kind: WorkKind::Interrupt,
-            routine,
-            handle: interrupt,
-            run: run_work,
-        },
+        Work { kind: WorkKind::Interrupt, routine, handle: interrupt, run: run_work },
     )
 }
 

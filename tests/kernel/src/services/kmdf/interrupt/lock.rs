@@ -82,9 +82,8 @@ pub fn try_acquire(context: &Context, interrupt: u64) -> bool {
 /// Releases an interrupt's lock, and lowers the IRQL to what it was before.
 pub fn release(context: &Context, interrupt: u64) {
     let this = context.id();
-    let released = context.with::<InterruptData, _>(interrupt, |data| {
-        data.held.take_if(|(owner, _)| *owner == this)
-    });
+    let released = context
+        .with::<InterruptData, _>(interrupt, |data| data.held.take_if(|(owner, _)| *owner == this));
     let Some((_, before)) = released else {
         context.stop(
             Rule::IrqlNotLowered,

@@ -29,37 +29,23 @@ pub const ENTRIES: Entries = &[
     ("WdfInterruptGetDevice", Routine::Two(get_device)),
     ("WdfInterruptGetInfo", Routine::Three(get_info)),
     ("WdfInterruptWdmGetInterrupt", Routine::Two(get_object)),
-    (
-        "WdfInterruptQueueDpcForIsr",
-        Routine::Two(queue_dpc_for_isr),
-    ),
-    (
-        "WdfInterruptQueueWorkItemForIsr",
-        Routine::Two(queue_work_item_for_isr),
-    ),
+    ("WdfInterruptQueueDpcForIsr", Routine::Two(queue_dpc_for_isr)),
+    ("WdfInterruptQueueWorkItemForIsr", Routine::Two(queue_work_item_for_isr)),
     ("WdfInterruptSynchronize", Routine::Four(run_synchronized)),
     ("WdfInterruptAcquireLock", Routine::Two(acquire_lock)),
     ("WdfInterruptReleaseLock", Routine::Two(release_lock)),
-    (
-        "WdfInterruptTryToAcquireLock",
-        Routine::Two(try_to_acquire_lock),
-    ),
+    ("WdfInterruptTryToAcquireLock", Routine::Two(try_to_acquire_lock)),
     ("WdfInterruptEnable", Routine::Two(enable_again)),
     ("WdfInterruptDisable", Routine::Two(disable_now)),
     ("WdfInterruptSetPolicy", Routine::Five(set_policy)),
-    (
-        "WdfInterruptSetExtendedPolicy",
-        Routine::Three(set_extended_policy),
-    ),
+    ("WdfInterruptSetExtendedPolicy", Routine::Three(set_extended_policy)),
 ];
 
 /// Reads a configuration, which older headers have without the last fields.
 fn read_config(context: &Context, address: u64) -> Result<InterruptConfig, NtStatus> {
     /// The sizes up to KMDF 1.9 and to 1.11.
     const OLD: [usize; 2] = [56, 96];
-    context
-        .read_sized(address, &OLD)
-        .map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
+    context.read_sized(address, &OLD).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
 }
 
 fn interrupt_create(

@@ -56,11 +56,7 @@ impl InterruptData {
 
     /// Returns the IRQL at which the driver handles the interrupt.
     pub const fn irql(&self) -> Irql {
-        if self.is_passive() {
-            Irql::PASSIVE_LEVEL
-        } else {
-            Irql::DIRQL
-        }
+        if self.is_passive() { Irql::PASSIVE_LEVEL } else { Irql::DIRQL }
     }
 }
 

@@ -51,25 +51,11 @@ fn parameters(format: Option<&Format>, result: &Completion) -> CompletionParamet
                 }
                 RequestKind::DeviceControl { code } => (
                     DEVICE_CONTROL,
-                    [
-                        u64::from(code),
-                        input,
-                        input_offset,
-                        output,
-                        output_offset,
-                        length,
-                    ],
+                    [u64::from(code), input, input_offset, output, output_offset, length],
                 ),
                 RequestKind::InternalDeviceControl { code } => (
                     INTERNAL_DEVICE_CONTROL,
-                    [
-                        u64::from(code),
-                        input,
-                        input_offset,
-                        output,
-                        output_offset,
-                        length,
-                    ],
+                    [u64::from(code), input, input_offset, output, output_offset, length],
                 ),
                 RequestKind::Cleanup | RequestKind::Close => (NO_FORMAT, [0; 6]),
             }

@@ -62,12 +62,7 @@ pub fn dispatch(context: &Context, queue: u64) {
     if must_wait {
         queue_work(
             context,
-            Work {
-                kind: WorkKind::Queue,
-                routine: 0,
-                handle: queue,
-                run: dispatch,
-            },
+            Work { kind: WorkKind::Queue, routine: 0, handle: queue, run: dispatch },
         );
         return;
     }
@@ -103,12 +98,7 @@ pub fn dispatch(context: &Context, queue: u64) {
 /// no such callback.
 fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) {
     let (kind, input, output, is_empty) = context.with::<RequestData, _>(request, |data| {
-        (
-            data.kind(),
-            data.input_length(),
-            data.output_length(),
-            data.is_empty(),
-        )
+        (data.kind(), data.input_length(), data.output_length(), data.is_empty())
     });
     let (name, callback, arguments) = match kind {
         RequestKind::Read => ("EvtIoRead", config.io_read, [queue, request, output, 0, 0]),

@@ -130,10 +130,7 @@ pub fn must_own(context: &Context, handle: u64) {
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
     let is_waiting = queue.is_some_and(|queue| {
-        context
-            .framework()
-            .get::<QueueData>(queue)
-            .is_ok_and(|queue| queue.has_waiting(handle))
+        context.framework().get::<QueueData>(queue).is_ok_and(|queue| queue.has_waiting(handle))
     });
     if is_waiting {
         context.stop(
@@ -175,19 +172,14 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
         let returned = if status.0.cast_unsigned() >> 30 == 3 {
             0
         } else {
-            usize::try_from(information)
-                .unwrap_or(usize::MAX)
-                .min(request.output_length)
+            usize::try_from(information).unwrap_or(usize::MAX).min(request.output_length)
         };
         let completion = Completion {
             status,
             information,
             output: memory::read_bytes(request.output().0, returned).unwrap_or_default(),
         };
-        let ended = Ended {
-            description: describe(request),
-            completion: Some(completion),
-        };
+        let ended = Ended { description: describe(request), completion: Some(completion) };
         (ended, request.queue, request.file, request.upper)
     });
     {

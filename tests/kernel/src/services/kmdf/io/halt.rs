@@ -20,10 +20,7 @@ pub const ENTRIES: Entries = &[
     ("WdfIoQueueStop", Routine::Four(stop)),
     ("WdfIoQueueStopSynchronously", Routine::Two(stop_and_wait)),
     ("WdfIoQueueStopAndPurge", Routine::Four(stop_and_purge)),
-    (
-        "WdfIoQueueStopAndPurgeSynchronously",
-        Routine::Two(stop_purge_and_wait),
-    ),
+    ("WdfIoQueueStopAndPurgeSynchronously", Routine::Two(stop_purge_and_wait)),
     ("WdfIoQueuePurge", Routine::Four(purge)),
     ("WdfIoQueuePurgeSynchronously", Routine::Two(purge_and_wait)),
     ("WdfIoQueueDrain", Routine::Four(drain)),
@@ -66,16 +63,9 @@ impl Halt {
 /// Changes the queue's state and cancels the requests that the change affects. A second
 /// callback while one is due is refused and changes nothing.
 pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: u64) {
-    let notify = (callback != 0).then_some(Notify {
-        function: callback,
-        argument,
-    });
+    let notify = (callback != 0).then_some(Notify { function: callback, argument });
     let is_taken = context.with::<QueueData, _>(queue, |queue| {
-        let slot = if halt.stops_dispatching() {
-            &mut queue.idle
-        } else {
-            &mut queue.purged
-        };
+        let slot = if halt.stops_dispatching() { &mut queue.idle } else { &mut queue.purged };
         if slot.is_some() && notify.is_some() {
             return false;
         }
@@ -102,20 +92,13 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: 
 fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     halt(context, queue, how, 0, 0);
     let is_over = wait::wait_until(context, None, |context| {
-        context
-            .framework()
-            .get::<QueueData>(queue)
-            .map_or(true, |queue| {
-                queue.presented.is_empty() && (how.stops_dispatching() || queue.waiting.is_empty())
-            })
+        context.framework().get::<QueueData>(queue).map_or(true, |queue| {
+            queue.presented.is_empty() && (how.stops_dispatching() || queue.waiting.is_empty())
+        })
     });
     if !is_over {
         let left = context.with::<QueueData, _>(queue, |queue| {
-            queue
-                .presented
-                .first()
-                .or_else(|| queue.waiting.front())
-                .copied()
+            queue.presented.first().or_else(|| queue.waiting.front()).copied()
         });
         let description = left.map_or_else(String::new, |request| {
             context.with::<RequestData, _>(request, |request| describe(request))
@@ -150,15 +133,12 @@ fn cancel_all(context: &Context, queue: u64) {
         cancel_on_queue(context, queue, request);
     }
     for request in presented(context, queue) {
-        let is_cancelable = context
-            .framework()
-            .get::<RequestData>(request)
-            .is_ok_and(|request| {
-                if request.is_cancelable() {
-                    request.set_cancelled();
-                }
-                request.is_cancelable()
-            });
+        let is_cancelable = context.framework().get::<RequestData>(request).is_ok_and(|request| {
+            if request.is_cancelable() {
+                request.set_cancelled();
+            }
+            request.is_cancelable()
+        });
         if is_cancelable {
             ending::call_cancel_routine(context, request);
         }
@@ -230,11 +210,8 @@ fn drain_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
 
 /// Cancels the requests that wait in a queue that is being deleted.
 pub fn purge_before_delete(context: &Context, handle: u64) {
-    let is_queue = context
-        .framework()
-        .get::<QueueData>(handle)
-        .map(|queue| queue.is_shut_down = true)
-        .is_ok();
+    let is_queue =
+        context.framework().get::<QueueData>(handle).map(|queue| queue.is_shut_down = true).is_ok();
     if is_queue {
         halt(context, handle, Halt::Purge, 0, 0);
     }
@@ -258,9 +235,7 @@ pub fn queues_of(
     let mut queues = framework.all::<QueueData>();
     queues.retain(|queue| {
         framework.ancestor::<DeviceData>(*queue) == Some(device)
-            && framework
-                .get::<QueueData>(*queue)
-                .is_ok_and(|queue| is_wanted(queue))
+            && framework.get::<QueueData>(*queue).is_ok_and(|queue| is_wanted(queue))
     });
     queues
 }

@@ -53,10 +53,7 @@ pub fn request_of(context: &Context, irp: u64) -> Option<u64> {
 /// Forgets the IRP of a request that is being deleted.
 pub fn forget_irp(context: &Context, request: u64) {
     let mut framework = context.framework();
-    framework
-        .part::<Irps>()
-        .0
-        .retain(|_, owner| *owner != request);
+    framework.part::<Irps>().0.retain(|_, owner| *owner != request);
 }
 
 /// Writes to memory that the kernel allocated.
@@ -114,11 +111,7 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         fill(address, irp.as_bytes());
         data.parts.get::<Blocks>().irp = Some(block);
     });
-    context
-        .framework()
-        .part::<Irps>()
-        .0
-        .insert(address, request);
+    context.framework().part::<Irps>().0.insert(address, request);
     address
 }
 
@@ -137,39 +130,21 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
     let system = data.buffer.address();
     match data.kind {
         RequestKind::Read | RequestKind::Write => {
-            let own = if data.kind == RequestKind::Read {
-                output
-            } else {
-                input
-            };
+            let own = if data.kind == RequestKind::Read { output } else { input };
             let user = of_buffer(own);
             Buffers {
-                system: if data.is_neither || is_direct {
-                    0
-                } else {
-                    user
-                },
-                mdl: if is_direct && user != 0 {
-                    mdl_of(data, own)
-                } else {
-                    0
-                },
+                system: if data.is_neither || is_direct { 0 } else { user },
+                mdl: if is_direct && user != 0 { mdl_of(data, own) } else { 0 },
                 user,
             }
         }
         RequestKind::DeviceControl { code } | RequestKind::InternalDeviceControl { code } => {
             let user = of_buffer(output);
             match code & METHOD_MASK {
-                METHOD_BUFFERED => Buffers {
-                    system: of_buffer((system, input.1.max(output.1))),
-                    mdl: 0,
-                    user,
-                },
-                METHOD_NEITHER => Buffers {
-                    system: 0,
-                    mdl: 0,
-                    user,
-                },
+                METHOD_BUFFERED => {
+                    Buffers { system: of_buffer((system, input.1.max(output.1))), mdl: 0, user }
+                }
+                METHOD_NEITHER => Buffers { system: 0, mdl: 0, user },
                 _ => Buffers {
                     system: of_buffer(input),
                     mdl: if user == 0 { 0 } else { mdl_of(data, output) },
@@ -177,11 +152,9 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
                 },
             }
         }
-        RequestKind::Create | RequestKind::Cleanup | RequestKind::Close => Buffers {
-            system: 0,
-            mdl: 0,
-            user: 0,
-        },
+        RequestKind::Create | RequestKind::Cleanup | RequestKind::Close => {
+            Buffers { system: 0, mdl: 0, user: 0 }
+        }
     }
 }
 
@@ -189,9 +162,7 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
 pub fn create_words(data: &mut RequestData) -> [u64; 4] {
     let (given, process) = (data.create, data.process);
     let security = &mut data.parts.get::<Blocks>().security;
-    security
-        .get_or_insert_with(|| SecurityContext::new(given, process))
-        .words()
+    security.get_or_insert_with(|| SecurityContext::new(given, process)).words()
 }
 
 /// Returns the stack location of a request that the driver received.
@@ -225,11 +196,7 @@ fn location_of(data: &mut RequestData) -> StackLocation {
 /// Returns the input of `METHOD_NEITHER`, or 0 for another method.
 const fn type_3_input(data: &RequestData) -> u64 {
     let (address, length) = data.input();
-    if data.is_neither && length > 0 {
-        address
-    } else {
-        0
-    }
+    if data.is_neither && length > 0 { address } else { 0 }
 }
 
 /// Returns the address of the IRP's `IoStatus.Information`, if the driver has asked for the IRP: there,

@@ -44,10 +44,7 @@ const MAX_LENGTH: u64 = 1 << 28;
 /// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
 /// its device, which no fault of the driver is.
 pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, NtStatus> {
-    let device = context
-        .framework()
-        .get::<FileData>(file)
-        .map(|file| file.device);
+    let device = context.framework().get::<FileData>(file).map(|file| file.device);
     let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
     let handle = make(context, device, Some(file), request)?;
     enter(context, device, handle);
@@ -100,10 +97,7 @@ pub fn enter_directed(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     let in_caller_context =
         context.with::<DeviceData, _>(device, |device| device.init.in_caller_context);
-    let is_io = !matches!(
-        kind,
-        RequestKind::Create | RequestKind::Cleanup | RequestKind::Close
-    );
+    let is_io = !matches!(kind, RequestKind::Create | RequestKind::Cleanup | RequestKind::Close);
     if is_io && in_caller_context != 0 {
         context.with::<RequestData, _>(request, |request| request.is_in_caller_context = true);
         context.call_driver("EvtIoInCallerContext", in_caller_context, [device, request]);
@@ -221,23 +215,15 @@ fn link(context: &Context, upper: u64, lower: u64) {
 
 /// Returns a request's own operation and buffers as a format.
 pub fn current_format(request: &RequestData) -> Format {
-    let whole = |(address, length)| Buffer {
-        address,
-        length,
-        memory: None,
-    };
+    let whole = |(address, length)| Buffer { address, length, memory: None };
     Format {
         kind: request.kind,
         input: whole(request.input()),
         output: whole(request.output()),
         offset: request.offset,
-        others: request.others.map(|others| {
-            others.map(|address| Buffer {
-                address,
-                length: 0,
-                memory: None,
-            })
-        }),
+        others: request
+            .others
+            .map(|others| others.map(|address| Buffer { address, length: 0, memory: None })),
         is_current_type: true,
     }
 }
@@ -279,9 +265,7 @@ fn formatted(context: &Context, request: u64) -> Result<IoRequest, NtStatus> {
         create,
         output_length: length(format.output),
         offset: format.offset,
-        others: format
-            .others
-            .map(|others| others.map(|buffer| buffer.address)),
+        others: format.others.map(|others| others.map(|buffer| buffer.address)),
     })
 }
 
@@ -369,14 +353,10 @@ fn deliver_to(
 /// Processes the result of a sent request: copies the output, then ends the request or calls the
 /// driver's completion routine.
 fn finish(context: &Context, request: u64) {
-    let taken = context
-        .framework()
-        .get::<RequestData>(request)
-        .ok()
-        .and_then(|data| {
-            data.outgoing.phase = Phase::Idle;
-            data.outgoing.result.take()
-        });
+    let taken = context.framework().get::<RequestData>(request).ok().and_then(|data| {
+        data.outgoing.phase = Phase::Idle;
+        data.outgoing.result.take()
+    });
     let Some(mut result) = taken else {
         return;
     };
@@ -439,11 +419,7 @@ fn fit(format: &Format, result: &mut Completion) {
 fn copy_output(context: &Context, format: &Format, result: &Completion) {
     let room = usize::try_from(format.output.length).unwrap_or(usize::MAX);
     let length = result.output.len().min(room);
-    let Some(output) = result
-        .output
-        .get(..length)
-        .filter(|output| !output.is_empty())
-    else {
+    let Some(output) = result.output.get(..length).filter(|output| !output.is_empty()) else {
         return;
     };
     if let Err(error) = memory::write_bytes(format.output.address, output) {

@@ -24,10 +24,7 @@ const STOP_PURGE: u64 = 2;
 
 const STOP_CANCELABLE: u64 = 0x1000_0000;
 
-pub const ENTRIES: Entries = &[(
-    "WdfRequestStopAcknowledge",
-    Routine::Three(stop_acknowledge),
-)];
+pub const ENTRIES: Entries = &[("WdfRequestStopAcknowledge", Routine::Three(stop_acknowledge))];
 
 /// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of
 /// its working state, or gives it back until the device returns.
@@ -95,9 +92,7 @@ pub fn resume_for_power(context: &Context, device: u64) {
 /// others: they accept no more requests, and the requests that they and the driver hold are
 /// cancelled.
 pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
-    for queue in queues_of(context, device, |queue| {
-        queue.is_power_managed == power_managed
-    }) {
+    for queue in queues_of(context, device, |queue| queue.is_power_managed == power_managed) {
         context.with::<QueueData, _>(queue, |queue| queue.is_shut_down = true);
         halt(context, queue, Halt::Purge, 0, 0);
         context.with::<QueueData, _>(queue, |queue| queue.is_powered = false);
@@ -111,14 +106,10 @@ fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str
     let callback = context.with::<QueueData, _>(queue, |queue| queue.config.io_stop);
     let held = presented(context, queue);
     for request in &held {
-        let state = context
-            .framework()
-            .get::<RequestData>(*request)
-            .ok()
-            .map(|request| {
-                request.stop = Stop::Notified;
-                (request.is_cancellation_delivered(), request.is_cancelable())
-            });
+        let state = context.framework().get::<RequestData>(*request).ok().map(|request| {
+            request.stop = Stop::Notified;
+            (request.is_cancellation_delivered(), request.is_cancelable())
+        });
         if let Some((false, is_cancelable)) = state
             && callback != 0
         {
@@ -133,13 +124,10 @@ fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str
         let presented = framework
             .get::<QueueData>(queue)
             .map_or_else(|_| Vec::new(), |queue| queue.presented.clone());
-        left = held
-            .iter()
-            .filter(|request| presented.contains(request))
-            .find_map(|request| {
-                let data = framework.get::<RequestData>(*request).ok()?;
-                (data.stop == Stop::Notified).then(|| describe(data))
-            });
+        left = held.iter().filter(|request| presented.contains(request)).find_map(|request| {
+            let data = framework.get::<RequestData>(*request).ok()?;
+            (data.stop == Stop::Notified).then(|| describe(data))
+        });
         left.is_none()
     });
     if let Some(description) = left.filter(|_| !is_over) {

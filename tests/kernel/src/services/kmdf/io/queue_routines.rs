@@ -56,11 +56,7 @@ fn queue_create(
     }
     let is_default = config.default_queue != 0;
     let (taken, is_control, in_d0) = context.with::<DeviceData, _>(device, |device| {
-        (
-            device.default_queue.is_some(),
-            device.is_control(),
-            device.is_in_d0(),
-        )
+        (device.default_queue.is_some(), device.is_control(), device.is_in_d0())
     });
     if is_default && taken {
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
@@ -130,10 +126,7 @@ fn get_state(context: &Context, _globals: u64, queue: u64, waiting: u64, present
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         (
             state.map(|(_, bit)| *bit).sum::<u64>(),
-            [
-                (waiting, count(queue.waiting.len())),
-                (presented, count(queue.presented.len())),
-            ],
+            [(waiting, count(queue.waiting.len())), (presented, count(queue.presented.len()))],
         )
     });
     for (address, count) in counts {
@@ -164,10 +157,7 @@ fn ready_notify(context: &Context, _globals: u64, queue: u64, callback: u64, arg
         {
             return false;
         }
-        queue.ready = is_setting.then_some(Notify {
-            function: callback,
-            argument,
-        });
+        queue.ready = is_setting.then_some(Notify { function: callback, argument });
         true
     });
     if !is_taken {

@@ -19,36 +19,18 @@ use crate::{
 
 pub const ENTRIES: Entries = &[
     ("WdfRequestComplete", Routine::Three(request_complete)),
-    (
-        "WdfRequestCompleteWithInformation",
-        Routine::Four(complete_with_information),
-    ),
-    (
-        "WdfRequestCompleteWithPriorityBoost",
-        Routine::Four(complete_with_boost),
-    ),
+    ("WdfRequestCompleteWithInformation", Routine::Four(complete_with_information)),
+    ("WdfRequestCompleteWithPriorityBoost", Routine::Four(complete_with_boost)),
     ("WdfRequestSetInformation", Routine::Three(set_information)),
     ("WdfRequestGetInformation", Routine::Two(get_information)),
     ("WdfRequestGetParameters", Routine::Three(get_parameters)),
-    (
-        "WdfRequestRetrieveInputBuffer",
-        Routine::Five(retrieve_input),
-    ),
-    (
-        "WdfRequestRetrieveOutputBuffer",
-        Routine::Five(retrieve_output),
-    ),
+    ("WdfRequestRetrieveInputBuffer", Routine::Five(retrieve_input)),
+    ("WdfRequestRetrieveOutputBuffer", Routine::Five(retrieve_output)),
     ("WdfRequestGetFileObject", Routine::Two(get_file_object)),
     ("WdfRequestGetIoQueue", Routine::Two(get_io_queue)),
     ("WdfRequestMarkCancelable", Routine::Three(mark_cancelable)),
-    (
-        "WdfRequestMarkCancelableEx",
-        Routine::Three(mark_cancelable_ex),
-    ),
-    (
-        "WdfRequestUnmarkCancelable",
-        Routine::Two(unmark_cancelable),
-    ),
+    ("WdfRequestMarkCancelableEx", Routine::Three(mark_cancelable_ex)),
+    ("WdfRequestUnmarkCancelable", Routine::Two(unmark_cancelable)),
     ("WdfRequestIsCanceled", Routine::Two(is_canceled)),
 ];
 
@@ -64,12 +46,7 @@ fn complete_with_information(
     status: u64,
     information: u64,
 ) -> u64 {
-    complete(
-        context,
-        request,
-        NtStatus::from_register(status),
-        Some(information),
-    );
+    complete(context, request, NtStatus::from_register(status), Some(information));
     0
 }
 
@@ -120,26 +97,13 @@ pub fn fill_parameters(context: &Context, request: u64, parameters: u64) {
         RequestKind::InternalDeviceControl { code } => (
             INTERNAL_DEVICE_CONTROL,
             request.others.map_or_else(
-                || {
-                    [
-                        request.output_length(),
-                        request.input_length(),
-                        u64::from(code),
-                        0,
-                    ]
-                },
+                || [request.output_length(), request.input_length(), u64::from(code), 0],
                 |[first, second, fourth]| [first, second, u64::from(code), fourth],
             ),
         ),
-        RequestKind::DeviceControl { code } => (
-            DEVICE_CONTROL,
-            [
-                request.output_length(),
-                request.input_length(),
-                u64::from(code),
-                0,
-            ],
-        ),
+        RequestKind::DeviceControl { code } => {
+            (DEVICE_CONTROL, [request.output_length(), request.input_length(), u64::from(code), 0])
+        }
     });
     filled.minor_function = 0;
     filled.kind = kind;
@@ -181,9 +145,7 @@ pub fn buffer_of(
     request: u64,
     which: impl FnOnce(&RequestData) -> (u64, u64),
 ) -> Option<(u64, u64)> {
-    context.with::<RequestData, _>(request, |request| {
-        request.has_buffers().then(|| which(request))
-    })
+    context.with::<RequestData, _>(request, |request| request.has_buffers().then(|| which(request)))
 }
 
 /// Returns a buffer to the driver, unless it is empty or shorter than the driver needs.
@@ -268,11 +230,7 @@ fn unmark_cancelable(context: &Context, _globals: u64, request: u64) -> u64 {
             ),
         );
     }
-    if told {
-        NtStatus::CANCELLED.to_register()
-    } else {
-        NtStatus::SUCCESS.to_register()
-    }
+    if told { NtStatus::CANCELLED.to_register() } else { NtStatus::SUCCESS.to_register() }
 }
 
 fn is_canceled(context: &Context, _globals: u64, request: u64) -> u64 {

@@ -18,19 +18,10 @@ use super::{
 use crate::{execution::routine::Routine, ground::status::NtStatus};
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfIoQueueRetrieveNextRequest",
-        Routine::Three(retrieve_next),
-    ),
-    (
-        "WdfIoQueueRetrieveRequestByFileObject",
-        Routine::Four(retrieve_by_file),
-    ),
+    ("WdfIoQueueRetrieveNextRequest", Routine::Three(retrieve_next)),
+    ("WdfIoQueueRetrieveRequestByFileObject", Routine::Four(retrieve_by_file)),
     ("WdfIoQueueFindRequest", Routine::Six(find_request)),
-    (
-        "WdfIoQueueRetrieveFoundRequest",
-        Routine::Four(retrieve_found),
-    ),
+    ("WdfIoQueueRetrieveFoundRequest", Routine::Four(retrieve_found)),
     ("WdfRequestForwardToIoQueue", Routine::Three(forward)),
     ("WdfRequestRequeue", Routine::Two(requeue)),
 ];
@@ -103,11 +94,7 @@ fn retrieve_found(context: &Context, _globals: u64, queue: u64, found: u64, requ
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
     }
     let found = retrieve(context, queue, |handle, _| handle == found).map_err(|status| {
-        if status == NtStatus::NO_MORE_ENTRIES {
-            NtStatus::NOT_FOUND
-        } else {
-            status
-        }
+        if status == NtStatus::NO_MORE_ENTRIES { NtStatus::NOT_FOUND } else { status }
     });
     hand_out(context, found, request)
 }
@@ -127,10 +114,7 @@ fn find_request(
     if after != 0 && !waiting.contains(&after) {
         return hand_out(context, Err(NtStatus::NOT_FOUND), request);
     }
-    let skipped = waiting
-        .iter()
-        .position(|waiting| *waiting == after)
-        .map_or(0, |place| place + 1);
+    let skipped = waiting.iter().position(|waiting| *waiting == after).map_or(0, |place| place + 1);
     let found = waiting.into_iter().skip(skipped).find(|waiting| {
         file == 0 || context.with::<RequestData, _>(*waiting, |data| data.file() == Some(file))
     });

@@ -111,13 +111,7 @@ pub fn make(
 
 /// Returns the completion of a completed request, at the first call only.
 pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
-    context
-        .framework()
-        .part::<EndedRequests>()
-        .0
-        .get_mut(&request)?
-        .completion
-        .take()
+    context.framework().part::<EndedRequests>().0.get_mut(&request)?.completion.take()
 }
 
 /// Cancels a request for its sender (`CancelIoEx`, `IoCancelIrp`). A request in a queue ends; for one
@@ -146,15 +140,12 @@ pub fn cancel(context: &Context, handle: u64) -> bool {
 /// Cancels a request that a driver sent to a target. Returns whether somebody below was asked to
 /// cancel it.
 pub fn cancel_below(context: &Context, handle: u64) -> bool {
-    let phase = context
-        .framework()
-        .get::<RequestData>(handle)
-        .map_or(Phase::Idle, |request| {
-            if request.outgoing.is_under_way() {
-                request.outgoing.is_cancelled = true;
-            }
-            request.outgoing.phase
-        });
+    let phase = context.framework().get::<RequestData>(handle).map_or(Phase::Idle, |request| {
+        if request.outgoing.is_under_way() {
+            request.outgoing.is_cancelled = true;
+        }
+        request.outgoing.phase
+    });
     match phase {
         Phase::Sent(Lower::Request(lower)) => cancel(context, lower),
         Phase::Sent(Lower::Played(device, number)) => {

@@ -18,17 +18,11 @@ pub fn of_memory(context: &Context, memory: u64, offset: u64) -> Result<Buffer, 
     }
     let (start, size) = context.with::<MemoryData, _>(memory, |memory| memory.range());
     if offset == 0 {
-        return Ok(Buffer {
-            address: start,
-            length: size,
-            memory: Some((memory, 0)),
-        });
+        return Ok(Buffer { address: start, length: size, memory: Some((memory, 0)) });
     }
     let part: MemoryOffset = context.read(offset);
     // A length of 0 is all the rest.
-    let rest = size
-        .checked_sub(part.buffer_offset)
-        .ok_or(NtStatus::INTEGER_OVERFLOW)?;
+    let rest = size.checked_sub(part.buffer_offset).ok_or(NtStatus::INTEGER_OVERFLOW)?;
     let length = match part.buffer_length {
         0 => rest,
         length if length <= rest => length,
@@ -55,11 +49,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> Result<Buffer, NtStatus
     let [low, _] = [second & 0xFFFF_FFFF, 0];
     match descriptor.kind {
         BUFFER if first == 0 && low != 0 => Err(NtStatus::INVALID_PARAMETER),
-        BUFFER => Ok(Buffer {
-            address: first,
-            length: low,
-            memory: None,
-        }),
+        BUFFER => Ok(Buffer { address: first, length: low, memory: None }),
         MDL => of_mdl(context, first, low),
         HANDLE => of_memory(context, first, second),
         _ => Err(NtStatus::INVALID_PARAMETER),
@@ -79,11 +69,7 @@ fn of_mdl(context: &Context, address: u64, length: u64) -> Result<Buffer, NtStat
     if length > available {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    Ok(Buffer {
-        address: mdl.mapped_system_va,
-        length,
-        memory: None,
-    })
+    Ok(Buffer { address: mdl.mapped_system_va, length, memory: None })
 }
 
 /// Keeps the memory object of a range while a request is formatted with it.

@@ -20,22 +20,10 @@ use crate::{
 
 pub const ENTRIES: Entries = &[
     ("WdfIoTargetFormatRequestForRead", Routine::Six(format_read)),
-    (
-        "WdfIoTargetFormatRequestForWrite",
-        Routine::Six(format_write),
-    ),
-    (
-        "WdfIoTargetFormatRequestForIoctl",
-        Routine::Eight(format_ioctl),
-    ),
-    (
-        "WdfIoTargetFormatRequestForInternalIoctl",
-        Routine::Eight(format_internal_ioctl),
-    ),
-    (
-        "WdfIoTargetFormatRequestForInternalIoctlOthers",
-        Routine::Ten(format_others),
-    ),
+    ("WdfIoTargetFormatRequestForWrite", Routine::Six(format_write)),
+    ("WdfIoTargetFormatRequestForIoctl", Routine::Eight(format_ioctl)),
+    ("WdfIoTargetFormatRequestForInternalIoctl", Routine::Eight(format_internal_ioctl)),
+    ("WdfIoTargetFormatRequestForInternalIoctlOthers", Routine::Ten(format_others)),
 ];
 
 /// Gives a request a format, in place of the one that it has.
@@ -86,11 +74,7 @@ fn format(
 
 /// Returns the position on the device, which may be missing.
 pub fn read_offset(context: &Context, address: u64) -> u64 {
-    if address == 0 {
-        0
-    } else {
-        context.read(address)
-    }
+    if address == 0 { 0 } else { context.read(address) }
 }
 
 fn format_read(
@@ -120,27 +104,11 @@ fn format_write(
     let input = of_memory(context, input, part);
     let buffers = [input, Ok(Buffer::default())];
     let offset = read_offset(context, offset);
-    format(
-        context,
-        target,
-        request,
-        RequestKind::Write,
-        buffers,
-        offset,
-    )
+    format(context, target, request, RequestKind::Write, buffers, offset)
 }
 
 fn format_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        _globals,
-        target,
-        request,
-        code,
-        input,
-        input_part,
-        output,
-        output_part,
-    ] = arguments;
+    let [_globals, target, request, code, input, input_part, output, output_part] = arguments;
     let code = low_half(code);
     let input = of_memory(context, input, input_part);
     let output = of_memory(context, output, output_part);
@@ -149,16 +117,7 @@ fn format_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
 }
 
 fn format_internal_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        _globals,
-        target,
-        request,
-        code,
-        input,
-        input_part,
-        output,
-        output_part,
-    ] = arguments;
+    let [_globals, target, request, code, input, input_part, output, output_part] = arguments;
     let code = low_half(code);
     let input = of_memory(context, input, input_part);
     let output = of_memory(context, output, output_part);

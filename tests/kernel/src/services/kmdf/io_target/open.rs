@@ -33,10 +33,7 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("WdfIoTargetOpen", Routine::Three(open)),
     ("WdfIoTargetClose", Routine::Two(close)),
-    (
-        "WdfIoTargetCloseForQueryRemove",
-        Routine::Two(close_for_query_remove),
-    ),
+    ("WdfIoTargetCloseForQueryRemove", Routine::Two(close_for_query_remove)),
 ];
 
 fn open(context: &Context, _globals: u64, target: u64, parameters: u64) -> u64 {
@@ -58,36 +55,28 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtSta
     const REOPEN: u32 = 3;
     /// The size up to KMDF 1.11, without the name of a file.
     const OLD: usize = size_of::<TargetOpenParameters>() - size_of::<UnicodeString>();
-    let given: TargetOpenParameters = context
-        .read_sized(parameters, &[OLD])
-        .map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
+    let given: TargetOpenParameters =
+        context.read_sized(parameters, &[OLD]).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
     let (is_local, state) =
         context.with::<TargetData, _>(target, |target| (target.is_local, target.state));
     if is_local {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let is_closed = matches!(
-        state,
-        State::Undefined | State::Closed | State::ClosedForQueryRemove
-    );
+    let is_closed = matches!(state, State::Undefined | State::Closed | State::ClosedForQueryRemove);
     if !is_closed {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let opened = match given.kind {
         EXISTING if given.target_device_object == 0 => return Err(NtStatus::INVALID_PARAMETER),
-        EXISTING => Opened {
-            to: existing(context, given.target_device_object),
-            file: None,
-            name: None,
-        },
+        EXISTING => {
+            Opened { to: existing(context, given.target_device_object), file: None, name: None }
+        }
         BY_NAME => {
             let name = given.target_device_name;
             let bytes = memory::read_bytes(name.buffer, usize::from(name.length));
             let bytes = bytes.unwrap_or_else(|error| context.stop_for_address(error));
-            let units: Vec<u16> = bytes
-                .chunks_exact(2)
-                .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-                .collect();
+            let units: Vec<u16> =
+                bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             if units.is_empty() {
                 return Err(NtStatus::INVALID_PARAMETER);
             }
@@ -142,10 +131,7 @@ fn existing(context: &Context, object: u64) -> Below {
         Some(Owner::Device(device)) => Below::Device(device),
         Some(Owner::Bus(_)) => Below::Bus,
         None => {
-            let played = context
-                .framework()
-                .part::<PlayedDevices>()
-                .of_object(object);
+            let played = context.framework().part::<PlayedDevices>().of_object(object);
             let number = played.unwrap_or_else(|| {
                 context.stop_for_handle(&BadHandle {
                     handle: object,
@@ -168,9 +154,7 @@ fn by_name(
     let played = {
         let mut framework = context.framework();
         let devices = framework.part::<PlayedDevices>();
-        let found = devices
-            .names()
-            .find(|(_, name)| rest_of_name(&path, name).is_some());
+        let found = devices.names().find(|(_, name)| rest_of_name(&path, name).is_some());
         found.map(|(number, _)| number)
     };
     if let Some(number) = played {
@@ -246,9 +230,7 @@ pub fn send_queued(context: &Context, target: u64) {
 pub fn cancel_requests(context: &Context, target: u64) {
     let all = context.with::<TargetData, _>(target, |target| {
         let queued = target.queued.iter().copied();
-        queued
-            .chain(target.sent.iter().copied())
-            .collect::<Vec<_>>()
+        queued.chain(target.sent.iter().copied()).collect::<Vec<_>>()
     });
     for request in all {
         cancel_below(context, request);
@@ -262,9 +244,7 @@ pub fn is_busy(context: &Context, target: u64) -> bool {
         .get::<TargetData>(target)
         .map_or_else(|_| Vec::new(), |target| target.sent.clone());
     sent.into_iter().any(|request| {
-        framework
-            .get::<RequestData>(request)
-            .is_ok_and(|request| !request.outgoing.ignores_state)
+        framework.get::<RequestData>(request).is_ok_and(|request| !request.outgoing.ignores_state)
     })
 }
 

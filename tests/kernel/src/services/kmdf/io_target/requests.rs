@@ -36,28 +36,13 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestCreate", Routine::Four(request_create)),
     ("WdfRequestReuse", Routine::Three(reuse)),
     ("WdfRequestChangeTarget", Routine::Three(change_target)),
-    (
-        "WdfRequestFormatRequestUsingCurrentType",
-        Routine::Two(format_using_current_type),
-    ),
-    (
-        "WdfRequestWdmFormatUsingStackLocation",
-        Routine::Three(format_using_stack_location),
-    ),
+    ("WdfRequestFormatRequestUsingCurrentType", Routine::Two(format_using_current_type)),
+    ("WdfRequestWdmFormatUsingStackLocation", Routine::Three(format_using_stack_location)),
     ("WdfRequestSend", Routine::Four(send)),
     ("WdfRequestGetStatus", Routine::Two(get_status)),
-    (
-        "WdfRequestSetCompletionRoutine",
-        Routine::Four(set_completion_routine),
-    ),
-    (
-        "WdfRequestGetCompletionParams",
-        Routine::Three(get_completion_parameters),
-    ),
-    (
-        "WdfRequestCancelSentRequest",
-        Routine::Two(cancel_sent_request),
-    ),
+    ("WdfRequestSetCompletionRoutine", Routine::Four(set_completion_routine)),
+    ("WdfRequestGetCompletionParams", Routine::Three(get_completion_parameters)),
+    ("WdfRequestCancelSentRequest", Routine::Two(cancel_sent_request)),
     ("WdfRequestAllocateTimer", Routine::Two(allocate_timer)),
 ];
 
@@ -211,19 +196,14 @@ fn format_using_stack_location(
         length: buffer.length.min(length & 0xFFFF_FFFF),
         ..buffer
     };
-    let (input, output) = own.map_or_else(
-        || (Buffer::default(), Buffer::default()),
-        |own| (own.input, own.output),
-    );
+    let (input, output) =
+        own.map_or_else(|| (Buffer::default(), Buffer::default()), |own| (own.input, own.output));
     let (input, output, offset, others) = match kind {
         RequestKind::Read => (Buffer::default(), limited(output, first), third, None),
         RequestKind::Write => (limited(input, first), Buffer::default(), third, None),
         RequestKind::InternalDeviceControl { .. } => {
-            let others = [first, second, fourth].map(|address| Buffer {
-                address,
-                length: 0,
-                memory: None,
-            });
+            let others =
+                [first, second, fourth].map(|address| Buffer { address, length: 0, memory: None });
             (input, output, 0, Some(others))
         }
         _ => (limited(input, second), limited(output, first), 0, None),
@@ -231,14 +211,7 @@ fn format_using_stack_location(
     set_format(
         context,
         request,
-        Format {
-            kind,
-            input,
-            output,
-            offset,
-            others,
-            is_current_type: true,
-        },
+        Format { kind, input, output, offset, others, is_current_type: true },
     );
     0
 }
@@ -266,9 +239,7 @@ fn send_with(
     let (is_created, has_routine, is_reformatted) =
         context.with::<RequestData, _>(request, |request| {
             let outgoing = &request.outgoing;
-            let is_reformatted = outgoing
-                .format
-                .is_some_and(|format| !format.is_current_type);
+            let is_reformatted = outgoing.format.is_some_and(|format| !format.is_current_type);
             (request.is_created, outgoing.routine != 0, is_reformatted)
         });
     if options.flags & SYNCHRONOUS != 0 {

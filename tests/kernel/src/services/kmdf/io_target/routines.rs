@@ -31,34 +31,13 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetStart", Routine::Two(start)),
     ("WdfIoTargetStop", Routine::Three(stop)),
     ("WdfIoTargetPurge", Routine::Three(purge)),
-    (
-        "WdfIoTargetWdmGetTargetDeviceObject",
-        Routine::Two(get_device_object),
-    ),
-    (
-        "WdfIoTargetWdmGetTargetPhysicalDevice",
-        Routine::Two(get_physical_device),
-    ),
-    (
-        "WdfIoTargetWdmGetTargetFileObject",
-        Routine::Two(get_file_object),
-    ),
-    (
-        "WdfIoTargetWdmGetTargetFileHandle",
-        Routine::Two(get_file_handle),
-    ),
-    (
-        "WdfIoTargetQueryTargetProperty",
-        Routine::Six(query_property),
-    ),
-    (
-        "WdfIoTargetAllocAndQueryTargetProperty",
-        Routine::Six(allocate_property),
-    ),
-    (
-        "WdfIoTargetQueryForInterface",
-        Routine::Seven(query_interface),
-    ),
+    ("WdfIoTargetWdmGetTargetDeviceObject", Routine::Two(get_device_object)),
+    ("WdfIoTargetWdmGetTargetPhysicalDevice", Routine::Two(get_physical_device)),
+    ("WdfIoTargetWdmGetTargetFileObject", Routine::Two(get_file_object)),
+    ("WdfIoTargetWdmGetTargetFileHandle", Routine::Two(get_file_handle)),
+    ("WdfIoTargetQueryTargetProperty", Routine::Six(query_property)),
+    ("WdfIoTargetAllocAndQueryTargetProperty", Routine::Six(allocate_property)),
+    ("WdfIoTargetQueryForInterface", Routine::Seven(query_interface)),
 ];
 
 fn target_create(
@@ -70,12 +49,7 @@ fn target_create(
 ) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());
     let attributes = read_attributes(context, attributes);
-    let made = create(
-        context,
-        TargetData::new(device),
-        attributes.as_ref(),
-        Some(device),
-    );
+    let made = create(context, TargetData::new(device), attributes.as_ref(), Some(device));
     give(context, made, target)
 }
 
@@ -201,9 +175,7 @@ fn get_file_object(context: &Context, globals: u64, target: u64) -> u64 {
             return (0, false);
         }
         let is_new = target.file_object.is_none();
-        let block = target
-            .file_object
-            .get_or_insert_with(|| Block::zeroed(FILE_OBJECT));
+        let block = target.file_object.get_or_insert_with(|| Block::zeroed(FILE_OBJECT));
         (block.address(), is_new)
     });
     if is_new {
@@ -271,10 +243,5 @@ fn query_interface(context: &Context, arguments: [u64; 7]) -> u64 {
     let (Some(below), _) = ends(context, target) else {
         return NtStatus::INVALID_DEVICE_STATE.to_register();
     };
-    ask(
-        context,
-        below,
-        Query::new(class, table, size, version, data),
-    )
-    .to_register()
+    ask(context, below, Query::new(class, table, size, version, data)).to_register()
 }

@@ -50,10 +50,7 @@ pub fn read_options(context: &Context, address: u64) -> Result<Options, NtStatus
     }
     let timeout = given.timeout.cast_signed();
     let has_timeout = given.flags & TIMEOUT != 0 && timeout != 0;
-    Ok(Options {
-        flags: given.flags,
-        deadline: has_timeout.then(|| reading_of(context, timeout)),
-    })
+    Ok(Options { flags: given.flags, deadline: has_timeout.then(|| reading_of(context, timeout)) })
 }
 
 /// Sends a formatted request, or queues it in a stopped target. An error is the status with which the

@@ -25,14 +25,8 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetSendReadSynchronously", Routine::Seven(read)),
     ("WdfIoTargetSendWriteSynchronously", Routine::Seven(write)),
     ("WdfIoTargetSendIoctlSynchronously", Routine::Eight(ioctl)),
-    (
-        "WdfIoTargetSendInternalIoctlSynchronously",
-        Routine::Eight(internal_ioctl),
-    ),
-    (
-        "WdfIoTargetSendInternalIoctlOthersSynchronously",
-        Routine::Nine(others),
-    ),
+    ("WdfIoTargetSendInternalIoctlSynchronously", Routine::Eight(internal_ioctl)),
+    ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::Nine(others)),
 ];
 
 /// Sends a request of the driver's, or one of the framework's own, and waits for it. `transferred` is
@@ -72,9 +66,8 @@ fn send(
     set_format(context, own, format);
     let sent = submit(context, own, target, options, true).map(|()| {
         wait_for(context, own, options.deadline);
-        context.with::<RequestData, _>(own, |request| {
-            (request.outgoing.status, request.information)
-        })
+        context
+            .with::<RequestData, _>(own, |request| (request.outgoing.status, request.information))
     });
     if request == 0 {
         object::delete(context, own);
@@ -133,16 +126,7 @@ fn write(context: &Context, arguments: [u64; 7]) -> u64 {
 }
 
 fn ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        _globals,
-        target,
-        request,
-        code,
-        input,
-        output,
-        options,
-        bytes,
-    ] = arguments;
+    let [_globals, target, request, code, input, output, options, bytes] = arguments;
     let code = low_half(code);
     let kind = RequestKind::DeviceControl { code };
     let format = with_descriptors(context, kind, input, output, 0);
@@ -150,16 +134,7 @@ fn ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
 }
 
 fn internal_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [
-        _globals,
-        target,
-        request,
-        code,
-        input,
-        output,
-        options,
-        bytes,
-    ] = arguments;
+    let [_globals, target, request, code, input, output, options, bytes] = arguments;
     let code = low_half(code);
     let kind = RequestKind::InternalDeviceControl { code };
     let format = with_descriptors(context, kind, input, output, 0);
@@ -167,17 +142,7 @@ fn internal_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
 }
 
 fn others(context: &Context, arguments: [u64; 9]) -> u64 {
-    let [
-        _globals,
-        target,
-        request,
-        code,
-        first,
-        second,
-        fourth,
-        options,
-        bytes,
-    ] = arguments;
+    let [_globals, target, request, code, first, second, fourth, options, bytes] = arguments;
     let buffer = |descriptor| -> Result<Buffer, NtStatus> { of_descriptor(context, descriptor) };
     let format = buffer(first).and_then(|first| {
         let others = [first, buffer(second)?, buffer(fourth)?];

@@ -26,14 +26,8 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryAssignValue", Routine::Six(assign_value)),
     ("WdfRegistryAssignMemory", Routine::Six(assign_memory)),
     ("WdfRegistryAssignString", Routine::Four(assign_string)),
-    (
-        "WdfRegistryAssignUnicodeString",
-        Routine::Four(assign_unicode_string),
-    ),
-    (
-        "WdfRegistryAssignMultiString",
-        Routine::Four(assign_multi_string),
-    ),
+    ("WdfRegistryAssignUnicodeString", Routine::Four(assign_unicode_string)),
+    ("WdfRegistryAssignMultiString", Routine::Four(assign_multi_string)),
     ("WdfRegistryRemoveValue", Routine::Three(remove_value)),
 ];
 

@@ -35,10 +35,7 @@ impl Data for KeyData {
 }
 
 pub const ENTRIES: Entries = &[
-    (
-        "WdfDriverOpenParametersRegistryKey",
-        Routine::Five(open_parameters),
-    ),
+    ("WdfDriverOpenParametersRegistryKey", Routine::Five(open_parameters)),
     ("WdfDeviceOpenRegistryKey", Routine::Six(open_device_key)),
     ("WdfFdoInitOpenRegistryKey", Routine::Six(open_init_key)),
     ("WdfRegistryOpenKey", Routine::Six(open)),
@@ -52,11 +49,7 @@ pub const ENTRIES: Entries = &[
 /// processes only, and the framework calls as a driver does.
 pub fn id_of(context: &Context, key: u64) -> Result<KeyId, NtStatus> {
     let key = context.with::<KeyData, _>(key, |key| key.key);
-    if context.registry().exists(key) {
-        Ok(key)
-    } else {
-        Err(NtStatus::KEY_DELETED)
-    }
+    if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
 }
 
 /// Creates a key object.
@@ -67,12 +60,7 @@ fn key_object(
     parent: Option<u64>,
 ) -> Result<u64, NtStatus> {
     let attributes = read_attributes(context, attributes);
-    create(
-        context,
-        KeyData { key, handle: None },
-        attributes.as_ref(),
-        parent,
-    )
+    create(context, KeyData { key, handle: None }, attributes.as_ref(), parent)
 }
 
 fn open_parameters(
@@ -175,21 +163,9 @@ fn create_key(context: &Context, arguments: [u64; 8]) -> u64 {
     const EXISTING: u32 = 2;
     /// `REG_OPTION_VOLATILE`.
     const VOLATILE: u32 = 1;
-    let [
-        _globals,
-        parent,
-        name,
-        _mask,
-        options,
-        disposition,
-        attributes,
-        key,
-    ] = arguments;
+    let [_globals, parent, name, _mask, options, disposition, attributes, key] = arguments;
     let name = read_unicode_string(context, name);
-    let new = NewKey {
-        is_volatile: low_half(options) & VOLATILE != 0,
-        ..NewKey::default()
-    };
+    let new = NewKey { is_volatile: low_half(options) & VOLATILE != 0, ..NewKey::default() };
     let created = start(context, parent).and_then(|start| {
         let (found, is_new) = context.registry().create(start, &name, new)?;
         if disposition != 0 {

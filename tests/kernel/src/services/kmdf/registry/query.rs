@@ -24,15 +24,9 @@ use crate::{
 
 pub const ENTRIES: Entries = &[
     ("WdfRegistryQueryULong", Routine::Four(query_ulong)),
-    (
-        "WdfRegistryQueryUnicodeString",
-        Routine::Five(query_unicode_string),
-    ),
+    ("WdfRegistryQueryUnicodeString", Routine::Five(query_unicode_string)),
     ("WdfRegistryQueryString", Routine::Four(query_string)),
-    (
-        "WdfRegistryQueryMultiString",
-        Routine::Five(query_multi_string),
-    ),
+    ("WdfRegistryQueryMultiString", Routine::Five(query_multi_string)),
     ("WdfRegistryQueryValue", Routine::Seven(query_value)),
     ("WdfRegistryQueryMemory", Routine::Seven(query_memory)),
 ];

@@ -179,9 +179,7 @@ impl DeviceData {
     /// Returns the rest of a path after the device's name or one of its links.
     pub fn rest_of<'a>(&self, path: &'a str) -> Option<&'a str> {
         let names = self.links.iter().chain(&self.init.name);
-        names
-            .filter_map(|name| rest_of_name(path, name))
-            .min_by_key(|rest| rest.len())
+        names.filter_map(|name| rest_of_name(path, name)).min_by_key(|rest| rest.len())
     }
 
     /// Returns whether only one file at a time may be open.
@@ -202,16 +200,10 @@ pub fn rest_of_name<'a>(path: &'a str, name: &str) -> Option<&'a str> {
 
 /// Returns a path without the prefix of the directory of symbolic links.
 fn plain(path: &str) -> &str {
-    [
-        r"\\.\",
-        r"\\?\",
-        r"\??\",
-        r"\DosDevices\Global\",
-        r"\DosDevices\",
-    ]
-    .iter()
-    .find_map(|prefix| strip_name(path, prefix))
-    .unwrap_or(path)
+    [r"\\.\", r"\\?\", r"\??\", r"\DosDevices\Global\", r"\DosDevices\"]
+        .iter()
+        .find_map(|prefix| strip_name(path, prefix))
+        .unwrap_or(path)
 }
 
 /// Returns the part of a path after a name; names are compared without regard to case.
@@ -241,9 +233,8 @@ pub fn device_of(context: &Context, handle: u64) -> Option<u64> {
 
 /// Returns the queue for a device's requests of this kind only, unless it was deleted.
 pub fn queue_for(context: &Context, device: u64, kind: RequestKind) -> Option<u64> {
-    let queue = context.with::<DeviceData, _>(device, |device| {
-        device.queues.get(&request_type(kind)).copied()
-    })?;
+    let queue = context
+        .with::<DeviceData, _>(device, |device| device.queues.get(&request_type(kind)).copied())?;
     context.framework().exists(queue).then_some(queue)
 }
 
@@ -296,10 +287,7 @@ mod tests {
     #[test]
     fn each_reason_completes_a_sentence() {
         let rows = [
-            (
-                Unreachable::NoDevice,
-                "no device has this name or symbolic link",
-            ),
+            (Unreachable::NoDevice, "no device has this name or symbolic link"),
             (Unreachable::Removed, "it was removed"),
             (
                 Unreachable::NotFinished,

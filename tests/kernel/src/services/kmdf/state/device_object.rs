@@ -36,10 +36,7 @@ impl Object {
         extended.device_object = block.address();
         fill(block.address(), object.as_bytes());
         fill(extension.address(), extended.as_bytes());
-        Self {
-            block,
-            _extension: extension,
-        }
+        Self { block, _extension: extension }
     }
 
     /// Returns the address that drivers use.
@@ -104,10 +101,6 @@ pub fn own(context: &Context, device: u64) -> u64 {
 /// Returns the address of the physical device that the bus has for a device, or 0.
 pub fn bus_object(context: &Context, device: u64) -> u64 {
     context.with::<DeviceData, _>(device, |device| {
-        device
-            .part::<Objects>()
-            .bus
-            .as_ref()
-            .map_or(0, Object::address)
+        device.part::<Objects>().bus.as_ref().map_or(0, Object::address)
     })
 }

@@ -33,11 +33,10 @@ impl FileData {
 
 /// Returns whether a device has an open file.
 pub fn is_open(framework: &mut Framework, device: u64) -> bool {
-    framework.all::<FileData>().into_iter().any(|file| {
-        framework
-            .get::<FileData>(file)
-            .is_ok_and(|file| file.device == device)
-    })
+    framework
+        .all::<FileData>()
+        .into_iter()
+        .any(|file| framework.get::<FileData>(file).is_ok_and(|file| file.device == device))
 }
 
 /// Returns whether a device has an open file that somebody can still close.

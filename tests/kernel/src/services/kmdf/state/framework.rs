@@ -45,14 +45,7 @@ impl Kmdf {
         wmi_events: Arc<WmiEvents>,
         functions: FunctionTable,
     ) -> Self {
-        Self {
-            state: Mutex::default(),
-            clock,
-            verifier,
-            registry,
-            wmi_events,
-            functions,
-        }
+        Self { state: Mutex::default(), clock, verifier, registry, wmi_events, functions }
     }
 
     /// Locks the framework. The lock is never held over a call to the driver
@@ -133,11 +126,7 @@ impl Context {
     pub fn with_object<R>(&self, handle: u64, body: impl FnOnce(&mut Object) -> R) -> R {
         let result = self.framework().objects.get_mut(&handle).map(body);
         result.unwrap_or_else(|| {
-            self.stop_for_handle(&BadHandle {
-                handle,
-                expected: "WDFOBJECT",
-                found: None,
-            })
+            self.stop_for_handle(&BadHandle { handle, expected: "WDFOBJECT", found: None })
         })
     }
 
@@ -394,18 +383,10 @@ impl Framework {
     /// Returns the data behind a handle of a known kind.
     pub fn get<T: Data>(&mut self, handle: u64) -> Result<&mut T, BadHandle> {
         match self.objects.get_mut(&handle) {
-            None => Err(BadHandle {
-                handle,
-                expected: T::NAME,
-                found: None,
-            }),
+            None => Err(BadHandle { handle, expected: T::NAME, found: None }),
             Some(object) => {
                 let name = object.data.name();
-                object.get().ok_or(BadHandle {
-                    handle,
-                    expected: T::NAME,
-                    found: Some(name),
-                })
+                object.get().ok_or(BadHandle { handle, expected: T::NAME, found: Some(name) })
             }
         }
     }
@@ -413,9 +394,7 @@ impl Framework {
     /// Removes an object.
     pub fn forget(&mut self, handle: u64) {
         if let Some(object) = self.objects.remove(&handle)
-            && let Some(parent) = object
-                .parent
-                .and_then(|parent| self.objects.get_mut(&parent))
+            && let Some(parent) = object.parent.and_then(|parent| self.objects.get_mut(&parent))
         {
             parent.children.retain(|child| *child != handle);
         }
@@ -452,18 +431,12 @@ impl Framework {
 
     /// Returns an object's children, oldest first.
     pub fn children_of(&self, handle: u64) -> Vec<u64> {
-        self.objects
-            .get(&handle)
-            .map(|object| object.children.clone())
-            .unwrap_or_default()
+        self.objects.get(&handle).map(|object| object.children.clone()).unwrap_or_default()
     }
 
     /// Returns an object's children of a kind, oldest first.
     pub fn children<T: Data>(&mut self, handle: u64) -> Vec<u64> {
-        self.children_of(handle)
-            .into_iter()
-            .filter(|child| self.get::<T>(*child).is_ok())
-            .collect()
+        self.children_of(handle).into_iter().filter(|child| self.get::<T>(*child).is_ok()).collect()
     }
 
     /// Returns every live object of a kind, oldest first.

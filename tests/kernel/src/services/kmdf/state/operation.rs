@@ -83,20 +83,12 @@ impl Completion {
     /// Returns the completion of a request that failed, without output.
     #[must_use]
     pub const fn failure(status: NtStatus) -> Self {
-        Self {
-            status,
-            information: 0,
-            output: Vec::new(),
-        }
+        Self { status, information: 0, output: Vec::new() }
     }
 
     /// Returns the completion of a request that succeeded with this output.
     #[must_use]
     pub const fn success(output: Vec<u8>) -> Self {
-        Self {
-            status: NtStatus::SUCCESS,
-            information: output.len() as u64,
-            output,
-        }
+        Self { status: NtStatus::SUCCESS, information: output.len() as u64, output }
     }
 }

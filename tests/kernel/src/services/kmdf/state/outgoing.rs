@@ -56,10 +56,7 @@ pub enum Phase {
 }
 
 /// The part of a request that a driver sends to an I/O target.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the flags are independent facts"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts")]
 #[derive(Default)]
 pub struct Outgoing {
     /// The format of the request, once the driver has formatted it.

@@ -76,12 +76,7 @@ impl PlayedDevices {
         self.issued += 1;
         self.devices.insert(
             self.issued,
-            Played {
-                names: name.into_iter().collect(),
-                object,
-                answer,
-                kept: Vec::new(),
-            },
+            Played { names: name.into_iter().collect(), object, answer, kept: Vec::new() },
         );
         self.issued
     }
@@ -91,17 +86,14 @@ impl PlayedDevices {
     pub fn kept(&self, device: u64) -> Vec<(PlayedRequest, bool)> {
         self.devices.get(&device).map_or_else(Vec::new, |device| {
             let kept = device.kept.iter();
-            kept.map(|kept| (kept.request.clone(), kept.is_cancelled))
-                .collect()
+            kept.map(|kept| (kept.request.clone(), kept.is_cancelled)).collect()
         })
     }
 
     /// Removes a request that a device keeps, and returns the sender's request object.
     pub fn take(&mut self, device: u64, request: u64) -> Option<u64> {
         let kept = &mut self.devices.get_mut(&device)?.kept;
-        let at = kept
-            .iter()
-            .position(|kept| kept.request.number == request)?;
+        let at = kept.iter().position(|kept| kept.request.number == request)?;
         Some(kept.remove(at).upper)
     }
 
@@ -130,10 +122,7 @@ impl PlayedDevices {
 
 /// Returns the address of a device's `DEVICE_OBJECT`, or 0.
 pub fn object(context: &Context, device: u64) -> u64 {
-    context
-        .framework()
-        .part::<PlayedDevices>()
-        .object_of(device)
+    context.framework().part::<PlayedDevices>().object_of(device)
 }
 
 /// What became of a request that was given to a device of the test.
@@ -173,12 +162,7 @@ pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> G
     };
     let mut framework = context.framework();
     if let Some(device) = kept_of(&mut framework, device) {
-        device.push(Kept {
-            request,
-            upper,
-            is_cancelable,
-            is_cancelled: false,
-        });
+        device.push(Kept { request, upper, is_cancelable, is_cancelled: false });
     }
     Given::Kept(number)
 }

@@ -94,10 +94,7 @@ impl QueueData {
 
     pub fn next_event(&mut self) -> Option<Event> {
         if let Some(request) = self.canceled.pop_front() {
-            return Some(Event::CanceledOnQueue(
-                request,
-                self.config.io_canceled_on_queue,
-            ));
+            return Some(Event::CanceledOnQueue(request, self.config.io_canceled_on_queue));
         }
         if self.presented.is_empty() {
             if let Some(idle) = self.idle.take() {

@@ -22,10 +22,7 @@ pub const METHOD_IN_DIRECT: u32 = 1;
 pub const METHOD_NEITHER: u32 = 3;
 
 /// A request.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the flags are independent facts"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts")]
 pub struct RequestData {
     pub kind: RequestKind,
     /// The position on the device of a read or write.
@@ -140,9 +137,7 @@ impl RequestData {
     /// Returns the address and length of the output buffer.
     pub fn output(&self) -> (u64, u64) {
         let block = self.mapped.as_ref().unwrap_or(&self.buffer);
-        let address = self
-            .addresses
-            .map_or_else(|| block.address(), |[_, output]| output);
+        let address = self.addresses.map_or_else(|| block.address(), |[_, output]| output);
         (address, self.output_length())
     }
 

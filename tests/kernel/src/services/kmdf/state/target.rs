@@ -71,11 +71,7 @@ impl TargetData {
             to: None,
             file: None,
             name: None,
-            callbacks: RemovalCallbacks {
-                query_remove: 0,
-                remove_canceled: 0,
-                remove_complete: 0,
-            },
+            callbacks: RemovalCallbacks { query_remove: 0, remove_canceled: 0, remove_complete: 0 },
             sent: Vec::new(),
             queued: VecDeque::new(),
             file_object: None,
@@ -84,11 +80,6 @@ impl TargetData {
 
     /// Creates the target for a device's next lower device.
     pub fn local(device: u64, to: Below) -> Self {
-        Self {
-            is_local: true,
-            state: State::Started,
-            to: Some(to),
-            ..Self::new(device)
-        }
+        Self { is_local: true, state: State::Started, to: Some(to), ..Self::new(device) }
     }
 }

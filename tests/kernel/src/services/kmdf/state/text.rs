@@ -25,10 +25,7 @@ impl TextData {
         let length = u16::try_from(bytes.len()).ok()?.checked_sub(2)?;
         let block = Block::zeroed(bytes.len());
         memory::write_bytes(block.address(), &bytes).ok()?;
-        Some(Self {
-            text: block,
-            length,
-        })
+        Some(Self { text: block, length })
     }
 
     /// Returns the text.

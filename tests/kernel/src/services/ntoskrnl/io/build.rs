@@ -32,31 +32,11 @@ const APC: Irql = Irql::APC_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoBuildDeviceIoControlRequest",
-        PASSIVE,
-        Routine::Nine(build_control),
-    ),
-    (
-        "IoBuildSynchronousFsdRequest",
-        PASSIVE,
-        Routine::Seven(build_synchronous),
-    ),
-    (
-        "IoBuildAsynchronousFsdRequest",
-        DISPATCH,
-        Routine::Six(build_asynchronous),
-    ),
-    (
-        "IoForwardIrpSynchronously",
-        APC,
-        Routine::Two(forward_and_wait),
-    ),
-    (
-        "IoSetCompletionRoutineEx",
-        DISPATCH,
-        Routine::Seven(set_completion_routine),
-    ),
+    ("IoBuildDeviceIoControlRequest", PASSIVE, Routine::Nine(build_control)),
+    ("IoBuildSynchronousFsdRequest", PASSIVE, Routine::Seven(build_synchronous)),
+    ("IoBuildAsynchronousFsdRequest", DISPATCH, Routine::Six(build_asynchronous)),
+    ("IoForwardIrpSynchronously", APC, Routine::Two(forward_and_wait)),
+    ("IoSetCompletionRoutineEx", DISPATCH, Routine::Seven(set_completion_routine)),
 ];
 
 /// The major functions that the routines know.
@@ -93,12 +73,8 @@ struct Built {
 struct Requests(HashMap<u64, Built>);
 
 fn allocate_buffer(context: &Context, from: u64, input: u64, size: u64) -> Option<u64> {
-    let wanted = Wanted {
-        size: usize::try_from(size).ok()?,
-        tag: TAG,
-        paged: false,
-        uninitialized: false,
-    };
+    let wanted =
+        Wanted { size: usize::try_from(size).ok()?, tag: TAG, paged: false, uninitialized: false };
     let buffer = context.pool().allocate(wanted, context, context.call())?;
     if input > 0 {
         let bytes = rtl::bytes(context, from, input);
@@ -134,9 +110,7 @@ fn allocate(
 
 fn must_be_device(context: &Context, device: u64) {
     if !devices::is_device(context, device) {
-        context.stop_for_misuse(&format!(
-            "with 0x{device:016X}, which is not a device object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
     }
 }
 
@@ -153,29 +127,13 @@ fn must_be_event(context: &Context, event: u64) {
 fn build_control(context: &Context, arguments: [u64; 9]) -> u64 {
     const METHOD_BUFFERED: u32 = 0;
     const METHOD_NEITHER: u32 = 3;
-    let [
-        code,
-        device,
-        input,
-        input_length,
-        output,
-        output_length,
-        is_internal,
-        event,
-        status,
-    ] = arguments;
+    let [code, device, input, input_length, output, output_length, is_internal, event, status] =
+        arguments;
     must_be_event(context, event);
-    let (code, input_length, output_length) = (
-        low_half(code),
-        low_half(input_length),
-        low_half(output_length),
-    );
+    let (code, input_length, output_length) =
+        (low_half(code), low_half(input_length), low_half(output_length));
     let (input_size, output_size) = (u64::from(input_length), u64::from(output_length));
-    let major = if is_internal & 0xFF != 0 {
-        INTERNAL_CONTROL
-    } else {
-        DEVICE_CONTROL
-    };
+    let major = if is_internal & 0xFF != 0 { INTERNAL_CONTROL } else { DEVICE_CONTROL };
     let method = code & 3;
     let third = if method == METHOD_NEITHER { input } else { 0 };
     let parameters = [output_size, input_size, u64::from(code), third];
@@ -183,11 +141,7 @@ fn build_control(context: &Context, arguments: [u64; 9]) -> u64 {
     if request == 0 {
         return 0;
     }
-    let mut built = Built {
-        event,
-        status,
-        ..Built::default()
-    };
+    let mut built = Built { event, status, ..Built::default() };
     let mut value: Irp = context.read(request);
     let buffer = |size| allocate_buffer(context, input, input_size, size);
     let is_made = match method {
@@ -277,17 +231,11 @@ fn build(
     let major = u8::try_from(low_half(major)).unwrap_or(u8::MAX);
     let has_buffer = matches!(major, READ | WRITE);
     if !has_buffer && !matches!(major, FLUSH | SHUTDOWN | PNP) {
-        context.stop_for_misuse(&format!(
-            "for {}, which it does not build",
-            irp::major_name(major)
-        ));
+        context
+            .stop_for_misuse(&format!("for {}, which it does not build", irp::major_name(major)));
     }
     let parameters = if has_buffer {
-        let offset = if offset == 0 {
-            0
-        } else {
-            context.read::<u64>(offset)
-        };
+        let offset = if offset == 0 { 0 } else { context.read::<u64>(offset) };
         [u64::from(buffer.1), 0, offset, 0]
     } else {
         [0; 4]
@@ -318,11 +266,7 @@ fn build_synchronous(context: &Context, arguments: [u64; 7]) -> u64 {
     value.user_event = event;
     value.user_status = status;
     context.write(request, &value);
-    let built = Built {
-        event,
-        status,
-        ..built
-    };
+    let built = Built { event, status, ..built };
     context.state().get::<Requests>().0.insert(request, built);
     request
 }
@@ -385,11 +329,8 @@ fn ended(context: &Context, request: u64) {
         return;
     }
     if built.status != 0 {
-        let block = IoStatusBlock {
-            status: block.status,
-            reserved: 0,
-            information: block.information,
-        };
+        let block =
+            IoStatusBlock { status: block.status, reserved: 0, information: block.information };
         if let Err(error) = memory::write(built.status, &block) {
             context.stop_for_address(error);
         }
@@ -414,12 +355,7 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> u64 {
     }
     let current: IrpStack = context.read(value.tail[irp::STACK]);
     let next = irp::next_location(context, request);
-    let copied = IrpStack {
-        control: 0,
-        completion_routine: 0,
-        context: 0,
-        ..current
-    };
+    let copied = IrpStack { control: 0, completion_routine: 0, context: 0, ..current };
     context.write(next, &copied);
     irp::keep(context, next, came_back);
     context.state().get::<Back>().0.insert(next, false);
@@ -446,15 +382,7 @@ fn came_back(context: &Context, location: u64) {
 
 /// Sets the routine that is called when the lower drivers have completed a request.
 fn set_completion_routine(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        device,
-        request,
-        routine,
-        its_context,
-        on_success,
-        on_error,
-        on_cancel,
-    ] = arguments;
+    let [device, request, routine, its_context, on_success, on_error, on_cancel] = arguments;
     must_be_device(context, device);
     let mut bits = 0;
     for (wanted, bit) in [

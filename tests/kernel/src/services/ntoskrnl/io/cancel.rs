@@ -71,11 +71,7 @@ fn acquire(context: &Context, irql: u64) -> u64 {
 
 fn release(context: &Context, irql: u64) -> u64 {
     let this = context.id();
-    let released = context
-        .state()
-        .get::<CancelLock>()
-        .0
-        .take_if(|owner| *owner == this);
+    let released = context.state().get::<CancelLock>().0.take_if(|owner| *owner == this);
     if released.is_none() {
         context.stop(
             Rule::IrqlNotLowered,
@@ -138,9 +134,7 @@ pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
     let address = {
         let mut state = context.state();
         let all = &mut state.get::<OwnRoutines>().0;
-        let known = all
-            .iter()
-            .find(|(_, (_, one))| std::ptr::fn_addr_eq(*one, run));
+        let known = all.iter().find(|(_, (_, one))| std::ptr::fn_addr_eq(*one, run));
         if let Some((address, _)) = known {
             *address
         } else {
@@ -165,11 +159,7 @@ struct Packets(VecDeque<(u64, u64, u64)>);
 
 /// Passes a request to the driver's `StartIo`, or queues it if the device is busy.
 fn start_packet(context: &Context, device: u64, irp: u64, key: u64, cancel: u64) -> u64 {
-    let key = if key == 0 {
-        u64::MAX
-    } else {
-        u64::from(context.read::<u32>(key))
-    };
+    let key = if key == 0 { u64::MAX } else { u64::from(context.read::<u32>(key)) };
     if cancel != 0 {
         let mut value: Irp = context.read(irp);
         value.cancel_routine = cancel;

@@ -15,33 +15,13 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "KeInitializeDeviceQueue",
-        DISPATCH,
-        Routine::One(initialize),
-    ),
+    ("KeInitializeDeviceQueue", DISPATCH, Routine::One(initialize)),
     ("KeInsertDeviceQueue", DISPATCH, Routine::Two(insert)),
-    (
-        "KeInsertByKeyDeviceQueue",
-        DISPATCH,
-        Routine::Three(insert_by_key),
-    ),
+    ("KeInsertByKeyDeviceQueue", DISPATCH, Routine::Three(insert_by_key)),
     ("KeRemoveDeviceQueue", DISPATCH, Routine::One(remove)),
-    (
-        "KeRemoveByKeyDeviceQueue",
-        DISPATCH,
-        Routine::Two(remove_by_key),
-    ),
-    (
-        "KeRemoveByKeyDeviceQueueIfBusy",
-        DISPATCH,
-        Routine::Two(remove_by_key_if_busy),
-    ),
-    (
-        "KeRemoveEntryDeviceQueue",
-        DISPATCH,
-        Routine::Two(remove_entry),
-    ),
+    ("KeRemoveByKeyDeviceQueue", DISPATCH, Routine::Two(remove_by_key)),
+    ("KeRemoveByKeyDeviceQueueIfBusy", DISPATCH, Routine::Two(remove_by_key_if_busy)),
+    ("KeRemoveEntryDeviceQueue", DISPATCH, Routine::Two(remove_entry)),
 ];
 
 /// `DeviceQueueObject`.

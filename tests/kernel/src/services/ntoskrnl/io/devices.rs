@@ -29,11 +29,7 @@ pub const ENTRIES: Entries = &[
     ("IoCreateDevice", APC, Routine::Seven(create)),
     ("IoDeleteDevice", APC, Routine::One(delete)),
     ("IoCreateSymbolicLink", PASSIVE, Routine::Two(create_link)),
-    (
-        "IoCreateUnprotectedSymbolicLink",
-        PASSIVE,
-        Routine::Two(create_link),
-    ),
+    ("IoCreateUnprotectedSymbolicLink", PASSIVE, Routine::Two(create_link)),
     ("IoDeleteSymbolicLink", PASSIVE, Routine::One(delete_link)),
 ];
 
@@ -112,15 +108,7 @@ fn canonical(name: &str) -> String {
 }
 
 fn create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        driver,
-        extension,
-        name,
-        kind,
-        characteristics,
-        exclusive,
-        result,
-    ] = arguments;
+    let [driver, extension, name, kind, characteristics, exclusive, result] = arguments;
     let new = New {
         driver,
         extension: low_half(extension),
@@ -223,16 +211,13 @@ pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Device) -
         state.get::<Devices>().all.get_mut(&address).map(body)
     };
     result.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{address:016X}, which is not a device object"
-        ))
+        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not a device object"))
     })
 }
 
 fn delete(context: &Context, device: u64) -> u64 {
-    let (driver, is_attached, is_deleted) = with(context, device, |one| {
-        (one.driver, one.below.is_some(), one.is_deleted)
-    });
+    let (driver, is_attached, is_deleted) =
+        with(context, device, |one| (one.driver, one.below.is_some(), one.is_deleted));
     if is_deleted {
         context.stop_for_misuse("for a device that was deleted before");
     }
@@ -361,13 +346,10 @@ pub fn find(context: &Context, path: &str) -> Option<(u64, String)> {
     };
     let named = |name: &str| {
         let mut all = devices.all.iter();
-        all.find(|(_, one)| one.name.as_deref() == Some(name))
-            .map(|(address, _)| *address)
+        all.find(|(_, one)| one.name.as_deref() == Some(name)).map(|(address, _)| *address)
     };
-    let linked = devices
-        .links
-        .iter()
-        .find_map(|(link, target)| Some((named(target)?, below(link)?)));
+    let linked =
+        devices.links.iter().find_map(|(link, target)| Some((named(target)?, below(link)?)));
     linked.or_else(|| {
         let mut all = devices.all.iter();
         all.find_map(|(address, one)| Some((*address, below(one.name.as_deref()?)?)))

@@ -93,11 +93,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
         return 0;
     };
     fill(context, irp, size, stack_size);
-    let request = Request {
-        ended,
-        is_allocated: true,
-        home: None,
-    };
+    let request = Request { ended, is_allocated: true, home: None };
     requests::add(context, irp, request);
     irp
 }
@@ -166,11 +162,7 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     }
     must_be_back(context, irp);
     fill(context, irp, needed, stack_size);
-    let request = Request {
-        ended: None,
-        is_allocated: false,
-        home: None,
-    };
+    let request = Request { ended: None, is_allocated: false, home: None };
     requests::add(context, irp, request);
     0
 }
@@ -233,19 +225,14 @@ pub fn major_name(major: u8) -> &'static str {
         "IRP_MJ_SET_QUOTA",
         "IRP_MJ_PNP",
     ];
-    NAMES
-        .get(usize::from(major))
-        .copied()
-        .unwrap_or("an unknown request")
+    NAMES.get(usize::from(major)).copied().unwrap_or("an unknown request")
 }
 
 /// Passes a request to the driver of a device.
 pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     check_request(context, irp);
     if !devices::is_device(context, device) {
-        context.stop_for_misuse(&format!(
-            "with 0x{device:016X}, which is not a device object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
     }
     let mut value: Irp = context.read(irp);
     let from = value.current_location;
@@ -278,10 +265,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     }
     let driver = context.read::<DeviceObject>(device).driver;
     let object: DriverObject = context.read(driver);
-    let routine = object
-        .major_function
-        .get(usize::from(location.major))
-        .copied();
+    let routine = object.major_function.get(usize::from(location.major)).copied();
     match routine {
         None | Some(0) => {
             // The I/O manager's default routine.
@@ -404,11 +388,8 @@ pub fn complete_request(context: &Context, irp: u64) {
         context.write(at, &location);
         let is_above = value.current_location <= value.stack_count;
         if wanted && routine != 0 {
-            let device = if is_above {
-                context.read::<IrpStack>(value.tail[STACK]).device
-            } else {
-                0
-            };
+            let device =
+                if is_above { context.read::<IrpStack>(value.tail[STACK]).device } else { 0 };
             let arguments = [device, irp, its_context];
             let result = context.call_driver("the completion routine", routine, arguments);
             if NtStatus::from_register(result) == MORE_PROCESSING_REQUIRED {

@@ -21,38 +21,14 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoInitializeTimer",
-        PASSIVE,
-        Routine::Three(initialize_timer),
-    ),
+    ("IoInitializeTimer", PASSIVE, Routine::Three(initialize_timer)),
     ("IoStartTimer", DISPATCH, Routine::One(start_timer)),
     ("IoStopTimer", DISPATCH, Routine::One(stop_timer)),
-    (
-        "IoRegisterShutdownNotification",
-        PASSIVE,
-        Routine::One(register_shutdown::<false>),
-    ),
-    (
-        "IoRegisterLastChanceShutdownNotification",
-        PASSIVE,
-        Routine::One(register_shutdown::<true>),
-    ),
-    (
-        "IoUnregisterShutdownNotification",
-        PASSIVE,
-        Routine::One(unregister_shutdown),
-    ),
-    (
-        "IoAllocateDriverObjectExtension",
-        DISPATCH,
-        Routine::Four(allocate_extension),
-    ),
-    (
-        "IoGetDriverObjectExtension",
-        DISPATCH,
-        Routine::Two(get_extension),
-    ),
+    ("IoRegisterShutdownNotification", PASSIVE, Routine::One(register_shutdown::<false>)),
+    ("IoRegisterLastChanceShutdownNotification", PASSIVE, Routine::One(register_shutdown::<true>)),
+    ("IoUnregisterShutdownNotification", PASSIVE, Routine::One(unregister_shutdown)),
+    ("IoAllocateDriverObjectExtension", DISPATCH, Routine::Four(allocate_extension)),
+    ("IoGetDriverObjectExtension", DISPATCH, Routine::Two(get_extension)),
     (
         "IoRegisterDriverReinitialization",
         PASSIVE,
@@ -141,10 +117,7 @@ fn register_shutdown<const LAST: bool>(context: &Context, device: u64) -> u64 {
     let mut value: DeviceObject = context.read(device);
     value.flags |= SHUTDOWN_REGISTERED;
     context.write(device, &value);
-    let notified = Notified {
-        device,
-        is_last: LAST,
-    };
+    let notified = Notified { device, is_last: LAST };
     context.state().get::<Shutdown>().0.push_front(notified);
     NtStatus::SUCCESS.to_register()
 }
@@ -230,12 +203,7 @@ fn register_reinitialization<const BOOT: bool>(
     routine: u64,
     its_context: u64,
 ) -> u64 {
-    let one = Reinitialization {
-        driver,
-        routine,
-        context: its_context,
-        is_of_boot: BOOT,
-    };
+    let one = Reinitialization { driver, routine, context: its_context, is_of_boot: BOOT };
     let mut state = context.state();
     state.get::<Reinitializations>().0.push_back(one);
     0
@@ -253,9 +221,7 @@ pub fn reinitialize(context: &Context, driver: u64) {
         let next = {
             let mut state = context.state();
             let all = &mut state.get::<Reinitializations>().0;
-            let of_boot = all
-                .iter()
-                .position(|one| one.driver == driver && one.is_of_boot);
+            let of_boot = all.iter().position(|one| one.driver == driver && one.is_of_boot);
             let any = || all.iter().position(|one| one.driver == driver);
             of_boot.or_else(any).and_then(|at| all.remove(at))
         };
@@ -274,12 +240,6 @@ pub fn reinitialize(context: &Context, driver: u64) {
 /// Forgets what a driver registered for itself.
 pub fn driver_gone(context: &Context, driver: u64) {
     let mut state = context.state();
-    state
-        .get::<Extensions>()
-        .0
-        .retain(|(of, _), _| *of != driver);
-    state
-        .get::<Reinitializations>()
-        .0
-        .retain(|one| one.driver != driver);
+    state.get::<Extensions>().0.retain(|(of, _), _| *of != driver);
+    state.get::<Reinitializations>().0.retain(|one| one.driver != driver);
 }

@@ -26,11 +26,7 @@ pub const ENTRIES: Entries = &[
     ("IoGetDeviceObjectPointer", PASSIVE, Routine::Four(get)),
     ("IoAttachDevice", APC, Routine::Three(attach)),
     ("IoGetLowerDeviceObject", DISPATCH, Routine::One(lower)),
-    (
-        "IoValidateDeviceIoControlAccess",
-        HIGH,
-        Routine::Two(validate_access),
-    ),
+    ("IoValidateDeviceIoControlAccess", HIGH, Routine::Two(validate_access)),
 ];
 
 /// `FILE_READ_ATTRIBUTES`.

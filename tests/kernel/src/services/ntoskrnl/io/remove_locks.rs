@@ -19,18 +19,10 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoInitializeRemoveLockEx",
-        PASSIVE,
-        Routine::Five(initialize),
-    ),
+    ("IoInitializeRemoveLockEx", PASSIVE, Routine::Five(initialize)),
     ("IoAcquireRemoveLockEx", DISPATCH, Routine::Five(acquire)),
     ("IoReleaseRemoveLockEx", DISPATCH, Routine::Three(release)),
-    (
-        "IoReleaseRemoveLockAndWaitEx",
-        PASSIVE,
-        Routine::Three(release_and_wait),
-    ),
+    ("IoReleaseRemoveLockAndWaitEx", PASSIVE, Routine::Three(release_and_wait)),
 ];
 
 /// `STATUS_DELETE_PENDING`.
@@ -125,10 +117,7 @@ struct Change<R> {
 
 impl<R> Change<R> {
     const fn new(result: R) -> Self {
-        Self {
-            result,
-            signals: false,
-        }
+        Self { result, signals: false }
     }
 }
 
@@ -168,10 +157,7 @@ fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
 fn release(context: &Context, lock: u64, tag: u64, _size: u64) -> u64 {
     let is_taken = change(context, lock, |holders, value| {
         let is_taken = take(holders, value, tag);
-        Change {
-            result: is_taken,
-            signals: is_taken && value.count == 0,
-        }
+        Change { result: is_taken, signals: is_taken && value.count == 0 }
     });
     must_be_taken(context, is_taken, lock, tag);
     0

@@ -22,11 +22,7 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("IoCsqInitialize", HIGH, Routine::Seven(initialize::<PLAIN>)),
-    (
-        "IoCsqInitializeEx",
-        HIGH,
-        Routine::Seven(initialize::<EXTENDED>),
-    ),
+    ("IoCsqInitializeEx", HIGH, Routine::Seven(initialize::<EXTENDED>)),
     ("IoCsqInsertIrp", DISPATCH, Routine::Three(insert)),
     ("IoCsqInsertIrpEx", DISPATCH, Routine::Four(insert_with)),
     ("IoCsqRemoveIrp", DISPATCH, Routine::Two(remove)),
@@ -42,15 +38,7 @@ const EXTENDED: u32 = 3;
 const LINK: usize = 3;
 
 fn initialize<const KIND: u32>(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [
-        queue,
-        insert,
-        remove,
-        peek,
-        acquire,
-        release,
-        complete_cancelled,
-    ] = arguments;
+    let [queue, insert, remove, peek, acquire, release, complete_cancelled] = arguments;
     let value = CancelSafeQueue {
         kind: KIND,
         reserved: 0,
@@ -92,35 +80,27 @@ impl<'a> Locked<'a> {
         let value = read(context, queue);
         let irql = Block::zeroed(8);
         context.call_driver_with_lock("CsqAcquireLock", value.acquire, [queue, irql.address()]);
-        Self {
-            context,
-            queue,
-            value,
-            irql,
-        }
+        Self { context, queue, value, irql }
     }
 
     /// Has the driver release the lock.
     fn release(self) {
         let irql: u8 = self.context.read(self.irql.address());
         let arguments = [self.queue, u64::from(irql)];
-        self.context
-            .call_driver_with_lock("CsqReleaseLock", self.value.release, arguments);
+        self.context.call_driver_with_lock("CsqReleaseLock", self.value.release, arguments);
     }
 
     /// Has the driver take a request out of the queue.
     fn take(&self, irp: u64) {
         let arguments = [self.queue, irp];
-        self.context
-            .call_driver("CsqRemoveIrp", self.value.remove, arguments);
+        self.context.call_driver("CsqRemoveIrp", self.value.remove, arguments);
         self.forget(irp);
     }
 
     /// Returns the next request after one, as the driver finds it.
     fn next(&self, irp: u64, peek_context: u64) -> u64 {
         let arguments = [self.queue, irp, peek_context];
-        self.context
-            .call_driver("CsqPeekNextIrp", self.value.peek, arguments)
+        self.context.call_driver("CsqPeekNextIrp", self.value.peek, arguments)
     }
 
     /// Takes the link between a request and its queue away.
@@ -160,12 +140,7 @@ fn insert_with(
     let link = if its_context == 0 {
         queue
     } else {
-        let value = CancelSafeContext {
-            kind: CONTEXT,
-            reserved: 0,
-            irp,
-            queue,
-        };
+        let value = CancelSafeContext { kind: CONTEXT, reserved: 0, irp, queue };
         context.write(its_context, &value);
         its_context
     };
@@ -203,11 +178,7 @@ fn insert_with(
 fn cancelled(context: &Context, irp: u64) {
     let link = context.read::<Irp>(irp).tail[LINK];
     let kind: u32 = context.read(link);
-    let queue = if kind == CONTEXT {
-        context.read::<CancelSafeContext>(link).queue
-    } else {
-        link
-    };
+    let queue = if kind == CONTEXT { context.read::<CancelSafeContext>(link).queue } else { link };
     let locked = Locked::new(context, queue);
     locked.take(irp);
     locked.complete_cancelled(irp);

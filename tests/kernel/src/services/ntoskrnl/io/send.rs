@@ -76,11 +76,7 @@ pub struct Opener {
 
 impl Opener {
     /// A process.
-    const PROCESS: Self = Self {
-        create: CreateParameters::OF_PROCESS,
-        mode: 1,
-        by: 0,
-    };
+    const PROCESS: Self = Self { create: CreateParameters::OF_PROCESS, mode: 1, by: 0 };
 }
 
 struct File {
@@ -134,20 +130,10 @@ pub fn open_as(
     object.kind = TYPE;
     object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
     object.device = device;
-    object.name = UnicodeString {
-        length,
-        maximum_length: length,
-        reserved: 0,
-        buffer: text.address(),
-    };
+    object.name =
+        UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };
     context.write(file, &object);
-    let new = File {
-        device,
-        opener,
-        is_abandoned: false,
-        _memory: memory,
-        _name: text,
-    };
+    let new = File { device, opener, is_abandoned: false, _memory: memory, _name: text };
     context.state().get::<Files>().open.insert(file, new);
     devices::count_files(context, device, 1);
     let outcome = run(context, file, CREATE);
@@ -258,8 +244,7 @@ pub fn take_left(
         let mut state = context.state();
         let open = state.get::<Files>().open.iter();
         let open = open.filter(|(_, file)| belongs(file.opener.by));
-        open.map(|(address, file)| (*address, file.device))
-            .collect()
+        open.map(|(address, file)| (*address, file.device)).collect()
     };
     left.retain(|(file, _)| handles::is_in_use(context, *file));
     left.sort_unstable();
@@ -325,12 +310,7 @@ impl Buffers {
 
 /// Starts a request. Returns its number.
 pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
-    let device = context
-        .state()
-        .get::<Files>()
-        .open
-        .get(&file)
-        .map(|file| file.device);
+    let device = context.state().get::<Files>().open.get(&file).map(|file| file.device);
     let top = stacks::top_of(context, device.unwrap_or(0));
     let flags = context.read::<DeviceObject>(top).flags;
     let mut buffers = Buffers::default();
@@ -349,12 +329,7 @@ pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
         Operation::Control(code, input, output) => {
             let lengths = (input.len(), output.len());
             let in_buffer = place_control(context, &mut buffers, *code, input, output);
-            let parameters = [
-                lengths.1 as u64,
-                lengths.0 as u64,
-                u64::from(*code),
-                in_buffer,
-            ];
+            let parameters = [lengths.1 as u64, lengths.0 as u64, u64::from(*code), in_buffer];
             (DEVICE_CONTROL, parameters)
         }
     };
@@ -416,12 +391,7 @@ fn place_control(
 
 /// Sends a request to the top of a file's stack of devices.
 fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers: Buffers) -> u64 {
-    let device = context
-        .state()
-        .get::<Files>()
-        .open
-        .get(&file)
-        .map(|file| file.device);
+    let device = context.state().get::<Files>().open.get(&file).map(|file| file.device);
     let top = stacks::top_of(context, device.unwrap_or(0));
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
@@ -483,15 +453,11 @@ fn ended(context: &Context, request: u64) {
     };
     // Output of a failed request is not copied; a warning's is.
     let is_error = status.bits() >> 30 == 3;
-    let output = pending
-        .output
-        .filter(|_| !is_error)
-        .map(|(address, length)| {
-            let count = usize::try_from(value.status_block.information)
-                .unwrap_or(usize::MAX)
-                .min(length);
-            memory::read_bytes(address, count).unwrap_or_default()
-        });
+    let output = pending.output.filter(|_| !is_error).map(|(address, length)| {
+        let count =
+            usize::try_from(value.status_block.information).unwrap_or(usize::MAX).min(length);
+        memory::read_bytes(address, count).unwrap_or_default()
+    });
     files.ended.insert(
         number,
         Outcome {

@@ -22,28 +22,12 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoAttachDeviceToDeviceStack",
-        DISPATCH,
-        Routine::Two(attach),
-    ),
-    (
-        "IoAttachDeviceToDeviceStackSafe",
-        DISPATCH,
-        Routine::Three(attach_safe),
-    ),
+    ("IoAttachDeviceToDeviceStack", DISPATCH, Routine::Two(attach)),
+    ("IoAttachDeviceToDeviceStackSafe", DISPATCH, Routine::Three(attach_safe)),
     ("IoDetachDevice", PASSIVE, Routine::One(detach)),
     ("IoGetAttachedDevice", DISPATCH, Routine::One(attached)),
-    (
-        "IoGetAttachedDeviceReference",
-        DISPATCH,
-        Routine::One(attached_reference),
-    ),
-    (
-        "IoGetRelatedDeviceObject",
-        DISPATCH,
-        Routine::One(related_device),
-    ),
+    ("IoGetAttachedDeviceReference", DISPATCH, Routine::One(attached_reference)),
+    ("IoGetRelatedDeviceObject", DISPATCH, Routine::One(related_device)),
 ];
 
 /// Attaches a device to the top of another's stack. Returns the device that was the top, or null if that

@@ -79,10 +79,9 @@ fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
     let before = NtStatus::from_bits(value.status_block.status);
     let served = match location.major {
         PNP => plug_and_play(context, physical, &location, value.status_block.information),
-        POWER => Some((
-            power_request(context, physical, &location),
-            value.status_block.information,
-        )),
+        POWER => {
+            Some((power_request(context, physical, &location), value.status_block.information))
+        }
         // Drivers of this bus have no data of WMI's.
         super::minor::SYSTEM_CONTROL => None,
         _ => Some((NtStatus::INVALID_DEVICE_REQUEST, 0)),
@@ -179,11 +178,7 @@ fn target_relation(context: &Context, physical: u64, kind: u32) -> Option<(NtSta
         return None;
     }
     handles::reference(context, physical);
-    let value = DeviceRelations {
-        count: 1,
-        reserved: 0,
-        objects: [physical],
-    };
+    let value = DeviceRelations { count: 1, reserved: 0, objects: [physical] };
     Some(give(context, value.as_bytes()))
 }
 
@@ -212,12 +207,7 @@ fn text(context: &Context, identity: &Identity, kind: u32) -> Option<(NtStatus, 
 
 /// Returns bytes in pool, which the sender of the request frees.
 fn give(context: &Context, bytes: &[u8]) -> (NtStatus, u64) {
-    let wanted = Wanted {
-        size: bytes.len(),
-        tag: TAG,
-        paged: true,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size: bytes.len(), tag: TAG, paged: true, uninitialized: false };
     let Some(at) = context.pool().allocate(wanted, context, context.call()) else {
         return (NtStatus::INSUFFICIENT_RESOURCES, 0);
     };

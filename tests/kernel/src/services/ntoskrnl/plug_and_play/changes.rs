@@ -15,16 +15,8 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoInvalidateDeviceState",
-        DISPATCH,
-        Routine::One(invalidate_state),
-    ),
-    (
-        "IoInvalidateDeviceRelations",
-        DISPATCH,
-        Routine::Two(invalidate_relations),
-    ),
+    ("IoInvalidateDeviceState", DISPATCH, Routine::One(invalidate_state)),
+    ("IoInvalidateDeviceRelations", DISPATCH, Routine::Two(invalidate_relations)),
 ];
 
 /// Bugchecks if an address is not that of the physical device of a stack.

@@ -19,27 +19,11 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoRegisterDeviceInterface",
-        PASSIVE,
-        Routine::Four(register),
-    ),
-    (
-        "IoSetDeviceInterfaceState",
-        PASSIVE,
-        Routine::Two(set_state),
-    ),
+    ("IoRegisterDeviceInterface", PASSIVE, Routine::Four(register)),
+    ("IoSetDeviceInterfaceState", PASSIVE, Routine::Two(set_state)),
     ("IoGetDeviceInterfaces", PASSIVE, Routine::Four(list)),
-    (
-        "IoSetDeviceInterfacePropertyData",
-        PASSIVE,
-        Routine::Seven(set_property),
-    ),
-    (
-        "IoGetDeviceInterfacePropertyData",
-        PASSIVE,
-        Routine::Eight(get_property),
-    ),
+    ("IoSetDeviceInterfacePropertyData", PASSIVE, Routine::Seven(set_property)),
+    ("IoGetDeviceInterfacePropertyData", PASSIVE, Routine::Eight(get_property)),
 ];
 
 /// The tag of the plug-and-play manager's memory that drivers free: `Pp  `.
@@ -52,27 +36,18 @@ pub fn find(context: &Context, name: &str) -> Result<InterfaceInstance, NtStatus
     }
     let name = format!(r"\??\{}", name.get(4..).unwrap_or_default());
     let mut all = context.devices().interfaces().into_iter();
-    all.find(|one| one.link().eq_ignore_ascii_case(&name))
-        .ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
+    all.find(|one| one.link().eq_ignore_ascii_case(&name)).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
 }
 
 fn allocate(context: &Context, size: usize) -> Option<u64> {
-    let wanted = Wanted {
-        size,
-        tag: TAG,
-        paged: true,
-        uninitialized: false,
-    };
+    let wanted = Wanted { size, tag: TAG, paged: true, uninitialized: false };
     context.pool().allocate(wanted, context, context.call())
 }
 
 fn register(context: &Context, physical: u64, class: u64, reference: u64, name: u64) -> u64 {
     let class: [u8; 16] = context.read(class);
-    let reference = if reference == 0 {
-        String::new()
-    } else {
-        read_unicode_string(context, reference)
-    };
+    let reference =
+        if reference == 0 { String::new() } else { read_unicode_string(context, reference) };
     let node = context.devices().node(physical);
     let Some(node) = node.filter(|_| !reference.contains(['\\', '/'])) else {
         return NtStatus::INVALID_DEVICE_REQUEST.to_register();
@@ -88,12 +63,7 @@ fn register(context: &Context, physical: u64, class: u64, reference: u64, name: 
     let exists = find(context, &link).is_ok();
     context.devices().add_interface(physical, class, &reference);
     rtl::write(context, buffer, &bytes);
-    let value = UnicodeString {
-        length: maximum_length - 2,
-        maximum_length,
-        reserved: 0,
-        buffer,
-    };
+    let value = UnicodeString { length: maximum_length - 2, maximum_length, reserved: 0, buffer };
     context.write(name, &value);
     if exists {
         NtStatus::OBJECT_NAME_EXISTS.to_register()

@@ -23,21 +23,9 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoOpenDeviceRegistryKey",
-        PASSIVE,
-        Routine::Four(open_device_key),
-    ),
-    (
-        "IoOpenDeviceInterfaceRegistryKey",
-        PASSIVE,
-        Routine::Three(open_interface_key),
-    ),
-    (
-        "IoOpenDriverRegistryKey",
-        PASSIVE,
-        Routine::Five(open_driver_key),
-    ),
+    ("IoOpenDeviceRegistryKey", PASSIVE, Routine::Four(open_device_key)),
+    ("IoOpenDeviceInterfaceRegistryKey", PASSIVE, Routine::Three(open_interface_key)),
+    ("IoOpenDriverRegistryKey", PASSIVE, Routine::Five(open_driver_key)),
 ];
 
 /// Opens a key, which exists then, and stores its handle.
@@ -55,12 +43,10 @@ fn give(context: &Context, path: Result<String, NtStatus>, handle: u64) -> u64 {
 
 fn open_device_key(context: &Context, physical: u64, kind: u64, _mask: u64, handle: u64) -> u64 {
     let node = context.devices().node(physical);
-    let path = node
-        .ok_or(NtStatus::INVALID_DEVICE_REQUEST)
-        .and_then(|node| {
-            device_path(&node.instance, &node.driver_key, low_half(kind))
-                .ok_or(NtStatus::INVALID_PARAMETER)
-        });
+    let path = node.ok_or(NtStatus::INVALID_DEVICE_REQUEST).and_then(|node| {
+        device_path(&node.instance, &node.driver_key, low_half(kind))
+            .ok_or(NtStatus::INVALID_PARAMETER)
+    });
     give(context, path, handle)
 }
 
@@ -99,9 +85,7 @@ fn service_of(context: &Context, driver: u64) -> String {
     const TYPE: i16 = 4;
     let object: DriverObject = context.read(driver);
     if object.kind != TYPE {
-        context.stop_for_misuse(&format!(
-            "with 0x{driver:016X}, which is not a driver object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{driver:016X}, which is not a driver object"));
     }
     let offset = std::mem::offset_of!(DriverExtension, service_key_name) as u64;
     let name = read_unicode_string(context, object.driver_extension.wrapping_add(offset));

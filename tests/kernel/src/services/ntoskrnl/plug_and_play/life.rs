@@ -88,9 +88,7 @@ pub fn add_filter(context: &Context, physical: u64, driver: u64) -> Result<(), F
     query_remove(context, physical)?;
     tear_down(context, physical);
     let drivers = |change: &dyn Fn(&mut Vec<u64>)| {
-        context
-            .nodes()
-            .with(physical, |node| change(&mut node.drivers));
+        context.nodes().with(physical, |node| change(&mut node.drivers));
     };
     drivers(&|all| all.push(driver));
     let Err(status) = build(context, physical) else {

@@ -27,15 +27,8 @@ pub mod pnp {
 
     /// The requests whose drivers return a block of memory, which the sender frees: for the relations, the
     /// resources and their requirements, the texts, the ids and the bus.
-    pub const ANSWERS: [u8; 7] = [
-        QUERY_RELATIONS,
-        0x0A,
-        0x0B,
-        QUERY_DEVICE_TEXT,
-        0x0D,
-        QUERY_ID,
-        QUERY_BUS_INFORMATION,
-    ];
+    pub const ANSWERS: [u8; 7] =
+        [QUERY_RELATIONS, 0x0A, 0x0B, QUERY_DEVICE_TEXT, 0x0D, QUERY_ID, QUERY_BUS_INFORMATION];
 }
 
 /// The minor functions of `IRP_MJ_POWER` (`IRP_MN_*`).
@@ -73,12 +66,8 @@ pub fn name(major: u8, minor: u8) -> String {
         "IRP_MN_DEVICE_USAGE_NOTIFICATION",
         "IRP_MN_SURPRISE_REMOVAL",
     ];
-    const POWER_NAMES: [&str; 4] = [
-        "IRP_MN_WAIT_WAKE",
-        "IRP_MN_POWER_SEQUENCE",
-        "IRP_MN_SET_POWER",
-        "IRP_MN_QUERY_POWER",
-    ];
+    const POWER_NAMES: [&str; 4] =
+        ["IRP_MN_WAIT_WAKE", "IRP_MN_POWER_SEQUENCE", "IRP_MN_SET_POWER", "IRP_MN_QUERY_POWER"];
     let (major_name, names): (&str, &[&str]) = match major {
         PNP => ("IRP_MJ_PNP", &PNP_NAMES),
         POWER => ("IRP_MJ_POWER", &POWER_NAMES),
@@ -112,9 +101,6 @@ mod tests {
         assert_eq!(name(PNP, pnp::QUERY_ID), "IRP_MN_QUERY_ID");
         assert_eq!(name(POWER, power::QUERY), "IRP_MN_QUERY_POWER");
         assert_eq!(name(PNP, 0x0E), "IRP_MJ_PNP with the minor function 0x0E");
-        assert_eq!(
-            name(SYSTEM_CONTROL, 8),
-            "IRP_MJ_SYSTEM_CONTROL with the minor function 0x08"
-        );
+        assert_eq!(name(SYSTEM_CONTROL, 8), "IRP_MJ_SYSTEM_CONTROL with the minor function 0x08");
     }
 }

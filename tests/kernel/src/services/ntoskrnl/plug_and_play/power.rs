@@ -27,11 +27,7 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("PoCallDriver", DISPATCH, Routine::Two(call)),
-    (
-        "PoStartNextPowerIrp",
-        DISPATCH,
-        Routine::One(start_next_request),
-    ),
+    ("PoStartNextPowerIrp", DISPATCH, Routine::One(start_next_request)),
     ("PoSetPowerState", DISPATCH, Routine::Three(set_state)),
     ("PoRequestPowerIrp", DISPATCH, Routine::Six(request)),
 ];
@@ -68,9 +64,7 @@ fn set_state(context: &Context, device: u64, kind: u64, state: u64) -> u64 {
 
 fn must_be_device(context: &Context, device: u64) {
     if !devices::is_device(context, device) {
-        context.stop_for_misuse(&format!(
-            "with 0x{device:016X}, which is not a device object"
-        ));
+        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
     }
 }
 
@@ -104,25 +98,14 @@ fn request(
         return INVALID_PARAMETER_2.to_register();
     }
     let state = low_half(state);
-    let wanted = Wanted {
-        device,
-        minor,
-        state,
-        completion,
-        context: its_context,
-    };
+    let wanted = Wanted { device, minor, state, completion, context: its_context };
     // The state of a request to wake is that of the system, and comes first.
     let parameters = if minor == power::WAIT_WAKE {
         [u64::from(state), 0, 0, 0]
     } else {
         [0, u64::from(states::DEVICE), u64::from(state), NO_ACTION]
     };
-    let sent = Request {
-        major: POWER,
-        minor,
-        parameters,
-        information: 0,
-    };
+    let sent = Request { major: POWER, minor, parameters, information: 0 };
     let ended: Ended = ended;
     let (irp, top) = allocate(context, device, &sent, ended);
     context.state().get::<UnderWay>().0.insert(irp, wanted);
@@ -151,13 +134,7 @@ fn ended(context: &Context, irp: u64) {
     context.call_driver(
         "the completion routine of PoRequestPowerIrp",
         wanted.completion,
-        [
-            wanted.device,
-            u64::from(wanted.minor),
-            u64::from(wanted.state),
-            wanted.context,
-            status,
-        ],
+        [wanted.device, u64::from(wanted.minor), u64::from(wanted.state), wanted.context, status],
     );
 }
 

@@ -9,11 +9,7 @@ use crate::{
     ground::{irql::Irql, status::NtStatus},
 };
 
-pub const ENTRIES: Entries = &[(
-    "IoGetDeviceProperty",
-    Irql::PASSIVE_LEVEL,
-    Routine::Five(get),
-)];
+pub const ENTRIES: Entries = &[("IoGetDeviceProperty", Irql::PASSIVE_LEVEL, Routine::Five(get))];
 
 /// Stores a property of the device of a physical `DEVICE_OBJECT`, and its length.
 fn get(

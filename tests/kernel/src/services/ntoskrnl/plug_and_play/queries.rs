@@ -45,11 +45,7 @@ pub fn query_started(context: &Context, physical: u64) -> u64 {
 /// Asks for a device's state. A device whose drivers do not tell works.
 pub fn query_state(context: &Context, physical: u64) -> u64 {
     let outcome = send(context, physical, &Request::pnp(pnp::QUERY_STATE));
-    if outcome.status.is_success() {
-        outcome.information
-    } else {
-        0
-    }
+    if outcome.status.is_success() { outcome.information } else { 0 }
 }
 
 /// `BusRelations` and `RemovalRelations`.
@@ -59,10 +55,8 @@ pub const REMOVAL_RELATIONS: u32 = 3;
 /// Asks for the relations of a device. The plug-and-play manager of this kernel loads no drivers for the
 /// children that a driver without the framework reports.
 pub fn query_relations(context: &Context, physical: u64, kind: u32) {
-    let request = Request {
-        parameters: [u64::from(kind), 0, 0, 0],
-        ..Request::pnp(pnp::QUERY_RELATIONS)
-    };
+    let request =
+        Request { parameters: [u64::from(kind), 0, 0, 0], ..Request::pnp(pnp::QUERY_RELATIONS) };
     ask(context, physical, &request);
 }
 
@@ -80,11 +74,7 @@ pub fn ask(context: &Context, physical: u64, request: &Request) -> (Outcome, Vec
     }
     let size = context.pool().size(memory).unwrap_or(0);
     let bytes = rtl::bytes(context, memory, size as u64);
-    if context
-        .pool()
-        .free(memory, context, context.call())
-        .is_err()
-    {
+    if context.pool().free(memory, context, context.call()).is_err() {
         context.stop(
             Rule::BadFree,
             format!(

@@ -10,16 +10,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    (
-        "IoReportTargetDeviceChange",
-        Irql::PASSIVE_LEVEL,
-        Routine::Two(report),
-    ),
-    (
-        "IoReportTargetDeviceChangeAsynchronous",
-        Irql::DISPATCH_LEVEL,
-        Routine::Four(report_later),
-    ),
+    ("IoReportTargetDeviceChange", Irql::PASSIVE_LEVEL, Routine::Two(report)),
+    ("IoReportTargetDeviceChangeAsynchronous", Irql::DISPATCH_LEVEL, Routine::Four(report_later)),
 ];
 
 /// The events that only the system reports: `GUID_TARGET_DEVICE_QUERY_REMOVE`,

@@ -38,12 +38,7 @@ pub struct Request {
 impl Request {
     /// Returns a plug-and-play request without parameters.
     pub const fn pnp(minor: u8) -> Self {
-        Self {
-            major: PNP,
-            minor,
-            parameters: [0; 4],
-            information: 0,
-        }
+        Self { major: PNP, minor, parameters: [0; 4], information: 0 }
     }
 
     /// Returns the name of the request.
@@ -137,11 +132,7 @@ pub fn send(context: &Context, device: u64, request: &Request) -> Outcome {
 
 fn outcome_of(context: &Context, irp: u64) -> Option<Outcome> {
     let mut state = context.state();
-    state
-        .get::<Sent>()
-        .0
-        .get(&irp)
-        .and_then(|sent| sent.outcome)
+    state.get::<Sent>().0.get(&irp).and_then(|sent| sent.outcome)
 }
 
 /// Keeps the result of a completed request.
@@ -229,15 +220,8 @@ mod tests {
         reached: bool,
         marked: bool,
     ) -> String {
-        let progress = Progress {
-            has_reached_bus: reached,
-            is_marked: marked,
-            outcome: None,
-        };
-        let outcome = Outcome {
-            status,
-            information: 0,
-        };
+        let progress = Progress { has_reached_bus: reached, is_marked: marked, outcome: None };
+        let outcome = Outcome { status, information: 0 };
         broken(&Request::pnp(minor), returned, &progress, outcome).unwrap_or_default()
     }
 
@@ -257,19 +241,10 @@ mod tests {
         let (ok, pending) = (NtStatus::SUCCESS, NtStatus::PENDING);
         let bad = NtStatus::UNSUCCESSFUL;
         for (said, part) in [
-            (
-                judge(pnp::START, pending, ok, true, false),
-                "IoMarkIrpPending",
-            ),
-            (
-                judge(pnp::START, ok, ok, true, true),
-                "instead of STATUS_PENDING",
-            ),
+            (judge(pnp::START, pending, ok, true, false), "IoMarkIrpPending"),
+            (judge(pnp::START, ok, ok, true, true), "instead of STATUS_PENDING"),
             (judge(pnp::START, ok, bad, true, false), "at its completion"),
-            (
-                judge(pnp::REMOVE, bad, bad, true, false),
-                "must not fail it",
-            ),
+            (judge(pnp::REMOVE, bad, bad, true, false), "must not fail it"),
             (judge(pnp::REMOVE, ok, ok, false, false), "passing it down"),
             (
                 judge(
@@ -288,18 +263,9 @@ mod tests {
 
     #[test]
     fn a_driver_serves_requests_for_its_own_data_itself() {
-        let request = Request {
-            major: SYSTEM_CONTROL,
-            ..Request::default()
-        };
-        let outcome = Outcome {
-            status: NtStatus::SUCCESS,
-            information: 0,
-        };
+        let request = Request { major: SYSTEM_CONTROL, ..Request::default() };
+        let outcome = Outcome { status: NtStatus::SUCCESS, information: 0 };
         let progress = Progress::default();
-        assert_eq!(
-            broken(&request, NtStatus::SUCCESS, &progress, outcome),
-            None
-        );
+        assert_eq!(broken(&request, NtStatus::SUCCESS, &progress, outcome), None);
     }
 }

@@ -30,13 +30,8 @@ pub struct Callbacks {
 impl Callbacks {
     /// Returns the addresses of the routines.
     pub fn routines(&self) -> impl Iterator<Item = u64> {
-        let always = [
-            self.active,
-            self.idle,
-            self.state,
-            self.power_required,
-            self.power_not_required,
-        ];
+        let always =
+            [self.active, self.idle, self.state, self.power_required, self.power_not_required];
         always.into_iter().chain(self.directed)
     }
 }
@@ -127,9 +122,7 @@ pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>
             is_valid.then(|| Component::new(read_states(context, count, at)))
         })
         .collect();
-    components
-        .filter(|all| !all.is_empty())
-        .map(|all| (callbacks, all))
+    components.filter(|all| !all.is_empty()).map(|all| (callbacks, all))
 }
 
 /// Returns the number of states of each component of the second version, and the address of the first.
@@ -147,10 +140,7 @@ fn read_states(context: &Context, count: u32, at: u64) -> Vec<IdleState> {
     (0..u64::from(count))
         .map(|index| {
             let one: PowerIdleState = context.read(at + index * size_of::<PowerIdleState>() as u64);
-            IdleState {
-                latency: one.latency,
-                residency: one.residency,
-            }
+            IdleState { latency: one.latency, residency: one.residency }
         })
         .collect()
 }

@@ -23,58 +23,18 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "PoFxActivateComponent",
-        DISPATCH,
-        Routine::Three(activate_component),
-    ),
-    (
-        "PoFxCompleteDevicePowerNotRequired",
-        DISPATCH,
-        Routine::One(complete_power_not_required),
-    ),
-    (
-        "PoFxCompleteIdleCondition",
-        DISPATCH,
-        Routine::Two(complete_idle_condition),
-    ),
-    (
-        "PoFxCompleteIdleState",
-        DISPATCH,
-        Routine::Two(complete_idle_state),
-    ),
-    (
-        "PoFxIdleComponent",
-        DISPATCH,
-        Routine::Three(idle_component),
-    ),
+    ("PoFxActivateComponent", DISPATCH, Routine::Three(activate_component)),
+    ("PoFxCompleteDevicePowerNotRequired", DISPATCH, Routine::One(complete_power_not_required)),
+    ("PoFxCompleteIdleCondition", DISPATCH, Routine::Two(complete_idle_condition)),
+    ("PoFxCompleteIdleState", DISPATCH, Routine::Two(complete_idle_state)),
+    ("PoFxIdleComponent", DISPATCH, Routine::Three(idle_component)),
     ("PoFxRegisterDevice", PASSIVE, Routine::Three(register)),
-    (
-        "PoFxReportDevicePoweredOn",
-        DISPATCH,
-        Routine::One(report_powered_on),
-    ),
-    (
-        "PoFxSetComponentLatency",
-        DISPATCH,
-        Routine::Three(set_latency),
-    ),
-    (
-        "PoFxSetComponentResidency",
-        DISPATCH,
-        Routine::Three(set_residency),
-    ),
+    ("PoFxReportDevicePoweredOn", DISPATCH, Routine::One(report_powered_on)),
+    ("PoFxSetComponentLatency", DISPATCH, Routine::Three(set_latency)),
+    ("PoFxSetComponentResidency", DISPATCH, Routine::Three(set_residency)),
     ("PoFxSetComponentWake", DISPATCH, Routine::Three(set_wake)),
-    (
-        "PoFxSetDeviceIdleTimeout",
-        DISPATCH,
-        Routine::Two(set_idle_timeout),
-    ),
-    (
-        "PoFxStartDevicePowerManagement",
-        PASSIVE,
-        Routine::One(start),
-    ),
+    ("PoFxSetDeviceIdleTimeout", DISPATCH, Routine::Two(set_idle_timeout)),
+    ("PoFxStartDevicePowerManagement", PASSIVE, Routine::One(start)),
     ("PoFxUnregisterDevice", PASSIVE, Routine::One(unregister)),
 ];
 
@@ -104,12 +64,8 @@ fn register(context: &Context, physical: u64, device: u64, handle: u64) -> u64 {
     };
     let memory = Block::zeroed(0x40);
     let address = memory.address();
-    let registered = Registered {
-        physical,
-        callbacks,
-        device: Device::new(components),
-        _memory: memory,
-    };
+    let registered =
+        Registered { physical, callbacks, device: Device::new(components), _memory: memory };
     let is_known = {
         let mut state = context.state();
         let devices = &mut state.get::<Devices>().0;
@@ -120,10 +76,7 @@ fn register(context: &Context, physical: u64, device: u64, handle: u64) -> u64 {
         is_known
     };
     if is_known {
-        stop(
-            context,
-            "for a device that is registered with the power management framework",
-        );
+        stop(context, "for a device that is registered with the power management framework");
     }
     context.write(handle, &address);
     NtStatus::SUCCESS.to_register()
@@ -164,9 +117,8 @@ fn with_component<R>(
     let index = low_half(index) as usize;
     let result = with(context, handle, |device| device.component(index).map(body));
     result.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with the component {index}, which the device does not have"
-        ))
+        context
+            .stop_for_misuse(&format!("with the component {index}, which the device does not have"))
     })
 }
 
@@ -190,24 +142,15 @@ fn advance(context: &Context, handle: u64) {
 fn call(context: &Context, handle: u64, step: Step, callbacks: Callbacks) {
     let (what, routine, arguments, answer) = match step {
         Step::Active(index) => ("active condition", callbacks.active, [index, 0], None),
-        Step::Idle(index) => (
-            "idle condition",
-            callbacks.idle,
-            [index, 0],
-            Some(Answer::Idle(index)),
-        ),
-        Step::State(index, state) => (
-            "idle state",
-            callbacks.state,
-            [index, state],
-            Some(Answer::State(index)),
-        ),
-        Step::PowerRequired => (
-            "required power",
-            callbacks.power_required,
-            [0, 0],
-            Some(Answer::PoweredOn),
-        ),
+        Step::Idle(index) => {
+            ("idle condition", callbacks.idle, [index, 0], Some(Answer::Idle(index)))
+        }
+        Step::State(index, state) => {
+            ("idle state", callbacks.state, [index, state], Some(Answer::State(index)))
+        }
+        Step::PowerRequired => {
+            ("required power", callbacks.power_required, [0, 0], Some(Answer::PoweredOn))
+        }
         Step::PowerNotRequired => (
             "power that is not required",
             callbacks.power_not_required,
@@ -229,10 +172,7 @@ fn call(context: &Context, handle: u64, step: Step, callbacks: Callbacks) {
 /// Takes a driver's answer, and goes on. Windows bugchecks for one that it did not ask for.
 fn take(context: &Context, handle: u64, answer: Answer) -> u64 {
     if !with(context, handle, |device| device.answer(answer)) {
-        stop(
-            context,
-            "although no callback that it answers was called before",
-        );
+        stop(context, "although no callback that it answers was called before");
     }
     advance(context, handle);
     0
@@ -298,10 +238,7 @@ fn activate_component(context: &Context, handle: u64, component: u64, flags: u64
 fn idle_component(context: &Context, handle: u64, component: u64, flags: u64) -> u64 {
     let flags = check_flags(context, flags);
     if !with_component(context, handle, component, Component::idle) {
-        stop(
-            context,
-            "for a component that was not activated as often as it idles",
-        );
+        stop(context, "for a component that was not activated as often as it idles");
     }
     advance_as(context, handle, flags);
     0

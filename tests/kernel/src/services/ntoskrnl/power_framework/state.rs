@@ -136,12 +136,7 @@ pub struct Device {
 impl Device {
     /// Creates a device with full power, whose components are active.
     pub const fn new(components: Vec<Component>) -> Self {
-        Self {
-            components,
-            power: Power::Required,
-            owes_release: false,
-            is_managed: false,
-        }
+        Self { components, power: Power::Required, owes_release: false, is_managed: false }
     }
 
     /// Returns a component.
@@ -259,10 +254,7 @@ mod tests {
     use super::*;
 
     fn device(components: usize) -> Device {
-        let states = [0, 10, 100].map(|latency| IdleState {
-            latency,
-            residency: latency * 2,
-        });
+        let states = [0, 10, 100].map(|latency| IdleState { latency, residency: latency * 2 });
         let component = |_| Component::new(states.to_vec());
         Device::new((0..components).map(component).collect())
     }

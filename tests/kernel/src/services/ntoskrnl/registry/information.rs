@@ -47,18 +47,14 @@ pub struct Information {
 impl Information {
     /// Creates information with a fixed part of these fields.
     fn new(fields: &[u32]) -> Self {
-        let bytes: Vec<u8> = fields
-            .iter()
-            .flat_map(|field| field.to_le_bytes())
-            .collect();
+        let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
         let fixed = bytes.len();
         Self { bytes, fixed }
     }
 
     /// Adds a text without an end.
     fn text(mut self, text: &str) -> Self {
-        self.bytes
-            .extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+        self.bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
         self
     }
 
@@ -101,11 +97,8 @@ pub fn give(
     }
     let stored = bytes.get(..room).unwrap_or(&bytes);
     rtl::write(context, buffer, stored);
-    let status = if stored.len() < bytes.len() {
-        NtStatus::BUFFER_OVERFLOW
-    } else {
-        NtStatus::SUCCESS
-    };
+    let status =
+        if stored.len() < bytes.len() { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS };
     status.to_register()
 }
 
@@ -152,11 +145,7 @@ pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> Result<Information
             let class_offset = if has_class { offset } else { NOWHERE };
             let node =
                 Information::new(&[low, high, 0, class_offset, class_size, name]).text(&about.name);
-            if has_class {
-                node.at(offset, &units())
-            } else {
-                node
-            }
+            if has_class { node.at(offset, &units()) } else { node }
         }
         key_class::FULL => {
             let offset = if class_size > 0 { FULL } else { NOWHERE };
@@ -224,11 +213,7 @@ pub fn of_value(name: &str, value: &RegistryValue, class: u32) -> Information {
             let offset = (FULL + name_size).next_multiple_of(alignment);
             let data_offset = if length > 0 { offset } else { NOWHERE };
             let full = Information::new(&[0, kind, data_offset, length, name_size]).text(name);
-            if length > 0 {
-                full.at(offset, &data)
-            } else {
-                full
-            }
+            if length > 0 { full.at(offset, &data) } else { full }
         }
         value_class::PARTIAL_ALIGN_64 => Information::new(&[kind, length]).at(8, &data),
         _ => Information::new(&[0, kind, length]).at(12, &data),

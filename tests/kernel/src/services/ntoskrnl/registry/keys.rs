@@ -55,19 +55,12 @@ struct OpenKey {
 pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     let memory = Block::zeroed(0x40);
     let object = memory.address();
-    let open = OpenKey {
-        key,
-        _memory: memory,
-    };
+    let open = OpenKey { key, _memory: memory };
     context.state().get::<Keys>().0.insert(object, open);
     handles::own(context, object, |context, object| {
         context.state().get::<Keys>().0.remove(&object);
     });
-    let target = Target {
-        type_name: "CmKeyObjectType",
-        object,
-        close: |_, _| {},
-    };
+    let target = Target { type_name: "CmKeyObjectType", object, close: |_, _| {} };
     handles::open(context, target)
 }
 
@@ -82,11 +75,7 @@ pub fn key_of(context: &Context, handle: u64) -> Result<KeyId, NtStatus> {
         let open = state.get::<Keys>().0.get(&target.object);
         open.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?.key
     };
-    if context.registry().exists(key) {
-        Ok(key)
-    } else {
-        Err(NtStatus::KEY_DELETED)
-    }
+    if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
 }
 
 /// Returns the key that a name starts at, or `None` if it is absolute.
@@ -145,29 +134,14 @@ fn create(context: &Context, arguments: [u64; 7]) -> u64 {
     /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
     const NEW: u32 = 1;
     const EXISTING: u32 = 2;
-    let [
-        handle,
-        _mask,
-        attributes,
-        _title,
-        class,
-        options,
-        disposition,
-    ] = arguments;
+    let [handle, _mask, attributes, _title, class, options, disposition] = arguments;
     let options = low_half(options);
     if options & !option::LEGAL != 0 {
         return NtStatus::INVALID_PARAMETER.to_register();
     }
     check_options(context, options);
-    let class = if class == 0 {
-        String::new()
-    } else {
-        read_unicode_string(context, class)
-    };
-    let new = NewKey {
-        class: &class,
-        is_volatile: options & option::VOLATILE != 0,
-    };
+    let class = if class == 0 { String::new() } else { read_unicode_string(context, class) };
+    let new = NewKey { class: &class, is_volatile: options & option::VOLATILE != 0 };
     let created = object_attributes::read(context, attributes)
         .and_then(|attributes| create_named(context, &attributes, new));
     match created {

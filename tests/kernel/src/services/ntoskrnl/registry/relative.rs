@@ -66,11 +66,7 @@ fn named(context: &Context, relative_to: u64, path: u64) -> Result<Named, NtStat
     let number = (relative_to & !OPTIONAL) as usize;
     let start = KEYS.get(number).ok_or(NtStatus::INVALID_PARAMETER)?;
     let path = text_at(context, path);
-    Ok(Named::Path(if start.is_empty() {
-        path
-    } else {
-        format!(r"{start}\{path}")
-    }))
+    Ok(Named::Path(if start.is_empty() { path } else { format!(r"{start}\{path}") }))
 }
 
 /// Opens the key that a driver names.

@@ -81,11 +81,7 @@ pub fn set_value(
     if length > MAX_VALUE as u64 {
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
-    let bytes = if length == 0 {
-        Vec::new()
-    } else {
-        rtl::bytes(context, data, length)
-    };
+    let bytes = if length == 0 { Vec::new() } else { rtl::bytes(context, data, length) };
     let value = RegistryValue::from_bytes(low_half(kind), bytes);
     context.registry().set_value(key, name, value)
 }
@@ -101,21 +97,14 @@ fn set(
 ) -> u64 {
     let result = key_of(context, handle).and_then(|key| {
         // Without a name, it is the key's default value.
-        let name = if name == 0 {
-            String::new()
-        } else {
-            name_at(context, name)
-        };
+        let name = if name == 0 { String::new() } else { name_at(context, name) };
         set_value(context, key, &name, kind, [data, length])
     });
     status_of(result)
 }
 
 fn delete(context: &Context, handle: u64, name: u64) -> u64 {
-    let result = key_of(context, handle).and_then(|key| {
-        context
-            .registry()
-            .remove_value(key, &name_at(context, name))
-    });
+    let result = key_of(context, handle)
+        .and_then(|key| context.registry().remove_value(key, &name_at(context, name)));
     status_of(result)
 }

@@ -16,71 +16,19 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    (
-        "RtlInitializeGenericTableAvl",
-        DISPATCH,
-        Routine::Five(initialize),
-    ),
-    (
-        "RtlInsertElementGenericTableAvl",
-        DISPATCH,
-        Routine::Four(insert),
-    ),
-    (
-        "RtlInsertElementGenericTableFullAvl",
-        DISPATCH,
-        Routine::Six(insert_full),
-    ),
-    (
-        "RtlDeleteElementGenericTableAvl",
-        DISPATCH,
-        Routine::Two(delete),
-    ),
-    (
-        "RtlDeleteElementGenericTableAvlEx",
-        DISPATCH,
-        Routine::Two(delete_node),
-    ),
-    (
-        "RtlLookupElementGenericTableAvl",
-        DISPATCH,
-        Routine::Two(lookup),
-    ),
-    (
-        "RtlLookupElementGenericTableFullAvl",
-        DISPATCH,
-        Routine::Four(lookup_full),
-    ),
-    (
-        "RtlLookupFirstMatchingElementGenericTableAvl",
-        DISPATCH,
-        Routine::Three(lookup_first),
-    ),
-    (
-        "RtlEnumerateGenericTableAvl",
-        DISPATCH,
-        Routine::Two(enumerate),
-    ),
-    (
-        "RtlEnumerateGenericTableWithoutSplayingAvl",
-        DISPATCH,
-        Routine::Two(enumerate_from),
-    ),
-    (
-        "RtlGetElementGenericTableAvl",
-        DISPATCH,
-        Routine::Two(get_element),
-    ),
-    (
-        "RtlNumberGenericTableElementsAvl",
-        DISPATCH,
-        Routine::One(count),
-    ),
-    (
-        "RtlIsGenericTableEmptyAvl",
-        DISPATCH,
-        Routine::One(is_empty),
-    ),
+    ("RtlInitializeGenericTableAvl", DISPATCH, Routine::Five(initialize)),
+    ("RtlInsertElementGenericTableAvl", DISPATCH, Routine::Four(insert)),
+    ("RtlInsertElementGenericTableFullAvl", DISPATCH, Routine::Six(insert_full)),
+    ("RtlDeleteElementGenericTableAvl", DISPATCH, Routine::Two(delete)),
+    ("RtlDeleteElementGenericTableAvlEx", DISPATCH, Routine::Two(delete_node)),
+    ("RtlLookupElementGenericTableAvl", DISPATCH, Routine::Two(lookup)),
+    ("RtlLookupElementGenericTableFullAvl", DISPATCH, Routine::Four(lookup_full)),
+    ("RtlLookupFirstMatchingElementGenericTableAvl", DISPATCH, Routine::Three(lookup_first)),
+    ("RtlEnumerateGenericTableAvl", DISPATCH, Routine::Two(enumerate)),
+    ("RtlEnumerateGenericTableWithoutSplayingAvl", DISPATCH, Routine::Two(enumerate_from)),
+    ("RtlGetElementGenericTableAvl", DISPATCH, Routine::Two(get_element)),
+    ("RtlNumberGenericTableElementsAvl", DISPATCH, Routine::One(count)),
+    ("RtlIsGenericTableEmptyAvl", DISPATCH, Routine::One(is_empty)),
 ];
 
 /// The offset of an element in its node.
@@ -94,19 +42,10 @@ fn initialize(
     free: u64,
     its_context: u64,
 ) -> u64 {
-    const NO_LINKS: BalancedLinks = BalancedLinks {
-        parent: 0,
-        left: 0,
-        right: 0,
-        balance: 0,
-        reserved: [0; 3],
-        reserved_1: 0,
-    };
+    const NO_LINKS: BalancedLinks =
+        BalancedLinks { parent: 0, left: 0, right: 0, balance: 0, reserved: [0; 3], reserved_1: 0 };
     let value = AvlTable {
-        root: BalancedLinks {
-            parent: table,
-            ..NO_LINKS
-        },
+        root: BalancedLinks { parent: table, ..NO_LINKS },
         ordered: 0,
         which: 0,
         count: 0,
@@ -407,11 +346,7 @@ impl Tree<'_> {
 
 /// Returns the address of a node's element, or null without a node.
 const fn element(node: u64) -> u64 {
-    if node == 0 {
-        0
-    } else {
-        node.wrapping_add(DATA)
-    }
+    if node == 0 { 0 } else { node.wrapping_add(DATA) }
 }
 
 fn insert(context: &Context, table: u64, buffer: u64, size: u64, is_new: u64) -> u64 {

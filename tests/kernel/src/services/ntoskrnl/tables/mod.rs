@@ -65,9 +65,8 @@ fn compare(context: &Context, routine: u64, table: u64, one: u64, other: u64) ->
         0 => Order::Less,
         1 => Order::Greater,
         2 => Order::Equal,
-        other => context.stop_for_misuse(&format!(
-            "for a table whose comparison routine returned {other}"
-        )),
+        other => context
+            .stop_for_misuse(&format!("for a table whose comparison routine returned {other}")),
     }
 }
 

@@ -24,56 +24,16 @@ pub const ENTRIES: Entries = &[
     ("RtlDelete", HIGH, Routine::One(delete_links)),
     ("RtlRealSuccessor", HIGH, Routine::One(successor)),
     ("RtlRealPredecessor", HIGH, Routine::One(predecessor)),
-    (
-        "RtlInitializeGenericTable",
-        DISPATCH,
-        Routine::Five(initialize),
-    ),
-    (
-        "RtlInsertElementGenericTable",
-        DISPATCH,
-        Routine::Four(insert),
-    ),
-    (
-        "RtlInsertElementGenericTableFull",
-        DISPATCH,
-        Routine::Six(insert_full),
-    ),
-    (
-        "RtlDeleteElementGenericTable",
-        DISPATCH,
-        Routine::Two(delete),
-    ),
-    (
-        "RtlLookupElementGenericTable",
-        DISPATCH,
-        Routine::Two(lookup),
-    ),
-    (
-        "RtlLookupElementGenericTableFull",
-        DISPATCH,
-        Routine::Four(lookup_full),
-    ),
-    (
-        "RtlEnumerateGenericTable",
-        DISPATCH,
-        Routine::Two(enumerate),
-    ),
-    (
-        "RtlEnumerateGenericTableWithoutSplaying",
-        DISPATCH,
-        Routine::Two(enumerate_from),
-    ),
-    (
-        "RtlGetElementGenericTable",
-        DISPATCH,
-        Routine::Two(get_element),
-    ),
-    (
-        "RtlNumberGenericTableElements",
-        DISPATCH,
-        Routine::One(count),
-    ),
+    ("RtlInitializeGenericTable", DISPATCH, Routine::Five(initialize)),
+    ("RtlInsertElementGenericTable", DISPATCH, Routine::Four(insert)),
+    ("RtlInsertElementGenericTableFull", DISPATCH, Routine::Six(insert_full)),
+    ("RtlDeleteElementGenericTable", DISPATCH, Routine::Two(delete)),
+    ("RtlLookupElementGenericTable", DISPATCH, Routine::Two(lookup)),
+    ("RtlLookupElementGenericTableFull", DISPATCH, Routine::Four(lookup_full)),
+    ("RtlEnumerateGenericTable", DISPATCH, Routine::Two(enumerate)),
+    ("RtlEnumerateGenericTableWithoutSplaying", DISPATCH, Routine::Two(enumerate_from)),
+    ("RtlGetElementGenericTable", DISPATCH, Routine::Two(get_element)),
+    ("RtlNumberGenericTableElements", DISPATCH, Routine::One(count)),
     ("RtlIsGenericTableEmpty", DISPATCH, Routine::One(is_empty)),
 ];
 
@@ -162,11 +122,7 @@ fn last(context: &Context, from: u64, towards_left: bool) -> u64 {
     let mut node = from;
     loop {
         let of_node = links(context, node);
-        let child = if towards_left {
-            of_node.left
-        } else {
-            of_node.right
-        };
+        let child = if towards_left { of_node.left } else { of_node.right };
         if child == 0 {
             return node;
         }
@@ -271,11 +227,7 @@ fn find(context: &Context, table: u64, element: u64) -> Found {
 
 /// Returns the address of a node's element, or null without a node.
 const fn element(node: u64) -> u64 {
-    if node == 0 {
-        0
-    } else {
-        node.wrapping_add(DATA)
-    }
+    if node == 0 { 0 } else { node.wrapping_add(DATA) }
 }
 
 fn insert(context: &Context, table: u64, buffer: u64, size: u64, is_new: u64) -> u64 {
@@ -323,11 +275,7 @@ fn insert_at(
         Found::Left(parent) | Found::Right(parent) => parent,
         _ => node,
     };
-    let value = SplayLinks {
-        parent,
-        left: 0,
-        right: 0,
-    };
+    let value = SplayLinks { parent, left: 0, right: 0 };
     context.write(node, &value);
     match place {
         Found::Left(parent) => change(context, parent, |links| links.left = node),
@@ -379,11 +327,8 @@ fn enumerate(context: &Context, table: u64, restart: u64) -> u64 {
     if root == 0 {
         return 0;
     }
-    let next = if low_byte(restart) == 0 {
-        successor(context, root)
-    } else {
-        last(context, root, true)
-    };
+    let next =
+        if low_byte(restart) == 0 { successor(context, root) } else { last(context, root, true) };
     if next != 0 {
         let root = splay(context, next);
         context.write(table.wrapping_add(ROOT), &root);

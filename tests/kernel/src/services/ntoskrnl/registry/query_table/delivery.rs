@@ -60,19 +60,13 @@ impl Delivery<'_> {
                     return Err(NtStatus::INVALID_PARAMETER);
                 }
                 for text in strings(&found.bytes) {
-                    let one = Found {
-                        kind: SZ,
-                        bytes: text,
-                    };
+                    let one = Found { kind: SZ, bytes: text };
                     self.pass(name, &one)?;
                 }
                 Ok(())
             }
             EXPAND_SZ if !is_raw => {
-                let expanded = Found {
-                    kind: SZ,
-                    bytes: self.expanded(&found.bytes),
-                };
+                let expanded = Found { kind: SZ, bytes: self.expanded(&found.bytes) };
                 self.pass(name, &expanded)
             }
             _ => self.pass(name, found),
@@ -173,10 +167,8 @@ impl Delivery<'_> {
             return bytes.to_vec();
         }
         let variables = self.variables(environment);
-        let units: Vec<u16> = bytes
-            .chunks_exact(2)
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect();
+        let units: Vec<u16> =
+            bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
         let text = String::from_utf16_lossy(&units);
         let expanded = expand(&text, &variables);
         expanded.encode_utf16().flat_map(u16::to_le_bytes).collect()

@@ -31,11 +31,7 @@ pub fn query(
     table: u64,
     arguments: [u64; 2],
 ) -> Result<(), NtStatus> {
-    let mut query = Query {
-        context,
-        arguments,
-        key,
-    };
+    let mut query = Query { context, arguments, key };
     for number in 0..MAX_ENTRIES {
         let at = table.wrapping_add(number * size_of::<QueryRegistryTable>() as u64);
         let entry: QueryRegistryTable = context.read(at);
@@ -64,20 +60,12 @@ const fn check(entry: &QueryRegistryTable) -> Result<(), NtStatus> {
     } else {
         has_routine
     };
-    if is_valid {
-        Ok(())
-    } else {
-        Err(NtStatus::INVALID_PARAMETER)
-    }
+    if is_valid { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
 impl Query<'_> {
     const fn delivery<'a>(&'a self, entry: &'a QueryRegistryTable) -> Delivery<'a> {
-        Delivery {
-            context: self.context,
-            arguments: self.arguments,
-            entry,
-        }
+        Delivery { context: self.context, arguments: self.arguments, entry }
     }
 
     fn name(&self, entry: &QueryRegistryTable) -> String {
@@ -88,11 +76,7 @@ impl Query<'_> {
         if entry.flags & flag::SUBKEY != 0 {
             let path = self.name(entry);
             self.key = self.context.registry().open(Some(self.key), &path)?;
-            return if entry.query_routine == 0 {
-                Ok(())
-            } else {
-                self.every_value(entry)
-            };
+            return if entry.query_routine == 0 { Ok(()) } else { self.every_value(entry) };
         }
         if entry.name != 0 {
             return self.named_value(entry);
@@ -151,10 +135,7 @@ impl Query<'_> {
         value: Option<&RegistryValue>,
     ) -> Result<(), NtStatus> {
         let default_type = entry.default_type & 0xFF;
-        let found = value.map(|value| Found {
-            kind: value.kind(),
-            bytes: value.bytes(),
-        });
+        let found = value.map(|value| Found { kind: value.kind(), bytes: value.bytes() });
         // A value without type or data counts as missing where the default has its type.
         let found = found.filter(|found| {
             found.kind != NONE && !(found.bytes.is_empty() && found.kind == default_type)
@@ -171,10 +152,7 @@ impl Query<'_> {
             };
         }
         let bytes = self.default_bytes(entry, default_type);
-        let default = Found {
-            kind: default_type,
-            bytes,
-        };
+        let default = Found { kind: default_type, bytes };
         self.delivery(entry).deliver(name, &default)
     }
 
