@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The manifest of the manifest events among the seeds.
-const MANIFEST: &str = include_str!("../../tools/etl/tests/fixture/sample.man");
+const MANIFEST: &str = include_str!("../../formats/etl-file/tests/fixture/sample.man");
 
 /// The catalog with the manifest, read once.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use etw_testkernel::{LoadError, check_image_bytes};
+use standin_kernel::{LoadError, check_image_bytes};
 
 use crate::text::sentence;
 

@@ -1,6 +1,6 @@
 //! Parses any bytes as a script of the stand-in kernel.
 
-use etw_testkernel::Script;
+use standin_kernel::Script;
 
 use crate::text::sentence;
 

@@ -2,7 +2,7 @@
 //! files.
 
 use etl_file::decode::{MetadataError, ProviderTraits};
-use etw_testkernel::fuzzing::check_traits;
+use standin_kernel::fuzzing::check_traits;
 
 use crate::text::sentence;
 

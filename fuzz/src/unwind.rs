@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use etw_testkernel::fuzzing::{End, MAX_FRAMES, Registers, Table, walk};
+use standin_kernel::fuzzing::{End, MAX_FRAMES, Registers, Table, walk};
 
 use crate::text::sentence;
 

@@ -5,7 +5,7 @@
 
 mod common;
 
-#[path = "../resources/tests/fixture/conditional.rs"]
+#[path = "../build/tests/fixture/conditional.rs"]
 mod conditional;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ mod common;
 #[path = "common/decode.rs"]
 mod decode;
 
-#[path = "../resources/tests/fixture/elements.rs"]
+#[path = "../build/tests/fixture/elements.rs"]
 mod elements;
 
 use common::{ENABLE, Written, turn};

@@ -6,7 +6,7 @@
 
 mod common;
 
-#[path = "../../tools/etl/tests/common/mod.rs"]
+#[path = "../../formats/etl-file/tests/common/mod.rs"]
 mod decoders;
 
 use std::fs::File;

@@ -5,7 +5,7 @@
 
 mod common;
 
-#[path = "../resources/tests/fixture/odd.rs"]
+#[path = "../build/tests/fixture/odd.rs"]
 mod odd;
 
 use std::{fs, net::Ipv6Addr, path::Path};

@@ -5,7 +5,7 @@
 
 mod common;
 
-#[path = "../resources/tests/fixture/everything.rs"]
+#[path = "../build/tests/fixture/everything.rs"]
 mod everything;
 
 use std::{net, path::Path};

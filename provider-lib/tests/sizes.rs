@@ -7,7 +7,7 @@ mod common;
 #[path = "common/decode.rs"]
 mod decode;
 
-#[path = "../resources/tests/fixture/sizes.rs"]
+#[path = "../build/tests/fixture/sizes.rs"]
 mod sizes;
 
 use common::{ENABLE, Turn, turn};

@@ -1,6 +1,6 @@
 """Prints the unwind data of an image as pefile reads it, one function a line.
 
-The last test of tests/kernel/src/ground/unwind/tests.rs prints the same lines.
+The last test of standin-kernel/src/ground/unwind/tests.rs prints the same lines.
 """
 
 import re

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{fixture, seed::Seed};
 
 /// The manifest of the trace's manifest events.
-const MANIFEST: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");
+const MANIFEST: &str = include_str!("../../../formats/etl-file/tests/fixture/sample.man");
 /// The number of events in the trace.
 const EVENTS: u32 = 4;
 /// The events of the trace.

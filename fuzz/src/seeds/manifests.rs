@@ -8,9 +8,9 @@ use etw_manifest::{
 use super::seed::Seed;
 
 /// The manifest by which the tests of etl-file decode.
-const SAMPLE: &str = include_str!("../../../tools/etl/tests/fixture/sample.man");
+const SAMPLE: &str = include_str!("../../../formats/etl-file/tests/fixture/sample.man");
 /// The manifest that the tests of etw-manifest modify.
-const SOUND: &str = include_str!("../../../tools/manifest/tests/fixture/sound.man");
+const SOUND: &str = include_str!("../../../formats/etw-manifest/tests/fixture/sound.man");
 
 /// A manifest with parts that the others lack.
 const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>

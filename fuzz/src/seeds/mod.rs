@@ -5,16 +5,16 @@
 
 pub(crate) mod compare;
 mod etl;
-#[path = "../../../tools/etl/tests/fixture/mod.rs"]
+#[path = "../../../formats/etl-file/tests/fixture/mod.rs"]
 mod fixture;
-#[path = "../../../tools/etl/tests/kernel_fixture/mod.rs"]
+#[path = "../../../formats/etl-file/tests/kernel_fixture/mod.rs"]
 mod kernel_fixture;
 mod manifests;
 mod metadata;
-#[path = "../../../tools/etl/tests/schema_fixture/mod.rs"]
+#[path = "../../../formats/etl-file/tests/schema_fixture/mod.rs"]
 mod schema_fixture;
 mod seed;
-#[path = "../../../tests/kernel/tests/small_image/mod.rs"]
+#[path = "../../../standin-kernel/tests/small_image/mod.rs"]
 mod small_image;
 
 use std::{fs, io, path::Path};

@@ -4,7 +4,7 @@
 //! event's name in UTF-8 with a NUL. For each field follow its name with a NUL, its type, and the
 //! type's parameters. The members of a structure follow the structure.
 //!
-//! `etl-file` decodes it with code of its own (`tools/etl/src/decode/tracelogging.rs`): tests compare the
+//! `etl-file` decodes it with code of its own (`formats/etl-file/src/decode/tracelogging.rs`): tests compare the
 //! two, so neither uses the other.
 
 use etw_wire::{InType, TlgOutType, limits::MAX_STRUCT_MEMBERS};

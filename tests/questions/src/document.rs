@@ -15,7 +15,7 @@ A test writes this page from the questions and the answers files:
 
 The page lists what no document says about ETW, or says with doubt. A driver
 (`tests/drivers/questions`) and its client ask a system; the answers of one system are a file in
-[tests/kernel/answers](../../tests/kernel/answers/README.md), and `KernelConfig::like` makes the
+[standin-kernel/answers](../../standin-kernel/answers/README.md), and `KernelConfig::like` makes the
 stand-in kernel behave like the system. *Documented* is what documents say, with the source and its
 confidence; *assumed* is what the stand-in kernel does by default; *measured* is what a system
 answered. The stand-in kernel's own answers only show that it does what is assumed.

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use etl_file::{Guid, Trace};
 use etw_questions_interface::{ASK_IN_DRIVER_ENTRY, SERVICE};
 use etw_scenarios::{HostError, Session, Source};
-use etw_testkernel::{
+use standin_kernel::{
     Device, Driver, EnableParameters, EventFilters, EventIdFilter, File, FilterData, Identity,
     Kernel, KernelConfig, SessionConfig, SessionHandle, Target,
 };

@@ -9,7 +9,7 @@ use std::{
 };
 
 use etw_questions::{Answer, Answers, StandIn, Value, ask, document, questions};
-use etw_testkernel::{
+use standin_kernel::{
     GroupDenial, ImplicitActivity, KernelConfig, NtStatus, PagedSession, UnspecifiedBehaviour,
 };
 
@@ -21,7 +21,7 @@ fn driver() -> PathBuf {
 }
 
 fn folder() -> PathBuf {
-    etw_test_support::root().join("tests/kernel/answers")
+    etw_test_support::root().join("standin-kernel/answers")
 }
 
 /// Returns the answers of the stand-in kernel with a configuration.
@@ -164,7 +164,7 @@ fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
 #[test]
 fn every_setting_is_found_from_the_answers_that_it_gives() {
     // The source has a line for each setting, and the list above at least one case.
-    let source = etw_test_support::root().join("tests/kernel/src/services/etw/unspecified.rs");
+    let source = etw_test_support::root().join("standin-kernel/src/services/etw/unspecified.rs");
     let source = fs::read_to_string(source).unwrap();
     let (_, fields) = source.split_once("pub struct UnspecifiedBehaviour {").unwrap();
     let (fields, _) = fields.split_once("\n}").unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use etl_file::{EventDescriptor, Guid, Trace};
 use etw_sample_interface::{ACTIVITY_SIZE, CLIENT_PROVIDER_NAME, traced};
-use etw_testkernel::{
+use standin_kernel::{
     Completion, ControlError, Device, Driver, EnableParameters, EventFilters, EventIdFilter,
     Identity, Kernel, KernelError, Program, ProgramEvent, Request, SessionConfig, SessionHandle,
     Target,
@@ -69,7 +69,7 @@ pub struct StandIn {
     kernel: Kernel,
     driver: Option<(Driver, Device)>,
     sessions: Vec<Option<(SessionHandle, PathBuf)>>,
-    files: Vec<Option<etw_testkernel::File>>,
+    files: Vec<Option<standin_kernel::File>>,
     requests: Vec<Option<Sent>>,
     /// The client, once it has sent a traced request.
     client: Option<Program>,
@@ -160,7 +160,7 @@ impl StandIn {
         }
     }
 
-    fn file(&self, file: File) -> Result<&etw_testkernel::File, HostError> {
+    fn file(&self, file: File) -> Result<&standin_kernel::File, HostError> {
         match self.files.get(file.0) {
             Some(Some(file)) => Ok(file),
             _ => Err(host_error(format!("file {} is not open", file.0))),

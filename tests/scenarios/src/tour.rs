@@ -9,7 +9,7 @@ use etw_sample_interface::{
     IOCTL_ECHO, IOCTL_ECHO_IN_DPC, IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, MAX_RECORDED,
     NotificationRecord, Registration, Statistics, TimerControl, keyword, outcome,
 };
-use etw_testkernel::{
+use standin_kernel::{
     Completion, EnableParameters, File, Guid, Identity, Kernel, KernelError, NtStatus,
     SessionConfig, SessionReport, Target,
 };
@@ -45,7 +45,7 @@ pub struct Tour {
     /// The session that recorded requests, without details, for a while.
     pub requests: SessionReport,
     /// The statistics of the stand-in kernel.
-    pub statistics: etw_testkernel::Statistics,
+    pub statistics: standin_kernel::Statistics,
     /// The statements that the tour verified, as sentences.
     pub verified: Vec<String>,
 }

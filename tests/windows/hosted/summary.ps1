@@ -36,7 +36,7 @@ $text = @($title, '') + $lines
 if ($failed.Count -gt 0) { $text += @('', '## Checks that failed', '') + $failed }
 [IO.File]::AppendAllText($Summary, ($text -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
 
-# The file's name is that of tests/kernel/answers: the build and the architecture. Driver Verifier changes
+# The file's name is that of standin-kernel/answers: the build and the architecture. Driver Verifier changes
 # what the system does, so that only the leg without it counts.
 $answers = Join-Path $Out 'plain\probe\answers.json'
 if (Test-Path -LiteralPath $answers) {

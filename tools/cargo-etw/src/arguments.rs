@@ -109,7 +109,7 @@ fn run() -> Command {
             path("image", "FILE", "Run this image (.sys) and build nothing")
                 .conflicts_with_all(OF_BUILD),
         );
-    etw_testkernel::run::arguments(what_to_build(command))
+    standin_kernel::run::arguments(what_to_build(command))
 }
 
 /// Returns the command line of `cargo etw run` where it cannot run anything.

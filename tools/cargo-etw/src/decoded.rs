@@ -194,7 +194,7 @@ fn said(result: &Comparison) -> String {
 }
 
 #[cfg(test)]
-#[path = "../../etl/tests/fixture/mod.rs"]
+#[path = "../../../formats/etl-file/tests/fixture/mod.rs"]
 mod fixture;
 
 #[cfg(test)]

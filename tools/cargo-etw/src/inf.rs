@@ -273,13 +273,13 @@ fn examine_apart(image: &Path) -> Result<Value> {
 /// Loads an image in the stand-in kernel, and returns what an INF file must match.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn examine(image: &Path) -> Result<Value> {
-    let kernel = etw_testkernel::Kernel::new();
+    let kernel = standin_kernel::Kernel::new();
     // After an error, the driver may still be loaded.
     examine_in(&kernel, image).inspect_err(|_| kernel.leave_behind())
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-fn examine_in(kernel: &etw_testkernel::Kernel, image: &Path) -> Result<Value> {
+fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     let stem = image.file_stem().and_then(|stem| stem.to_str());
     let service =
         stem.with_context(|| format!("the file name of {} is not UTF-8", image.display()))?;

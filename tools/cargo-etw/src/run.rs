@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::ArgMatches;
 use driver_build::{driver::Messages, toolchain::Machine};
-use etw_testkernel::run::{self, Format};
+use standin_kernel::run::{self, Format};
 
 use crate::{build, options::optional};
 

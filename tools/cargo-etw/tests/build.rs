@@ -42,7 +42,7 @@ fn a_folder_without_a_driver_is_refused() {
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("have no Cargo.toml"), "{errors}");
-    let library = root().join("provider-lib/wire/Cargo.toml");
+    let library = root().join("formats/etw-wire/Cargo.toml");
     let output = etw(
         folder.path(),
         &["--manifest-path", library.to_str().unwrap(), "--package", "etw-wire"],

@@ -105,7 +105,7 @@ pub fn run() -> Result<()> {
         process::run(
             // One test at a time: otherwise one test would read what the standard library
             // initialized in another, and ThreadSanitizer does not see the synchronization.
-            sanitized("thread", &["etw-testkernel"], &["--test", "parallel"])
+            sanitized("thread", &["standin-kernel"], &["--test", "parallel"])
                 .args(["--", "--test-threads=1"])
                 .env("TSAN_OPTIONS", &options)
                 .env("WDK_ETW_DRIVERS", target().join("drivers"))
@@ -125,7 +125,7 @@ pub fn run() -> Result<()> {
         process::run(
             Command::new("cargo")
                 .current_dir(root())
-                .args(["test", "--package", "etw-testkernel"])
+                .args(["test", "--package", "standin-kernel"])
                 .args(["--test", "stress", "--test", "parallel"])
                 .env("WDK_ETW_DRIVERS", target().join("drivers"))
                 .env("WDK_ETW_STRESS_SECONDS", SECONDS)

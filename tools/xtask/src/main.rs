@@ -370,7 +370,7 @@ fn command_line() -> Command {
                         .long("out")
                         .help("The file to write the answers to")
                         .value_name("FILE")
-                        .default_value("tests/kernel/answers/stand-in.json")
+                        .default_value("standin-kernel/answers/stand-in.json")
                         .value_parser(value_parser!(PathBuf)),
                 ),
         )

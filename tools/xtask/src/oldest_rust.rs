@@ -78,10 +78,10 @@ mod tests {
             "provider-lib",
             "provider-lib/log",
             "provider-lib/macros",
-            "provider-lib/resources",
+            "provider-lib/build",
             "provider-lib/schema",
             "provider-lib/tracing",
-            "tools/manifest",
+            "formats/etw-manifest",
         ] {
             let path = root().join(folder).join("Cargo.toml");
             let manifest = fs::read_to_string(&path).unwrap();

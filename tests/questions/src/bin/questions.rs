@@ -5,7 +5,7 @@ mod command {
     use std::{env, error::Error, fs, path::PathBuf};
 
     use etw_questions::{Answer, StandIn, ask};
-    use etw_testkernel::KernelConfig;
+    use standin_kernel::KernelConfig;
 
     pub fn run() -> Result<(), Box<dyn Error>> {
         let mut arguments = env::args_os().skip(1).map(PathBuf::from);

@@ -7,7 +7,7 @@ mod tour {
 
     use etl_file::{Catalog, Decoded, Trace, decode, table};
     use etw_scenarios::{Tour, check, drive, expected_everything, expected_requests};
-    use etw_testkernel::SessionReport;
+    use standin_kernel::SessionReport;
 
     type Result<T> = std::result::Result<T, Box<dyn Error>>;
 

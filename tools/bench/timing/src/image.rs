@@ -3,7 +3,7 @@
 use std::{hint::black_box, mem, path::Path};
 
 use anyhow::{Context, Result, ensure};
-use etw_testkernel::timing::MappedImage;
+use standin_kernel::timing::MappedImage;
 
 use crate::ntoskrnl::{self, Registration};
 

@@ -77,7 +77,7 @@ const RUST_CRATES: &[&str] = &["alloc", "core", "proc_macro", "std", "test"];
 /// The crates that the new driver uses.
 const USED_CRATES: &[&str] = &[
     "etl_file",
-    "etw_testkernel",
+    "standin_kernel",
     "wdk",
     "wdk_alloc",
     "wdk_build",

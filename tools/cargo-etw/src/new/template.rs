@@ -26,10 +26,10 @@ const FILES: &[(&str, &str)] = &[
 
 /// The crates of wdk-etw's repository that a new driver and its test depend on, and their folders.
 const CRATES: [(&str, &str); 4] = [
-    ("etl-file", "tools/etl"),
-    ("etw-testkernel", "tests/kernel"),
+    ("etl-file", "formats/etl-file"),
+    ("standin-kernel", "standin-kernel"),
     ("wdk-etw", "provider-lib"),
-    ("wdk-etw-build", "provider-lib/resources"),
+    ("wdk-etw-build", "provider-lib/build"),
 ];
 
 /// The device's security descriptor, which the driver and the INF file have in common: full access

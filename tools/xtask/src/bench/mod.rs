@@ -389,7 +389,7 @@ fn throughput() -> Result<Value> {
         "--locked",
         "--release",
         "--package",
-        "etw-testkernel",
+        "standin-kernel",
         "--example",
         "throughput",
     ]);

@@ -191,7 +191,7 @@ fn checkout(from: &Path, name: &str) -> Option<PathBuf> {
 
 /// The programs that run drivers.
 struct Programs {
-    /// `testkernel`, for images.
+    /// `standin-kernel`, for images.
     kernel: PathBuf,
     /// `cargo-etw`, for crates.
     cargo_etw: PathBuf,
@@ -203,13 +203,13 @@ impl Programs {
             "build",
             "--locked",
             "--package",
-            "etw-testkernel",
+            "standin-kernel",
             "--package",
             "cargo-etw",
             "--bins",
         ]))?;
         let folder = target().join("debug");
-        Ok(Self { kernel: folder.join("testkernel"), cargo_etw: folder.join("cargo-etw") })
+        Ok(Self { kernel: folder.join("standin-kernel"), cargo_etw: folder.join("cargo-etw") })
     }
 }
 

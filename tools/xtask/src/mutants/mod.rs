@@ -186,10 +186,10 @@ const GROUPS: [Group; 14] = [
             Tests { packages: &["wdk-etw-build"], arguments: &["--tests"] },
         ],
     },
-    etl!("etl-file-compare", "tools/etl/src/compare/**", ["--test", "compare", "--"]),
+    etl!("etl-file-compare", "formats/etl-file/src/compare/**", ["--test", "compare", "--"]),
     etl!(
         "etl-file-decode",
-        "tools/etl/src/decode/**",
+        "formats/etl-file/src/decode/**",
         [
             "--test",
             "kernel_cli",
@@ -206,7 +206,7 @@ const GROUPS: [Group; 14] = [
     ),
     etl!(
         "etl-file-kernel",
-        "tools/etl/src/kernel/**",
+        "formats/etl-file/src/kernel/**",
         [
             "--test",
             "damage",
@@ -227,12 +227,12 @@ const GROUPS: [Group; 14] = [
     ),
     etl!(
         "etl-file-perfetto",
-        "tools/etl/src/perfetto/**",
+        "formats/etl-file/src/perfetto/**",
         ["--test", "kernel_cli", "--test", "timeline", "--"]
     ),
     etl!(
         "etl-file-read",
-        "tools/etl/src/read/**",
+        "formats/etl-file/src/read/**",
         [
             "--test",
             "compressed",
@@ -251,10 +251,10 @@ const GROUPS: [Group; 14] = [
             "every_truncation"
         ]
     ),
-    etl!("etl-file-report", "tools/etl/src/report/**", ["--test", "kernel_cli", "--"]),
+    etl!("etl-file-report", "formats/etl-file/src/report/**", ["--test", "kernel_cli", "--"]),
     etl!(
         "etl-file-write",
-        "tools/etl/src/write/**",
+        "formats/etl-file/src/write/**",
         [
             "--test",
             "compressed",
@@ -278,13 +278,13 @@ const GROUPS: [Group; 14] = [
         package: "etl-file",
         files: &[],
         without: &[
-            "tools/etl/src/compare/**",
-            "tools/etl/src/decode/**",
-            "tools/etl/src/kernel/**",
-            "tools/etl/src/perfetto/**",
-            "tools/etl/src/read/**",
-            "tools/etl/src/report/**",
-            "tools/etl/src/write/**",
+            "formats/etl-file/src/compare/**",
+            "formats/etl-file/src/decode/**",
+            "formats/etl-file/src/kernel/**",
+            "formats/etl-file/src/perfetto/**",
+            "formats/etl-file/src/read/**",
+            "formats/etl-file/src/report/**",
+            "formats/etl-file/src/write/**",
         ],
         rounds: &[
             ETL_UNIT_TESTS,

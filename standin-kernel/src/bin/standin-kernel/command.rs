@@ -1,0 +1,50 @@
+//! The command line and its commands.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use standin_kernel::run;
+
+fn command() -> Command {
+    let run = Command::new("run")
+        .about("Load a driver, play a script, unload it, and show and write its events")
+        .arg(
+            Arg::new("driver")
+                .value_name("DRIVER.sys")
+                .help("The driver to run; a .pdb file beside it provides function names and lines")
+                .required(true)
+                .value_parser(value_parser!(PathBuf)),
+        );
+    Command::new("standin-kernel")
+        .about("Run Windows drivers (.sys) in the stand-in kernel")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(run::arguments(run))
+}
+
+/// Runs a driver. Returns true if nothing was found but notes.
+fn run_driver(matches: &ArgMatches) -> Result<bool> {
+    let sys = matches.get_one::<PathBuf>("driver");
+    let sys = sys.context("the driver's path is missing")?;
+    let run = run::run(matches, sys, run::etl_here(sys))?;
+    run::execute(&run, run::format(matches)?)
+}
+
+/// Runs the command line.
+pub fn main() -> ExitCode {
+    let matches = command().get_matches();
+    let result = match matches.subcommand() {
+        Some(("run", matches)) => run_driver(matches),
+        // clap rejects every other command.
+        _ => Err(anyhow!("unknown command")),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The way from a faulting instruction of driver code into the kernel and back.
+//!
+//! The signal handler only stores the registers on the stack of this program's code and returns to
+//! a routine there. The routine keeps the processor's extended state, has the access served by
+//! [`accessors`], which may call the driver, and continues behind the instruction with every register
+//! as the driver had it. Where the access is not served, the fault is reported.
+
+use std::{
+    arch::{asm, global_asm, x86_64},
+    sync::OnceLock,
+};
+
+use super::{accessors, frame::Frame, stack};
+use crate::ground::signals::{Diversion, Trap, resume};
+
+const _: () = assert!(stack::DRIVER == -16, "the routine restores it");
+
+// The frame in rdi, which is also the stack pointer. The state of XSAVE starts with zeros in its header,
+// whose reserved bytes it does not write.
+global_asm!(
+    ".globl standin_kernel_intercept",
+    "standin_kernel_intercept:",
+    "mov rbx, rdi",
+    "sub rsp, [rbx + 144]",
+    "and rsp, -64",
+    "xor eax, eax",
+    "mov [rsp + 512], rax",
+    "mov [rsp + 520], rax",
+    "mov [rsp + 528], rax",
+    "mov [rsp + 536], rax",
+    "mov [rsp + 544], rax",
+    "mov [rsp + 552], rax",
+    "mov [rsp + 560], rax",
+    "mov [rsp + 568], rax",
+    "cmp qword ptr [rbx + 152], 0",
+    "je 2f",
+    "mov eax, -1",
+    "mov edx, -1",
+    "xsave64 [rsp]",
+    "jmp 3f",
+    "2:",
+    "fxsave64 [rsp]",
+    "3:",
+    "mov rdi, rbx",
+    "call {serve}",
+    "cmp qword ptr [rbx + 152], 0",
+    "je 4f",
+    "mov eax, -1",
+    "mov edx, -1",
+    "xrstor64 [rsp]",
+    "jmp 5f",
+    "4:",
+    "fxrstor64 [rsp]",
+    "5:",
+    "mov rcx, [rbx + 128]",
+    "mov rdx, [rbx + 136]",
+    "mov [rcx - 16], rdx",
+    "mov rax, [rbx]",
+    "mov rcx, [rbx + 8]",
+    "mov rdx, [rbx + 16]",
+    "mov rbp, [rbx + 40]",
+    "mov rsi, [rbx + 48]",
+    "mov rdi, [rbx + 56]",
+    "mov r8, [rbx + 64]",
+    "mov r9, [rbx + 72]",
+    "mov r10, [rbx + 80]",
+    "mov r11, [rbx + 88]",
+    "mov r12, [rbx + 96]",
+    "mov r13, [rbx + 104]",
+    "mov r14, [rbx + 112]",
+    "mov r15, [rbx + 120]",
+    "lea rsp, [rbx + 160]",
+    "mov rbx, [rbx + 24]",
+    "iretq",
+    serve = sym serve,
+);
+
+unsafe extern "C" {
+    fn standin_kernel_intercept();
+}
+
+/// The size of the area that the extended state needs, and whether XSAVE saves it.
+fn state() -> (u64, bool) {
+    /// The size of the area of FXSAVE, with room for the header that is zeroed in any case.
+    const LEGACY: u64 = 576;
+    static STATE: OnceLock<(u64, bool)> = OnceLock::new();
+    *STATE.get_or_init(|| {
+        let features = x86_64::__cpuid(1);
+        if features.ecx & 1 << 27 == 0 {
+            return (LEGACY, false);
+        }
+        // A processor with XSAVE has the leaf.
+        let sizes = x86_64::__cpuid_count(0xD, 0);
+        (u64::from(sizes.ebx).next_multiple_of(64).max(LEGACY), true)
+    })
+}
+
+/// Finds out what [`divert`] needs, which may not be found out in a signal handler.
+pub fn prepare() {
+    state();
+}
+
+/// Stores the registers of a faulting instruction where the kernel continues. The fault's stack
+/// pointer is in the driver's stack.
+pub fn divert(trap: &Trap) -> Diversion {
+    let rsp = trap.registers.rsp();
+    let range = stack::RANGE as u64;
+    let end = (rsp & !(range - 1)) + range;
+    let slot = |place: i32| end.wrapping_add_signed(i64::from(place)) as *mut u64;
+    // SAFETY: the stack pointer is in a stack's range, whose last words are the two stack pointers.
+    let host = unsafe { slot(stack::HOST).read() };
+    // SAFETY: as above.
+    let driver = unsafe { slot(stack::DRIVER).read() };
+    // SAFETY: as above. A routine may call the driver, which continues below where it is now.
+    unsafe { slot(stack::DRIVER).write(rsp) };
+    let (cs, ss): (u64, u64);
+    // SAFETY: the instructions only read the selectors.
+    unsafe {
+        asm!("mov {:e}, cs", out(reg) cs, options(nomem, nostack, preserves_flags));
+    }
+    // SAFETY: as above.
+    unsafe {
+        asm!("mov {:e}, ss", out(reg) ss, options(nomem, nostack, preserves_flags));
+    }
+    let (state_bytes, has_xsave) = state();
+    let frame = (host - size_of::<Frame>() as u64) & !63;
+    // SAFETY: the place is on the stack that this thread's own code left for the driver's, below its
+    // frames.
+    unsafe {
+        (frame as *mut Frame).write(Frame {
+            general: trap.registers.general,
+            end,
+            driver,
+            state_bytes,
+            has_xsave: u64::from(has_xsave),
+            rip: trap.registers.rip,
+            cs,
+            flags: trap.flags,
+            rsp,
+            ss,
+            trap: *trap,
+        });
+    }
+    Diversion {
+        instruction: standin_kernel_intercept as *const () as u64,
+        stack: frame,
+        argument: frame,
+    }
+}
+
+/// Serves the access of an instruction, or reports its fault.
+extern "C" fn serve(frame: &mut Frame) {
+    if !accessors::serve(frame) {
+        resume(frame.trap);
+    }
+}

@@ -1,0 +1,390 @@
+//! The kernel stacks that driver code runs on: a thread's own, and that of the DPCs on its processor.
+//!
+//! A stack has the size of a thread's kernel stack on Windows, is separate from the stack of
+//! this program's own code, and is above an inaccessible page. An overflow by a single byte is
+//! detected, and the used size can be measured. Calls switch stacks: into the driver by
+//! `standin_kernel_call` here, and back by the gateways (see [`super::gateway`]).
+//!
+//! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack
+//! can find the range's last words, which hold the two stack pointers.
+
+use std::{
+    arch::global_asm,
+    cell::Cell,
+    ffi::c_void,
+    num::NonZeroUsize,
+    ops::Range,
+    ptr::NonNull,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+use parking_lot::RwLock;
+
+use crate::ground::{
+    arena::PAGE,
+    signals::{CLEAR_FLAGS, DIRECTION},
+};
+
+/// The size and alignment of the range that contains a stack.
+pub const RANGE: usize = 0x8000;
+/// The size of a kernel stack on x64 in bytes.
+pub const SIZE: usize = 24 * 1024;
+/// The offset of the other stack's pointer from the range's end.
+pub const HOST: i32 = -8;
+/// The offset of this stack's pointer from the range's end.
+pub const DRIVER: i32 = -16;
+
+/// The number of mapped bytes, enough to contain two aligned ranges.
+const MAPPED: usize = 3 * RANGE;
+
+/// The pattern that fills the stack, to measure its use.
+const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+
+// The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
+// convention preserves every register that the caller's convention preserves, and the control words of
+// the floating-point units. A routine that ends its thread instead of returning has not put the registers
+// back, so all of them are saved here. What a driver did not preserve besides is put back, and reported in
+// rdx: the flags, and above them a bit for MXCSR and one for the x87 control word.
+global_asm!(
+    ".globl standin_kernel_call",
+    ".globl standin_kernel_exit",
+    "standin_kernel_call:",
+    "push rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    "mov rbx, rdx",
+    "push qword ptr [rbx - 8]",
+    "push qword ptr [rbx - 16]",
+    "sub rsp, 24",
+    "stmxcsr [rsp]",
+    "fnstcw [rsp + 4]",
+    "mov [rbx - 8], rsp",
+    "mov rax, rdi",
+    "mov r10, [rbx - 16]",
+    "and r10, -16",
+    "sub r10, 0x40",
+    "mov r11, [rsi + 32]",
+    "mov [r10 + 32], r11",
+    "mov r11, [rsi + 40]",
+    "mov [r10 + 40], r11",
+    "mov r11, [rsi + 48]",
+    "mov [r10 + 48], r11",
+    "mov r11, [rsi + 56]",
+    "mov [r10 + 56], r11",
+    "mov rcx, [rsi]",
+    "mov rdx, [rsi + 8]",
+    "mov r8, [rsi + 16]",
+    "mov r9, [rsi + 24]",
+    "mov rsp, r10",
+    "call rax",
+    "2:",
+    "mov rsp, [rbx - 8]",
+    "pushfq",
+    "pop rdx",
+    "mov edx, edx",
+    "test edx, {flags}",
+    "jz 3f",
+    "mov ecx, edx",
+    "and ecx, {kept}",
+    "push rcx",
+    "popfq",
+    "3:",
+    // The lowest bits of MXCSR are status, which every function may change.
+    "stmxcsr [rsp + 8]",
+    "mov ecx, [rsp + 8]",
+    "xor ecx, [rsp]",
+    "test ecx, 0xFFC0",
+    "jz 4f",
+    "ldmxcsr [rsp]",
+    "bts rdx, 32",
+    "4:",
+    "fnstcw [rsp + 8]",
+    "mov cx, [rsp + 8]",
+    "cmp cx, [rsp + 4]",
+    "je 5f",
+    "fldcw [rsp + 4]",
+    "bts rdx, 33",
+    "5:",
+    "add rsp, 24",
+    "pop qword ptr [rbx - 16]",
+    "pop qword ptr [rbx - 8]",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    "ret",
+    // Returns from the routine that standin_kernel_call called last, whatever driver code is above it.
+    "standin_kernel_exit:",
+    "mov rbx, rsp",
+    "and rbx, -0x8000",
+    "add rbx, 0x8000",
+    "jmp 2b",
+    flags = const CLEAR_FLAGS,
+    kept = const !CLEAR_FLAGS,
+);
+
+/// The result of a routine of the driver.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Returned {
+    /// The return register.
+    pub result: u64,
+    state: u64,
+}
+
+impl Returned {
+    /// Returns whether the routine left the direction flag set.
+    pub const fn has_direction_flag(self) -> bool {
+        self.state & DIRECTION as u64 != 0
+    }
+
+    /// Returns the control register of floating-point operations that the routine changed, if it
+    /// changed one.
+    pub const fn changed_control(self) -> Option<&'static str> {
+        match self.state >> 32 & 3 {
+            0 => None,
+            2 => Some("the x87 control word"),
+            _ => Some("MXCSR"),
+        }
+    }
+}
+
+const _: () = assert!(RANGE == 0x8000, "standin_kernel_exit has the number too");
+
+unsafe extern "C" {
+    fn standin_kernel_call(routine: u64, arguments: *const u64, end: u64) -> Returned;
+    fn standin_kernel_exit();
+}
+
+/// Returns the address above the stack that an address is in.
+pub const fn top_of(address: u64) -> u64 {
+    let base = address & !(RANGE as u64 - 1);
+    base + (PAGE + SIZE) as u64
+}
+
+/// A kernel stack.
+pub struct Stack {
+    /// The range's first address.
+    base: u64,
+}
+
+/// The kernel stacks of a thread.
+pub struct Stacks {
+    mapping: NonNull<c_void>,
+    /// The stack that DPCs run on, which is filled with the pattern when it is first used.
+    dpc: Stack,
+    is_dpc_painted: Cell<bool>,
+    /// The stack that the rest of the thread's driver code runs on.
+    own: Stack,
+}
+
+impl Stacks {
+    /// Creates stacks.
+    pub fn new() -> Self {
+        let size = NonZeroUsize::new(MAPPED).expect("the size is not zero");
+        // SAFETY: a fresh anonymous mapping aliases nothing.
+        let mapping: NonNull<c_void> = unsafe {
+            mmap_anonymous(
+                None,
+                size,
+                ProtFlags::PROT_READ | ProtFlags::PROT_WRITE,
+                MapFlags::MAP_PRIVATE,
+            )
+        }
+        .expect("memory for kernel stacks can be mapped");
+        let start = mapping.as_ptr() as u64;
+        let first = start.next_multiple_of(RANGE as u64);
+        let stack = |base: u64| {
+            let offset = usize::try_from(base - start).unwrap_or(0);
+            // SAFETY: the mapping has thrice a range's size, so both ranges are within it.
+            let guard = unsafe { mapping.byte_add(offset) };
+            // SAFETY: the page is the new stack's, and nothing uses it.
+            unsafe { mprotect(guard, PAGE, ProtFlags::PROT_NONE) }
+                .expect("the page below a kernel stack can be protected");
+            let stack = Stack { base };
+            stack.set(DRIVER, stack.top());
+            stack
+        };
+        let stacks = Self {
+            mapping,
+            dpc: stack(first),
+            is_dpc_painted: Cell::new(false),
+            own: stack(first + RANGE as u64),
+        };
+        stacks.own.paint(stacks.own.bottom());
+        stacks
+    }
+
+    /// Returns the thread's own stack.
+    pub const fn own(&self) -> &Stack {
+        &self.own
+    }
+
+    /// Returns the stack that DPCs run on.
+    pub fn of_dpcs(&self) -> &Stack {
+        if !self.is_dpc_painted.replace(true) {
+            self.dpc.paint(self.dpc.bottom());
+        }
+        &self.dpc
+    }
+
+    const fn both(&self) -> [&Stack; 2] {
+        [&self.dpc, &self.own]
+    }
+
+    /// Returns the addresses of both stacks.
+    pub fn addresses(&self) -> [Range<u64>; 2] {
+        self.both().map(Stack::addresses)
+    }
+
+    /// Returns whether an address is in one of the stacks.
+    pub fn contains(&self, address: u64) -> bool {
+        self.both().iter().any(|stack| stack.contains(address))
+    }
+
+    /// Returns whether an address is in the page below one of the stacks.
+    pub fn is_below(&self, address: u64) -> bool {
+        self.both().iter().any(|stack| stack.is_below(address))
+    }
+}
+
+/// The stacks of all threads of a kernel, by their ranges' first addresses.
+#[derive(Default)]
+pub struct LiveStacks(RwLock<Vec<u64>>);
+
+impl LiveStacks {
+    /// Adds the stacks of a thread.
+    pub fn add(&self, stacks: &Stacks) {
+        let bases = stacks.both().map(|stack| stack.base);
+        self.0.write().extend(bases);
+    }
+
+    /// Removes the stacks of a thread, before they are dropped.
+    pub fn remove(&self, stacks: &Stacks) {
+        let bases = stacks.both().map(|stack| stack.base);
+        self.0.write().retain(|base| !bases.contains(base));
+    }
+
+    /// Returns whether an address is in a stack.
+    pub fn contains(&self, address: u64) -> bool {
+        self.pointer_at(address).is_some()
+    }
+
+    /// Returns the stack pointer of the driver code on the stack that an address is in, as it was when
+    /// that code last called the kernel, or `None` if the address is in no stack.
+    pub fn pointer_at(&self, address: u64) -> Option<u64> {
+        let base = address & !(RANGE as u64 - 1);
+        let live = self.0.read();
+        let stack = Stack { base };
+        (live.contains(&base) && stack.contains(address)).then(|| stack.pointer())
+    }
+}
+
+impl Stack {
+    /// Returns the stack pointer of the driver code on the stack, as it was when that code last called
+    /// the kernel.
+    pub fn pointer(&self) -> u64 {
+        let address = self.end().wrapping_add_signed(i64::from(DRIVER)) as *mut u64;
+        // SAFETY: the place is one of the range's last words, which live as long as the stack, and which
+        // are aligned. The stack's thread may change it meanwhile.
+        unsafe { AtomicU64::from_ptr(address) }.load(Ordering::Relaxed)
+    }
+
+    /// Returns the lowest address of the stack's memory.
+    pub const fn bottom(&self) -> u64 {
+        self.base + PAGE as u64
+    }
+
+    /// Returns the address above the stack.
+    pub const fn top(&self) -> u64 {
+        self.bottom() + SIZE as u64
+    }
+
+    /// Returns the stack's addresses.
+    pub const fn addresses(&self) -> Range<u64> {
+        self.bottom()..self.top()
+    }
+
+    const fn end(&self) -> u64 {
+        self.base + RANGE as u64
+    }
+
+    fn set(&self, place: i32, value: u64) {
+        let address = self.end().wrapping_add_signed(i64::from(place)) as *mut u64;
+        // SAFETY: the place is one of the range's last words, which are this thread's.
+        unsafe { address.write(value) };
+    }
+
+    /// Returns whether an address is in the page below the stack.
+    pub const fn is_below(&self, address: u64) -> bool {
+        address >= self.base && address < self.bottom()
+    }
+
+    /// Returns whether an address is in the stack.
+    pub const fn contains(&self, address: u64) -> bool {
+        address >= self.bottom() && address < self.top()
+    }
+
+    /// Fills the stack's memory up to its top, from `start`.
+    fn paint(&self, start: u64) {
+        for address in (start..self.top()).step_by(8) {
+            // SAFETY: the address is in the stack, on which no driver code runs now.
+            unsafe { (address as *mut u64).write(UNUSED) };
+        }
+    }
+
+    /// Returns the peak use of the stack in bytes since the last call of this method. Must not be
+    /// called while driver code runs on the stack.
+    pub fn take_most_used(&self) -> usize {
+        let used = self.most_used();
+        self.paint(self.top() - used as u64);
+        used
+    }
+
+    /// Returns the peak use of the stack in bytes since the last call of [`Self::take_most_used`].
+    pub fn most_used(&self) -> usize {
+        let lowest = (self.bottom()..self.top()).step_by(8).find(|address| {
+            // SAFETY: the address is in the stack's memory.
+            unsafe { (*address as *const u64).read_volatile() != UNUSED }
+        });
+        let used = lowest.map_or(0, |lowest| self.top() - lowest);
+        usize::try_from(used).unwrap_or(SIZE)
+    }
+
+    /// Makes a routine that the driver called with this stack pointer return from the innermost
+    /// [`Self::call`] instead of to the driver. Its result is the result of that call.
+    pub fn exit_after(&self, stack_pointer: u64) {
+        debug_assert!(self.contains(stack_pointer), "a call's frame is on its thread's stack");
+        // SAFETY: a call's stack pointer is the address of its return address, on this thread's stack.
+        unsafe { (stack_pointer as *mut u64).write(standin_kernel_exit as *const () as u64) };
+    }
+
+    /// Calls a routine with the Windows x64 calling convention on this stack, below the frames
+    /// already there. The callee reads only the arguments that it declares; the other arguments are
+    /// in registers and stack slots that may have any value.
+    ///
+    /// # Safety
+    ///
+    /// The address is that of a routine that follows the Windows calling convention, and this
+    /// thread's driver code runs on this stack and no other.
+    pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> Returned {
+        // SAFETY: the caller guarantees the routine and its arguments, and the range's end is this
+        // stack's.
+        unsafe { standin_kernel_call(routine, arguments.as_ptr(), self.end()) }
+    }
+}
+
+impl Drop for Stacks {
+    fn drop(&mut self) {
+        // SAFETY: the thread ends, so no code runs on its stacks.
+        let unmapped = unsafe { munmap(self.mapping, MAPPED) };
+        debug_assert!(unmapped.is_ok(), "munmap succeeds for the stacks' own mapping");
+    }
+}

@@ -1,0 +1,78 @@
+//! The routines that copy bytes from or to addresses that may be wrong, and exchange a word there.
+
+use std::arch::global_asm;
+
+// Destination in rdi, source in rsi, count in rdx. Returns 0 in eax if all bytes were copied.
+global_asm!(
+    ".globl standin_kernel_copy",
+    ".globl standin_kernel_copy_at",
+    ".globl standin_kernel_copy_failed",
+    "standin_kernel_copy:",
+    "mov rcx, rdx",
+    "standin_kernel_copy_at:",
+    "rep movsb",
+    "xor eax, eax",
+    "ret",
+    "standin_kernel_copy_failed:",
+    "mov eax, 1",
+    "ret",
+);
+
+// Address in rdi, the new value at rsi, which gets the old one. Returns as the routine above does.
+global_asm!(
+    ".globl standin_kernel_exchange",
+    ".globl standin_kernel_exchange_at",
+    "standin_kernel_exchange:",
+    "mov rax, [rsi]",
+    "standin_kernel_exchange_at:",
+    "xchg [rdi], rax",
+    "mov [rsi], rax",
+    "xor eax, eax",
+    "ret",
+);
+
+unsafe extern "C" {
+    fn standin_kernel_copy(to: u64, from: u64, count: usize) -> u32;
+    fn standin_kernel_copy_at();
+    fn standin_kernel_copy_failed();
+    fn standin_kernel_exchange(address: u64, value: *mut u64) -> u32;
+    fn standin_kernel_exchange_at();
+}
+
+/// Returns the address of the copying instruction.
+pub fn copying_instruction() -> u64 {
+    standin_kernel_copy_at as *const () as u64
+}
+
+/// Returns the address at which to continue after a fault of the instruction at `at`, if it is
+/// one of the routines'.
+pub fn after_fault(at: u64) -> Option<u64> {
+    let is_ours =
+        at == copying_instruction() || at == standin_kernel_exchange_at as *const () as u64;
+    is_ours.then_some(standin_kernel_copy_failed as *const () as u64)
+}
+
+/// Exchanges a word with `value`, as one step. Returns `false` if a fault prevented that.
+///
+/// # Safety
+///
+/// The process handles faults by [`after_fault`].
+pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
+    // SAFETY: the routine accesses the value and the word. The driver is responsible for the word, as
+    // for what `copy` accesses.
+    unsafe { standin_kernel_exchange(address, value) == 0 }
+}
+
+/// Copies bytes. Returns `false` if a fault ended the copy early.
+///
+/// # Safety
+///
+/// One of the two ranges is a buffer of this program's. The process handles faults by
+/// [`after_fault`].
+pub unsafe fn copy(to: u64, from: u64, count: usize) -> bool {
+    // SAFETY: the routine accesses only the two ranges. The caller guarantees that one range is a
+    // buffer. The driver is responsible for the other: a fault in it ends the copy, and an
+    // accessible range belongs to the driver or could also be hit by a wild pointer of a real
+    // driver.
+    unsafe { standin_kernel_copy(to, from, count) == 0 }
+}

@@ -1,0 +1,269 @@
+//! The arguments that the command lines share.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use etl_file::Guid;
+
+use super::{
+    enable::Enabled,
+    options::{Format, Run},
+};
+use crate::{
+    harness::{
+        registry_file::{RegistryFile, parse_parameter},
+        script::{Clients, Script},
+    },
+    services::{etw::state::Target, registry::value::RegistryValue},
+};
+
+/// Adds the arguments that say how to run a driver to a command.
+#[must_use]
+pub fn arguments(command: Command) -> Command {
+    surroundings(command)
+        .arg(option(
+            "script",
+            "FILE",
+            "The script to play; the default is the life of a device: it is added, taken out of D0 \
+             and back, and removed",
+        ).value_parser(value_parser!(PathBuf)))
+        .arg(option("etl", "FILE", "The trace file to write").value_parser(value_parser!(PathBuf)))
+        .arg(enable(
+            "enable",
+            "Enable a provider with these parameters, by its GUID or by the name that its GUID is \
+             computed from; may be given several times",
+        ))
+        .arg(enable(
+            "group",
+            "Enable a provider group, by its GUID or by the name that its GUID is computed from; may \
+             be given several times",
+        ))
+        .arg(
+            option(
+                "tmf",
+                "FOLDER|FILE",
+                "Show WPP messages by this TMF file, or by those in this folder, in addition to the \
+                 PDB beside the image; may be given several times",
+            )
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(flag(
+            "only",
+            "Enable only what `--enable` and `--group` name, instead of every provider that the \
+             driver registers",
+        ))
+        .arg(option("session", "NAME", "The session's name").default_value("standin-kernel"))
+        .arg(option(
+            "service",
+            "NAME",
+            "The driver's service name; the default is the file name without its extension",
+        ))
+        .arg(
+            option(
+                "clients",
+                "N",
+                "The number of clients that run the script's steps on an open device, interleaved",
+            )
+            .default_value("1")
+            .value_parser(value_parser!(u32).range(1..=64)),
+        )
+        .arg(
+            option(
+                "seed",
+                "N",
+                "The seed of the clients' interleaving; the same seed repeats the same run",
+            )
+            .default_value("0")
+            .value_parser(value_parser!(u64)),
+        )
+        .arg(flag(
+            "special-pool",
+            "Guard every pool block, to catch overruns and accesses to freed blocks",
+        ))
+        .arg(
+            option(
+                "max-silence",
+                "SECONDS",
+                "The time after which the driver's process is ended if it neither calls the kernel \
+                 nor reports anything",
+            )
+            .default_value("120")
+            .value_parser(value_parser!(u64).range(1..)),
+        )
+        .arg(flag("no-notes", "Do not report notes about style"))
+        .arg(
+            option(
+                "message-format",
+                "FORMAT",
+                "The form of the output: for people, or one JSON object for each line",
+            )
+            .default_value("human")
+            .value_parser(["human", "json"]),
+        )
+}
+
+/// Adds the arguments that say what the driver finds in the system.
+fn surroundings(command: Command) -> Command {
+    command
+        .arg(
+            option(
+                "folder",
+                "FOLDER",
+                "The folder that the driver finds as the volume C:, which is also \\SystemRoot's; \
+                 without one, there is no volume",
+            )
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option(
+                "registry",
+                "FILE",
+                "Change the registry as this file of the Registry Editor (.reg) says, before the driver \
+                 is loaded; may be given several times",
+            )
+            .action(ArgAction::Append)
+            .value_parser(value_parser!(PathBuf)),
+        )
+        .arg(
+            option(
+                "parameter",
+                "NAME=TYPE:VALUE",
+                "Set a value of the service's parameters key in the registry, before the driver is \
+                 loaded: dword:N, qword:N, sz:TEXT, expand_sz:TEXT, multi_sz:TEXT|TEXT or \
+                 binary:DIGITS; may be given several times",
+            )
+            .action(ArgAction::Append),
+        )
+}
+
+/// Returns the form of the output that the arguments name.
+///
+/// # Errors
+///
+/// Fails if the arguments are not those of [`arguments`].
+pub fn format(matches: &ArgMatches) -> Result<Format> {
+    let name: String = required(matches, "message-format")?;
+    match name.as_str() {
+        "human" => Ok(Format::Human),
+        "json" => Ok(Format::Json),
+        other => bail!("`{other}` is not a message format; expected human or json"),
+    }
+}
+
+/// Returns the run of an image that the arguments describe. `etl` is the trace file if they do not
+/// name one.
+///
+/// # Errors
+///
+/// Fails if the script or a file for the registry cannot be read, if the folder for files is none, or if
+/// a provider or parameter is not written as it should be.
+pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
+    let script = match optional::<PathBuf>(matches, "script")? {
+        None => None,
+        Some(path) => {
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            Some(Script::parse(&text).with_context(|| path.display().to_string())?)
+        }
+    };
+    let kinds = [("enable", Target::Provider as fn(Guid) -> Target), ("group", Target::Group)];
+    let mut enabled = Vec::new();
+    for (argument, target) in kinds {
+        for text in matches.get_many::<String>(argument).into_iter().flatten() {
+            enabled.push(Enabled::parse(text, target)?);
+        }
+    }
+    let every_provider = !matches.get_flag("only");
+    if enabled.is_empty() && !every_provider {
+        bail!("no provider is enabled; name one with `--enable`, or leave out `--only`");
+    }
+    let folder = optional::<PathBuf>(matches, "folder")?;
+    if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+        bail!("{} is not a folder, which `--folder` takes", folder.display());
+    }
+    let stem = || {
+        let stem = image.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    };
+    Ok(Run {
+        image: image.to_owned(),
+        service: optional(matches, "service")?.unwrap_or_else(stem),
+        folder,
+        registry: registry_files(matches)?,
+        parameters: parameters(matches)?,
+        script,
+        etl: optional(matches, "etl")?.unwrap_or(etl),
+        session: required(matches, "session")?,
+        enabled,
+        every_provider,
+        formats: matches.get_many::<PathBuf>("tmf").into_iter().flatten().cloned().collect(),
+        clients: Clients { count: required(matches, "clients")?, seed: required(matches, "seed")? },
+        special_pool: matches.get_flag("special-pool"),
+        notes: !matches.get_flag("no-notes"),
+        max_silence: Duration::from_secs(required(matches, "max-silence")?),
+    })
+}
+
+/// Reads the files of the Registry Editor that the arguments name.
+fn registry_files(matches: &ArgMatches) -> Result<Vec<RegistryFile>> {
+    let paths = matches.get_many::<PathBuf>("registry");
+    let read = |path: &PathBuf| {
+        let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        RegistryFile::parse(&bytes).with_context(|| path.display().to_string())
+    };
+    paths.into_iter().flatten().map(read).collect()
+}
+
+/// Returns the parameters of the service that the arguments have.
+fn parameters(matches: &ArgMatches) -> Result<Vec<(String, RegistryValue)>> {
+    let texts = matches.get_many::<String>("parameter");
+    let parse = |text: &String| {
+        parse_parameter(text).map_err(|error| anyhow!("cannot set a parameter: {error}"))
+    };
+    texts.into_iter().flatten().map(parse).collect()
+}
+
+/// Returns the trace file of an image in the current folder: `NAME.etl` for `NAME.sys`.
+#[must_use]
+pub fn etl_here(image: &Path) -> PathBuf {
+    let mut name = image.file_stem().unwrap_or_default().to_owned();
+    name.push(".etl");
+    PathBuf::from(name)
+}
+
+/// Returns an argument that is required or has a default.
+fn required<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Result<T> {
+    optional(matches, name)?.with_context(|| format!("the argument {name} is missing"))
+}
+
+/// Returns an argument, or `None` if the command line does not have it.
+fn optional<T: Clone + Send + Sync + 'static>(
+    matches: &ArgMatches,
+    name: &str,
+) -> Result<Option<T>> {
+    let value = matches
+        .try_get_one::<T>(name)
+        .with_context(|| format!("cannot read the argument {name}"))?;
+    Ok(value.cloned())
+}
+
+/// Returns an option that names a provider or group.
+fn enable(name: &'static str, help: &'static str) -> Arg {
+    option(name, "NAME|GUID[:LEVEL[:ANY[:ALL]]]", help).action(ArgAction::Append)
+}
+
+/// Returns an option with a value.
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// Returns an option without a value.
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+}
