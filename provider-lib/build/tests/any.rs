@@ -235,7 +235,6 @@ fn any_manifest() -> impl Strategy<Value = Manifest> {
 
 type Maps = Vec<(String, bool, Vec<(String, u32, u32)>)>;
 
-#[expect(clippy::too_many_lines, reason = "each part of a manifest takes some lines")]
 fn build(name: &str, names: [Vec<(String, u16)>; 5], maps: Maps, events: Vec<Parts>) -> Manifest {
     let [keywords, tasks, opcodes, levels, channels] = names;
     let mut manifest = Manifest { culture: "en-US".to_owned(), ..Manifest::default() };

@@ -138,7 +138,10 @@ fn differences_between_a_declaration_and_its_manifest_are_reported() {
         match message {
             None => assert_eq!(found, [""; 0], "{from} -> {to}"),
             Some(message) => {
-                assert!(found.iter().any(|one| one.contains(message)), "{from} -> {to}: {found:#?}")
+                assert!(
+                    found.iter().any(|one| one.contains(message)),
+                    "{from} -> {to}: {found:#?}"
+                );
             }
         }
     }

@@ -176,7 +176,7 @@ impl File {
         let file = self.handle;
         match self.owner {
             Owner::Framework => {
-                self.runner.kmdf(self.identity, move |context| close_file(context, file))?
+                self.runner.kmdf(self.identity, move |context| close_file(context, file))?;
             }
             Owner::Driver => self.runner.run(self.identity, move |context| {
                 let context = System::ntoskrnl_context(context.clone());

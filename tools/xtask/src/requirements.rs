@@ -45,7 +45,7 @@ pub fn check() -> Result<()> {
             (Some(names), None) => println!("{id:<6} {}", shown(names)),
             (None, Some((_, why))) => println!("{id:<6} open: {why}"),
             (None, None) => {
-                problems.push(format!("{id} has no test; name it in a test's comment (`// {id}`)"))
+                problems.push(format!("{id} has no test; name it in a test's comment (`// {id}`)"));
             }
             (Some(_), Some(_)) => problems.push(format!(
                 "{id} has a test; remove it from the list of open requirements in requirements.rs"

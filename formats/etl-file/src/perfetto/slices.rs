@@ -126,7 +126,7 @@ impl<W: Write> Core<W> {
         to.uint(slot::TYPE, slot::SLICE_END);
         to.uint(slot::TRACK_UUID, slice.track);
         annotations::add(&mut to, slot::DEBUG_ANNOTATIONS, "stop", &mut self.interned, |to| {
-            to.fields(&contents)
+            to.fields(&contents);
         });
         self.add_links(&mut to, event, Links { flow, elsewhere: true });
         self.send(Some(time), packet::TRACK_EVENT, &body)?;

@@ -103,7 +103,7 @@ fn take(context: &Context, lock: u64) {
             ),
         ),
         Err(_) => {
-            context.wait_for("a spin lock that is never released", || try_take(context, lock).ok())
+            context.wait_for("a spin lock that is never released", || try_take(context, lock).ok());
         }
     }
 }

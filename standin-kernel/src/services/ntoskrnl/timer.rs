@@ -148,7 +148,7 @@ fn fire(context: &Context, timer: SetTimer) {
             }
         }
         Action::Call { callback, context: its_context } => {
-            dpc::queue_callback(context, timer.address, callback, its_context)
+            dpc::queue_callback(context, timer.address, callback, its_context);
         }
     }
 }

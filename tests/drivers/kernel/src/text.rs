@@ -166,7 +166,6 @@ const BUFFER_TOO_SMALL: u32 = 0xC000_0023;
 const INVALID_PARAMETER: u32 = 0xC000_000D;
 const BUFFER_OVERFLOW: u32 = 0x8000_0005;
 
-#[expect(clippy::too_many_lines, reason = "one check after the other")]
 pub fn strings() {
     let text = wide(b"Text\0");
     let mut string = [0_u64; 2];

@@ -110,7 +110,11 @@ pub(super) fn items(text: &str) -> Vec<Item> {
             Event::End(TagEnd::Link) => inside = None,
             Event::Code(name) => match &inside {
                 Some((line, target)) => {
-                    items.push(Item { line: *line, name: name.into_string(), link: target.clone() })
+                    items.push(Item {
+                        line: *line,
+                        name: name.into_string(),
+                        link: target.clone(),
+                    });
                 }
                 None => listed.push(name.into_string()),
             },

@@ -27,7 +27,7 @@ pub(super) fn passages(source: &str) -> Vec<Passage> {
                         passage.text.push_str(text);
                     }
                     None => {
-                        passages.push(Passage { line, kind: Kind::Comment, text: text.to_owned() })
+                        passages.push(Passage { line, kind: Kind::Comment, text: text.to_owned() });
                     }
                 }
                 open = true;
