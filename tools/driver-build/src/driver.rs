@@ -247,7 +247,7 @@ impl Driver {
     }
 
     /// Builds the driver like [`Driver::build`], with options of cargo. cargo runs in the current
-    /// folder, whose configuration counts.
+    /// folder, whose configuration counts, and that of the package's folders below the workspace.
     ///
     /// # Errors
     ///
@@ -298,6 +298,7 @@ impl Driver {
             // A program of the package is for this machine, if for any.
             .arg("--lib")
             .args(["--profile", &options.profile])
+            .args(own_configuration(&self.workspace, &self.manifest)?)
             .args(symbols)
             .args(&options.features)
             .args(options.is_offline.then_some("--offline"))
@@ -414,6 +415,23 @@ pub fn copy_image(image: &str, from: &Path, to: &Path) -> Result<Image> {
     let pdb = to.join(&name);
     copy(&from.join(&name), &pdb)?;
     Ok(Image { sys, pdb })
+}
+
+/// Returns cargo's options that add the configuration of the package's folders below the workspace, which
+/// the WDK's flow reads because it runs there. cargo itself reads that of the current folder and above.
+fn own_configuration(workspace: &Path, manifest: &Path) -> Result<Vec<String>> {
+    let current = env::current_dir().context("cannot read the current folder's path")?;
+    let below = |folder: &&Path| *folder != workspace && folder.starts_with(workspace);
+    let folders = manifest.ancestors().skip(1).take_while(below);
+    let mut files: Vec<String> = folders
+        .filter(|folder| !current.starts_with(folder))
+        .map(|folder| folder.join(".cargo/config.toml"))
+        .filter(|file| file.is_file())
+        .map(|file| format!("--config={}", file.display()))
+        .collect();
+    // The later of two settings counts: that of the inner folder.
+    files.reverse();
+    Ok(files)
 }
 
 /// Returns the manifest that cargo uses in the current folder.
@@ -634,6 +652,20 @@ mod tests {
         assert_eq!(driver.target, Path::new("/w/target"));
         let driver = driver.with_target(Path::new("/w/./d/../out")).unwrap();
         assert_eq!(driver.target, Path::new("/w/out"));
+    }
+
+    #[test]
+    fn configuration_counts_from_the_workspace_to_the_package() {
+        let workspace = tempfile::tempdir().unwrap();
+        let package = workspace.path().join("drivers/one");
+        for folder in [workspace.path(), &workspace.path().join("drivers"), &package] {
+            std::fs::create_dir_all(folder.join(".cargo")).unwrap();
+            std::fs::write(folder.join(".cargo/config.toml"), "").unwrap();
+        }
+        let found = own_configuration(workspace.path(), &package.join("Cargo.toml")).unwrap();
+        let file =
+            |folder| format!("--config={}/{folder}/.cargo/config.toml", workspace.path().display());
+        assert_eq!(found, [file("drivers"), file("drivers/one")]);
     }
 
     #[test]

@@ -90,9 +90,9 @@ pub fn forget_old_functions(built_in: &Path) -> Result<()> {
     standin(&root()).forget_old_functions(built_in)
 }
 
-/// The configuration with the drivers' optimization. Cargo finds it in the driver's folder, where the
+/// The configuration with the drivers' profiles. Cargo finds it in the driver's folder, where the
 /// WDK's flow runs; here, cargo runs in the workspace's.
-const PROFILE: &str = "driver/.cargo/config.toml";
+pub const PROFILE: &str = "driver/.cargo/config.toml";
 
 /// Builds a driver from the source in the folder `root`, and returns the folder with its image.
 pub fn compile(

@@ -106,6 +106,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
         let built_in = target().join("driver-lint");
         build::forget_old_functions(&built_in)?;
         with_standin(&mut command)
+            .args(["--config", build::PROFILE])
             .env("RUSTC_BOOTSTRAP", "1")
             .arg("--target-dir")
             .arg(built_in)
