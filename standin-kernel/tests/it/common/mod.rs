@@ -1,0 +1,154 @@
+//! The paths of the built drivers, for all tests.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+/// Returns the path of a driver's image built in a profile, `debug` or `release`.
+pub fn driver(profile: &str, name: &str) -> PathBuf {
+    let path = etw_test_support::drivers(profile).join(name);
+    assert!(
+        path.exists(),
+        "{} does not exist; `cargo xtask test` builds it before it runs the tests",
+        path.display()
+    );
+    path
+}
+
+/// Returns the path of the sample driver's release build.
+pub fn sample() -> PathBuf {
+    driver("release", "etw_sample_driver.sys")
+}
+
+/// Returns the path of a driver of a USB device, of a filter, or of a driver of a device with an
+/// interrupt: `usb`, `filter` or `interrupt`.
+pub fn hardware(name: &str) -> PathBuf {
+    driver("release", &format!("etw_{name}_driver.sys"))
+}
+
+/// Returns the path of the guide's driver.
+pub fn minimal() -> PathBuf {
+    driver("release", "etw_minimal_driver.sys")
+}
+
+/// Returns the path of the driver with several providers.
+pub fn several() -> PathBuf {
+    driver("release", "etw_several_driver.sys")
+}
+
+/// Returns the path of the driver that traces with the published crate `tracelogging`.
+pub fn tracelogging() -> PathBuf {
+    driver("release", "etw_tracelogging_driver.sys")
+}
+
+/// Returns the path of the driver that traces by WPP.
+pub fn wpp() -> PathBuf {
+    driver("release", "etw_wpp_driver.sys")
+}
+
+/// Returns the path of a variant of the driver in C.
+pub fn c_driver(variant: &str) -> PathBuf {
+    driver("release", &format!("etw_c_driver_{variant}.sys"))
+}
+
+/// Returns the path of the driver that calls routines which programs have, too. The program is beside it.
+pub fn c_routines() -> PathBuf {
+    driver("release", "etw_c_routines.sys")
+}
+
+/// Returns the path of the driver whose service name selects its behaviour.
+pub fn probe() -> PathBuf {
+    driver("release", "etw_probe_driver.sys")
+}
+
+/// Returns the path of the driver whose device controls select its use of the framework.
+pub fn kmdf() -> PathBuf {
+    driver("release", "etw_kmdf_driver.sys")
+}
+
+/// Returns the path of the driver without a framework.
+pub fn wdm() -> PathBuf {
+    driver("release", "etw_wdm_driver.sys")
+}
+
+/// Returns the path of the plug-and-play driver without a framework.
+pub fn wdm_pnp() -> PathBuf {
+    driver("release", "etw_wdm_pnp_driver.sys")
+}
+
+/// Returns the path of the driver whose service name selects the kernel's routines that it calls.
+pub fn kernel() -> PathBuf {
+    driver("release", "etw_kernel_driver.sys")
+}
+
+/// Returns the file and the number of the line that a comment in the probe driver marks.
+pub fn line_of(service: &str) -> String {
+    let file = "tests/drivers/probe/src/findings.rs";
+    let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
+    let mark = format!("// BUG: {service}");
+    let at = text.lines().position(|line| line.trim_end().ends_with(&mark));
+    let at = at.unwrap_or_else(|| panic!("{mark} is not in {file}"));
+    format!("{file}:{}", at + 1)
+}
+
+/// Runs `standin-kernel run` with the sample driver. Returns whether it succeeded, and its output.
+pub fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
+    let file = folder.join("script.txt");
+    fs::write(&file, script).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
+        .arg("run")
+        .arg(sample())
+        .arg("--script")
+        .arg(&file)
+        .arg("--etl")
+        .arg(folder.join("out.etl"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+/// Runs a test with each of `seeds` seeds, several at a time, and fails with the seeds that fail.
+///
+/// The first seed runs alone and initializes what the process initializes once. The standard library's
+/// synchronization for that is invisible to `ThreadSanitizer`.
+pub fn for_each_seed(seeds: u64, test: impl Fn(u64) + Sync) {
+    let failed = Mutex::new(Vec::new());
+    let run = |seed| {
+        if catch_unwind(AssertUnwindSafe(|| test(seed))).is_err() {
+            failed.lock().unwrap().push(seed);
+        }
+    };
+    if seeds > 0 {
+        run(0);
+    }
+    let next = AtomicU64::new(1);
+    let work = || {
+        while failed.lock().unwrap().is_empty() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                break;
+            }
+            run(seed);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        // `ThreadSanitizer` knows what a join synchronizes, and not what the end of a scope does.
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    assert!(failed.is_empty(), "the test fails with seed {failed:?}");
+}

@@ -1,0 +1,57 @@
+//! Loads drivers that need more than the stand-in kernel provides: the first call to a routine that
+//! the kernel does not provide causes a bugcheck that names the routine and the driver's line.
+
+use crate::common;
+use standin_kernel::{DeviceConfig, Driver, Kernel, KernelError, NtStatus, Resource};
+
+/// Adds a device, which must end in a bugcheck, and returns its message.
+fn message_of_adding(driver: &Driver, config: DeviceConfig) -> String {
+    match driver.add_device_with(config) {
+        Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("the device was added"),
+    }
+}
+
+/// Checks a message: the routine with its module, the driver's function and line, and the reason.
+fn assert_names(message: &str, routine: &str, caller: &str) {
+    assert!(message.starts_with(&format!("{routine} was called from tests/drivers/")), "{message}");
+    assert!(message.contains(caller) && message.contains("/src/lib.rs:"), "{message}");
+    assert!(message.ends_with("the stand-in kernel does not provide it"), "{message}");
+}
+
+#[test]
+fn a_usb_driver_is_loaded_and_fails_where_it_creates_its_target() {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::hardware("usb")).unwrap();
+    assert_eq!(driver.unprovided_imports(), ["usbd.sys!USBD_ParseConfigurationDescriptorEx"]);
+    // No device of the stand-in kernel is a USB device.
+    let added = driver.add_device();
+    assert!(
+        matches!(added, Err(KernelError::Status { status: NtStatus::INVALID_DEVICE_REQUEST, .. })),
+        "{:?}",
+        added.err()
+    );
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::hardware("interrupt")).unwrap();
+    assert_eq!(
+        driver.unprovided_imports(),
+        [
+            "HAL.dll!KeFlushWriteBuffer",
+            "ntoskrnl.exe!MmMapIoSpaceEx",
+            "ntoskrnl.exe!MmUnmapIoSpace"
+        ]
+    );
+    let registers = Resource::Memory { start: 0xFEDC_0000, length: 0x1000 };
+    let config = DeviceConfig::new().resource(registers);
+    assert_names(
+        &message_of_adding(&driver, config),
+        "ntoskrnl.exe!MmMapIoSpaceEx",
+        "etw_interrupt_driver::map_registers",
+    );
+}

@@ -1,0 +1,336 @@
+//! Tests devices, settings and I/O targets of the framework: what a driver sees of its device, and
+//! the way of its requests to other devices.
+
+use crate::{common, kmdf_commands as commands};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use crate::bench::{Bench, CLIENT, assert_says, is_pending, lines, status_of};
+use standin_kernel::{
+    Answer, Completion, DeviceConfig, Kernel, KernelError, NtStatus, PlayedDevice, PlayedRequest,
+    RequestKind, Rule,
+};
+
+const NAME: &str = r"\Device\Played";
+
+#[test]
+fn a_driver_sees_the_device_objects_of_its_stack() {
+    let bench = Bench::new();
+    bench.command(commands::WDM);
+    bench.assert_news(&[
+        "own type 3 size 336 stack 2 flags 2004",
+        "same true links true stack 1",
+        "physical is attached true",
+    ]);
+    bench.leave();
+}
+
+#[test]
+fn settings_are_checked_as_the_framework_does() {
+    let bench = Bench::new();
+    bench.command(commands::SETTINGS);
+    bench.assert_news(&["idle 0 c000000d c0000004", "stop idle 0", "state 1 0"]);
+    let warnings = bench.kernel.warnings();
+    let misused: Vec<&str> = warnings
+        .iter()
+        .filter(|warning| warning.rule == Rule::FrameworkMisused)
+        .map(|warning| warning.message.as_str())
+        .collect();
+    assert_eq!(misused.len(), 2, "{misused:?}");
+    assert!(misused[0].contains("WdfDeviceSetPnpCapabilities"), "{misused:?}");
+    assert!(misused[1].contains("without a successful WdfDeviceStopIdle"), "{misused:?}");
+    bench.leave();
+}
+
+#[test]
+fn a_collection_keeps_its_items() {
+    let bench = Bench::new();
+    bench.command(commands::COLLECTION);
+    bench.assert_news(&["count 3 true", "left true true"]);
+    let warnings = bench.kernel.warnings();
+    assert!(warnings[0].message.contains("with index 5"), "{warnings:?}");
+    bench.leave();
+}
+
+#[test]
+fn a_device_has_registry_keys_and_properties() {
+    let config = DeviceConfig::new().hardware_value("value", 7_u32).hardware_id(r"Root\Sample");
+    let bench = Bench::in_kernel(Kernel::new(), config);
+    bench.command(commands::KEYS);
+    bench.assert_news(&[
+        // Rights of a handle limit no driver.
+        "key 0 0 7 0 0 c0000008",
+        "value 0 0 3 [1, 2, 3]",
+        "removed 0 c0000034",
+    ]);
+    bench.command(commands::PROPERTIES);
+    bench.assert_news(&["enumerator 0 ROOT", "short c0000023 missing c0000034 0"]);
+    bench.leave();
+}
+
+#[test]
+fn the_framework_tells_its_version() {
+    let bench = Bench::new();
+    bench.command(commands::VERSION);
+    bench.assert_news(&[
+        "1.31 1",
+        "1.40 0",
+        "version 0 Kernel Mode Driver Framework version 1.33.22000",
+    ]);
+    bench.command(commands::LOOKASIDE);
+    bench.assert_news(&["lookaside 0 0 24"]);
+    bench.leave();
+}
+
+/// What a played device has been asked.
+type Asked = Arc<Mutex<Vec<PlayedRequest>>>;
+
+/// Creates a played device, which answers device controls with `pong` and reads with two bytes.
+fn answering(kernel: &Kernel) -> (PlayedDevice, Asked) {
+    let asked = Asked::default();
+    let log = Arc::clone(&asked);
+    let device = kernel.play_device(Some(NAME), move |request| {
+        log.lock().unwrap().push(request.clone());
+        let output = match request.kind {
+            RequestKind::DeviceControl { .. } => b"pong".to_vec(),
+            RequestKind::Read => vec![7, 8],
+            _ => Vec::new(),
+        };
+        Answer::Complete(Completion::success(output))
+    });
+    (device, asked)
+}
+
+#[test]
+fn a_target_that_is_opened_by_name_answers_synchronously() {
+    let kernel = Kernel::new();
+    let (_device, asked) = answering(&kernel);
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    bench.command(commands::TARGET);
+    bench.assert_news(&[
+        "open 0 from 0 to 1",
+        "ioctl 0 4 [112, 111, 110, 103]",
+        "read 0 2 [7, 8]",
+        "write 0",
+        "target true true true",
+        "closed c0000184 4",
+    ]);
+    let asked = asked.lock().unwrap();
+    let kinds: Vec<RequestKind> = asked.iter().map(|request| request.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            RequestKind::Create,
+            RequestKind::DeviceControl { code: 0x0022_2000 },
+            RequestKind::Read,
+            RequestKind::Write,
+            RequestKind::Cleanup,
+            RequestKind::Close,
+        ]
+    );
+    assert_eq!((&asked[1].input[..], asked[1].output_length), (&b"ping"[..], 8));
+    assert_eq!((asked[2].offset, asked[2].output_length), (512, 8));
+    assert_eq!(asked[3].input, b"ping");
+    drop(asked);
+    bench.leave();
+}
+
+#[test]
+fn a_target_without_a_device_is_not_found() {
+    let bench = Bench::new();
+    bench.command(commands::TARGET);
+    assert_eq!(bench.news()[0], "open c0000034 from 0 to 0");
+    bench.leave();
+}
+
+/// Creates a played device that keeps device controls.
+fn keeping(kernel: &Kernel) -> PlayedDevice {
+    kernel.play_device(Some(NAME), |request| match request.kind {
+        RequestKind::DeviceControl { .. } => Answer::Keep,
+        _ => Answer::Complete(Completion::success(Vec::new())),
+    })
+}
+
+#[test]
+fn a_sent_request_is_completed_later() {
+    let kernel = Kernel::new();
+    let device = keeping(&kernel);
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    let command = bench.send(commands::SEND);
+    bench.assert_news(&["open 0 from 0 to 1", "sent 1"]);
+    assert!(is_pending(&command));
+    let kept = device.kept();
+    assert_eq!(kept.len(), 1);
+    let completion = Completion::success(b"pong".to_vec());
+    assert!(device.complete(&kept[0].0, completion.clone()).unwrap());
+    bench.assert_news(&[
+        "completed 0 4 type 14 code 222000 true at 0",
+        "output [112, 111, 110, 103] of 8",
+    ]);
+    assert_eq!(status_of(command), NtStatus::SUCCESS);
+    assert!(!device.complete(&kept[0].0, completion).unwrap());
+    bench.leave();
+}
+
+#[test]
+fn a_sent_request_is_cancelled() {
+    let kernel = Kernel::new();
+    let device = keeping(&kernel);
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    let command = bench.send(commands::SEND);
+    bench.skip();
+    bench.command(commands::CANCEL_SENT);
+    bench.assert_news(&["completed c0000120 0 type 14 code 222000 true at 0", "asked 1"]);
+    assert_eq!(status_of(command), NtStatus::CANCELLED);
+    assert_eq!(device.kept(), []);
+    bench.command(commands::CANCEL_SENT);
+    bench.assert_news(&["asked 0"]);
+    bench.leave();
+}
+
+#[test]
+fn a_request_whose_time_is_over_is_cancelled() {
+    let kernel = Kernel::new();
+    let _device = keeping(&kernel);
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    bench.command(commands::SEND_WITH_TIMEOUT);
+    bench.assert_news(&[
+        "open 0 from 0 to 1",
+        "completed c00000b5 0 type 14 code 222000 true at 0",
+        "sent 1 status c00000b5",
+    ]);
+    bench.kernel.advance(Duration::from_secs(1)).unwrap();
+    bench.leave();
+}
+
+#[test]
+fn a_target_queues_and_refuses_requests_in_its_states() {
+    let kernel = Kernel::new();
+    let (_device, _asked) = answering(&kernel);
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    bench.command(commands::STATES);
+    bench.assert_news(&[
+        "open 0 from 0 to 1",
+        "queued 1",
+        "completed 0 4 type 14 code 222000 true at 0",
+        "output [112, 111, 110, 103] of 8",
+        "started 0",
+        "reuse 0",
+        "unformatted 0 c00000d0",
+        "purged 0 c0000184",
+    ]);
+    bench.leave();
+}
+
+#[test]
+fn a_driver_must_not_complete_a_request_that_it_has_sent() {
+    let kernel = Kernel::new();
+    let _device = keeping(&kernel);
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new());
+    let _command = bench.send(commands::SEND);
+    let bugcheck = bench.stops(commands::COMPLETE_SENT);
+    assert_says(
+        &bugcheck,
+        &["WdfRequestComplete", "was sent to an I/O target and is not completed"],
+    );
+}
+
+#[test]
+fn a_filter_forwards_to_a_device_of_the_test() {
+    let kernel = Kernel::new();
+    let (lower, asked) = answering(&kernel);
+    let driver = kernel.load(&common::hardware("filter")).unwrap();
+    let config = DeviceConfig::new().above_played(&lower);
+    let device = driver.add_device_with(config).unwrap();
+    let file = device.open_file(r"\part", CLIENT).unwrap();
+    let read = file.read(8).unwrap();
+    assert_eq!((read.status, read.output), (NtStatus::SUCCESS, vec![7, 8]));
+    let control = file.device_control(0x0022_2000, b"ping", 3).unwrap();
+    assert_eq!(control.output, b"pon");
+    file.close().unwrap();
+    let kinds: Vec<RequestKind> = {
+        let asked = asked.lock().unwrap();
+        asked.iter().map(|request| request.kind).collect()
+    };
+    assert_eq!(kinds.first(), Some(&RequestKind::Create));
+    assert_eq!(kinds.last(), Some(&RequestKind::Close));
+    assert_eq!(
+        lines(&kernel),
+        ["completed with 0x00000000, 2 bytes", "completed with 0x00000000, 3 bytes"]
+    );
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_cancellation_reaches_the_device_below_a_filter() {
+    let kernel = Kernel::new();
+    let lower = kernel.play_device(None, |request| match request.kind {
+        RequestKind::Read => Answer::Keep,
+        RequestKind::Write => Answer::KeepUncancelable,
+        _ => Answer::Complete(Completion::success(Vec::new())),
+    });
+    let driver = kernel.load(&common::hardware("filter")).unwrap();
+    let config = DeviceConfig::new().above_played(&lower);
+    let device = driver.add_device_with(config).unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let read = file.start_read(8).unwrap();
+    read.cancel().unwrap();
+    assert_eq!(status_of(read), NtStatus::CANCELLED);
+    let write = file.start_write(b"one").unwrap();
+    write.cancel().unwrap();
+    let kept = lower.kept();
+    assert!(is_pending(&write) && kept[0].1);
+    let completion = Completion { information: 3, ..Completion::success(Vec::new()) };
+    assert!(lower.complete(&kept[0].0, completion).unwrap());
+    let written = write.finish().unwrap();
+    assert_eq!((written.status, written.information), (NtStatus::SUCCESS, 3));
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_filter_above_another_driver_forwards_to_its_queues() {
+    let bench = Bench::new();
+    let driver = bench.kernel.load(&common::hardware("filter")).unwrap();
+    let config = DeviceConfig::new().above(&bench.device);
+    let filter = driver.add_device_with(config).unwrap();
+    // The path leads to the top of the stack.
+    let file = bench.kernel.open(r"\\.\KmdfTest\x", CLIENT).unwrap();
+    bench.skip();
+    let completion = file.device_control(commands::MEMORY, b"stressed", 8).unwrap();
+    assert_eq!(completion.output, b"desserts");
+    bench.assert_news(&["past the end c0000023", "completed with 0x00000000, 8 bytes"]);
+    let read = file.start_read(1).unwrap();
+    read.cancel().unwrap();
+    assert_eq!(status_of(read), NtStatus::CANCELLED);
+    file.close().unwrap();
+    bench.assert_news(&[
+        "read 1",
+        "canceled_on_queue",
+        "completed with 0xc0000120, 0 bytes",
+        "file_cleanup",
+        "file_close",
+    ]);
+    filter.remove().unwrap();
+    driver.unload().unwrap();
+    bench.leave();
+}
+
+#[test]
+fn requests_end_at_the_bus_below_a_filter() {
+    let kernel = Kernel::new();
+    let driver = kernel.load(&common::hardware("filter")).unwrap();
+    let device = driver.add_device().unwrap();
+    let opened = device.open(CLIENT);
+    assert!(
+        matches!(opened, Err(KernelError::Status { status: NtStatus::INVALID_DEVICE_REQUEST, .. })),
+        "{:?}",
+        opened.err()
+    );
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}

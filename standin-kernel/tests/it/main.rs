@@ -1,0 +1,58 @@
+//! Tests the stand-in kernel with the drivers that `cargo xtask test` builds, and its command line.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+mod bench;
+mod c_drivers;
+mod cli;
+mod common;
+mod conformance;
+mod driver;
+mod facades;
+mod faults;
+mod filters;
+mod findings;
+mod foreign_decoders;
+mod foreign_emulator;
+mod groups;
+mod guide;
+mod hardware;
+mod image;
+mod kmdf;
+mod kmdf_dma;
+mod kmdf_hardware;
+mod kmdf_requests;
+mod kmdf_serial;
+mod kmdf_targets;
+mod left;
+mod minimal;
+mod notifications;
+mod ntoskrnl;
+mod outputs;
+mod panics;
+mod parallel;
+mod results;
+mod routines;
+mod rules;
+mod sample;
+mod scheduling;
+mod scripts;
+mod sessions;
+mod several;
+mod small_image;
+mod small_image_fixture;
+mod stress;
+mod tracelogging;
+mod verifier;
+mod wdm;
+mod wdm_pnp;
+mod wpp;
+
+#[path = "../../../tests/drivers/kmdf/src/commands.rs"]
+mod kmdf_commands;
+#[path = "../../../formats/etl-file/tests/common/mod.rs"]
+mod oracles;
+#[path = "../../../tests/drivers/wdm/src/commands.rs"]
+mod wdm_commands;
+#[path = "../../../tests/drivers/wdm-pnp/src/commands.rs"]
+mod wdm_pnp_commands;

@@ -1,0 +1,529 @@
+//! Tests plug-and-play drivers without a framework: what the plug-and-play manager and the power manager
+//! send them, and what they must not do with it.
+
+use crate::{common, wdm_pnp_commands as commands};
+use std::{fs, process::Command};
+
+use crate::wdm_pnp_commands::{COUNTS, MINORS, POWER, STATES};
+use standin_kernel::{
+    Completion, Device, DeviceConfig, Driver, File, Identity, Kernel, KernelError, NtStatus,
+    RegistryValue,
+};
+
+const CLIENT: Identity = Identity { process: 10, thread: 11 };
+
+/// The minor functions of `IRP_MJ_PNP`.
+const START: usize = 0x00;
+const QUERY_REMOVE: usize = 0x01;
+const CANCEL_REMOVE: usize = 0x03;
+const STOP: usize = 0x04;
+const QUERY_STOP: usize = 0x05;
+const CANCEL_STOP: usize = 0x06;
+const QUERY_RELATIONS: usize = 0x07;
+const QUERY_CAPABILITIES: usize = 0x09;
+const QUERY_STATE: usize = 0x14;
+
+/// Loads the driver as a service and adds a device.
+fn load(service: &str) -> (Kernel, Driver) {
+    let kernel = Kernel::new();
+    let driver = kernel.load_as(&common::wdm_pnp(), service).unwrap();
+    (kernel, driver)
+}
+
+fn control(file: &File, code: u32, room: usize) -> Vec<u8> {
+    let completion = file.device_control(code, &[], room).unwrap();
+    assert_eq!(completion.status, NtStatus::SUCCESS);
+    completion.output
+}
+
+/// Returns the minor functions that the driver has got, with their numbers.
+fn counts(file: &File) -> Vec<(usize, u8)> {
+    let all = control(file, COUNTS, MINORS).into_iter().enumerate();
+    all.filter(|(_, count)| *count > 0).collect()
+}
+
+/// Opens the device, and returns the minor functions that the driver has got.
+fn counts_of(device: &Device) -> Vec<(usize, u8)> {
+    let file = device.open(CLIENT).unwrap();
+    let counts = counts(&file);
+    file.close().unwrap();
+    counts
+}
+
+fn message(error: KernelError) -> String {
+    match error {
+        KernelError::BugCheck(bugcheck) => bugcheck.message,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_device_is_added_started_and_removed() {
+    let (kernel, driver) = load("wdm-pnp");
+    assert!(driver.adds_devices().unwrap());
+    let device = driver.add_device().unwrap();
+    assert_eq!(device.instance_path().unwrap(), r"ROOT\WDM-PNP\0000");
+    let expected = [(START, 1), (QUERY_RELATIONS, 1), (QUERY_CAPABILITIES, 1), (QUERY_STATE, 1)];
+    assert_eq!(counts_of(&device), expected);
+    device.remove().unwrap();
+    // A second removal has no effect, and nothing is left to open.
+    device.remove().unwrap();
+    let error = device.open(CLIENT).err().unwrap();
+    assert!(error.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{error}");
+    let again = driver.add_device().unwrap();
+    assert_eq!(again.instance_path().unwrap(), r"ROOT\WDM-PNP\0001");
+    again.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn an_interface_leads_to_the_started_device() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let link = control(&file, commands::LINK, 400);
+    let units: Vec<u16> =
+        link.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    let link = String::from_utf16(&units).unwrap();
+    file.close().unwrap();
+    let path = link.replacen(r"\??\", r"\\?\", 1);
+    let by_link = kernel.open(&path, CLIENT).unwrap();
+    assert_eq!(counts(&by_link)[0], (START, 1));
+    by_link.close().unwrap();
+    device.remove().unwrap();
+    assert!(kernel.open(&path, CLIENT).is_err());
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_device_that_is_in_use_or_wanted_stays() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let error = device.remove().unwrap_err();
+    assert!(error.to_string().contains("a file is open on it"), "{error}");
+    let counts = counts(&file);
+    assert!(counts.contains(&(QUERY_REMOVE, 1)), "{counts:?}");
+    assert!(counts.contains(&(CANCEL_REMOVE, 1)), "{counts:?}");
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    let (_kernel, driver) = load("refuse");
+    kernel.leave_behind();
+    let device = driver.add_device().unwrap();
+    let error = device.remove().unwrap_err();
+    let part = "completed IRP_MN_QUERY_REMOVE_DEVICE with STATUS_UNSUCCESSFUL";
+    assert!(error.to_string().contains(part), "{error}");
+    let error = device.rebalance().unwrap_err();
+    let part = "completed IRP_MN_QUERY_STOP_DEVICE with STATUS_UNSUCCESSFUL";
+    assert!(error.to_string().contains(part), "{error}");
+    let counts = counts_of(&device);
+    for minor in [QUERY_REMOVE, CANCEL_REMOVE, QUERY_STOP, CANCEL_STOP] {
+        assert!(counts.contains(&(minor, 1)), "{minor}: {counts:?}");
+    }
+    // The hardware can go all the same.
+    device.surprise_remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_device_is_stopped_and_started_again() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    device.rebalance().unwrap();
+    let counts = counts_of(&device);
+    for (minor, count) in [(START, 2), (QUERY_STOP, 1), (STOP, 1), (CANCEL_STOP, 0)] {
+        assert_eq!(counts.contains(&(minor, count)), count > 0, "{counts:?}");
+    }
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_device_that_does_not_start_again_waits_for_its_last_file() {
+    let (kernel, driver) = load("fault-restart");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let error = device.rebalance().unwrap_err();
+    assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
+    // The device object is there until the file is closed.
+    let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
+    assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
+    file.close().unwrap();
+    assert!(device.open(CLIENT).is_err());
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_surprise_removal_waits_for_the_last_file() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    device.surprise_remove().unwrap();
+    // The device object is there, and its driver knows that the hardware is gone.
+    let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
+    assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
+    file.close().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_filter_shares_the_device() {
+    let kernel = Kernel::new();
+    let lower = kernel.load_as(&common::wdm_pnp(), "wdm-pnp").unwrap();
+    let upper = kernel.load_as(&common::wdm_pnp(), "filter").unwrap();
+    let device = lower.add_device().unwrap();
+    let config = DeviceConfig::new().above(&device);
+    let filtered = upper.add_device_with(config).unwrap();
+    // The stack was built again: the function driver's new device has been started once.
+    let counts = counts_of(&filtered);
+    assert_eq!(counts[0], (START, 1));
+    assert_eq!(filtered.instance_path().unwrap(), device.instance_path().unwrap());
+    filtered.power_cycle().unwrap();
+    filtered.remove().unwrap();
+    device.remove().unwrap();
+    upper.unload().unwrap();
+    lower.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn the_drivers_follow_the_systems_power() {
+    const SET: usize = POWER + 2;
+    const QUERY: usize = POWER + 3;
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    device.power_cycle().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    // The system asks, goes to sleep and wakes up; the driver asks itself each time.
+    let counts = counts(&file);
+    assert!(counts.contains(&(QUERY, 2)), "{counts:?}");
+    assert!(counts.contains(&(SET, 4)), "{counts:?}");
+    // D3, and then D0.
+    assert_eq!(control(&file, STATES, 8), [1, 4, 0, 0, 0, 0, 0, 0]);
+    file.close().unwrap();
+    device.power_cycle().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    assert_eq!(control(&file, STATES, 8), [1, 4, 1, 4, 0, 0, 0, 0]);
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+    let (_kernel, driver) = load("awake");
+    let device = driver.add_device().unwrap();
+    let error = device.power_cycle().unwrap_err();
+    assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn what_drivers_do_not_handle_keeps_its_status() {
+    const PNP: u8 = 27;
+    const POWER: u8 = 22;
+    const SYSTEM_CONTROL: u8 = 23;
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let send = |major, minor, first| device.send(major, minor, [first, 0, 0, 0]).unwrap();
+    let unsupported =
+        Completion { status: NtStatus::NOT_SUPPORTED, information: 0, output: Vec::new() };
+    // A minor function that does not exist, IRP_MN_QUERY_INTERFACE, and one of WMI.
+    assert_eq!(send(PNP, 0xFF, 0), unsupported);
+    assert_eq!(send(PNP, 0x08, 0), unsupported);
+    assert_eq!(send(SYSTEM_CONTROL, 0x08, 0), unsupported);
+    assert_eq!(send(POWER, 0xFF, 0), unsupported);
+    // IRP_MN_DEVICE_USAGE_NOTIFICATION.
+    assert_eq!(send(PNP, 0x16, 1).status, NtStatus::SUCCESS);
+    // The device's ids and its description.
+    for (minor, kind, text) in [
+        (0x13, 0, "ROOT\\WDM-PNP\0"),
+        (0x13, 1, "Root\\wdm-pnp\0\0"),
+        (0x13, 3, "0000\0"),
+        (0x0C, 0, "wdm-pnp\0"),
+    ] {
+        let answer = send(PNP, minor, kind);
+        assert_eq!(answer.status, NtStatus::SUCCESS, "{text}");
+        let expected: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(answer.output, expected, "{text}");
+    }
+    assert_eq!(send(PNP, 0x13, 9), unsupported);
+    // GUID_BUS_TYPE_INTERNAL, PNPBus and the number; and one device as the target.
+    let bus = send(PNP, 0x15, 0).output;
+    assert_eq!(bus.len(), 24);
+    assert_eq!(bus[16..], [15, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(send(PNP, 0x07, 4).output[..4], [1, 0, 0, 0]);
+    device.remove().unwrap();
+    let gone = device.send(PNP, 0x14, [0; 4]).unwrap_err();
+    assert!(gone.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{gone}");
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_device_that_fails_is_removed() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    control(&file, commands::RELATIONS, 0);
+    assert!(counts(&file).contains(&(QUERY_RELATIONS, 2)));
+    control(&file, commands::FAIL, 0);
+    let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
+    assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
+    file.close().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+    for (service, status) in [
+        ("failed", "STATUS_UNSUCCESSFUL"),
+        ("fault-add", "STATUS_UNSUCCESSFUL"),
+        ("fault-start", "STATUS_UNSUCCESSFUL"),
+    ] {
+        let (kernel, driver) = load(service);
+        let error = driver.add_device().err().unwrap();
+        assert!(error.to_string().contains(status), "{service}: {error}");
+        driver.unload().unwrap();
+        assert_eq!(kernel.warnings(), []);
+    }
+}
+
+#[test]
+fn faults_while_a_device_is_added_are_reported() {
+    for (service, part) in [
+        ("fault-add-attached", "left its device object"),
+        ("fault-initializing", "without clearing DO_DEVICE_INITIALIZING"),
+        (
+            "fault-forgotten",
+            "returned STATUS_SUCCESS (0x00000000) for IRP_MN_QUERY_CAPABILITIES, and neither",
+        ),
+        (
+            "fault-unmarked",
+            "returned STATUS_PENDING for IRP_MN_QUERY_CAPABILITIES without a call of IoMarkIrpPending",
+        ),
+    ] {
+        let (_kernel, driver) = load(service);
+        let said = message(driver.add_device().err().unwrap());
+        assert!(said.contains(part), "{service}: {said}");
+    }
+}
+
+#[test]
+fn faults_of_a_removal_or_of_power_are_reported() {
+    for (service, part) in [
+        ("fault-attached", "without detaching its device object from the stack"),
+        ("fault-deleted", "without deleting its device object"),
+        (
+            "fault-alone",
+            "completed IRP_MN_REMOVE_DEVICE with STATUS_SUCCESS (0x00000000) instead of passing it \
+             down the stack",
+        ),
+    ] {
+        let (_kernel, driver) = load(service);
+        let device = driver.add_device().unwrap();
+        let said = message(device.remove().unwrap_err());
+        assert!(said.contains(part), "{service}: {said}");
+    }
+    let (_kernel, driver) = load("fault-power");
+    let device = driver.add_device().unwrap();
+    let said = message(device.power_cycle().unwrap_err());
+    assert!(said.contains("returned STATUS_PENDING"), "{said}");
+}
+
+#[test]
+fn what_a_test_chooses_for_a_device_is_its_drivers() {
+    let (kernel, driver) = load("wdm-pnp");
+    let config = DeviceConfig::new().hardware_id(r"Contoso\Sample").hardware_value("Speed", 7_u32);
+    let device = driver.add_device_with(config).unwrap();
+    let path =
+        r"\Registry\Machine\System\CurrentControlSet\Enum\ROOT\WDM-PNP\0000\Device Parameters";
+    let speed = kernel.registry_value(path, "Speed");
+    assert_eq!(speed, Some(RegistryValue::Dword(7)));
+    for error in [device.interrupt(0).err(), device.dma_read(0, 1).err()] {
+        let error = error.unwrap().to_string();
+        assert!(error.contains("no interrupts and no DMA"), "{error}");
+    }
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn scripts_work_as_with_the_framework() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.txt");
+    let steps = format!(
+        "add-device\nopen\nioctl 0x{COUNTS:x} {MINORS}\nexpect success\nclose\npower-cycle\nremove\n\
+         add-device\nsurprise-remove\n"
+    );
+    fs::write(&script, steps).unwrap();
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
+            .arg("run")
+            .arg(common::wdm_pnp())
+            .arg("--etl")
+            .arg(folder.path().join("out.etl"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    let (good, said) = run(&["--script", script.to_str().unwrap()]);
+    assert!(good, "{said}");
+    assert_eq!(said.matches("WdkEtw.WdmPnpTest Added").count(), 2, "{said}");
+    assert_eq!(said.matches("PowerState").count(), 2, "{said}");
+    // Without a script, a device is added, takes a power cycle and is removed.
+    let (good, said) = run(&[]);
+    assert!(good, "{said}");
+    assert!(said.contains("power-cycle"), "{said}");
+}
+
+#[test]
+fn a_request_can_be_forwarded_with_a_routine_of_the_system() {
+    let (kernel, driver) = load("forward");
+    let device = driver.add_device().unwrap();
+    assert_eq!(counts_of(&device)[0], (START, 1));
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn queued_requests_are_completed_or_cancelled() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let keep = |code| file.start_device_control(code, &[], 0).unwrap();
+    let complete = |code| {
+        let completion = file.device_control(code, &[], 1).unwrap();
+        completion.information == 1
+    };
+    let (first, second, third) =
+        (keep(commands::KEEP), keep(commands::KEEP), keep(commands::KEEP_FOUND));
+    assert_eq!(first.try_finish().unwrap(), None);
+    second.cancel().unwrap();
+    assert_eq!(second.finish().unwrap().status, NtStatus::CANCELLED);
+    assert!(complete(commands::COMPLETE_FOUND));
+    assert_eq!(third.finish().unwrap().status, NtStatus::SUCCESS);
+    // That request is gone, the oldest one is not.
+    assert!(!complete(commands::COMPLETE_FOUND));
+    assert!(complete(commands::COMPLETE_NEXT));
+    assert_eq!(first.finish().unwrap().status, NtStatus::SUCCESS);
+    assert!(!complete(commands::COMPLETE_NEXT));
+    // The other queue refuses a second request.
+    let only = keep(commands::KEEP_ONE);
+    let refused = file.device_control(commands::KEEP_ONE, &[], 0).unwrap();
+    assert_eq!(refused.status, NtStatus::UNSUCCESSFUL);
+    only.cancel().unwrap();
+    assert_eq!(only.finish().unwrap().status, NtStatus::CANCELLED);
+    let again = keep(commands::KEEP_ONE);
+    assert!(complete(commands::COMPLETE_NEXT));
+    assert_eq!(again.finish().unwrap().status, NtStatus::SUCCESS);
+    // A cancelled request is not found any more.
+    let found = keep(commands::KEEP_FOUND);
+    found.cancel().unwrap();
+    assert!(!complete(commands::COMPLETE_FOUND));
+    assert_eq!(found.finish().unwrap().status, NtStatus::CANCELLED);
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_driver_sends_requests_that_it_builds() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    // Each method of the buffers, in a device control and in an internal one.
+    for method in 0..8_u8 {
+        let sent = [method, 1, 2, 3];
+        let reversed = file.device_control(commands::REVERSE_OWN, &sent, 8).unwrap();
+        assert_eq!(reversed.status, NtStatus::SUCCESS, "{method}");
+        assert_eq!(reversed.output, [3, 2, 1], "{method}");
+    }
+    let reversed = file.device_control(commands::REVERSE, b"abc", 8).unwrap();
+    assert_eq!(reversed.output, b"cba");
+    let written = *b"0123456789abcdef";
+    let read = file.device_control(commands::TRANSFER_OWN, &written, 32).unwrap();
+    assert_eq!(read.output, [written, written].concat());
+    // D3 while the system sleeps, as the bus says.
+    let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
+    assert_eq!((asked.status, asked.information), (NtStatus::SUCCESS, 4));
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_request_that_fails_at_once_tells_its_caller_only_by_the_call() {
+    let (kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    // Neither the status nor the event; and both for one that was pending.
+    assert_eq!(control(&file, commands::FAIL_OWN, 4), [0, 0, 1, 1]);
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+    assert_eq!(kernel.warnings(), []);
+}
+
+#[test]
+fn a_device_has_properties() {
+    const DESCRIPTION: u8 = 0;
+    const HARDWARE_ID: u8 = 1;
+    const FRIENDLY_NAME: u8 = 9;
+    const ENUMERATOR: u8 = 15;
+    let (_kernel, driver) = load("wdm-pnp");
+    let config =
+        DeviceConfig::new().hardware_id(r"Contoso\Sample").property(DESCRIPTION.into(), "Sample");
+    let device = driver.add_device_with(config).unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let property = |number: u8, room| {
+        let found = file.device_control(commands::PROPERTY, &[number], room).unwrap();
+        let units = found.output.chunks_exact(2);
+        let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+        (found.status, String::from_utf16(&units.collect::<Vec<_>>()).unwrap())
+    };
+    let found = |text: &str| (NtStatus::SUCCESS, text.to_owned());
+    assert_eq!(property(DESCRIPTION, 100), found("Sample\0"));
+    assert_eq!(property(HARDWARE_ID, 100), found("Contoso\\Sample\0\0"));
+    assert_eq!(property(ENUMERATOR, 100), found("ROOT\0"));
+    assert_eq!(property(ENUMERATOR, 4).0, NtStatus::BUFFER_TOO_SMALL);
+    assert_eq!(property(FRIENDLY_NAME, 100).0, NtStatus::OBJECT_NAME_NOT_FOUND);
+    file.close().unwrap();
+    device.remove().unwrap();
+    driver.unload().unwrap();
+}
+
+#[test]
+fn a_remove_lock_that_is_held_or_not_is_reported() {
+    let (_kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    control(&file, commands::LEAK_LOCK, 0);
+    file.close().unwrap();
+    let said = message(device.remove().unwrap_err());
+    assert!(said.contains("waits forever for the remove lock"), "{said}");
+    assert!(said.contains("and never released (1 in all)"), "{said}");
+    let (_kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let error = file.device_control(commands::WRONG_TAG, &[], 0).unwrap_err();
+    let said = message(error);
+    assert!(said.contains("not acquired with the tag 0x0000000000000000"), "{said}");
+}
+
+#[test]
+fn a_resource_is_acquired_in_a_critical_region() {
+    let (_kernel, driver) = load("wdm-pnp");
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let good = file.device_control(commands::RESOURCE, &[1], 0).unwrap();
+    assert_eq!(good.status, NtStatus::SUCCESS);
+    let error = file.device_control(commands::RESOURCE, &[0], 0).unwrap_err();
+    let said = message(error);
+    assert!(said.contains("outside a critical region"), "{said}");
+}
