@@ -14,7 +14,7 @@ mod metadata;
 #[path = "../../../formats/etl-file/tests/schema_fixture/mod.rs"]
 mod schema_fixture;
 mod seed;
-#[path = "../../../standin-kernel/tests/small_image/mod.rs"]
+#[path = "../../../standin-kernel/tests/it/small_image_fixture/mod.rs"]
 mod small_image;
 
 use std::{fs, io, path::Path};

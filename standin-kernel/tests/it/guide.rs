@@ -39,7 +39,7 @@ fn rules() -> String {
 /// Replaces the text between a list's marks.
 fn put(text: &str, list: &str, content: &str) -> String {
     let start = format!(
-        "<!-- list of {list}: `{RENEW}=1 cargo test -p standin-kernel --test guide` writes it -->\n"
+        "<!-- list of {list}: `{RENEW}=1 cargo test -p standin-kernel --test it guide::` writes it -->\n"
     );
     let end = format!("\n<!-- end of the list of {list} -->");
     let (before, rest) =
@@ -65,7 +65,7 @@ fn the_guide_lists_every_step_setting_and_rule() {
     }
     assert!(
         renewed == present,
-        "{GUIDE} is stale: `{RENEW}=1 cargo test -p standin-kernel --test guide` renews it"
+        "{GUIDE} is stale: `{RENEW}=1 cargo test -p standin-kernel --test it guide::` renews it"
     );
 }
 

@@ -6,7 +6,7 @@
 #include "messages.h"
 #include "provider.h"
 
-/* The control codes, METHOD_BUFFERED. standin-kernel/tests/c_drivers.rs has them too. */
+/* The control codes, METHOD_BUFFERED. standin-kernel/tests/it/c_drivers.rs has them too. */
 #define CODE(number) (0x222000u | (number) << 2)
 enum {
     READ_STATE = CODE(1),

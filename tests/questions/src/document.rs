@@ -11,7 +11,7 @@ use crate::{
 const HEAD: &str = "# Questions about ETW
 
 A test writes this page from the questions and the answers files:
-`WDK_ETW_RENEW=1 cargo test --package etw-questions --features stand-in --test stand_in`.
+`WDK_ETW_RENEW=1 cargo test --package etw-questions --test stand_in`.
 
 The page lists what no document says about ETW, or says with doubt. A driver
 (`tests/drivers/questions`) and its client ask a system; the answers of one system are a file in

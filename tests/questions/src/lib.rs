@@ -2,7 +2,7 @@
 //!
 //! A [`Question`] says what it asks, what documents say, and what the stand-in kernel assumes. Its
 //! stage asks a [`Host`], which has the driver `etw-questions-driver` and controls sessions: the
-//! stand-in kernel (`StandIn`, with the feature `stand-in`) or a Windows machine (the sample
+//! stand-in kernel (`StandIn`, on x86-64 Linux) or a Windows machine (the sample
 //! client's command `questions`). [`ask`] asks all, and returns the [`Answers`], which are one JSON
 //! file for each system.
 
@@ -14,10 +14,10 @@ mod list;
 mod question;
 mod run;
 mod stage;
-#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod stand_in;
 
-#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use crate::stand_in::StandIn;
 pub use crate::{
     answers::{Answer, Answers, System, Value, Values},

@@ -2,29 +2,29 @@
 //!
 //! A [`Scenario`] starts sessions on a [`Host`], enables the provider, sends requests to the
 //! device, stops the sessions and checks the decoded events. Two hosts exist: the stand-in
-//! kernel (`StandIn`, with the feature `stand-in`) and a Windows machine (the sample client).
+//! kernel (`StandIn`, on x86-64 Linux) and a Windows machine (the sample client).
 //! A scenario proves the same on both.
 //!
-//! The feature `stand-in` also provides a tour: `drive` exercises every path of the sample
+//! With the stand-in kernel there is also a tour: `drive` exercises every path of the sample
 //! driver while two sessions trace it, `expected_everything` and `expected_requests` return the
 //! events that each session must record, in order, and `check` compares them with a trace.
 
 mod describe;
-#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod expect;
 mod host;
 mod report;
 mod stage;
-#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod stand_in;
 mod suite;
-#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tour;
 
 use etl_file::Guid;
 use etw_sample_interface::{CLIENT_PROVIDER_NAME, PROVIDER_GROUP};
 
-#[cfg(all(feature = "stand-in", target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use crate::{
     expect::{ExpectError, Expected, check},
     stand_in::StandIn,

@@ -14,44 +14,33 @@ use driver_build::toolchain::{Machine, Toolchain};
 use crate::{
     process::{root, run_quietly, target},
     progress::step,
+    sample,
 };
-
-/// The driver whose service name selects its behaviour.
-pub const PROBE: (&str, &str) = ("etw-probe-driver", "etw_probe_driver");
-/// The driver that uses the framework as its device controls request.
-pub const KMDF: (&str, &str) = ("etw-kmdf-driver", "etw_kmdf_driver");
-/// The driver that calls the kernel's routines and checks their results.
-pub const KERNEL: (&str, &str) = ("etw-kernel-driver", "etw_kernel_driver");
-
-/// A driver without a framework.
-pub const WDM: (&str, &str) = ("etw-wdm-driver", "etw_wdm_driver");
-/// A plug-and-play driver without a framework.
-pub const WDM_PNP: (&str, &str) = ("etw-wdm-pnp-driver", "etw_wdm_pnp_driver");
-
-/// A driver of a USB device, which uses a feature of wdk-sys.
-pub const USB: (&str, &str) = ("etw-usb-driver", "etw_usb_driver");
-/// A filter driver.
-pub const FILTER: (&str, &str) = ("etw-filter-driver", "etw_filter_driver");
-/// A driver of a device with registers and an interrupt.
-pub const INTERRUPT: (&str, &str) = ("etw-interrupt-driver", "etw_interrupt_driver");
-
-/// A driver with several providers, one of them of a library crate.
-pub const SEVERAL: (&str, &str) = ("etw-several-driver", "etw_several_driver");
-
-/// A driver that traces with another crate.
-pub const TRACELOGGING: (&str, &str) = ("etw-tracelogging-driver", "etw_tracelogging_driver");
-
-/// A driver that traces by WPP.
-pub const WPP: (&str, &str) = ("etw-wpp-driver", "etw_wpp_driver");
 
 /// The driver that asks what no document says.
 pub const QUESTIONS: (&str, &str) = ("etw-questions-driver", "etw_questions_driver");
 
-/// The guide's driver.
-pub const MINIMAL: (&str, &str) = ("etw-minimal-driver", "etw_minimal_driver");
+/// The packages of the drivers that the checks use, and their images.
+pub const DRIVERS: [(&str, &str); 15] = [
+    sample::DRIVER,
+    ("etw-probe-driver", "etw_probe_driver"),
+    ("etw-kmdf-driver", "etw_kmdf_driver"),
+    ("etw-kernel-driver", "etw_kernel_driver"),
+    ("etw-wdm-driver", "etw_wdm_driver"),
+    ("etw-wdm-pnp-driver", "etw_wdm_pnp_driver"),
+    ("etw-usb-driver", "etw_usb_driver"),
+    ("etw-filter-driver", "etw_filter_driver"),
+    ("etw-interrupt-driver", "etw_interrupt_driver"),
+    ("etw-several-driver", "etw_several_driver"),
+    ("etw-tracelogging-driver", "etw_tracelogging_driver"),
+    ("etw-wpp-driver", "etw_wpp_driver"),
+    QUESTIONS,
+    ("etw-minimal-driver", "etw_minimal_driver"),
+    ("etw-facades-driver", "etw_facades_driver"),
+];
 
-/// The driver that shows the facades.
-pub const FACADES: (&str, &str) = ("etw-facades-driver", "etw_facades_driver");
+/// The drivers that tests load in a debug build too.
+pub const IN_DEBUG: [&str; 2] = [sample::DRIVER.0, "etw-probe-driver"];
 
 /// Returns the folder of built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {

@@ -15,40 +15,34 @@ use crate::{
 
 /// Returns a `cargo etw` command with its first arguments. It runs in the user's folder, to which
 /// paths on the command line are relative.
-pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(["run", "--quiet", "--locked", "--package", "cargo-etw"])
-        .arg("--manifest-path")
-        .arg(root().join("Cargo.toml"))
-        .args(["--", "etw"])
-        .args(words);
-    command
+///
+/// # Errors
+///
+/// Fails if the program cannot be built; cargo shows the progress of the build.
+pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<Command> {
+    let mut command = Command::new(process::program("cargo-etw", "cargo-etw", true)?);
+    command.arg("etw").args(words);
+    Ok(command)
 }
 
 /// Returns a `cargo etw` command about the sample driver.
-pub fn for_sample<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
+pub fn for_sample<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<Command> {
     for_package(DRIVER.0, words)
 }
 
 /// Returns a `cargo etw` command about a driver of this workspace.
-pub fn for_package<S: AsRef<OsStr>>(package: &str, words: impl IntoIterator<Item = S>) -> Command {
-    let mut command = command(words);
+pub fn for_package<S: AsRef<OsStr>>(
+    package: &str,
+    words: impl IntoIterator<Item = S>,
+) -> Result<Command> {
+    let mut command = command(words)?;
     command.args(["--package", package, "--manifest-path"]).arg(root().join("Cargo.toml"));
-    command
-}
-
-/// Builds and runs the command; cargo shows the progress of the build.
-pub fn run(command: &mut Command) -> Result<()> {
-    let mut build = Command::new("cargo");
-    build.current_dir(root()).args(["build", "--locked", "--package", "cargo-etw"]);
-    process::run(&mut build)?;
-    pass_on(command)
+    Ok(command)
 }
 
 /// `manifest write`: writes the sample driver's manifest, or checks it.
 pub fn write_manifest(only_check: bool) -> Result<()> {
-    let mut command = for_sample(["manifest", "write"]);
+    let mut command = for_sample(["manifest", "write"])?;
     command.args(["--command", "cargo xtask manifest write"]);
     check_if(only_check, &mut command)
 }
@@ -56,28 +50,28 @@ pub fn write_manifest(only_check: bool) -> Result<()> {
 /// `manifest check`: compares a declaration or manifest, or that of the sample driver, with an
 /// older one.
 pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
-    let mut command = for_sample(["manifest", "check"]);
-    run(command.arg("--base").arg(base).args(now))
+    let mut command = for_sample(["manifest", "check"])?;
+    pass_on(command.arg("--base").arg(base).args(now))
 }
 
 /// `manifest compile`: compiles a manifest or a declaration to resources.
 pub fn compile_manifest(path: &Path, out: &Path, format: &str) -> Result<()> {
-    let mut command = command(["manifest", "compile", "--format", format, "--out"]);
-    run(command.arg(out).arg(path))
+    let mut command = command(["manifest", "compile", "--format", format, "--out"])?;
+    pass_on(command.arg(out).arg(path))
 }
 
 /// `manifest import`: writes a declaration with the events of a manifest.
 pub fn import_manifest(path: &Path, out: Option<&Path>) -> Result<()> {
-    let mut command = command(["manifest", "import"]);
+    let mut command = command(["manifest", "import"])?;
     if let Some(out) = out {
         command.arg("--out").arg(out);
     }
-    run(command.arg(path))
+    pass_on(command.arg(path))
 }
 
 /// `recipes`: writes the sample driver's tracing instructions and profile, or checks them.
 pub fn write_recipes(only_check: bool) -> Result<()> {
-    let mut command = for_sample(["recipes", "--session", SESSION, "--title", TITLE]);
+    let mut command = for_sample(["recipes", "--session", SESSION, "--title", TITLE])?;
     command
         .args(["--guide", GUIDE, "--client", CLIENT])
         .args(["--reader", "cargo run -q -p etl-file --bin etl --"])
@@ -90,21 +84,21 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
     // The instructions and the profile are written, too, and not used.
     let folder = out.with_extension("");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut command = for_sample(["recipes", "--session", SESSION]);
+    let mut command = for_sample(["recipes", "--session", SESSION])?;
     command.args(["--client", crate::client::PACKAGE]);
     command.arg("--data").arg(out);
     command.arg("--text").arg(folder.join("tracing.md"));
     let profile = format!("{}.wprp", DRIVER.1);
     command.arg("--profile").arg(folder.join(profile));
-    run(&mut command)
+    pass_on(&mut command)
 }
 
 /// `inf`: checks a stamped INF file and the image that it is for.
 pub fn check_inf(inf: &Path, image: &Path) -> Result<()> {
-    let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID]);
-    run(command.arg(inf).arg("--image").arg(image))
+    let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID])?;
+    pass_on(command.arg(inf).arg("--image").arg(image))
 }
 
 fn check_if(only_check: bool, command: &mut Command) -> Result<()> {
-    run(command.args(only_check.then_some("--check")))
+    pass_on(command.args(only_check.then_some("--check")))
 }

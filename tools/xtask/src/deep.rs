@@ -105,8 +105,8 @@ pub fn run() -> Result<()> {
         process::run(
             // One test at a time: otherwise one test would read what the standard library
             // initialized in another, and ThreadSanitizer does not see the synchronization.
-            sanitized("thread", &["standin-kernel"], &["--test", "parallel"])
-                .args(["--", "--test-threads=1"])
+            sanitized("thread", &["standin-kernel"], &["--test", "it"])
+                .args(["--", "--test-threads=1", "parallel::"])
                 .env("TSAN_OPTIONS", &options)
                 .env("WDK_ETW_DRIVERS", target().join("drivers"))
                 .env("WDK_ETW_STRESS_SECONDS", SECONDS),
@@ -126,7 +126,7 @@ pub fn run() -> Result<()> {
             Command::new("cargo")
                 .current_dir(root())
                 .args(["test", "--package", "standin-kernel"])
-                .args(["--test", "stress", "--test", "parallel"])
+                .args(["--test", "it", "--", "stress::", "parallel::"])
                 .env("WDK_ETW_DRIVERS", target().join("drivers"))
                 .env("WDK_ETW_STRESS_SECONDS", SECONDS)
                 .env("WDK_ETW_SEEDS", SEEDS),

@@ -8,7 +8,7 @@ use driver_build::toolchain::{Machine, Toolchain};
 
 use crate::{
     build::{self, Profile},
-    process::{pass_on, root, run_quietly},
+    process::{pass_on, program},
     progress::step,
     sample::DRIVER,
 };
@@ -20,18 +20,6 @@ pub fn run(out: &Path) -> Result<()> {
     eprintln!("       {}", toolchain.describe());
     let title = format!("Building {}.sys for {}", DRIVER.1, toolchain.target());
     let sys = step(&title, || build::build(&toolchain, DRIVER, Profile::Release))?;
-    step("Building the stand-in kernel", || run_quietly(&mut tour("build")))?;
-    pass_on(tour("run").arg("--quiet").arg("--").arg(sys).arg(out))
-}
-
-/// Returns a cargo command for the program that runs the sample driver and shows its events. It
-/// runs in the user's folder, to which `--out` is relative.
-fn tour(chore: &str) -> Command {
-    let mut cargo = Command::new("cargo");
-    cargo
-        .args([chore, "--locked", "--package", "etw-scenarios"])
-        .args(["--features", "stand-in", "--bin", "tour"])
-        .arg("--manifest-path")
-        .arg(root().join("Cargo.toml"));
-    cargo
+    let tour = step("Building the stand-in kernel", || program("etw-scenarios", "tour", false))?;
+    pass_on(Command::new(tour).arg(sys).arg(out))
 }

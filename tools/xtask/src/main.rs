@@ -9,6 +9,7 @@ mod bench;
 mod build;
 mod c_drivers;
 mod cargo_etw;
+mod changed;
 mod citations;
 mod client;
 mod deep;
@@ -341,6 +342,24 @@ fn bench_command() -> Command {
         .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"))
 }
 
+/// Returns the arguments of `test`.
+fn test_command() -> Command {
+    Command::new("test")
+                .about("Run every check that can run on this machine")
+                .arg(flag(
+                    "deep",
+                    "Also run the checks that take longer: sanitizers, more cases and interleavings",
+                ))
+                .arg(
+                    Arg::new("changed")
+                        .long("changed")
+                        .help("Run only what the change since a commit can affect: since the branch left its upstream, unless named")
+                        .value_name("BASE")
+                        .num_args(0..=1)
+                        .conflicts_with("deep"),
+                )
+}
+
 /// Returns the command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
     let command = Command::new("xtask")
@@ -375,14 +394,7 @@ fn command_line() -> Command {
                 ),
         )
         .subcommand(foreign_chore())
-        .subcommand(
-            Command::new("test")
-                .about("Run every check that can run on this machine")
-                .arg(flag(
-                    "deep",
-                    "Also run the checks that take longer: sanitizers, more cases and interleavings",
-                )),
-        )
+        .subcommand(test_command())
         .subcommand(
             bench_command(),
         )
@@ -457,6 +469,9 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
                 .map_or_else(Vec::new, |all| all.cloned().collect()),
             only: arguments.get_one::<String>("only").cloned(),
         }),
+        "test" if arguments.contains_id("changed") => {
+            test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
+        }
         "test" => test::run(arguments.get_flag("deep")),
         "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {

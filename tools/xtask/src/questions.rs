@@ -8,7 +8,7 @@ use driver_build::toolchain::{Machine, Toolchain};
 
 use crate::{
     build::{self, Profile, QUESTIONS},
-    process::{pass_on, root, run_quietly},
+    process::{pass_on, program},
     progress::step,
 };
 
@@ -19,18 +19,7 @@ pub fn run(out: &Path) -> Result<()> {
     let sys = step(&format!("Building {}.sys", QUESTIONS.1), || {
         build::build(&toolchain, QUESTIONS, Profile::Release)
     })?;
-    step("Building the stand-in kernel", || run_quietly(&mut cargo("build")))?;
-    pass_on(cargo("run").arg("--quiet").arg("--").arg(sys).arg(out))
-}
-
-/// Returns a cargo command for the program that asks the stand-in kernel. It runs in the user's
-/// folder, to which `--out` is relative.
-fn cargo(chore: &str) -> Command {
-    let mut cargo = Command::new("cargo");
-    cargo
-        .args([chore, "--locked", "--package", "etw-questions"])
-        .args(["--features", "stand-in", "--bin", "questions"])
-        .arg("--manifest-path")
-        .arg(root().join("Cargo.toml"));
-    cargo
+    let program =
+        step("Building the stand-in kernel", || program("etw-questions", "questions", false))?;
+    pass_on(Command::new(program).arg(sys).arg(out))
 }

@@ -2,19 +2,22 @@
 
 use std::{env, path::Path, process::Command, thread};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
 
 use driver_build::toolchain::Rust;
 
 use crate::{
     api, bench,
     build::{self, Profile, with_standin},
-    c_drivers, citations, client, deep,
+    c_drivers,
+    changed::{self, Change},
+    citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
     fuzz, goldens, guest, kit, lint, lock_files, modules, oldest_rust,
     packages::BROWSER,
-    process::{self, output_of, root, run_quietly, target},
+    process::{self, output_of, root, run_quietly, target, use_built_programs},
     progress::{step, step_with_output},
     publish, reproducible, requirements, sample, standin, windows,
 };
@@ -26,29 +29,11 @@ const BUILT_DRIVERS: &str = "built_drivers::";
 /// The module that tests of unpublished samples are in.
 const SAMPLES: &str = "samples::";
 
+/// The module that tests of packages with resources of mc.exe are in.
+const GOLDENS: &str = "goldens::";
+
 /// The module that tests which start the stand-in guest often are in. They run with `--deep`.
 const WHOLE: &str = "whole::";
-
-/// The drivers that the checks use, and their build profiles.
-const DRIVERS: [((&str, &str), Profile); 17] = [
-    (sample::DRIVER, Profile::Debug),
-    (sample::DRIVER, Profile::Release),
-    (build::PROBE, Profile::Debug),
-    (build::PROBE, Profile::Release),
-    (build::KMDF, Profile::Release),
-    (build::KERNEL, Profile::Release),
-    (build::WDM, Profile::Release),
-    (build::WDM_PNP, Profile::Release),
-    (build::USB, Profile::Release),
-    (build::FILTER, Profile::Release),
-    (build::INTERRUPT, Profile::Release),
-    (build::SEVERAL, Profile::Release),
-    (build::TRACELOGGING, Profile::Release),
-    (build::WPP, Profile::Release),
-    (build::QUESTIONS, Profile::Release),
-    (build::MINIMAL, Profile::Release),
-    (build::FACADES, Profile::Release),
-];
 
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
@@ -56,12 +41,24 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Checks the sources and documents of the repository's main workspace.
-fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
+/// Builds the default members with their programs and tests, by one command: a build of one package would
+/// select other features of dependencies, and compile most of them again.
+fn build_host_crates() -> Result<()> {
+    step("Building the host crates and their tests", || {
+        run_quietly(&mut cargo(&["build", "--locked", "--all-targets"]))
+    })
+}
+
+fn lint_host_crates() -> Result<()> {
     step("Linting the host crates", || {
         let mut command = cargo(&["clippy", "--locked", "--all-targets"]);
         run_quietly(command.args(["--", "-D", "warnings"]))
-    })?;
+    })
+}
+
+/// Checks the sources and documents of the repository's main workspace.
+fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
+    lint_host_crates()?;
     windows::check()?;
     windows::lint_client(client)?;
     not_run.extend(oldest_rust::check()?);
@@ -74,31 +71,14 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Lints and builds everything with a separate build folder: the drivers, the stand-ins and the
-/// client.
-fn check_drivers(tools: &Tools) -> Result<()> {
+/// Lints the drivers, and the code that libraries have for drivers only.
+fn lint_drivers() -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
-        for (package, _) in [
-            sample::DRIVER,
-            build::PROBE,
-            build::KMDF,
-            build::KERNEL,
-            build::WDM,
-            build::WDM_PNP,
-            build::USB,
-            build::FILTER,
-            build::INTERRUPT,
-            build::SEVERAL,
-            build::TRACELOGGING,
-            build::WPP,
-            build::QUESTIONS,
-            build::MINIMAL,
-            build::FACADES,
-        ] {
+        for (package, _) in build::DRIVERS {
             command.args(["--package", package]);
         }
-        // The libraries have code for drivers only. Other dependencies are linted elsewhere.
+        // Other dependencies are linted elsewhere.
         for library in ["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"] {
             command.args(["--package", library]);
         }
@@ -112,17 +92,36 @@ fn check_drivers(tools: &Tools) -> Result<()> {
             .arg(built_in)
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
-    })?;
+    })
+}
+
+/// Lints and tests the stand-ins for the WDK's crates.
+fn check_standins() -> Result<()> {
     step("Linting the stand-ins", standin::lint)?;
-    step("Testing the stand-ins against the WDK's headers", standin::test)?;
-    for (driver, profile) in DRIVERS {
-        let title = format!("Building {}.sys ({})", driver.1, profile.folder());
-        step(&title, || build::build(&tools.x64, driver, profile))?;
+    step("Testing the stand-ins against the WDK's headers", standin::test)
+}
+
+/// Builds the drivers that tests load.
+fn build_drivers(tools: &Tools) -> Result<()> {
+    for driver in build::DRIVERS {
+        let profiles = [Profile::Debug, Profile::Release];
+        let first = usize::from(!build::IN_DEBUG.contains(&driver.0));
+        for &profile in &profiles[first..] {
+            let title = format!("Building {}.sys ({})", driver.1, profile.folder());
+            step(&title, || build::build(&tools.x64, driver, profile))?;
+        }
     }
     step("Building the drivers in C", || {
         c_drivers::build(&tools.x64)?;
-        c_drivers::build_routines(&tools.x64)
-    })?;
+        c_drivers::build_routines(&tools.x64).map(|_| ())
+    })
+}
+
+/// Lints and builds everything with a separate build folder: the drivers and the stand-ins.
+fn check_drivers(tools: &Tools) -> Result<()> {
+    lint_drivers()?;
+    check_standins()?;
+    build_drivers(tools)?;
     let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
     step(&title, || build::build(&tools.arm64, sample::DRIVER, Profile::Release))?;
     step("Building the sample driver again in another folder", || reproducible::check(&tools.x64))
@@ -148,14 +147,18 @@ fn at_once<A, B: Send>(
 /// Returns the command that tests the default members, with what earlier steps have made.
 fn host_test(arguments: &[&str]) -> Command {
     let mut command = cargo(&["test", "--locked"]);
+    with_products(command.args(arguments));
     command
-        .args(arguments)
+}
+
+/// Tells tests where the products of earlier steps are.
+fn with_products(command: &mut Command) -> &mut Command {
+    command
         .env("WDK_ETW_PYTHON", ORACLES.python())
         .env("WDK_ETW_DRIVERS", target().join("drivers"))
         .env("WDK_ETW_GUEST", guest::folder())
         .env("WDK_ETW_BROWSER", BROWSER.path().unwrap_or_default())
-        .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default());
-    command
+        .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default())
 }
 
 /// Runs the tests of the default members, including those that need earlier steps' results:
@@ -196,9 +199,8 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Runs the tests with separate build folders.
-fn test_beside(tools: &Tools) -> Result<()> {
-    step("Testing the client under Wine", || client::test(tools.client))?;
+/// Lints and tests the library as programs use it.
+fn test_user_mode() -> Result<()> {
     step("Linting and testing the library for user mode", || {
         // A build of its own: the feature would apply to the tests for kernel mode too.
         let package = ["--locked", "--package", "etw-user-mode"];
@@ -218,25 +220,33 @@ fn test_beside(tools: &Tools) -> Result<()> {
         stacks.args(["--features", "user-mode", "--target-dir"]).arg(&folder);
         process::run_for_results(&mut stacks)?;
         process::run_for_results(&mut command("test"))
-    })?;
+    })
+}
+
+fn model_check() -> Result<()> {
     step("Model-checking the provider's concurrency", || {
         process::run_for_results(&mut deep::model_check())
-    })?;
+    })
+}
+
+/// Runs the tests with separate build folders.
+fn test_beside(tools: &Tools) -> Result<()> {
+    step("Testing the client under Wine", || client::test(tools.client))?;
+    test_user_mode()?;
+    model_check()?;
     step("Testing that the fuzzer's seeds reach their targets", || {
         process::run_for_results(&mut fuzz::seeds_cargo(&["test"]))
     })?;
     // These build in the host crates' folder, and wait until the host crates are built.
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
-        let arguments = ["--package", "cargo-etw", "--tests", "--", "--include-ignored"];
-        process::run_for_results(host_test(&arguments).arg(BUILT_DRIVERS))
+        let arguments = ["--tests", "--", "--include-ignored", BUILT_DRIVERS];
+        process::run_for_results(&mut host_test(&arguments))
     })
 }
 
-/// Runs every check; with `deep`, also the checks that take longer.
-pub fn run(deep: bool) -> Result<()> {
-    let tools = doctor::install()?;
-    let mut not_run = Vec::new();
+/// Checks what takes seconds: formatting, scripts, ids, links and lists.
+fn check_quickly() -> Result<()> {
     step("Checking the lock files", lock_files::check)?;
     step("Checking the formatting", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
@@ -250,11 +260,22 @@ pub fn run(deep: bool) -> Result<()> {
     step("Comparing the public API with docs/api", api::check)?;
     step("Packaging the published crates", publish::check)?;
     step_with_output("Checking that every requirement has a test", requirements::check)?;
+    step("Checking ids and links", citations::check)
+}
+
+/// Runs every check; with `deep`, also the checks that take longer.
+pub fn run(deep: bool) -> Result<()> {
+    let tools = doctor::install()?;
+    let mut not_run = Vec::new();
+    check_quickly()?;
     at_once(
         || {
-            check_sources(tools.client, &mut not_run)?;
-            step("Building the driver package", || run_quietly(&mut cargo(&["make", "package"])))?;
-            kit::check()
+            build_host_crates()?;
+            step("Building the driver package", || {
+                run_quietly(use_built_programs(&mut cargo(&["make", "package"])))
+            })?;
+            kit::check()?;
+            check_sources(tools.client, &mut not_run)
         },
         || check_drivers(&tools),
     )?;
@@ -263,13 +284,105 @@ pub fn run(deep: bool) -> Result<()> {
     if deep {
         step("Finding UEFI firmware for virtual machines", guest::find_firmware)?;
         step_with_output("Testing cargo etw vm with the stand-in guest", || {
-            let arguments = ["--package", "cargo-etw", "--test", "vm", "--", "--ignored"];
-            process::run(host_test(&arguments).arg(WHOLE))
+            process::run(host_test(&["--tests", "--", "--ignored"]).arg(WHOLE))
         })?;
         deep::run()?;
     }
     for one in &not_run {
         eprintln!("NOT RUN: {one}");
+    }
+    Ok(())
+}
+
+/// The checks that [`run_changed`] leaves to [`run`].
+const LEFT_OUT: [&str; 10] = [
+    "compiling for Windows, and with the oldest Rust",
+    "the documentation and its examples",
+    "the driver package and the kit",
+    "the ARM64 image, and the same image in another folder",
+    "the client under Wine",
+    "the fuzzer's seeds",
+    "drivers that cargo etw builds in other folders",
+    "the stand-in guest, and unpublished samples",
+    "packages with resources of mc.exe",
+    "the benchmark's goals",
+];
+
+/// Runs the checks that a change since a commit can affect, and lists those that it leaves out.
+pub fn run_changed(base: Option<&str>) -> Result<()> {
+    let change = changed::since(base)?;
+    println!("{} changed files can affect:", change.files.len());
+    for package in change.packages.keys() {
+        println!("    {package}");
+    }
+    let tools = doctor::install()?;
+    check_quickly()?;
+    let drivers = build::DRIVERS.map(|(package, _)| package);
+    let libraries = ["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"];
+    if change.affects(&drivers) || change.affects(&libraries) {
+        lint_drivers()?;
+    }
+    if change.has_standins {
+        check_standins()?;
+    }
+    if !change.packages.is_empty() {
+        // Images that do not exist yet are built too; cargo finds those that are current.
+        if change.affects(&changed::IMAGE_USERS) {
+            build_drivers(&tools)?;
+        }
+        lint_host_crates()?;
+        build_host_crates()?;
+        test_packages(&change)?;
+    }
+    if change.affects(&["etw-user-mode"]) {
+        test_user_mode()?;
+    }
+    if change.affects(&["etw-loom"]) {
+        model_check()?;
+    }
+    println!("Left out, and run by `cargo xtask test`:");
+    let others = change.of - change.packages.len();
+    println!("    the tests of {others} packages that the change does not affect");
+    for one in LEFT_OUT {
+        println!("    {one}");
+    }
+    Ok(())
+}
+
+/// Runs the tests of the default members that a change affects. The programs are those that
+/// [`build_host_crates`] has built; cargo would build selected packages with other features.
+fn test_packages(change: &Change) -> Result<()> {
+    let mut list = cargo(&["test", "--locked", "--tests", "--no-run", "--message-format=json"]);
+    let list = list.output().context("cannot start cargo test")?;
+    ensure!(list.status.success(), "{}", String::from_utf8_lossy(&list.stderr));
+    let list = String::from_utf8_lossy(&list.stdout);
+    for line in list.lines() {
+        let message: Value = serde_json::from_str(line)?;
+        let (Some(program), Some(manifest)) =
+            (message["executable"].as_str(), message["manifest_path"].as_str())
+        else {
+            continue;
+        };
+        let is_test = message["profile"]["test"] == true
+            || message["target"]["kind"]
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&"test".into()));
+        let package = change.packages.iter().find(|(_, path)| path.as_str() == manifest);
+        let Some((package, _)) = package.filter(|_| is_test) else {
+            continue;
+        };
+        let name = message["target"]["name"].as_str().unwrap_or_default();
+        step_with_output(&format!("Testing {package} ({name})"), || {
+            let mut test = Command::new(program);
+            let folder = Path::new(manifest).parent().unwrap_or_else(|| Path::new("/"));
+            test.current_dir(folder)
+                .env("CARGO_MANIFEST_DIR", folder)
+                .args(["--include-ignored", "--quiet"]);
+            for skipped in [BUILT_DRIVERS, WHOLE, SAMPLES, GOLDENS] {
+                test.args(["--skip", skipped]);
+            }
+            process::run(with_products(&mut test))
+        })?;
     }
     Ok(())
 }

@@ -4,7 +4,11 @@ use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::Result;
 
-use crate::{cargo_etw, client, kit, package, packages, process::target, progress::step};
+use crate::{
+    cargo_etw, client, kit, package, packages,
+    process::{pass_on, target},
+    progress::step,
+};
 
 /// Makes what a kit of the sample driver has, and passes the other arguments on.
 pub fn run(arguments: &[OsString]) -> Result<()> {
@@ -13,10 +17,10 @@ pub fn run(arguments: &[OsString]) -> Result<()> {
     }
     package::run()?;
     let client: PathBuf = target().join("client").join(format!("{}.exe", client::PACKAGE));
-    let mut command = cargo_etw::command(["vm", "--driver"]);
+    let mut command = cargo_etw::command(["vm", "--driver"])?;
     command.arg(package::archive()).arg("--client").arg(client);
     command.arg("--package-catalog-2").arg(package::archive_with_catalog_2());
     command.arg("--probe").arg(package::archive_of_questions());
     command.arg("--recipes").arg(kit::write_recipes()?);
-    cargo_etw::run(command.args(arguments))
+    pass_on(command.args(arguments))
 }

@@ -2,7 +2,7 @@
 //!
 //! Clients write the bytes of Modbus frames, which the crate `modbus-core` decodes. What that crate
 //! logs, the driver's spans, and its declared events are in one trace. The test
-//! `standin-kernel/tests/facades.rs` loads the driver and reads the trace.
+//! `standin-kernel/tests/it/facades.rs` loads the driver and reads the trace.
 
 #![no_std]
 #![allow(

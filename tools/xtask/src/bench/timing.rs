@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::table::{goal, is_met, number, verdict};
 use crate::{
     build::Profile,
-    process::{root, run_quietly, target},
+    process::{self, root, run_quietly, target},
 };
 
 /// The ways to write in a loop that only writes: the name in the program's output and the title.
@@ -96,17 +96,13 @@ fn rounds(output: &Value, keys: [&str; 4]) -> Result<Vec<f64>> {
 /// Builds the program that calls the loops. The loops themselves are in the image, which is optimized
 /// in any case.
 fn program(profile: Profile) -> Result<Command> {
+    if profile == Profile::Debug {
+        return Ok(Command::new(process::program("bench-timing", "bench-timing", false)?));
+    }
     let mut build = Command::new(env!("CARGO"));
-    build.current_dir(root()).args(["build", "--locked", "--package", "bench-timing"]);
-    let folder = match profile {
-        Profile::Debug => "debug",
-        Profile::Release => {
-            build.arg("--release");
-            "release"
-        }
-    };
+    build.current_dir(root()).args(["build", "--locked", "--release", "--package", "bench-timing"]);
     run_quietly(&mut build)?;
-    Ok(Command::new(target().join(folder).join("bench-timing")))
+    Ok(Command::new(target().join("release/bench-timing")))
 }
 
 /// Checks that the loops of an image write the events that they should, without timing them.

@@ -11,7 +11,7 @@ use crate::{
     build::{self, Profile, QUESTIONS},
     cargo_etw, client,
     packages::{self, Program},
-    process::{output_of, root, target},
+    process::{output_of, pass_on, root, target},
     progress::step,
     sample::{DESCRIPTION, DRIVER, HARDWARE_ID, PACKAGE_FILES},
 };
@@ -52,16 +52,16 @@ pub fn run() -> Result<()> {
     let folder = target().join("package");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let (package, _) = QUESTIONS;
-    let mut command = cargo_etw::for_package(package, ["package"]);
+    let mut command = cargo_etw::for_package(package, ["package"])?;
     command.args(["--hardware-id", QUESTIONS_HARDWARE_ID]);
     command.args(["--description", "wdk-etw questions device"]);
     command.arg("--image").arg(&questions);
     command.arg("--out").arg(archive_of_questions());
-    cargo_etw::run(command.arg("--certificate").arg(&folder))?;
+    pass_on(command.arg("--certificate").arg(&folder))?;
     // The first one is printed last: it is the one to use.
     for (catalog, archive) in [("2", archive_with_catalog_2()), ("1", archive())] {
         let texts = root().join(PACKAGE_FILES);
-        let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID]);
+        let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID])?;
         command.args(["--description", DESCRIPTION, "--catalog", catalog]);
         command.arg("--image").arg(&image);
         // The client installs the driver, and shows its state.
@@ -69,7 +69,7 @@ pub fn run() -> Result<()> {
         command.arg("--notes").arg(texts.join("notes.txt"));
         command.arg("--file").arg(&client);
         command.arg("--out").arg(archive);
-        cargo_etw::run(command.arg("--certificate").arg(&folder))?;
+        pass_on(command.arg("--certificate").arg(&folder))?;
     }
     Ok(())
 }

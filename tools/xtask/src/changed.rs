@@ -1,0 +1,206 @@
+//! The packages that a change can affect: those with changed files, those whose sources name a changed
+//! file outside all packages, and those that depend on them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::{build, process::root};
+
+/// The packages whose tests load the drivers' images.
+pub const IMAGE_USERS: [&str; 4] =
+    ["standin-kernel", "etw-scenarios", "etw-questions", "cargo-etw"];
+/// The stand-ins, which all drivers are built with; a workspace of their own.
+const STANDINS: &str = "tools/wdk-standin";
+
+/// A package of the workspace.
+struct Package {
+    folder: String,
+    /// The packages of the workspace that it depends on, for its tests and build script too.
+    uses: BTreeSet<String>,
+}
+
+/// A change and the packages that it can affect.
+#[derive(Debug)]
+pub struct Change {
+    /// The changed files' paths from the repository's root.
+    pub files: Vec<String>,
+    /// The names of the affected packages, with the paths of their manifests.
+    pub packages: BTreeMap<String, String>,
+    /// The number of the workspace's packages.
+    pub of: usize,
+    /// Whether the stand-ins for the WDK's crates changed.
+    pub has_standins: bool,
+}
+
+impl Change {
+    /// Returns whether one of the packages is affected.
+    pub fn affects(&self, packages: &[&str]) -> bool {
+        packages.iter().any(|package| self.packages.contains_key(*package))
+    }
+}
+
+/// Returns the change since a commit, with the files that git does not track yet. Without a commit, it is
+/// the one at which the current branch left its upstream, or else the last one.
+pub fn since(base: Option<&str>) -> Result<Change> {
+    let base = base.map_or_else(
+        || {
+            let left = git(&["merge-base", "HEAD", "@{upstream}"]);
+            left.map_or_else(|_| "HEAD".to_owned(), |found| found.trim().to_owned())
+        },
+        str::to_owned,
+    );
+    let mut files = git(&["diff", "--name-only", &base])?;
+    files += &git(&["ls-files", "--others", "--exclude-standard"])?;
+    let files: Vec<String> = files.lines().map(str::to_owned).collect();
+    let packages = workspace()?;
+    let named = |file: &str| {
+        // A file is named by its path from a package, or its folder is.
+        let path = Path::new(file);
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = path.parent().map_or_else(String::new, |folder| folder.display().to_string());
+        let mut arguments = vec!["grep", "-lF", "-e", &name];
+        if folder.contains('/') {
+            arguments.extend(["-e", &folder]);
+        }
+        arguments.extend(["--", "*.rs", "*/Cargo.toml"]);
+        git(&arguments).unwrap_or_default()
+    };
+    Ok(affected(files, &packages, named))
+}
+
+/// Returns a change of files; `named` returns the lines of sources that name a file.
+fn affected(
+    files: Vec<String>,
+    packages: &BTreeMap<String, Package>,
+    named: impl Fn(&str) -> String,
+) -> Change {
+    let owner = |file: &str| {
+        let inside = |package: &&String| {
+            let folder = &packages[*package].folder;
+            file.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        packages.keys().filter(inside).max_by_key(|name| packages[*name].folder.len())
+    };
+    let mut found = BTreeSet::new();
+    for file in &files {
+        let is_of_all =
+            |file: &str| matches!(file, "Cargo.toml" | "Cargo.lock" | ".cargo/config.toml");
+        if is_of_all(file) {
+            found.extend(packages.keys());
+        } else if let Some(package) = owner(file) {
+            found.insert(package);
+        } else {
+            found.extend(named(file).lines().filter_map(owner));
+        }
+    }
+    let has_standins = files.iter().any(|file| file.starts_with(STANDINS));
+    let is_driver = |name: &str| {
+        build::DRIVERS.iter().any(|(driver, _)| *driver == name) || name == "etw-c-driver"
+    };
+    if has_standins {
+        found.extend(packages.keys().filter(|name| is_driver(name)));
+    }
+    loop {
+        let before = found.len();
+        if found.iter().any(|name| is_driver(name)) {
+            found.extend(packages.keys().filter(|name| IMAGE_USERS.contains(&name.as_str())));
+        }
+        let users = packages
+            .iter()
+            .filter(|(_, package)| found.iter().any(|name| package.uses.contains(*name)))
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>();
+        found.extend(users);
+        if found.len() == before {
+            break;
+        }
+    }
+    let manifest = |name: &String| {
+        let path = root().join(&packages[name].folder).join("Cargo.toml");
+        (name.clone(), path.display().to_string())
+    };
+    let of = packages.len();
+    Change { packages: found.into_iter().map(manifest).collect(), files, of, has_standins }
+}
+
+/// Reads the workspace's packages.
+fn workspace() -> Result<BTreeMap<String, Package>> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps", "--locked"]);
+    let output = cargo.output().context("cannot start cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed:\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut packages = BTreeMap::new();
+    for package in list(&metadata["packages"]) {
+        let name = package["name"].as_str().context("a package has no name")?;
+        let manifest = package["manifest_path"].as_str().context("a package has no path")?;
+        let folder =
+            Path::new(manifest).parent().and_then(|folder| folder.strip_prefix(root()).ok());
+        let folder = folder.with_context(|| format!("{manifest} is outside the repository"))?;
+        let uses = list(&package["dependencies"])
+            .iter()
+            .filter(|one| one["path"].is_string())
+            .filter_map(|one| one["name"].as_str().map(str::to_owned))
+            .collect();
+        packages.insert(name.to_owned(), Package { folder: folder.display().to_string(), uses });
+    }
+    Ok(packages)
+}
+
+/// Runs git in the repository, and returns what it prints.
+fn git(arguments: &[&str]) -> Result<String> {
+    let output = Command::new("git").current_dir(root()).args(arguments).output();
+    let output = output.context("cannot start git")?;
+    ensure!(
+        output.status.success(),
+        "`git {}` failed: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[&str], named: &str) -> Vec<String> {
+        let packages = workspace().unwrap();
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        affected(files, &packages, |_| named.to_owned()).packages.into_keys().collect()
+    }
+
+    #[test]
+    fn a_package_affects_those_that_use_it_and_the_tests_that_load_its_image() {
+        let found = of(&["driver/src/lib.rs"], "");
+        for expected in ["etw-sample-driver", "standin-kernel", "etw-scenarios", "cargo-etw"] {
+            assert!(found.iter().any(|name| name == expected), "{expected}: {found:?}");
+        }
+        assert!(!found.iter().any(|name| name == "wdk-etw"), "{found:?}");
+        assert!(of(&["formats/etw-wire/src/lib.rs"], "").len() > 20);
+        assert_eq!(of(&["tools/vm/src/lib.rs"], ""), ["cargo-etw", "etw-vm"]);
+        // A nested package, and not the one around it.
+        assert!(
+            !of(&["provider-lib/log/src/lib.rs"], "").iter().any(|name| name == "wdk-etw-build")
+        );
+    }
+
+    #[test]
+    fn a_file_outside_packages_affects_those_that_name_it() {
+        assert!(of(&["docs/tracing.md"], "").is_empty());
+        assert_eq!(of(&["docs/x.md"], "tools/vm/src/a.rs\n"), ["cargo-etw", "etw-vm"]);
+        let all = of(&["Cargo.lock"], "");
+        assert_eq!(all.len(), workspace().unwrap().len());
+    }
+}
