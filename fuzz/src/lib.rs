@@ -6,6 +6,9 @@
 //! in `fuzz_targets/`, the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how to run the
 //! targets.
 
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![allow(clippy::missing_panics_doc, reason = "a check that fails panics; how, is in its message")]
+
 pub mod compare;
 pub mod compression;
 pub mod etl_read;

@@ -14,13 +14,12 @@ mod metadata;
 #[path = "../../../formats/etl-file/tests/schema_fixture/mod.rs"]
 mod schema_fixture;
 mod seed;
-#[path = "../../../standin-kernel/tests/it/small_image_fixture/mod.rs"]
-mod small_image;
 
 use std::{fs, io, path::Path};
 
+use etw_test_support::small_image::Image;
+
 pub use self::seed::Seed;
-use self::small_image::Image;
 
 /// A target's name and the function that returns its seeds.
 pub type Target = (&'static str, fn() -> Vec<Seed>);

@@ -40,7 +40,6 @@ mod scripts;
 mod sessions;
 mod several;
 mod small_image;
-mod small_image_fixture;
 mod stress;
 mod tracelogging;
 mod verifier;

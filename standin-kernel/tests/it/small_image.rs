@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::small_image_fixture::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
+use etw_test_support::small_image::{IMPORTS, Image, OPTIONAL_HEADER, SECTIONS};
 use standin_kernel::{LoadError, check_image_bytes};
 
 fn checked(bytes: &[u8]) -> Result<Vec<String>, LoadError> {

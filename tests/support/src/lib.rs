@@ -14,6 +14,8 @@
 //!
 //! `WDK_ETW_RENEW=1` makes tests that compare a generated document write it instead.
 
+pub mod small_image;
+
 use std::{
     env,
     ffi::OsStr,

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: fuzzes every reader of bytes from outside.
 //!
-//! The targets are in `fuzz/`, a workspace of its own, which documents what they check. They
-//! run one after the other, on one core, each for an equal share of the time.
+//! The targets are in `fuzz/`, which documents what they check. They run one after the other, on one core,
+//! each for an equal share of the time.
 
 use std::{
     fs,
@@ -40,7 +40,7 @@ fn folder() -> PathBuf {
     root().join("fuzz")
 }
 
-/// Returns a cargo-fuzz command in the targets' workspace.
+/// Returns a cargo-fuzz command in the targets' folder.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder()).args(["+nightly", "fuzz", command]);
@@ -75,27 +75,15 @@ fn targets() -> Result<Vec<String>> {
 
 /// Writes the seeds that the targets start from, in place of older ones.
 fn write_seeds() -> Result<()> {
-    run_quietly(&mut seeds_cargo(&["run", "--example", "seeds"]))
-}
-
-/// Returns a cargo command for the targets' checks and seeds, which need neither the fuzzer nor
-/// its toolchain.
-pub fn seeds_cargo(arguments: &[&str]) -> Command {
     let mut cargo = Command::new("cargo");
-    cargo
-        .current_dir(root())
-        .args(arguments)
-        .args(["--manifest-path", "fuzz/Cargo.toml"])
-        .args(["--locked", "--no-default-features", "--target-dir"])
-        // The tests of the main workspace have built most of the dependencies there.
-        .arg(target());
-    cargo
+    run_quietly(cargo.current_dir(folder()).args(["run", "--locked", "--example", "seeds"]))
 }
 
 /// Builds all targets.
 fn build() -> Result<PathBuf> {
     let built_in = target().join("fuzz");
-    run_quietly(cargo_fuzz("build").arg("--target-dir").arg(&built_in))?;
+    let mut build = cargo_fuzz("build");
+    run_quietly(build.args(["--features", "libfuzzer", "--target-dir"]).arg(&built_in))?;
     Ok(built_in)
 }
 

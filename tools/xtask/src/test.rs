@@ -15,7 +15,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    fuzz, goldens, guest, kit, lint, lock_files, modules, oldest_rust,
+    goldens, guest, kit, lint, lock_files, modules, oldest_rust,
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target, use_built_programs},
     progress::{step, step_with_output},
@@ -234,9 +234,6 @@ fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
     test_user_mode()?;
     model_check()?;
-    step("Testing that the fuzzer's seeds reach their targets", || {
-        process::run_for_results(&mut fuzz::seeds_cargo(&["test"]))
-    })?;
     // These build in the host crates' folder, and wait until the host crates are built.
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
@@ -250,10 +247,9 @@ fn check_quickly() -> Result<()> {
     step("Checking the lock files", lock_files::check)?;
     step("Checking the formatting", || {
         run_quietly(&mut cargo(&["fmt", "--all", "--check"]))?;
-        for other in ["fuzz/Cargo.toml", standin::MANIFEST] {
-            run_quietly(cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", other]))?;
-        }
-        Ok(())
+        run_quietly(
+            cargo(&["fmt", "--all", "--check"]).args(["--manifest-path", standin::MANIFEST]),
+        )
     })?;
     step("Checking workflows and PowerShell scripts", lint::check)?;
     step("Checking modules for cycles", modules::check)?;
@@ -295,13 +291,12 @@ pub fn run(deep: bool) -> Result<()> {
 }
 
 /// The checks that [`run_changed`] leaves to [`run`].
-const LEFT_OUT: [&str; 10] = [
+const LEFT_OUT: [&str; 9] = [
     "compiling for Windows, and with the oldest Rust",
     "the documentation and its examples",
     "the driver package and the kit",
     "the ARM64 image, and the same image in another folder",
     "the client under Wine",
-    "the fuzzer's seeds",
     "drivers that cargo etw builds in other folders",
     "the stand-in guest, and unpublished samples",
     "packages with resources of mc.exe",

@@ -3,6 +3,15 @@
 //! The walk is a function of bytes and of a closure that reads the stack. Malformed unwind data
 //! and unreadable stacks end it ([`End`]); they never make it panic, hang, or read anything else.
 
+#![cfg_attr(
+    feature = "fuzzing",
+    allow(
+        clippy::missing_errors_doc,
+        clippy::must_use_candidate,
+        reason = "the fuzz targets are not users of a documented interface"
+    )
+)]
+
 mod epilogue;
 mod info;
 mod registers;

@@ -3,6 +3,15 @@
 //! `wdk-etw` builds traits with code of its own (`provider-lib/src/traits.rs`): tests compare the two, so
 //! neither uses the other.
 
+#![cfg_attr(
+    feature = "fuzzing",
+    allow(
+        clippy::missing_errors_doc,
+        clippy::must_use_candidate,
+        reason = "the fuzz targets are not users of a documented interface"
+    )
+)]
+
 use etl_file::Guid;
 
 use crate::ground::rule::Rule;

@@ -35,8 +35,7 @@ pub use self::{
 use crate::{process::root, standin};
 
 /// The manifests of the workspaces whose crates are checked.
-const WORKSPACES: [&str; 4] =
-    ["Cargo.toml", standin::MANIFEST, "fuzz/Cargo.toml", "tools/bench/image/Cargo.toml"];
+const WORKSPACES: [&str; 3] = ["Cargo.toml", standin::MANIFEST, "tools/bench/image/Cargo.toml"];
 
 /// A crate: a library or a program of a package.
 pub struct Target {

@@ -41,6 +41,7 @@ type Section = ([u8; 8], u32, Vec<u8>);
 
 impl Image<'_> {
     /// Returns the file's bytes.
+    #[must_use]
     pub fn build(&self) -> Vec<u8> {
         // The entry point returns success: `xor eax, eax; ret`.
         let code = vec![0x31, 0xC0, 0xC3];
