@@ -38,9 +38,9 @@
 //!
 //! The crate is a test double for what a driver, a controller or a consumer can observe, not an
 //! operating system. Time passes only by [`Kernel::advance`], by waits, and by reading the clock.
-//! There are no DMA, no USB and no file systems, and an interrupt comes when the test raises it. A driver may import
-//! routines that the crate does not provide, but the first call to one causes a bugcheck that names
-//! it.
+//! There are no USB devices and no file systems other than a folder of the test, and an interrupt
+//! occurs when the test raises it. A driver may import routines that the crate does not provide, but
+//! the first call to one causes a bugcheck that names it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(
