@@ -18,7 +18,8 @@ use crate::{
 const OPEN: &[(&str, &str)] = &[("R-C7", "needs the WDK and a machine with Windows")];
 
 /// The folders that contain tests.
-const FOLDERS: &[&str] = &["driver/", "provider-lib/", "tests/", "tools/"];
+const FOLDERS: &[&str] =
+    &["driver/", "formats/", "provider-lib/", "standin-kernel/", "tests/", "tools/"];
 
 /// Prints the tests of each requirement, and fails if a requirement has no test.
 pub fn check() -> Result<()> {
