@@ -103,10 +103,15 @@ pub fn compile(
     Ok(built_in.join(toolchain.target()).join(profile.folder()))
 }
 
+/// Returns the folder that the drivers are built in.
+pub fn built_in() -> PathBuf {
+    target().join("driver-build")
+}
+
 /// Builds a driver and returns its .sys; the .pdb is in the same folder.
 pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
     let (_, image) = driver;
-    let built_in = target().join("driver-build");
+    let built_in = built_in();
     let from = compile(&root(), &built_in, toolchain, driver, profile)?;
     let to = match toolchain.machine() {
         Machine::X64 => drivers(profile),

@@ -5,6 +5,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -13,7 +14,7 @@ use driver_build::toolchain::{Machine, Toolchain, cargo_home};
 
 use crate::{
     build::{self, Profile},
-    process::{root, symlink, target},
+    process::{root, run_quietly, symlink, target},
     progress::step,
     sample, tree,
 };
@@ -42,6 +43,17 @@ fn other_home(folder: &Path) -> Result<PathBuf> {
         }
     }
     Ok(home)
+}
+
+/// Copies what the first build made of registries' packages for this machine: macros, build scripts and their
+/// dependencies, none of which is in the image. cargo builds what is missing, so a failure only costs time.
+fn reuse_programs(built_in: &Path) {
+    let profile = Profile::Release.folder();
+    if fs::create_dir_all(built_in).is_ok() {
+        let mut copy = Command::new("cp");
+        copy.arg("--archive").arg(build::built_in().join(profile)).arg(built_in);
+        let _ = run_quietly(&mut copy);
+    }
 }
 
 /// Returns the folders of this machine whose paths no build output may contain.
@@ -125,6 +137,7 @@ pub fn check(toolchain: &Toolchain) -> Result<()> {
     copy(&root(), &source)?;
     let home = other_home(&folder)?;
     let built_in = folder.join("built");
+    reuse_programs(&built_in);
     let toolchain = toolchain.clone().with_cargo_home(home);
     let second = build::compile(&source, &built_in, &toolchain, sample::DRIVER, Profile::Release)?;
     let first = build::drivers(Profile::Release);
