@@ -20,7 +20,7 @@ pub struct Known {
     pub providers: usize,
     /// The number of the providers' events.
     pub events: usize,
-    /// The number of events that decode to the last field with [`USER_DATA`].
+    /// The number of events that decode to the last field with `USER_DATA`.
     pub decoded: usize,
 }
 
