@@ -12,13 +12,19 @@ use std::{
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// The stand-ins' crates, in the folder of their workspace.
-const CRATES: [&str; 3] = ["wdk-build", "wdk-sys", "wdk-sys-macros"];
+const CRATES: [&str; 4] = ["wdk-build", "wdk-sys", "wdk-sys-generator", "wdk-sys-macros"];
 
-/// Adds the files in a folder and in the folders within it.
+/// The data that the bindings are generated from.
+const DATA: [&str; 4] = ["constants.json", "functions.json", "statics.json", "types.json"];
+
+/// Adds the files in a folder and in the folders within it, except for tests.
 fn files(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
+        if entry.file_name() == "tests" {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
             files(&entry.path(), found)?;
         } else {
@@ -30,12 +36,14 @@ fn files(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<()> {
 
 fn main() -> Result<()> {
     let workspace = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../wdk-standin");
-    let mut found = BTreeSet::from([workspace.join("Cargo.toml")]);
-    println!("cargo::rerun-if-changed={}", workspace.join("Cargo.toml").display());
+    let data = DATA.map(|name| workspace.join("data").join(name));
+    let mut found = BTreeSet::from_iter(data);
+    found.insert(workspace.join("Cargo.toml"));
+    for path in &found {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
     for name in CRATES {
-        let folder = workspace.join(name);
-        found.insert(folder.join("Cargo.toml"));
-        files(&folder, &mut found)?;
+        files(&workspace.join(name), &mut found)?;
     }
     let mut list = String::from("&[\n");
     for path in &found {

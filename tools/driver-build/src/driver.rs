@@ -269,7 +269,6 @@ impl Driver {
         let mut standin = Standin::write(&standin_folder, &lock)?;
         let metadata = self.replace_all(toolchain, options, &mut standin)?;
         let built_in = folder.join("build");
-        standin.forget_old_functions(&built_in)?;
         let mut cargo = toolchain.build_here(&built_in)?;
         let target = toolchain.target();
         let flags = Flags::of_author(toolchain.rust(), target)?;

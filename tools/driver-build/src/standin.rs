@@ -1,15 +1,18 @@
 //! The stand-ins for wdk-sys and wdk-build.
 
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     fs,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
     path::{Path, PathBuf},
     process::Command,
+    sync::LazyLock,
 };
 
 use anyhow::{Context, Result};
+use serde_json::{Map, Value};
 
 /// The stand-ins' files: their names in the folder of their workspace, and their contents.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs"));
@@ -256,38 +259,37 @@ impl Standin {
     pub fn replace<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
         cargo.args(self.arguments()).arg("-Zlockfile-path")
     }
+}
 
-    /// Makes wdk-macros read the framework's functions again after a change to the stand-in. It
-    /// caches them beside its own build and does not notice changes to wdk-sys.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the build's folder cannot be changed.
-    pub fn forget_old_functions(&self, built_in: &Path) -> Result<()> {
-        let now = fs::read(self.folder.join("wdk-sys/src/generated/framework.rs"))
-            .context("cannot read the stand-in for wdk-sys")?;
-        let known = built_in.join("functions-known.rs");
-        if fs::read(&known).ok().as_ref() == Some(&now) {
-            return Ok(());
-        }
-        // Each profile has a folder.
-        let profiles = fs::read_dir(built_in).into_iter().flatten().flatten();
-        for profile in profiles {
-            let Ok(builds) = fs::read_dir(profile.path().join("build")) else {
-                continue;
-            };
-            for build in builds.flatten() {
-                let is_scratch = build.file_name().to_string_lossy().starts_with("scratch-");
-                if is_scratch {
-                    let path = build.path();
-                    fs::remove_dir_all(&path)
-                        .with_context(|| format!("cannot remove {}", path.display()))?;
-                }
+/// The sections of the data that the stand-in for wdk-sys is generated from, each with its file.
+const SECTIONS: [(&str, &str); 9] = [
+    ("constants.json", "constants"),
+    ("functions.json", "feature"),
+    ("functions.json", "nt"),
+    ("statics.json", "statics"),
+    ("types.json", "alias"),
+    ("types.json", "enum"),
+    ("types.json", "fnptr"),
+    ("types.json", "struct"),
+    ("types.json", "union"),
+];
+
+/// The names in these sections.
+static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let mut names = BTreeSet::new();
+    for (file, contents) in FILES.iter().filter(|(path, _)| path.starts_with("data/")) {
+        let data: Value = serde_json::from_slice(contents).unwrap_or_default();
+        for (_, section) in SECTIONS.iter().filter(|(of, _)| file.ends_with(of)) {
+            for (name, entry) in data[section].as_object().into_iter().flatten() {
+                names.insert(name.clone());
+                // Those of an enumeration.
+                let values = entry["values"].as_object();
+                names.extend(values.into_iter().flat_map(Map::keys).cloned());
             }
         }
-        write_if_new(&known, &now)
     }
-}
+    names
+});
 
 /// Returns whether the stand-in for wdk-sys has a name.
 #[must_use]
@@ -297,13 +299,13 @@ pub fn has_name(name: &str) -> bool {
         .iter()
         .filter(|(path, _)| path.starts_with("wdk-sys/src/"))
         .filter_map(|(_, contents)| str::from_utf8(contents).ok());
-    !name.is_empty()
-        && sources.into_iter().any(|source| {
-            source.match_indices(name).any(|(at, _)| {
-                let (before, after) = (&source[..at], &source[at + name.len()..]);
-                !before.ends_with(is_part) && !after.starts_with(is_part)
-            })
+    let is_word = |source: &str| {
+        source.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&source[..at], &source[at + name.len()..]);
+            !before.ends_with(is_part) && !after.starts_with(is_part)
         })
+    };
+    NAMES.contains(name) || (!name.is_empty() && sources.into_iter().any(is_word))
 }
 
 /// Returns the manifest of the stand-ins' workspace with the members that are written.
@@ -381,8 +383,14 @@ mod tests {
     fn names_of_the_stand_in_are_whole_words() {
         assert!(has_name("NTSTATUS"));
         assert!(has_name("KeGetCurrentIrql"));
+        // A value of an enumeration, a routine of a feature, and one that is written by hand.
+        assert!(has_name("WdfDriverInitNonPnpDriver"));
+        assert!(has_name("USBD_CreateHandle"));
+        assert!(has_name("NT_INFORMATION"));
         assert!(!has_name("KeGetCurrentIrq"));
         assert!(!has_name("NoSuchName"));
+        // The data describe this inline function of the headers, and the bindings lack it.
+        assert!(!has_name("WDF_DRIVER_CONFIG_INIT"));
         assert!(!has_name(""));
     }
 
@@ -392,8 +400,8 @@ mod tests {
         assert_eq!(
             workspace(manifest),
             "[workspace]\nmembers = [\"wdk-build\", \"wdk-build-0.3\", \"wdk-build-0.4\", \
-             \"wdk-build-0.5\", \"wdk-sys\", \"wdk-sys-0.3\", \"wdk-sys-0.4\", \"wdk-sys-macros\"]\n\
-             [x]\ny = []\n"
+             \"wdk-build-0.5\", \"wdk-sys\", \"wdk-sys-0.3\", \"wdk-sys-0.4\", \"wdk-sys-generator\", \
+             \"wdk-sys-macros\"]\n[x]\ny = []\n"
         );
     }
 

@@ -74,11 +74,6 @@ pub fn patch_standin(command: &mut Command) -> &mut Command {
     standin(&root).replace(command.current_dir(&root))
 }
 
-/// Makes wdk-macros read the framework's functions again after a change to the stand-in.
-pub fn forget_old_functions(built_in: &Path) -> Result<()> {
-    standin(&root()).forget_old_functions(built_in)
-}
-
 /// The configuration with the drivers' profiles. Cargo finds it in the driver's folder, where the
 /// WDK's flow runs; here, cargo runs in the workspace's.
 pub const PROFILE: &str = "driver/.cargo/config.toml";
@@ -92,7 +87,6 @@ pub fn compile(
     profile: Profile,
 ) -> Result<PathBuf> {
     let standin = standin(root);
-    standin.forget_old_functions(built_in)?;
     let mut command = toolchain.build(root, built_in)?;
     standin
         .replace(&mut command)

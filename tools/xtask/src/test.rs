@@ -84,7 +84,6 @@ fn lint_drivers() -> Result<()> {
         }
         command.arg("--no-deps");
         let built_in = target().join("driver-lint");
-        build::forget_old_functions(&built_in)?;
         with_standin(&mut command)
             .args(["--config", build::PROFILE])
             .env("RUSTC_BOOTSTRAP", "1")

@@ -112,19 +112,17 @@ pub fn functions(data: &Data, set: &str) -> String {
         let signature = signature(&one.params, one.variadic, one.ret.as_deref());
         let _ = writeln!(block, "    pub fn {name}{signature};");
     }
-    let (condition, what, name) = if set == BASE {
-        (String::new(), "ntifs.h and ntddk.h".to_owned(), "ntddk")
+    let (headers, name) = if set == BASE {
+        ("ntifs.h and ntddk.h".to_owned(), "ntddk")
     } else {
-        let feature = feature(set);
-        let condition = format!("#[cfg(feature = \"{feature}\")]\n");
-        (condition, format!("the headers of the feature `{feature}`"), set)
+        (format!("the headers of the feature `{}`", feature(set)), set)
     };
     let items = if modules.is_empty() {
         "    // The headers declare none.\n".to_owned()
     } else {
-        format!("use crate::types::*;\n{}", blocks(&modules))
+        format!("use crate::generated::types::*;\n{}", blocks(&modules))
     };
-    format!("\n/// Functions of {what}.\n{condition}pub mod {name} {{\n{items}}}\n")
+    format!("\n/// Functions of {headers}.\npub mod {name} {{\n{items}}}\n")
 }
 
 /// Returns the module that a routine is imported from, or an empty name if it is declared only.

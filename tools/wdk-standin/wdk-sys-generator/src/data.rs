@@ -7,9 +7,12 @@ use serde::{
     Deserialize,
     de::{DeserializeOwned, IgnoredAny},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::error::Error;
+
+/// The names of the files that the sources are made of.
+pub const FILES: [&str; 4] = ["types.json", "constants.json", "functions.json", "statics.json"];
 
 /// The whole data.
 #[derive(Debug)]
@@ -134,8 +137,8 @@ pub struct Enumeration {
     /// The type of its values.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The values by name, in the headers' order.
-    pub values: Map<String, Value>,
+    /// The values by name.
+    pub values: BTreeMap<String, Value>,
     /// The cargo features that add it.
     #[serde(default)]
     pub feature: Vec<String>,
@@ -202,7 +205,7 @@ pub enum Change {
     /// An enumeration with different values.
     Enum {
         /// The values by name.
-        changed_values: Map<String, Value>,
+        changed_values: BTreeMap<String, Value>,
     },
     /// A structure with a different layout.
     Struct {

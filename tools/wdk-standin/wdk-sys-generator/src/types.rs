@@ -103,7 +103,7 @@ fn function_pointer(name: &str, pointer: &Signature) -> String {
 
 /// Returns an enumeration as a module of constants.
 fn enumeration(data: &Data, name: &str, one: &Enumeration) -> Result<String, Error> {
-    let empty = serde_json::Map::new();
+    let empty = BTreeMap::new();
     let changed = match data.types.changes.get(name) {
         Some(Change::Enum { changed_values }) => changed_values,
         _ => &empty,

@@ -3,12 +3,13 @@
 //! Microsoft's macro in wdk-macros takes the path of the file with the functions' types as a
 //! literal. The published wdk-sys generates a file with a macro that contains the path. The
 //! compiler puts the hash of that file into debug information, so the same source would produce
-//! different images in different folders. This macro passes the path without a generated file.
+//! different images in different folders. This macro passes the path of a file that this crate's
+//! build script writes.
 
 use proc_macro::{Delimiter, Group, Literal, Punct, Spacing, TokenStream, TokenTree};
 
 /// The types of the framework's functions.
-const TYPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wdk-sys/src/generated/framework.rs");
+const TYPES: &str = concat!(env!("OUT_DIR"), "/framework.rs");
 
 /// Calls a function of the framework by its name, and returns its result.
 ///

@@ -1,18 +1,6 @@
 //! The macros that the generated bindings use.
 //!
-//! wdk-sys-generator writes the files in `generated` from the data in `tools/wdk-standin/data`. They
-//! are included as text, as the published crate includes what bindgen writes: types refer to one
-//! another, so they are one module.
-
-/// Items of a feature.
-macro_rules! in_feature {
-    ($feature:tt, $($item:item)*) => {
-        $(
-            #[cfg(feature = $feature)]
-            $item
-        )*
-    };
-}
+//! wdk-sys-generator writes the bindings from the data in `tools/wdk-standin/data`.
 
 /// Fails to compile if the size, the alignment or a field's offset is not that of the headers.
 macro_rules! layout {

@@ -2,7 +2,7 @@
 //!
 //! The crate contains the names, types and values of the published crate's generated bindings for
 //! KMDF 1.31 and 1.33, so that drivers, wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged
-//! with it. wdk-sys-generator wrote them from data on Microsoft's headers, and tests compare the
+//! with it. The build script generates them from data on Microsoft's headers, and tests compare the
 //! two. Imports come directly from the modules that export them, without an import library. The
 //! entry code that the WDK links from `WdfDriverEntry.lib` is in `driver_entry`.
 
@@ -14,12 +14,11 @@
 
 #[macro_use]
 mod bindings;
-// Documenting every item would repeat the WDK's headers.
-#[doc(hidden)]
-mod constants;
 #[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
 pub mod driver_entry;
-mod functions;
+// Documenting every item would repeat the WDK's headers.
+#[doc(hidden)]
+mod generated;
 #[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
 mod memory;
 #[cfg(all(target_os = "windows", target_env = "msvc", not(feature = "suppress-wdk-linking")))]
@@ -27,8 +26,6 @@ mod stack_probe;
 mod support;
 #[cfg(feature = "test-stubs")]
 pub mod test_stubs;
-#[doc(hidden)]
-mod types;
 #[cfg(all(target_os = "windows", not(feature = "suppress-wdk-linking")))]
 mod user_mode;
 #[cfg(driver_model__driver_type = "KMDF")]
@@ -41,7 +38,7 @@ pub use wdk_macros as __proc_macros;
 
 #[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
 pub use crate::driver_entry::globals::*;
-pub use crate::{constants::*, functions::*, types::*};
+pub use crate::generated::{constants::*, functions::*, types::*};
 
 #[cfg(driver_model__driver_type = "KMDF")]
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;

@@ -10,8 +10,8 @@ use std::{
 
 use quote::ToTokens;
 use syn::{
-    Attribute, Expr, Fields, FieldsNamed, ForeignItem, Item, ItemForeignMod, Lit, LitStr, Meta,
-    Token, UnOp, Visibility, parse::ParseStream,
+    Attribute, Expr, Fields, FieldsNamed, ForeignItem, Item, ItemForeignMod, Lit, Meta, UnOp,
+    Visibility,
 };
 
 use crate::{BASE, compact};
@@ -34,32 +34,17 @@ fn items(name: &str, set: &str) -> Vec<Item> {
 }
 
 fn read(name: &str) -> Sets {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wdk-sys/src/generated").join(name);
+    let path = Path::new(env!("WDK_SYS_SOURCES")).join(name);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let file = syn::parse_file(&text).expect("the sources are Rust");
-    let mut sets = Sets::new();
-    for item in file.items {
-        match item {
-            Item::Macro(part) if part.mac.path.is_ident("in_feature") => {
-                let (feature, inner) = part.mac.parse_body_with(part_of_feature).expect("items");
-                sets.entry(feature.replace('-', "_")).or_default().extend(inner);
-            }
-            item => sets.entry(BASE.to_owned()).or_default().push(item),
-        }
+    // A line names the set of the items that follow. A file without such lines has one set.
+    let titled = text.split("\n// Set: ").skip(1).map(|part| part.split_once('\n').expect("items"));
+    let mut sets: Vec<_> = titled.collect();
+    if sets.is_empty() {
+        sets.push((BASE, &text));
     }
-    sets
-}
-
-/// Parses a feature and its items.
-fn part_of_feature(input: ParseStream<'_>) -> syn::Result<(String, Vec<Item>)> {
-    let feature: LitStr = input.parse()?;
-    input.parse::<Token![,]>()?;
-    let mut items = Vec::new();
-    while !input.is_empty() {
-        items.push(input.parse()?);
-    }
-    Ok((feature.value(), items))
+    let items = |source| syn::parse_file(source).expect("the sources are Rust").items;
+    sets.into_iter().map(|(set, source)| (set.to_owned(), items(source))).collect()
 }
 
 fn tokens(part: &impl ToTokens) -> String {
@@ -283,16 +268,7 @@ fn function_items(set: &str) -> Vec<Item> {
     items("functions.rs", BASE)
         .into_iter()
         .find_map(|item| match item {
-            Item::Mod(module) if module.ident == wanted => {
-                let feature = condition(&module.attrs);
-                let expected = if set == BASE {
-                    String::new()
-                } else {
-                    format!("[feature=\"{}\"] ", set.replace('_', "-"))
-                };
-                assert_eq!(feature, expected);
-                module.content.map(|(_, items)| items)
-            }
+            Item::Mod(module) if module.ident == wanted => module.content.map(|(_, items)| items),
             _ => None,
         })
         .expect("a module for each set")
