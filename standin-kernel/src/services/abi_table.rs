@@ -53,7 +53,7 @@ fn recorder() -> Provided {
 
 /// Returns the provided entries of the framework's function table.
 fn kmdf() -> Provided {
-    let ceilings: BTreeMap<&str, Irql> = FUNCTIONS.into_iter().collect();
+    let ceilings: BTreeMap<&str, Irql> = FUNCTIONS.iter().copied().collect();
     table::provided()
         .into_iter()
         .map(|(name, routine)| (name, (routine.arity(), ceilings[name])))
@@ -111,7 +111,7 @@ fn parameters(function: &Value) -> Option<Vec<String>> {
 #[test]
 fn every_limit_of_the_function_table_is_that_of_the_headers() {
     let functions = functions();
-    for (name, ceiling) in FUNCTIONS {
+    for (name, ceiling) in FUNCTIONS.iter().copied() {
         let function = &functions["kmdf"][name];
         assert!(function.is_object(), "{name} is not in functions.json");
         assert_eq!(annotated(function), ceiling, "{name}");

@@ -224,7 +224,7 @@ impl Coverage {
         text.push_str(
             "\n## Framework functions\n\n| function | samples | |\n| --- | --- | --- |\n",
         );
-        for (name, _) in FUNCTIONS {
+        for (name, _) in FUNCTIONS.iter().copied() {
             let samples = self.by_kmdf.get(name).copied().unwrap_or_default();
             let _ = writeln!(text, "| {name} | {samples} | {} |", self.state(name).text());
         }
