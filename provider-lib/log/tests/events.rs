@@ -2,14 +2,10 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
 use std::{cell::Cell, fmt, sync::Once};
 
-use common::{DISABLE, ENABLE, NO_MEMORY, Turn, Written, turn};
-use etl_file::{decode::Schema, read::PointerSize};
 use log::{Level, LevelFilter, Log, MetadataBuilder, Record};
+use mock_etw::{DISABLE, ENABLE, NO_MEMORY, Turn, turn};
 use wdk_etw::{Guid, Keyword, Notification, Provider, Registered};
 use wdk_etw_log::{EtwLogger, MAX_DATA, MAX_TEXT};
 
@@ -57,19 +53,6 @@ fn unregister(etw: &Turn) {
     trace::unregister().unwrap();
 }
 
-/// Returns an event's name and its fields, as `etl-file` decodes them.
-fn decoded(written: &Written) -> (String, Vec<String>) {
-    let data = |kind| {
-        let of_kind = written.data.iter().filter(|(of, _)| *of == kind);
-        of_kind.flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
-    };
-    let schema = Schema::parse_trace_logging(&data(1)).unwrap();
-    let payload = schema.decode(&data(0), PointerSize::Eight);
-    assert_eq!(payload.error, None, "{written:?}");
-    let fields = payload.fields.iter();
-    (schema.event_name, fields.map(|(name, value)| format!("{name}={value}")).collect())
-}
-
 #[test]
 fn a_record_has_its_level_target_module_line_message_and_pairs() {
     let etw = enabled(5, Keyword::NONE);
@@ -88,8 +71,8 @@ fn a_record_has_its_level_target_module_line_message_and_pairs() {
         "ready=true".to_owned(),
         "name=\"a\"".to_owned(),
     ];
-    assert_eq!(decoded(&writes[0]), ("Log".to_owned(), expected.to_vec()));
-    let plain = decoded(&writes[1]).1;
+    assert_eq!(writes[0].described(), ("Log".to_owned(), expected.to_vec()));
+    let plain = writes[1].described().1;
     assert_eq!(plain[1], "Target=\"events\"");
     assert_eq!(plain[4], "Message=\"plain\"");
     let event = writes[0].event;
@@ -110,7 +93,7 @@ fn every_level_has_its_level_and_keyword() {
     let told: Vec<_> = writes
         .iter()
         .map(|write| {
-            let (_, fields) = decoded(write);
+            let (_, fields) = write.described();
             (write.event.level().0, write.event.keyword(), fields[0].clone())
         })
         .collect();
@@ -137,7 +120,7 @@ fn a_logger_can_add_the_file_and_have_no_keyword() {
     WITH_FILE.log(&record);
     let writes = etw.writes();
     let expected = ["Level=\"DEBUG\"", "Target=\"t\"", "File=\"src/lib.rs\"", "Message=\"text\""];
-    assert_eq!(decoded(&writes[0]).1, expected);
+    assert_eq!(writes[0].described().1, expected);
     assert_eq!(writes[0].event.keyword(), Keyword::NONE);
     unregister(&etw);
 }
@@ -197,8 +180,8 @@ fn a_long_message_is_cut_between_characters_and_the_rest_of_the_event_is_there()
     let before = trace::PROVIDER.failures().cut();
     log::error!(after = 1_u64; "x{Long}");
     let writes = etw.writes();
-    assert_eq!(decoded(&writes[0]).0, "FieldCut");
-    let (_, fields) = decoded(&writes[1]);
+    assert_eq!(writes[0].described().0, "FieldCut");
+    let (_, fields) = writes[1].described();
     let kept = format!("Message=\"x{}\"", "ß".repeat((MAX_TEXT - 1) / 2));
     assert_eq!(fields[4], kept);
     assert_eq!(fields[5], "after=1");

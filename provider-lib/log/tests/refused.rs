@@ -2,11 +2,8 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
-use common::{DISABLE, ENABLE, turn};
 use log::{LevelFilter, Log, Metadata, Record};
+use mock_etw::{DISABLE, ENABLE, turn};
 use wdk_etw::{Keyword, Notification, Provider, Registered};
 use wdk_etw_log::EtwLogger;
 

@@ -2,13 +2,9 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
+use std::{cell::Cell, sync::Once};
 
-use std::{cell::Cell, ffi::c_void, sync::Once};
-
-use common::{DISABLE, ENABLE, Turn, Written, turn};
-use etl_file::{decode::Schema, read::PointerSize};
+use mock_etw::{DISABLE, ENABLE, Turn, Written, turn};
 use tracing::{Level, Span, level_filters::LevelFilter};
 use wdk_etw::{ActivityId, Guid, Keyword, Notification, Opcode, Provider, Registered, emit};
 use wdk_etw_tracing::{EtwSubscriber, InstallError, MAX_TEXT};
@@ -37,12 +33,6 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
     SUBSCRIBER.sessions_changed();
 }
 
-// SAFETY: the crate calls the routine by this name, and no other symbol has it.
-#[unsafe(no_mangle)]
-const extern "system" fn PsGetCurrentThreadId() -> *mut c_void {
-    core::ptr::without_provenance_mut(0x40)
-}
-
 /// Returns a turn with the subscriber installed and the provider registered, but not enabled.
 fn registered() -> Turn {
     static INSTALLED: Once = Once::new();
@@ -67,20 +57,8 @@ fn unregister(etw: &Turn) {
 
 /// An event: its name, its opcode, and its fields after the first four, which all events have.
 fn decoded(written: &Written) -> (String, Opcode, Vec<String>) {
-    let (name, fields) = all_fields(written);
+    let (name, fields) = written.described();
     (name, written.event.opcode(), fields[4..].to_vec())
-}
-
-fn all_fields(written: &Written) -> (String, Vec<String>) {
-    let data = |kind| {
-        let of_kind = written.data.iter().filter(|(of, _)| *of == kind);
-        of_kind.flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
-    };
-    let schema = Schema::parse_trace_logging(&data(1)).unwrap();
-    let payload = schema.decode(&data(0), PointerSize::Eight);
-    assert_eq!(payload.error, None, "{written:?}");
-    let fields = payload.fields.iter();
-    (schema.event_name, fields.map(|(name, value)| format!("{name}={value}")).collect())
 }
 
 /// The names, opcodes, activities and related activities of writes. An activity is the number of
@@ -96,7 +74,7 @@ fn outline(writes: &[Written]) -> Vec<(String, u8, Option<u16>, Option<u16>)> {
         .iter()
         .map(|write| {
             (
-                all_fields(write).0,
+                write.described().0,
                 write.event.opcode().0,
                 number(write.activity),
                 number(write.related),
@@ -142,7 +120,7 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
         "list=\"[1, 2]\"".to_owned(),
         "big=\"1180591620717411303424\"".to_owned(),
     ];
-    assert_eq!(all_fields(&writes[0]), ("Event".to_owned(), expected.to_vec()));
+    assert_eq!(writes[0].described(), ("Event".to_owned(), expected.to_vec()));
     assert_eq!(decoded(&writes[2]).0, "event of the disk:1");
     let (name, _, fields) = decoded(&writes[1]);
     assert_eq!(
@@ -166,7 +144,7 @@ fn every_level_has_its_level_and_keyword() {
     let told: Vec<_> = writes
         .iter()
         .map(|write| {
-            let (_, fields) = all_fields(write);
+            let (_, fields) = write.described();
             (write.event.level().0, write.event.keyword(), fields[0].clone())
         })
         .collect();
@@ -348,7 +326,7 @@ fn above_apc_level_only_explicit_parents_count() {
     let writes: Vec<_> = calls
         .iter()
         .filter_map(|call| match call {
-            common::Call::Write(written) => Some(written.clone()),
+            mock_etw::Call::Write(written) => Some(written.clone()),
             _ => None,
         })
         .collect();
@@ -479,7 +457,7 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     let etw = enabled(5);
     tracing::info!(after = 1_u64, "{}", "ß".repeat(MAX_TEXT));
     let writes = etw.writes();
-    assert_eq!(all_fields(&writes[0]).0, "FieldCut");
+    assert_eq!(writes[0].described().0, "FieldCut");
     let (_, _, fields) = decoded(&writes[1]);
     let kept = format!("Message=\"{}\"", "ß".repeat(MAX_TEXT / 2));
     assert_eq!(fields, [kept, "after=1".to_owned()]);

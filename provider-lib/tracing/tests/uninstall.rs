@@ -2,16 +2,12 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
-    ffi::c_void,
 };
 
-use common::{ENABLE, turn};
+use mock_etw::{ENABLE, turn};
 use tracing::level_filters::LevelFilter;
 use wdk_etw::Registered;
 use wdk_etw_tracing::{EtwSubscriber, InstallError};
@@ -44,12 +40,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-// SAFETY: the crate calls the routine by this name, and no other symbol has it.
-#[unsafe(no_mangle)]
-const extern "system" fn PsGetCurrentThreadId() -> *mut c_void {
-    core::ptr::without_provenance_mut(0x40)
-}
 
 #[wdk_etw::provider(name = "Test.Uninstall")]
 mod trace {

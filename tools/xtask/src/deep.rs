@@ -18,15 +18,15 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 const PROVIDER_TESTS: &[&str] = &[
     "--lib",
     "--test",
-    "declared",
-    "--test",
-    "enable_state",
-    "--test",
-    "parallel",
-    "--test",
-    "registration",
-    "--test",
-    "writing",
+    "it",
+    "--",
+    // Unit tests are in modules of this name.
+    "tests::",
+    "declared::",
+    "enable_state::",
+    "parallel::",
+    "registration::",
+    "writing::",
 ];
 
 /// A test of how threads' stacks are told apart. `ThreadSanitizer` places them at multiples of several
@@ -97,7 +97,7 @@ pub fn run() -> Result<()> {
     step_with_output("Testing the provider under ThreadSanitizer", || {
         process::run(
             sanitized("thread", &["wdk-etw"], PROVIDER_TESTS)
-                .args(["--", "--skip", SPACED_STACKS])
+                .args(["--skip", SPACED_STACKS])
                 .env("TSAN_OPTIONS", &options),
         )
     })?;
@@ -113,13 +113,17 @@ pub fn run() -> Result<()> {
         )
     })?;
     step_with_output("Testing the properties with many more cases", || {
-        process::run(
-            Command::new("cargo")
-                .current_dir(root())
-                .args(["test", "--release", "--package", "wdk-etw", "--package", "etl-file"])
-                .args(["--lib", "--test", "declared"])
-                .env("PROPTEST_CASES", CASES),
-        )
+        let properties = |arguments: &[&str]| {
+            process::run(
+                Command::new("cargo")
+                    .current_dir(root())
+                    .args(["test", "--release", "--package", "wdk-etw"])
+                    .args(arguments)
+                    .env("PROPTEST_CASES", CASES),
+            )
+        };
+        properties(&["--package", "etl-file", "--lib"])?;
+        properties(&["--test", "it", "--", "declared::"])
     })?;
     step_with_output("Testing many more orders of sessions and requests", || {
         process::run(

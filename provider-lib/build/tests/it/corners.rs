@@ -1,0 +1,641 @@
+//! Tests unusual but valid manifests and declarations.
+
+use std::fs;
+
+use etw_manifest::{
+    self as manifest, InType, Manifest, Node, PropertyKind, Size, compare, res,
+    resources::{EncodeError, resources},
+};
+use wdk_etw_build::{declaration, declaration::Files, import};
+
+const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
+
+/// Returns a manifest with these parts in its provider, and with these strings.
+fn man(inside: &str, texts: &str) -> String {
+    format!(
+        "<instrumentationManifest \
+         xmlns='http://schemas.microsoft.com/win/2004/08/events' \
+         xmlns:win='http://manifests.microsoft.com/win/2004/08/windows/events'>\
+         <instrumentation><events><provider name='P' \
+         guid='{{11111111-2222-3333-4444-555555555555}}' symbol='P' resourceFileName='a' \
+         messageFileName='a'>{inside}</provider></events></instrumentation>\
+         <localization><resources culture='en-US'><stringTable>{texts}</stringTable></resources>\
+         </localization></instrumentationManifest>"
+    )
+}
+
+fn read(inside: &str, texts: &str) -> Manifest {
+    let text = man(inside, texts);
+    match manifest::read(&text) {
+        Ok(manifest) => manifest,
+        Err(failures) => panic!("{failures}: {text}"),
+    }
+}
+
+/// Returns a manifest with one event that uses `template`.
+fn with_template(template: &str) -> Manifest {
+    read(
+        &format!(
+            "<templates><template tid='T'>{template}</template></templates>\
+             <events><event value='1' template='T' level='win:Error'/></events>"
+        ),
+        "",
+    )
+}
+
+fn declared(source: &str) -> Manifest {
+    let providers = match wdk_etw_schema::parse::source(source) {
+        Ok(providers) => providers,
+        Err(error) => panic!("{error}: {source}"),
+    };
+    declaration::manifest(&providers, &FILES)
+}
+
+/// Imports a manifest, and checks that the declaration is valid and agrees with the manifest.
+/// Returns the declaration's source and the number of notes.
+fn imported(manifest: &Manifest) -> (String, usize) {
+    let imported = import::declaration(manifest, None);
+    let declared = declared(&imported.source);
+    assert_eq!(manifest::check(&declared), [], "{}", imported.source);
+    let wrong = compare::disagreements(&declared, manifest);
+    assert_eq!(wrong, [], "{}", imported.source);
+    (imported.source, imported.notes.len())
+}
+
+#[test]
+fn an_imported_declaration_agrees_with_its_manifest() {
+    for template in [
+        "<data name='A' inType='win:CountedBinary'/><data name='N' inType='win:UInt16'/>\
+         <data name='Values' inType='win:UInt32' count='N'/>",
+        "<struct name='S'><data name='A' inType='win:CountedBinary'/>\
+         <data name='B' inType='win:UInt8'/></struct>",
+        "<data name='A' inType='win:Binary' outType='win:IPv6'/>",
+        "<data name='A' inType='win:Binary' outType='win:IPv6' length='16'/>",
+        "<data name='A' inType='win:Binary' length='16'/>",
+        "<data name='L' inType='win:UInt16'/><data name='A' inType='win:AnsiString' \
+         outType='xs:string' length='L'/>",
+        "<data name='L' inType='win:UInt16'/><data name='A' inType='win:AnsiString' \
+         outType='win:Utf8' length='L'/>",
+        "<data name='Len' inType='win:UInt16'/><data name='Data' inType='win:Binary' \
+         length='Len'/><data name='DataLength' inType='win:UInt32'/>",
+        "<struct name='S'><data name='A&amp;B' inType='win:UInt32'/>\
+         <data name='T' inType='win:AnsiString'/></struct>",
+    ] {
+        let (source, notes) = imported(&with_template(template));
+        assert!(source.contains("pub fn event_1("), "{template}: {source}");
+        assert_eq!(notes, 0, "{template}");
+    }
+}
+
+#[test]
+fn a_different_layout_disagrees() {
+    let two = with_template("<data name='A' inType='win:Binary' length='16' count='3'/>");
+    let one = with_template("<data name='A' inType='win:Binary' length='16'/>");
+    assert_eq!(compare::disagreements(&one, &two).len(), 1);
+    let counted = |count| {
+        with_template(&format!(
+            "<data name='L' inType='win:UInt16'/><data name='A' inType='win:Binary' length='L' {count}/>"
+        ))
+    };
+    assert_eq!(compare::disagreements(&counted(""), &counted("")), []);
+    assert_eq!(compare::disagreements(&counted(""), &counted("count='3'")).len(), 1);
+}
+
+#[test]
+fn a_log_of_windows_is_imported_with_its_keyword_bit() {
+    let manifest = read(
+        "<channels><importChannel name='System' chid='S'/>\
+         <channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
+         <events><event value='1' channel='OP' level='win:Error'/>\
+         <event value='2' channel='S' level='win:Error' message='$(string.E)'/></events>",
+        "<string id='E' value='An error'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert!(source.contains("#[channel(Import)]"), "{source}");
+    assert_eq!(notes, 0);
+    let made = declared(&source);
+    let masks = |manifest: &Manifest| {
+        let provider = &manifest.providers[0];
+        let events = provider.events.iter();
+        events.map(|event| provider.keyword_mask(event)).collect::<Vec<_>>()
+    };
+    assert_eq!(masks(&made), [1 << 62, 1 << 63]);
+    assert_eq!(masks(&made), masks(&manifest));
+    let templates = |manifest: &Manifest| resources(manifest).unwrap().remove(0);
+    let again = manifest::read(&manifest::write(&made, "")).unwrap();
+    assert_eq!(templates(&again), templates(&made));
+}
+
+#[test]
+fn a_channel_after_one_that_is_not_imported_has_a_different_keyword_bit() {
+    let manifest = read(
+        "<channels><importChannel name='TraceLogging' chid='S'/>\
+         <channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
+         <events><event value='1' channel='OP' level='win:Error'/></events>",
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    assert!(!source.contains("pub fn event_1"), "{source}");
+    assert_eq!(notes, 1);
+    let alone = "#[provider(name = \"P\", guid = \"11111111-2222-3333-4444-555555555555\", encoding = \
+                 manifest)]\nmod t {\n #[channels]\n enum Channel { #[channel(Operational)] Op = 16 }\n \
+                 #[event(id = 1, level = Error, keyword = none, channel = Op)]\n fn x();\n}";
+    let wrong = compare::disagreements(&declared(alone), &manifest);
+    let text = wrong[0].to_string();
+    assert!(text.contains("the channel keyword is"), "{text}");
+}
+
+#[test]
+fn names_that_rust_already_has_are_replaced() {
+    let manifest = read(
+        "<tasks><task name='Self' value='1'/></tasks>\
+         <opcodes><opcode name='Start' value='10'/></opcodes>\
+         <maps><valueMap name='Port'><map value='1' message='$(string.S)'/></valueMap></maps>\
+         <templates><template tid='T'><data name='a' inType='win:UInt32' map='Port'/></template></templates>\
+         <events><event value='1' task='Self' opcode='Start' template='T'/>\
+         <event value='2' opcode='win:Start'/></events>",
+        "<string id='S' value='self'/>",
+    );
+    let (source, _) = imported(&manifest);
+    assert!(source.contains("opcode = Start_2") && source.contains("opcode = Start)"), "{source}");
+    assert!(source.contains("a: Port2"), "{source}");
+    assert!(source.contains("NSelf"), "{source}");
+}
+
+#[test]
+fn keywords_avoid_the_constants_of_a_declaration() {
+    let manifest = read(
+        "<keywords><keyword name='Provider' mask='0x1'/><keyword name='Id' mask='0x2'/>\
+         <keyword name='Group' mask='0x4'/></keywords>\
+         <events><event value='1' keywords='Provider Id Group' level='win:Error'/></events>",
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    for (name, constant) in [("Provider", "PROVIDER"), ("Id", "ID"), ("Group", "GROUP")] {
+        let own = format!("const {constant}: Keyword");
+        assert!(!source.contains(&own), "{source}");
+        assert!(source.contains(&format!("#[name = \"{name}\"]")), "{source}");
+    }
+    assert_eq!(notes, 0);
+}
+
+#[test]
+fn a_percent_sign_that_stands_for_nothing_is_left_out() {
+    let manifest = read(
+        "<templates><template tid='T'><data name='a' inType='win:UInt32'/></template></templates>\
+         <events><event value='1' template='T' level='win:Error' message='$(string.S)'/></events>",
+        "<string id='S' value='100%% of %1% x, %s%.%n100%'/>",
+    );
+    let (source, _) = imported(&manifest);
+    assert!(source.contains(r#"message = "100%% of %1 x, s.%n100%%""#), "{source}");
+}
+
+#[test]
+fn texts_cannot_end_their_comments() {
+    let text = man("", "<string id='A' value='x&#13;&#10;y \u{202e} z'/>")
+        .replace("symbol='P'", "symbol='P' message='$(string.A)'");
+    let manifest = manifest::read(&text).unwrap();
+    let (source, _) = imported(&manifest);
+    assert!(source.starts_with("/// x  y \\u{202e} z\n#["), "{source}");
+}
+
+#[test]
+fn notes_cannot_control_a_terminal() {
+    let event = |name: &str, layout: &str| {
+        read(
+            &format!(
+                "<templates><template tid='T'><data name='A' inType='{layout}'/></template>\
+                 </templates><events><event value='1' name='{name}' template='T' \
+                 level='win:Error'/></events>"
+            ),
+            "",
+        )
+    };
+    let older = event("E", "win:UInt8");
+    let mut newer = event("E", "win:UInt16");
+    newer.providers[0].name = "P\u{9b}2J\u{202e}".to_owned();
+    let breaks = compare::breaks(&older, &newer);
+    let text = breaks[0].to_string();
+    assert!(text.contains("P\\u{9b}2J\\u{202e}: event 1"), "{text}");
+    let array = "<data name='A\u{9b}\u{202e}' inType='win:UnicodeString' count='2'/>";
+    let notes = import::declaration(&with_template(array), None).notes;
+    let text = notes[0].to_string();
+    assert!(text.contains("`A\\u{9b}\\u{202e}` is an array"), "{text}");
+}
+
+#[test]
+fn generated_names_avoid_declared_ones() {
+    for event in [
+        "fn e(data: &[u8], data_length: u32);",
+        "fn e(data_length: u32, data: &[u8]);",
+        "fn on_line();\n#[event(id = 2, level = Info, keyword = none)]\nfn online();",
+        "#[name = \"3rd\"]\nfn e();",
+    ] {
+        let event = event.replace("#[name = \"3rd\"]\n", "");
+        let source = format!(
+            "#[provider(name = \"3Com.Driver\", encoding = manifest)]\nmod t {{\n#[keyword]\n#[name = \"Disk \
+             IO\"]\nconst IO: Keyword = Keyword::bit(0);\n#[event(id = 1, level = Info, keyword = IO)]\n{event}\n}}"
+        );
+        let made = declared(&source);
+        assert_eq!(manifest::check(&made), [], "{source}");
+        let text = manifest::write(&made, "");
+        let again = manifest::read(&text).unwrap();
+        assert_eq!(resources(&again), resources(&made), "{text}");
+        assert!(text.contains("value=\"Disk IO\""), "{text}");
+    }
+}
+
+#[test]
+fn elements_of_other_namespaces_are_ignored() {
+    let manifest = read(
+        "<events><x:note xmlns:x='urn:x' value='7'>hi</x:note><event value='1'/></events>",
+        "",
+    );
+    assert_eq!(manifest.providers[0].events.len(), 1);
+}
+
+#[test]
+fn a_templates_own_xml_may_be_a_single_text_but_not_endless() {
+    let manifest = with_template(
+        "<data name='a' inType='win:UInt32'/><UserData><My xmlns='urn:my'> %1 </My></UserData>",
+    );
+    let own = manifest.providers[0].templates[0].user_data.as_ref().unwrap();
+    assert!(matches!(own.nodes.as_slice(), [Node::Text(text)] if text == " %1 "));
+    let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
+    assert_eq!(resources(&again), resources(&manifest));
+    let deep = "<a xmlns='urn:my'>".repeat(20_000) + &"</a>".repeat(20_000);
+    let text = man(
+        &format!("<templates><template tid='T'><UserData>{deep}</UserData></template></templates>"),
+        "",
+    );
+    let failures = manifest::read(&text).unwrap_err().to_string();
+    assert!(failures.contains("nested at most 32 levels deep"), "{failures}");
+}
+
+#[test]
+fn there_is_a_message_table_for_each_language() {
+    let text = include_str!("../../../../formats/etw-manifest/tests/fixture/sound.man");
+    let manifest = manifest::read(text).unwrap();
+    let tables: Vec<_> = resources(&manifest)
+        .unwrap()
+        .into_iter()
+        .filter(|one| one.kind == res::MESSAGE_TABLE)
+        .collect();
+    let languages: Vec<u16> = tables.iter().map(|one| one.language).collect();
+    assert_eq!(languages, [0x409, 0x407]);
+    let utf16 =
+        |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(u16::to_le_bytes).collect() };
+    let has = |at: usize, text: &str| {
+        let text = utf16(text);
+        tables[at].data.windows(text.len()).any(|window| window == text)
+    };
+    assert!(has(0, "Contoso driver") && has(1, "Contoso-Treiber") && !has(1, "Contoso driver"));
+    // A string without a translation is unchanged.
+    assert!(has(1, "Plug and play"));
+    let other = manifest::read(&text.replace("de-DE", "x-None")).unwrap();
+    assert_eq!(resources(&other), Err(EncodeError::Language("x-None".to_owned())));
+}
+
+#[test]
+fn a_manifest_is_named_from_its_packages_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+    let manifest = with_template("<data name='a' inType='win:UInt32'/>");
+    fs::write(folder.path().join("own.man"), manifest::write(&manifest, "")).unwrap();
+    let source = folder.path().join("src/trace.rs");
+    fs::write(&source, import::declaration(&manifest, Some("own.man")).source).unwrap();
+    let (_, read) = wdk_etw_build::manifest_of(&source, &FILES).unwrap();
+    assert!(read[1].ends_with("own.man"), "{read:?}");
+    assert_eq!(wdk_etw_build::package_folder(&source), folder.path().to_owned());
+}
+
+/// Two strings cannot have one id: a decoder would show one of them for both.
+#[test]
+fn generated_ids_are_unique() {
+    let refused = |text: &str| {
+        let Err(failures) = manifest::read(text) else {
+            panic!("accepted: {text}");
+        };
+        failures.to_string()
+    };
+    // The id of an opcode's message has eight bits for the task's number.
+    let task = |number: u32| {
+        format!(
+            "<task name='T{number}' value='{number}'><opcodes><opcode name='O{number}' \
+             value='12' message='$(string.O{number})'/></opcodes></task>"
+        )
+    };
+    let texts = "<string id='O1' value='one'/><string id='O257' value='two'/>\
+                 <string id='O2' value='three'/>";
+    let tasks = |second| format!("<tasks>{}{}</tasks>", task(1), task(second));
+    read(&tasks(2), texts);
+    let error = refused(&man(&tasks(257), texts));
+    assert!(error.ends_with("message id \"0x3001000c\" is defined twice"), "{error}");
+
+    let event = "<events><event value='1' message='$(string.E)'/></events>";
+    let texts = "<string id='E' value='one'/><string id='F' value='two'/>";
+    let table = |id: &str| {
+        man(event, texts).replace(
+            "<events><provider",
+            &format!(
+                "<events><messageTable><message value='{id}' message='$(string.F)'/>\
+                 </messageTable><provider"
+            ),
+        )
+    };
+    assert!(manifest::read(&table("0xB0000002")).is_ok());
+    let error = refused(&table("0xB0000001"));
+    assert!(error.ends_with("message id \"0xb0000001\" is defined twice"), "{error}");
+}
+
+#[test]
+fn items_and_providers_are_separated_by_one_empty_line() {
+    let mut manifest = read(
+        "<keywords><keyword name='K' mask='0x1'/></keywords>\
+         <events><event value='1' level='win:Error' keywords='K'/>\
+         <event value='2' level='win:Error'/></events>",
+        "",
+    );
+    let (source, _) = imported(&manifest);
+    let lines: Vec<&str> = source.lines().collect();
+    let empty: Vec<usize> = (0..lines.len()).filter(|at| lines[*at].is_empty()).collect();
+    let starts: Vec<usize> = (0..lines.len())
+        .filter(|at| lines[*at].starts_with("    #[event") || lines[*at] == "    #[keyword]")
+        .collect();
+    assert_eq!(starts.len(), 3, "{source}");
+    let before: Vec<usize> = starts[1..].iter().map(|at| at - 1).collect();
+    assert_eq!(empty, before, "{source}");
+
+    // A declaration cannot have such a name, with which resources can be read.
+    let other = |name: &str, symbol: &str, byte| {
+        let mut other = manifest.providers[0].clone();
+        other.name = name.to_owned();
+        other.symbol = symbol.to_owned();
+        other.guid = etw_wire::Guid::from_bytes([byte; 16]);
+        other
+    };
+    let others =
+        [other("A|B", "Faulty", 1), other("Second", "Second", 2), other("C|D", "Faulty2", 3)];
+    manifest.providers.extend(others);
+    let both = import::declaration(&manifest, None);
+    let joints = both.source.matches("\n}\n\n#[wdk_etw::provider(").count();
+    assert_eq!(joints, 1, "{}", both.source);
+    assert_eq!(both.source.matches("pub mod ").count(), 2);
+    assert!(both.source.ends_with("    pub fn event_2();\n}\n"));
+    assert_eq!(both.counts, import::Counts { all: 8, left_out: 4, changed: 0 });
+    let notes = both.notes.iter().map(|note| note.what.as_str());
+    let notes: Vec<&str> = notes.map(|note| note.split(": ").next().unwrap()).collect();
+    let refused = |name| {
+        format!("the provider {name} was not imported, because a declaration cannot express it")
+    };
+    assert_eq!(notes, [refused("A|B"), refused("C|D")]);
+}
+
+#[test]
+fn a_keyword_has_a_bit_of_the_provider() {
+    let mut manifest = read(
+        "<keywords><keyword name='Low' mask='0x1'/><keyword name='High' mask='0x800000000000'/>\
+         <keyword name='Past' mask='0x2'/></keywords>\
+         <events><event value='1' level='win:Error' keywords='Low High Past win:EventlogClassic'/>\
+         </events>",
+        "",
+    );
+    let keywords = &mut manifest.providers[0].keywords;
+    let past = keywords.iter_mut().find(|one| one.mask == 2).unwrap();
+    // Only resources can have it.
+    past.mask = 1 << 48;
+    let imported = import::declaration(&manifest, None);
+    for keyword in ["LOW: Keyword = Keyword::bit(0);", "HIGH: Keyword = Keyword::bit(47);"] {
+        assert!(imported.source.contains(keyword), "{}", imported.source);
+    }
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    let is_noted = |part: &str| notes.iter().filter(|note| note.contains(part)).count();
+    assert_eq!(
+        is_noted(
+            "the keyword Past has the mask 0x1000000000000, which is not one of the bits 0 to 47"
+        ),
+        1,
+        "{notes:?}"
+    );
+    assert_eq!(
+        is_noted("the keyword win:EventlogClassic is reserved for Microsoft"),
+        1,
+        "{notes:?}"
+    );
+    // A keyword of Microsoft's that sets no bit removes nothing.
+    let mut without = manifest.clone();
+    for keyword in &mut without.providers[0].keywords {
+        if keyword.standard {
+            keyword.mask = 0;
+        }
+    }
+    let imported = import::declaration(&without, None);
+    assert!(
+        !imported.notes.iter().any(|note| note.what.contains("reserved for Microsoft")),
+        "{:?}",
+        imported.notes
+    );
+}
+
+#[test]
+fn the_first_level_of_a_providers_own_is_16() {
+    let manifest = read(
+        "<levels><level name='Detail' value='16'/></levels>\
+         <events><event value='1' level='Detail'/></events>",
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    assert!(source.contains("Detail = 16,"), "{source}");
+    assert!(source.contains("level = Detail"), "{source}");
+    assert_eq!(notes, 0);
+}
+
+#[test]
+fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
+    let manifest = read(
+        "<maps><valueMap name='Kind'><map value='255' message='$(string.Most)'/>\
+         <map value='256' message='$(string.More)'/></valueMap></maps>\
+         <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
+         <data name='B' inType='win:UInt16' map='Kind'/></template></templates>\
+         <events><event value='1' template='T' level='win:Error'/></events>",
+        "<string id='Most' value='Most'/><string id='More' value='More'/>",
+    );
+    let imported = import::declaration(&manifest, None);
+    let maps: Vec<&str> = imported
+        .source
+        .split("#[map]")
+        .skip(1)
+        .map(|map| map.split_inclusive('}').next().unwrap())
+        .collect();
+    let [one, other] = &maps[..] else {
+        panic!("{}", imported.source);
+    };
+    let (narrow, wide) = if one.contains("#[repr(u8)]") { (one, other) } else { (other, one) };
+    assert!(narrow.contains("Most = 255") && !narrow.contains("More"), "{narrow}");
+    assert!(wide.contains("Most = 255") && wide.contains("More = 256"), "{wide}");
+    // The second has another name in Rust only.
+    let names = |map: &str| (map.contains("#[name = \"Kind\"]"), map.contains("enum Kind {"));
+    assert_eq!((names(narrow), names(wide)), ((false, true), (true, false)), "{}", imported.source);
+}
+
+#[test]
+fn a_name_that_a_map_has_in_rust_only_is_not_another_maps() {
+    let manifest = read(
+        "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap>\
+         <valueMap name='Kind2'><map value='2' message='$(string.Two)'/></valueMap></maps>\
+         <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
+         <data name='B' inType='win:UInt16' map='Kind'/>\
+         <data name='C' inType='win:UInt8' map='Kind2'/></template></templates>\
+         <events><event value='1' template='T' level='win:Error'/></events>",
+        "<string id='One' value='One'/><string id='Two' value='Two'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0, "{source}");
+}
+
+#[test]
+fn an_array_of_structures_has_members_with_a_map() {
+    let manifest = read(
+        "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap></maps>\
+         <templates><template tid='T'><struct name='S' count='2'>\
+         <data name='A' inType='win:UInt8' map='Kind'/><data name='B' inType='win:UInt8'/></struct>\
+         </template></templates><events><event value='1' template='T' level='win:Error'/></events>",
+        "<string id='One' value='One'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0, "{source}");
+    assert!(source.contains("a: Kind"), "{source}");
+}
+
+#[test]
+fn a_channel_of_each_type_is_imported() {
+    let channel = |name: &str, value: u8| {
+        format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
+    };
+    let types = ["Admin", "Operational", "Analytic", "Debug"];
+    let channels: String =
+        types.into_iter().zip(16..).map(|(name, value)| channel(name, value)).collect();
+    let manifest = read(
+        &format!(
+            "<channels>{channels}</channels><events><event value='1' level='win:Error'/></events>"
+        ),
+        "",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0);
+    for name in types {
+        assert!(source.contains(&format!("#[channel({name})]")), "{source}");
+    }
+}
+
+#[test]
+fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field() {
+    let mut manifest = with_template(
+        "<data name='N' inType='win:UInt16'/><data name='A' inType='win:UInt32' count='N'/>\
+         <data name='B' inType='win:UInt32' count='N'/>",
+    );
+    let (source, notes) = imported(&manifest);
+    assert_eq!(notes, 0);
+    assert!(source.contains("n: u16"), "{source}");
+    assert_eq!(source.matches("#[count(field = n)]").count(), 2, "{source}");
+
+    // Only resources can have a count of several values.
+    let properties = &mut manifest.providers[0].templates[0].properties;
+    properties.pop();
+    properties[0].count = Size::Fixed(2);
+    let imported = import::declaration(&manifest, None);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert_eq!(
+        notes,
+        ["event 1 version 0 was not imported: `N` is the count or length of `A`, but it is not a \
+             single integer"]
+    );
+}
+
+#[test]
+fn a_count_that_a_declaration_cannot_have_is_named() {
+    let notes = |manifest: &Manifest| {
+        let notes = import::declaration(manifest, None).notes;
+        notes.into_iter().map(|note| note.what).collect::<Vec<_>>()
+    };
+    let mut manifest = with_template(
+        "<data name='N' inType='win:UInt16'/><data name='A' inType='win:UInt32' count='N'/>\
+         <data name='B' inType='win:UInt32' count='N'/>",
+    );
+    let properties = &mut manifest.providers[0].templates[0].properties;
+    let PropertyKind::Data { in_type, out_type, .. } = &mut properties[0].kind else { panic!() };
+    (*in_type, *out_type) = (InType::Int16, InType::Int16.out_types()[0]);
+    assert_eq!(
+        notes(&manifest),
+        ["event 1 version 0 was not imported: `N`, the count or length of `A`, is not a single \
+             unsigned integer"]
+    );
+
+    // Only resources can have a count outside of the structure.
+    for is_count in [false, true] {
+        let mut manifest = with_template(
+            "<data name='N' inType='win:UInt16'/><struct name='S'>\
+             <data name='A' inType='win:UnicodeString'/></struct>",
+        );
+        let properties = &mut manifest.providers[0].templates[0].properties;
+        let PropertyKind::Struct(members) = &mut properties[1].kind else { panic!() };
+        let size = if is_count { &mut members[0].count } else { &mut members[0].length };
+        *size = Size::Outer(0);
+        assert_eq!(
+            notes(&manifest),
+            ["event 1 version 0 was not imported: the count or length of the member `A` is not a \
+                 member of its structure"]
+        );
+    }
+}
+
+#[test]
+fn an_opcode_with_a_number_of_microsofts_becomes_that_one() {
+    let mut manifest = read(
+        "<opcodes><opcode name='Mine' value='10'/></opcodes>\
+         <events><event value='1' level='win:Error' opcode='Mine'/></events>",
+        "",
+    );
+    // Only resources can have it.
+    manifest.providers[0].opcodes[0].value = 2;
+    let imported = import::declaration(&manifest, None);
+    assert!(imported.source.contains("opcode = Stop"), "{}", imported.source);
+    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    assert!(
+        notes.contains(&"the opcode Mine has the number 2, which is reserved for Microsoft"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn an_event_keeps_a_name_that_its_function_does_not_have() {
+    let mut manifest = read(
+        "<events><event value='1' level='win:Error' symbol='First'/>\
+         <event value='2' level='win:Error' symbol='Second'/>\
+         <event value='3' level='win:Error' symbol='Third'/></events>",
+        "",
+    );
+    let names = ["Odd name", "Second", ""];
+    for (event, name) in manifest.providers[0].events.iter_mut().zip(names) {
+        event.name = Some(name.to_owned());
+    }
+    let imported = import::declaration(&manifest, None);
+    assert_eq!(imported.counts.left_out, 0, "{:?}", imported.notes);
+    let (_, events) = imported.source.split_once("mod trace").unwrap();
+    assert!(events.contains("name = \"Odd name\""), "{events}");
+    assert_eq!(events.matches("name = ").count(), 1, "{events}");
+}
+
+#[test]
+fn only_an_imported_channel_is_a_log_of_windows() {
+    let mut manifest = read(
+        "<channels><channel name='P/Op' chid='OP' type='Operational' value='16'/></channels>\
+         <events><event value='1' level='win:Error'/></events>",
+        "",
+    );
+    // Only resources can have it.
+    manifest.providers[0].channels[0].value = 8;
+    let imported = import::declaration(&manifest, None);
+    assert!(!imported.source.contains("#[channel"), "{}", imported.source);
+}

@@ -1,0 +1,166 @@
+//! Tests the places at which text that does not fit in an event is cut.
+
+use std::ffi::CString;
+
+use mock_etw::{Turn, enabled};
+use proptest::prelude::*;
+use wdk_etw::{UnicodeString, Utf16CStr, emit, event};
+
+/// Every type of text, in both encodings and inside a structure.
+#[wdk_etw::provider(name = "Test.Cuts")]
+mod trace {
+    #[structure]
+    pub struct Inner<'a> {
+        pub text: &'a str,
+    }
+
+    #[structure]
+    pub struct InnerUtf16<'a> {
+        pub text: UnicodeString<'a>,
+    }
+
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn utf8(text: &str);
+    #[event(level = Info, keyword = none)]
+    pub fn json(#[json] text: &str);
+    #[event(id = 2, level = Info, keyword = none)]
+    pub fn xml(#[xml] text: &str);
+    #[event(id = 3, level = Info, keyword = none)]
+    pub fn c(text: &CStr);
+    #[event(level = Info, keyword = none)]
+    pub fn inner(inner: Inner<'_>);
+
+    #[event(id = 4, level = Info, keyword = none)]
+    pub fn utf16(text: &[u16]);
+    #[event(level = Info, keyword = none)]
+    pub fn json_utf16(#[json] text: &[u16]);
+    #[event(level = Info, keyword = none)]
+    pub fn unicode(text: UnicodeString<'_>);
+    #[event(id = 5, level = Info, keyword = none)]
+    pub fn terminated(text: Utf16CStr<'_>);
+    #[event(id = 6, level = Info, keyword = none)]
+    pub fn inner_utf16(inner: InnerUtf16<'_>);
+
+    #[event(id = 7, level = Info, keyword = none)]
+    pub fn counted(
+        count: u8,
+        #[length(field = count)] utf16: &[u16],
+        #[length(field = count)] utf8: &str,
+        #[count(field = count)]
+        #[array]
+        numbers: &[u16],
+    );
+}
+
+/// Takes a turn in which the provider is registered and all events are enabled.
+struct Registration(Turn);
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        trace::unregister().unwrap();
+    }
+}
+
+fn registered() -> Registration {
+    Registration(enabled(trace::register, 5))
+}
+
+/// Returns the bytes of the text in the event that was written last.
+fn kept(etw: &Turn) -> Vec<u8> {
+    let writes = etw.writes();
+    assert_eq!(writes.len(), 2, "a notice and the event");
+    let data = writes[1].data.iter();
+    let longest = data.max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    longest.1.clone()
+}
+
+/// Returns a text of more than 64 KiB of UTF-8 and of UTF-16.
+fn long(before: &str, repeated: &str) -> String {
+    let mut text = before.to_owned();
+    while text.len() < 70_000 || text.encode_utf16().count() < 35_000 {
+        text.push_str(repeated);
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn texts_with_the_count_of_an_earlier_field_are_cut_between_characters(
+        utf16 in "[a\u{e9}\u{20ac}\u{1f600}]{0,12}",
+        utf8 in "[a\u{e9}\u{20ac}\u{1f600}]{0,12}",
+        count in 0_u8..14,
+    ) {
+        let registration = registered();
+        let etw = &registration.0;
+        let units: Vec<u16> = utf16.encode_utf16().collect();
+        emit!(trace::counted(count, &units, &utf8, &units));
+        let writes = etw.writes();
+        prop_assert_eq!(writes.len(), 1);
+        let bytes: Vec<u8> = writes[0].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
+        // The largest count that is possible for both texts.
+        let is_possible = |count: &usize| {
+            let starts = |units: &[u16]| String::from_utf16(units).is_ok();
+            units.get(..*count).is_some_and(starts) && utf8.is_char_boundary(*count)
+        };
+        let most = (0..=usize::from(count)).rev().find(is_possible).unwrap();
+        let half: Vec<u8> = units[..most].iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let number = u8::try_from(most).unwrap();
+        prop_assert_eq!(bytes, [&[number], &half[..], &utf8.as_bytes()[..most], &half[..]].concat());
+    }
+
+    #[test]
+    fn every_type_of_text_is_cut_between_characters(
+        before in "[a\u{e9}\u{20ac}\u{1f600}]{0,5}",
+        repeated in "[^\\x00]{1,6}|[\u{10000}-\u{10ffff}]{1,3}",
+    ) {
+        let registration = registered();
+        let etw = &registration.0;
+        let text = long(&before, &repeated);
+        let utf8 = |kept: Vec<u8>, what: &str| {
+            let kept = std::str::from_utf8(&kept).map_err(|error| format!("{what}: {error}"))?;
+            // The next character does not fit.
+            let next = text.strip_prefix(kept).and_then(|rest| rest.chars().next());
+            let next = next.ok_or_else(|| format!("{what}: another text"))?;
+            let size = kept.len() + next.len_utf8();
+            if size > 62_000 { Ok(size) } else { Err(format!("{what}: {size}")) }
+        };
+        let c = CString::new(text.clone()).unwrap();
+        emit!(trace::utf8(&text));
+        let size = utf8(kept(etw), "utf8");
+        prop_assert!(size.clone().is_ok_and(|size| size > 62_895 - 2), "{:?}", size);
+        emit!(trace::json(&text));
+        utf8(kept(etw), "json").map_err(TestCaseError::fail)?;
+        emit!(trace::xml(&text));
+        utf8(kept(etw), "xml").map_err(TestCaseError::fail)?;
+        emit!(trace::c(&c));
+        utf8(kept(etw), "c").map_err(TestCaseError::fail)?;
+        emit!(trace::inner(trace::Inner { text: &text }));
+        utf8(kept(etw), "inner").map_err(TestCaseError::fail)?;
+        event!(trace::PROVIDER, "Now", level = Info, keyword = none, { text: &str = &text });
+        utf8(kept(etw), "event!").map_err(TestCaseError::fail)?;
+
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let utf16 = |kept: Vec<u8>, what: &str| {
+            let (pairs, rest) = kept.as_chunks::<2>();
+            let kept: Vec<u16> = pairs.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+            let kept = String::from_utf16(&kept).map_err(|error| format!("{what}: {error}"))?;
+            let next = text.strip_prefix(&kept).and_then(|rest| rest.chars().next());
+            let next = next.ok_or_else(|| format!("{what}: another text"))?;
+            let size = 2 * (kept.encode_utf16().count() + next.len_utf16());
+            if rest.is_empty() && size > 62_000 { Ok(size) } else { Err(format!("{what}: {size}")) }
+        };
+        emit!(trace::utf16(&units));
+        let size = utf16(kept(etw), "utf16");
+        prop_assert!(size.clone().is_ok_and(|size| size > 62_895 - 2), "{:?}", size);
+        emit!(trace::json_utf16(&units));
+        utf16(kept(etw), "json").map_err(TestCaseError::fail)?;
+        emit!(trace::unicode(UnicodeString::new(&units)));
+        utf16(kept(etw), "unicode").map_err(TestCaseError::fail)?;
+        emit!(trace::terminated(Utf16CStr::new(&units)));
+        utf16(kept(etw), "terminated").map_err(TestCaseError::fail)?;
+        emit!(trace::inner_utf16(trace::InnerUtf16 { text: UnicodeString::new(&units) }));
+        utf16(kept(etw), "inner").map_err(TestCaseError::fail)?;
+    }
+}

@@ -1,0 +1,382 @@
+//! Tests events whose metadata is made at run time, as ETW receives them and as decoders read them.
+
+use std::fmt;
+
+use etl_file::decode::Value;
+use mock_etw::{ENABLE, NO_MEMORY, Turn, Written, enabled, turn};
+use proptest::prelude::*;
+use wdk_etw::{
+    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Hooks,
+    Keyword, Level, NtStatus, Opcode, Registered, StripedProvider, WriteError, WriteOptions,
+    guid_of_name, traits,
+};
+
+static PROVIDER: StripedProvider =
+    StripedProvider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
+
+const KEYWORD: Keyword = Keyword::bit::<3>();
+const EVENT: EventDescriptor =
+    EventDescriptor::new(0, 0, Level::ERROR, KEYWORD).with_opcode(Opcode::START);
+
+fn registered() -> Turn {
+    enabled(|| PROVIDER.register(), 4)
+}
+
+/// Returns an event's name and its fields, as `etl-file` decodes them.
+fn read(written: &Written) -> (String, Vec<(String, Value)>) {
+    let schema = written.schema().unwrap();
+    let values = written.values(&schema);
+    (schema.event_name, values)
+}
+
+fn write<const M: usize, const D: usize>(event: &mut DynamicEvent<M, D>) {
+    event.write(&PROVIDER, &EVENT, &WriteOptions::new()).unwrap();
+}
+
+#[test]
+fn every_type_of_field_reads_back() {
+    let etw = registered();
+    let mut event = DynamicEvent::<256, 256>::new();
+    event.start("Everything");
+    event.u64("u64", u64::MAX);
+    event.i64("i64", -5);
+    event.u32("u32", 7);
+    event.f64("f64", -2.5);
+    event.bool("bool", true);
+    event.str("str", "größer");
+    event.format("format", format_args!("{}+{:?}", 1, "x"));
+    event.bytes("bytes", &[1, 0xAB]);
+    event.str("empty", "");
+    assert_eq!(event.lost(), 0);
+    write(&mut event);
+    let writes = etw.writes();
+    let [written] = writes.as_slice() else {
+        panic!("{writes:?}");
+    };
+    let expected = [
+        "u64=18446744073709551615",
+        "i64=-5",
+        "u32=7",
+        "f64=-2.5",
+        "bool=true",
+        "str=\"größer\"",
+        "format=\"1+\"x\"\"",
+        "bytes=hex:01ab",
+        "empty=\"\"",
+    ];
+    assert_eq!(
+        written.described(),
+        ("Everything".to_owned(), expected.map(str::to_owned).to_vec())
+    );
+    let event = written.event;
+    assert_eq!((event.level(), event.keyword()), (Level::ERROR, KEYWORD));
+    assert_eq!((event.opcode(), event.channel().0), (Opcode::START, 11));
+    // The traits, the metadata, and one data descriptor for all values.
+    let kinds: Vec<_> = written.data.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [2, 1, 0]);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn an_event_that_no_session_enables_is_not_written() {
+    let etw = registered();
+    let before = PROVIDER.failures().cut();
+    etw.notify(ENABLE, 1, 0, 0);
+    let mut event = DynamicEvent::<64, 8>::new();
+    event.start("Event");
+    event.str("text", "longer than half of eight bytes");
+    write(&mut event);
+    assert_eq!(etw.writes(), []);
+    // Match-all keywords are checked too.
+    etw.notify(ENABLE, 5, KEYWORD.bits() | 1, 1);
+    write(&mut event);
+    assert_eq!(etw.writes(), []);
+    assert_eq!(PROVIDER.failures().cut(), before);
+    // An event that passes them is written.
+    etw.notify(ENABLE, 5, KEYWORD.bits(), KEYWORD.bits());
+    write(&mut event);
+    assert_eq!(etw.writes().len(), 2, "a notice and the event");
+    PROVIDER.unregister().unwrap();
+    write(&mut event);
+    assert_eq!(etw.writes(), []);
+}
+
+// The enable info arrives before the registration's handle.
+#[test]
+fn an_event_in_a_notification_during_registration_is_counted_as_dropped() {
+    static HOOKED: StripedProvider =
+        StripedProvider::new(guid_of_name!("Test.Hooked"), &traits!("Test.Hooked")).with_hooks(
+            Hooks {
+                on_enable: Some(|provider, _| {
+                    let mut event = DynamicEvent::<64, 64>::new();
+                    event.start("Event");
+                    event.write(provider, &EVENT, &WriteOptions::new()).unwrap();
+                }),
+                ..Hooks::NONE
+            },
+        );
+    let etw = turn();
+    etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
+    assert_eq!(HOOKED.register(), Ok(Registered::Complete));
+    assert_eq!(etw.writes(), []);
+    assert_eq!(HOOKED.statistics().dropped, 1);
+    HOOKED.unregister().unwrap();
+}
+
+#[test]
+fn an_event_can_be_started_again_and_needs_no_name() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 8>::default();
+    write(&mut event);
+    event.start("First");
+    event.str("text", "too long");
+    assert_eq!(event.lost(), 1);
+    event.start("Second");
+    event.u32("number", 1);
+    assert_eq!(event.lost(), 0);
+    write(&mut event);
+    let writes = etw.writes();
+    assert_eq!(writes[0].described(), (String::new(), vec![]));
+    let expected = ("Second".to_owned(), vec!["number=1".to_owned()]);
+    assert_eq!(writes[1].described(), expected);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn options_and_failures_pass_through() {
+    let etw = registered();
+    let activity = ActivityId::from_guid(Guid::new(1, 2, 3, [4; 8]));
+    let options = WriteOptions::new().activity(activity);
+    let mut event = DynamicEvent::<64, 64>::new();
+    event.start("Event");
+    event.write(&PROVIDER, &EVENT, &options).unwrap();
+    etw.set(|etw| etw.write_status = NO_MEMORY);
+    let failed = event.write(&PROVIDER, &EVENT, &options);
+    assert_eq!(failed, Err(WriteError(NtStatus::NO_MEMORY)));
+    assert_eq!(etw.writes()[0].activity, Some(activity.guid()));
+    PROVIDER.unregister().unwrap();
+}
+
+// A thread at DISPATCH_LEVEL may be one that was interrupted.
+#[test]
+fn above_apc_level_the_threads_activity_is_not_used() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 64>::new();
+    event.start("Event");
+    for irql in [0, 1, 2, 15] {
+        etw.set(|etw| etw.irql = irql);
+        let options = WriteOptions::at_current_irql();
+        event.write(&PROVIDER, &EVENT, &options).unwrap();
+    }
+    etw.set(|etw| etw.irql = 0);
+    let activities: Vec<_> = etw.writes().iter().map(|write| write.activity).collect();
+    let none = Some(Guid::NULL);
+    assert_eq!(activities, [None, None, none, none]);
+    PROVIDER.unregister().unwrap();
+}
+
+struct Failing;
+
+impl fmt::Display for Failing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("before")?;
+        Err(fmt::Error)
+    }
+}
+
+#[test]
+fn a_text_ends_where_its_formatting_fails() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 64>::new();
+    event.start("Event");
+    event.format("text", format_args!("{Failing} after"));
+    write(&mut event);
+    assert_eq!(etw.writes()[0].described().1, ["text=\"before\""]);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn a_name_ends_at_its_first_nul() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 64>::new();
+    event.start("Ev\0ent");
+    event.u32("a\0b", 1);
+    write(&mut event);
+    let expected = ("Ev".to_owned(), vec!["a=1".to_owned()]);
+    assert_eq!(etw.writes()[0].described(), expected);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn a_long_text_is_cut_counted_and_reported() {
+    let etw = registered();
+    let before = PROVIDER.failures().cut();
+    let mut event = DynamicEvent::<64, 32>::new();
+    event.start("Event");
+    event.u32("number", 1);
+    event.format("text", format_args!("{}{}{}", "0123456789abcd", "é", "x!"));
+    event.u32("behind", 2);
+    assert_eq!(event.lost(), 1);
+    write(&mut event);
+    assert_eq!(PROVIDER.failures().cut() - before, 1);
+    let writes = etw.writes();
+    // Half of 32 bytes: the two bytes of "é" still fit, "x" does not.
+    let expected = ["number=1", "text=\"0123456789abcdé\"", "behind=2"];
+    assert_eq!(writes[1].described().1, expected);
+    let (name, fields) = writes[0].described();
+    assert_eq!(name, "FieldCut");
+    let expected = ["Event=\"Event\"", "Id=0", "Version=0", "Field=1", "Length=18", "Kept=16"];
+    assert_eq!(fields, expected);
+    assert_eq!(writes[0].event.level(), Level::ERROR);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn nothing_follows_the_place_at_which_a_text_is_cut() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 32>::new();
+    event.start("Event");
+    // The compiler would join literals to one part.
+    let (first, cut, after) = ("0123456789abcde", "é", "x");
+    event.format("text", format_args!("{first}{cut}{after}"));
+    assert_eq!(event.lost(), 1);
+    write(&mut event);
+    // There is room for one byte, which "é" does not fit in.
+    let writes = etw.writes();
+    assert_eq!(writes[1].described().1, ["text=\"0123456789abcde\""]);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn bytes_are_cut_at_half_of_the_buffer() {
+    let etw = registered();
+    let mut event = DynamicEvent::<64, 16>::new();
+    event.start("Event");
+    event.bytes("whole", &[1; 8]);
+    assert_eq!(event.lost(), 0);
+    event.start("Event");
+    event.bytes("cut", &[2; 9]);
+    assert_eq!(event.lost(), 1);
+    write(&mut event);
+    let writes = etw.writes();
+    assert_eq!(writes[1].described().1, ["cut=hex:0202020202020202"]);
+    let notice = writes[0].described().1;
+    assert_eq!(notice[3..], ["Field=0", "Length=9", "Kept=8"]);
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn fields_without_space_are_left_out_and_counted() {
+    let etw = registered();
+    let before = PROVIDER.failures().cut();
+    // The data has space for one number, and then the metadata has space for one short name.
+    let mut event = DynamicEvent::<24, 12>::new();
+    event.start("Event");
+    event.u64("first", 1);
+    event.u64("no data", 2);
+    event.u32("no metadata either", 3);
+    event.u32("n", 4);
+    write(&mut event);
+    assert_eq!(etw.writes()[0].described().1, ["first=1", "n=4"]);
+    assert_eq!(PROVIDER.failures().cut() - before, 2);
+    let mut event = DynamicEvent::<8, 8>::new();
+    event.start("Längerer Name");
+    event.u32("x", 1);
+    assert_eq!(event.lost(), 2);
+    write(&mut event);
+    assert_eq!(etw.writes()[0].described(), ("Län".to_owned(), vec![]));
+    PROVIDER.unregister().unwrap();
+}
+
+#[test]
+fn event_metadata_must_begin_with_its_size_a_tag_and_a_name() {
+    let error = |bytes| EventMetadata::new(bytes).err();
+    assert_eq!(error(b""), Some(EventMetadataError::Size(0)));
+    assert_eq!(error(b"\x06\0\0Ab"), Some(EventMetadataError::Size(5)));
+    assert_eq!(error(b"\x05\0\0Ab"), Some(EventMetadataError::NoName));
+    assert_eq!(error(b"\x04\0\x80\x80"), Some(EventMetadataError::NoName));
+    assert_eq!(
+        EventMetadataError::Size(5).to_string(),
+        "cannot use 5 bytes as event metadata: the first two bytes are not this size"
+    );
+    let text = EventMetadataError::NoName.to_string();
+    assert!(text.contains("the event's tag or name does not end"), "{text}");
+    let tagged = EventMetadata::new(b"\x07\0\x81\0Ab\0").unwrap();
+    assert_eq!(tagged.name(), c"Ab");
+    let etw = registered();
+    let metadata = EventMetadata::new(b"\x0A\0\0Own\0n\0\x08").unwrap();
+    let options = WriteOptions::new();
+    PROVIDER.write_dynamic(&EVENT, metadata, &options, &[5, 0, 0, 0]).unwrap();
+    let expected = ("Own".to_owned(), vec!["n=5".to_owned()]);
+    assert_eq!(etw.writes()[0].described(), expected);
+    PROVIDER.unregister().unwrap();
+}
+
+#[derive(Clone, Debug)]
+enum Field {
+    Number(u64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+fn fields() -> impl Strategy<Value = Vec<(String, Field)>> {
+    let field = prop_oneof![
+        any::<u64>().prop_map(Field::Number),
+        ".{0,60}".prop_map(Field::Text),
+        prop::collection::vec(any::<u8>(), 0..60).prop_map(Field::Bytes),
+    ];
+    // The index makes the names differ.
+    prop::collection::vec((".{0,20}", field), 0..12).prop_map(|fields| {
+        let numbered = fields.into_iter().enumerate();
+        numbered.map(|(at, (name, field))| (format!("{at}{name}"), field)).collect()
+    })
+}
+
+proptest! {
+    /// Whatever the names, values and sizes: the event decodes, and a field is whole, cut between
+    /// characters, or left out, and the last two are counted.
+    #[test]
+    fn every_event_decodes(name in ".{0,20}", fields in fields()) {
+        let etw = registered();
+        let before = PROVIDER.failures().cut();
+        let mut event = DynamicEvent::<96, 128>::new();
+    event.start(&name);
+        for (name, field) in &fields {
+            match field {
+                Field::Number(value) => event.u64(name, *value),
+                Field::Text(value) => event.str(name, value),
+                Field::Bytes(value) => event.bytes(name, value),
+            }
+        }
+        write(&mut event);
+        let counted = PROVIDER.failures().cut() - before;
+            let writes = etw.writes();
+        PROVIDER.unregister().unwrap();
+        let (read_name, read) = read(writes.last().unwrap());
+        let until_nul = |text: &str| text.split('\0').next().unwrap_or_default().to_owned();
+        prop_assert!(until_nul(&name).starts_with(&read_name));
+        let mut whole = read_name == until_nul(&name);
+        let mut rest = read.iter().peekable();
+        for (name, field) in &fields {
+            let Some((_, value)) = rest.next_if(|(read, _)| *read == until_nul(name)) else {
+                whole = false;
+                continue;
+            };
+            whole &= match (field, value) {
+                (Field::Number(wanted), Value::UInt(value)) => wanted == value,
+                (Field::Text(wanted), Value::Text(value)) => {
+                    let wanted = wanted.replace('\0', " ");
+                    prop_assert!(wanted.starts_with(value.as_str()));
+                    wanted == *value
+                }
+                (Field::Bytes(wanted), Value::Binary(value)) => {
+                    prop_assert!(wanted.starts_with(value));
+                    wanted == value
+                }
+                other => panic!("{other:?}"),
+            };
+        }
+        prop_assert!(rest.next().is_none());
+        prop_assert_eq!(whole, counted == 0, "{:?}", read);
+    }
+}

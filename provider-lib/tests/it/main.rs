@@ -1,0 +1,27 @@
+//! Tests `wdk-etw` as drivers use it, on the stand-ins for ETW's routines in `mock-etw`.
+
+#![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
+
+mod configured;
+mod cuts;
+mod declared;
+mod decode;
+mod documents;
+mod dynamic;
+mod elements;
+mod enable_state;
+mod foreign;
+mod helpers;
+mod imported;
+mod large;
+mod limits;
+pub mod lints;
+mod manifest;
+mod names;
+mod parallel;
+mod presentations;
+mod registration;
+mod sizes;
+mod statistics;
+mod traits;
+mod writing;
