@@ -8,66 +8,21 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
-extern crate wdk_panic;
-
 use core::ptr;
 
-use wdk_alloc::WdkAllocator;
+use etw_driver_support::{Service, check, config, create_driver, wdf};
 use wdk_sys::{
     _WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel, _WDF_TRI_STATE::WdfUseDefault,
-    BOOLEAN, DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PWDF_REQUEST_COMPLETION_PARAMS,
-    PWDFDEVICE_INIT, WDF_DRIVER_CONFIG, WDF_IO_QUEUE_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFCONTEXT,
-    WDFDEVICE, WDFDRIVER, WDFIOTARGET, WDFQUEUE, WDFREQUEST, call_unsafe_wdf_function_binding,
+    BOOLEAN, DRIVER_OBJECT, NTSTATUS, PWDF_REQUEST_COMPLETION_PARAMS, PWDFDEVICE_INIT,
+    WDF_DRIVER_CONFIG, WDF_IO_QUEUE_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFCONTEXT, WDFDEVICE,
+    WDFDRIVER, WDFIOTARGET, WDFQUEUE, WDFREQUEST,
 };
 
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
+etw_driver_support::entry!(driver_entry);
 
-/// Calls a function of the framework.
-macro_rules! wdf {
-    ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: handles come from the framework, and out-parameters are locals of the caller.
-        #[allow(clippy::macro_metavars_in_unsafe, reason = "the macro is private")]
-        unsafe { call_unsafe_wdf_function_binding!($name, $($argument),*) }
-    }};
-}
-
-/// Returns from the function with a status that is not a success.
-macro_rules! check {
-    ($status:expr) => {
-        let status: NTSTATUS = $status;
-        if !NT_SUCCESS(status) {
-            return status;
-        }
-    };
-}
-
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the framework's entry code may call this function, with the arguments that it got from the
-/// system.
-// SAFETY: the framework's entry code finds the entry point by this name, and no other symbol has
-// the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
-    let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
-        EvtDriverDeviceAdd: Some(add_device),
-        ..WDF_DRIVER_CONFIG::default()
-    };
-    wdf!(
-        WdfDriverCreate,
-        driver,
-        registry_path,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut config,
-        ptr::null_mut()
-    )
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    let config = WDF_DRIVER_CONFIG { EvtDriverDeviceAdd: Some(add_device), ..config() };
+    create_driver(driver, service, config, None)
 }
 
 /// `EvtDriverDeviceAdd`.

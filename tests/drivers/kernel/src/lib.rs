@@ -13,8 +13,6 @@
     reason = "the routines' arguments and results are whole registers"
 )]
 
-extern crate wdk_panic;
-
 mod activities;
 mod addresses;
 mod call;
@@ -46,16 +44,8 @@ mod threads;
 mod watchers;
 mod wmi;
 
-use core::{ptr, slice};
-
-use wdk_alloc::WdkAllocator;
-use wdk_sys::{
-    DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES,
-    WDFDRIVER, call_unsafe_wdf_function_binding,
-};
-
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
+use etw_driver_support::{Service, config, create_driver};
+use wdk_sys::{DRIVER_OBJECT, NTSTATUS, WDF_DRIVER_CONFIG, WDFDRIVER};
 
 /// What the driver does, by service name.
 const SERVICES: &[(&str, fn())] = &[
@@ -102,69 +92,37 @@ const DEVICES: &str = "devices";
 /// The service that adds devices with components that idle.
 const COMPONENTS: &str = "components";
 
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the framework's entry code may call this function, with the arguments that it got from the
-/// system.
-// SAFETY: the framework's entry code finds the entry point by this name, and no other symbol has
-// the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
+etw_driver_support::entry!(driver_entry);
+
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     call::note_driver(driver);
     let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverUnload: Some(unload),
         DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver.cast_unsigned(),
-        ..WDF_DRIVER_CONFIG::default()
+        ..config()
     };
-    registry::keys::note_path(registry_path as u64);
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    if is_service(path, DEVICES) {
+    registry::keys::note_path(service.path() as u64);
+    if service.is(DEVICES) {
         config.EvtDriverDeviceAdd = Some(devices::add);
         config.DriverInitFlags = 0;
     }
-    if is_service(path, COMPONENTS) {
+    if service.is(COMPONENTS) {
         config.EvtDriverDeviceAdd = Some(power_framework::add);
         config.DriverInitFlags = 0;
     }
-    // SAFETY: the arguments are those of the entry point, and the configuration is a local.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDriverCreate,
-            driver,
-            registry_path,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut config,
-            ptr::null_mut(),
-        )
-    };
+    let status = create_driver(driver, service, config, None);
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
     let faults = faults::SERVICES.iter().chain(schedule::FAULTS).chain(once::FAULTS);
     let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
     for (name, run) in all {
-        if is_service(path, name) {
+        if service.is(name) {
             run();
             wdk::println!("done {}", call::checks());
         }
     }
     status
-}
-
-/// Returns true if the registry path ends with this service name.
-fn is_service(path: &[u16], name: &str) -> bool {
-    let mut units = path.iter().rev();
-    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
-        && units.next() == Some(&u16::from(b'\\'))
 }
 
 /// `EvtDriverUnload`.

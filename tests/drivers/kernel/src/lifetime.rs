@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use etw_driver_support::utf16;
 use wdk_sys::DRIVER_OBJECT;
 
 use crate::call::{address, at, call, driver, low, same};
@@ -18,24 +19,13 @@ static REINITIALIZED: AtomicU64 = AtomicU64::new(0);
 
 /// Creates a device with a name and a link.
 fn create() -> u64 {
-    static NAME: [u16; 15] = units(br"\Device\Library");
+    static NAME: [u16; 15] = utf16(br"\Device\Library");
     let mut name = [0x001E_001E_u64, NAME.as_ptr() as u64];
     let mut device = 0_u64;
     let status = call!("IoCreateDevice", driver(), 0, at(&mut name), 0x22, 0, 0, at(&mut device));
     same!(low(status), 0);
     DEVICE.store(device, Ordering::Relaxed);
     device
-}
-
-/// Returns the UTF-16 units of a text.
-pub const fn units<const N: usize>(text: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = text[at] as u16;
-        at += 1;
-    }
-    units
 }
 
 unsafe extern "C" fn tick(device: u64, context: u64) {

@@ -5,6 +5,8 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
+use etw_driver_support::utf16;
+
 use crate::{
     call::{Routine, address, at, boolean, call, low, same},
     objects::{Object, TIMEOUT, wait_for},
@@ -226,7 +228,7 @@ fn texts() {
     same!(string[0], 0x001A_0018);
     // SAFETY: the routine has made a string of 12 characters and an end.
     let text = unsafe { *(string[1] as *const [u16; 13]) };
-    same!(text == crate::lifetime::units(b"S-1-5-32-544\0"), true);
+    same!(text == utf16(b"S-1-5-32-544\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
     // An authority that 32 bits cannot hold is hexadecimal, and another revision is none.
     for (first, status, length) in
@@ -423,7 +425,7 @@ pub fn no_memory() {
     let reference = call!("ExAllocateCacheAwareRundownProtection", NON_PAGED, 0x7473);
     same!(reference, 0);
     let (mut text, mut copy) = ([0_u64; 2], [0_u64; 2]);
-    let mut units = crate::lifetime::units(b"a\0");
+    let mut units = utf16(b"a\0");
     call!("RtlInitUnicodeString", at(&mut text), at(&mut units));
     let status = call!("RtlDuplicateUnicodeString", 1, at(&mut text), at(&mut copy));
     same!(low(status), NO_MEMORY);
@@ -549,7 +551,7 @@ fn free_freed() {
 
 /// Opens a device of another driver, and does not release the file.
 fn leave_file() {
-    let text = crate::lifetime::units(br"\Device\WdmTest");
+    let text = utf16(br"\Device\WdmTest");
     let mut name = [(size_of_val(&text) as u64) * 0x1_0001, text.as_ptr().addr() as u64];
     let (mut file, mut device) = (0_u64, 0_u64);
     let status =

@@ -1,17 +1,8 @@
 //! The C runtime's routines, `DbgPrint`, and counted strings.
 
-use crate::call::{at, boolean, call, low, same};
+use etw_driver_support::utf16;
 
-/// Returns UTF-16 units with an end.
-const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = text[at] as u16;
-        at += 1;
-    }
-    units
-}
+use crate::call::{at, boolean, call, low, same};
 
 /// Checks that a buffer starts with a text.
 macro_rules! starts {
@@ -29,7 +20,7 @@ pub fn run() {
     lengths_and_comparisons();
     copies();
     printing();
-    let wide_text = wide(b"wide\0");
+    let wide_text = utf16(b"wide\0");
     let mut counted = [0x000A_0006, wide_text.as_ptr() as u64];
     // Two values are in registers, and the others on the stack.
     call!(
@@ -56,8 +47,8 @@ pub fn run() {
 
 fn lengths_and_comparisons() {
     let (abc, other, capitals) = (c"abc".as_ptr(), c"abd".as_ptr(), c"ABC".as_ptr());
-    let (wide_first, wide_other) = (wide(b"abc\0"), wide(b"abd\0"));
-    let wide_capitals = wide(b"ABC\0");
+    let (wide_first, wide_other) = (utf16(b"abc\0"), utf16(b"abd\0"));
+    let wide_capitals = utf16(b"ABC\0");
     let (w, x, y) = (wide_first.as_ptr(), wide_other.as_ptr(), wide_capitals.as_ptr());
     same!(call!("strlen", abc), 3);
     same!(call!("wcslen", w), 3);
@@ -109,13 +100,13 @@ fn copies() {
     same!(buffer[0], 0);
     same!(call!("strcat_s", to, 8, c"xy".as_ptr()), 0);
     starts!(buffer, b"xy\0");
-    let source = wide(b"wide\0");
+    let source = utf16(b"wide\0");
     let mut units = [0xEEEE_u16; 8];
     let to = units.as_mut_ptr() as u64;
     same!(call!("wcsncpy_s", to, 8, source.as_ptr(), 3), 0);
-    starts!(units, &wide(b"wid\0"));
+    starts!(units, &utf16(b"wid\0"));
     call!("wcscat", to, source.as_ptr());
-    starts!(units, &wide(b"widwide\0"));
+    starts!(units, &utf16(b"widwide\0"));
     same!(call!("wcscpy_s", to, 4, source.as_ptr()), 34);
     same!(units[0], 0);
 }
@@ -143,17 +134,17 @@ fn printing() {
     starts!(buffer, b"lon\0");
     let mut units = [0xEEEE_u16; 16];
     let to = units.as_mut_ptr() as u64;
-    let format = wide(b"%s %S %d %wZ\0");
-    let name = wide(b"wide\0");
+    let format = utf16(b"%s %S %d %wZ\0");
+    let name = utf16(b"wide\0");
     let mut counted = [0x0004_0004, name.as_ptr() as u64];
     let slots = [name.as_ptr() as u64, c"n".as_ptr() as u64, 5, at(&mut counted)];
     same!(low(call!("_vsnwprintf", to, 16, format.as_ptr(), list(&slots))), 11);
-    starts!(units, &wide(b"wide n 5 wi\0"));
-    let format = wide(b"%hs|%3u|%#x\0");
+    starts!(units, &utf16(b"wide n 5 wi\0"));
+    let format = utf16(b"%hs|%3u|%#x\0");
     same!(low(call!("swprintf_s", to, 16, format.as_ptr(), c"n".as_ptr(), 7, 255)), 10);
-    starts!(units, &wide(b"n|  7|0xff\0"));
+    starts!(units, &utf16(b"n|  7|0xff\0"));
     same!(low(call!("_snwprintf", to, 3, format.as_ptr(), c"n".as_ptr(), 7, 255)), u32::MAX);
-    starts!(units, &wide(b"n| "));
+    starts!(units, &utf16(b"n| "));
 }
 
 /// A counted string: its length and maximum length in bytes, and its buffer.
@@ -167,7 +158,7 @@ const INVALID_PARAMETER: u32 = 0xC000_000D;
 const BUFFER_OVERFLOW: u32 = 0x8000_0005;
 
 pub fn strings() {
-    let text = wide(b"Text\0");
+    let text = utf16(b"Text\0");
     let mut string = [0_u64; 2];
     call!("RtlInitUnicodeString", at(&mut string), text.as_ptr());
     same!(string[0] & 0xFFFF_FFFF, 0x000A_0008);
@@ -183,11 +174,11 @@ pub fn strings() {
     same!(low(call!("RtlAppendUnicodeToString", at(&mut to), text.as_ptr())), 0);
     same!(low(call!("RtlAppendUnicodeStringToString", at(&mut to), at(&mut string))), 0);
     same!(to[0] & 0xFFFF, 16);
-    starts!(buffer, &wide(b"TextText"));
+    starts!(buffer, &utf16(b"TextText"));
     same!(low(call!("RtlAppendUnicodeToString", at(&mut to), text.as_ptr())), BUFFER_TOO_SMALL);
     same!(to[0] & 0xFFFF, 16);
 
-    let (small, large) = (wide(b"abc\0"), wide(b"ABD\0"));
+    let (small, large) = (utf16(b"abc\0"), utf16(b"ABD\0"));
     let (mut one, mut other) = (counted(&small, 4), counted(&large, 4));
     same!(low(call!("RtlCompareUnicodeString", at(&mut one), at(&mut other), 1)), u32::MAX);
     same!(low(call!("RtlCompareUnicodeString", at(&mut one), at(&mut other), 0)), 32);
@@ -245,7 +236,7 @@ fn guids_and_numbers() {
     let mut units = [0_u16; 8];
     let mut number = [16_u64 << 16, units.as_mut_ptr() as u64];
     same!(low(call!("RtlIntegerToUnicodeString", 0xAB, 16, at(&mut number))), 0);
-    starts!(units, &wide(b"AB"));
+    starts!(units, &utf16(b"AB"));
     let mut value = 0_u32;
     same!(low(call!("RtlUnicodeStringToInteger", at(&mut number), 16, at(&mut value))), 0);
     same!(value, 0xAB);

@@ -5,10 +5,11 @@ use core::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use etw_driver_support::utf16;
+
 use crate::{
     call::{address, at, call, driver, low, same},
     exports::variable,
-    lifetime::units,
 };
 
 const NOT_FOUND: u32 = 0xC000_007A;
@@ -72,7 +73,7 @@ struct Handles {
     registration: [u64; 5],
 }
 
-static ALTITUDE: [u16; 6] = units(b"321000");
+static ALTITUDE: [u16; 6] = utf16(b"321000");
 
 impl Handles {
     fn new() -> Self {

@@ -2,21 +2,8 @@
 
 use core::ptr;
 
-use wdk_sys::{
-    NTSTATUS, PVOID, UNICODE_STRING, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFOBJECT, WDFQUEUE,
-    WDFREQUEST,
-};
-
-/// Calls a function of the framework.
-macro_rules! wdf {
-    ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: handles come from the framework, and out-parameters are locals of the
-        // caller. Calls that are wrong are faults that a test expects.
-        #[allow(clippy::macro_metavars_in_unsafe, reason = "the macro is private")]
-        unsafe { wdk_sys::call_unsafe_wdf_function_binding!($name, $($argument),*) }
-    }};
-}
-pub(crate) use wdf;
+pub use etw_driver_support::{counted, utf16, wdf};
+use wdk_sys::{NTSTATUS, PVOID, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFOBJECT, WDFQUEUE, WDFREQUEST};
 
 /// Returns default attributes, like `WDF_OBJECT_ATTRIBUTES_INIT`.
 pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
@@ -57,26 +44,6 @@ pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
 /// Completes a request with the status of a call as its output.
 pub fn answer_status(request: WDFREQUEST, status: NTSTATUS) {
     answer(request, &[status.cast_unsigned()]);
-}
-
-/// Returns a `UNICODE_STRING` of static text.
-pub const fn counted(text: &'static [u16]) -> UNICODE_STRING {
-    UNICODE_STRING {
-        Length: size_of_val(text) as u16,
-        MaximumLength: size_of_val(text) as u16,
-        Buffer: text.as_ptr().cast_mut(),
-    }
-}
-
-/// Converts ASCII text to UTF-16.
-pub const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = text[at] as u16;
-        at += 1;
-    }
-    units
 }
 
 /// Returns the device of a queue.

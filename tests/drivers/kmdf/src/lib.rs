@@ -10,8 +10,6 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
-extern crate wdk_panic;
-
 mod below;
 mod children;
 pub mod commands;
@@ -36,51 +34,21 @@ mod targets;
 mod together;
 mod verifier;
 
-use core::{ptr, slice};
+use core::ptr;
 
-use wdk_alloc::WdkAllocator;
-use wdk_sys::{
-    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
-};
+use etw_driver_support::{Service, config, create_driver};
+use wdk_sys::{DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, WDF_DRIVER_CONFIG, WDFDRIVER};
 
-use crate::framework::wdf;
+etw_driver_support::entry!(driver_entry);
 
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
-
-/// Returns true if the registry path ends with this service name.
-fn is_service(path: &[u16], name: &str) -> bool {
-    let mut units = path.iter().rev();
-    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
-        && units.next() == Some(&u16::from(b'\\'))
-}
-
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the framework's entry code may call this function, with the arguments that it got from the
-/// system.
-// SAFETY: the framework's entry code finds the entry point by this name, and no
-// other symbol has the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    mode::choose(|name| is_service(path, name));
-    if is_service(path, "miniport") {
-        return miniport::start(driver, registry_path);
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    mode::choose(|name| service.is(name));
+    if service.is("miniport") {
+        return miniport::start(driver, service);
     }
-    let is_control = is_service(path, "control");
-    starts::select(|name| is_service(path, name));
-    let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+    let is_control = service.is("control");
+    starts::select(|name| service.is(name));
+    let config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: if is_control { None } else { Some(device::add) },
         EvtDriverUnload: Some(unload),
         DriverInitFlags: if is_control {
@@ -88,22 +56,15 @@ pub unsafe extern "system" fn driver_entry(
         } else {
             0
         },
-        ..WDF_DRIVER_CONFIG::default()
+        ..config()
     };
     let mut handle: WDFDRIVER = ptr::null_mut();
-    let status = wdf!(
-        WdfDriverCreate,
-        driver,
-        registry_path,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut config,
-        &raw mut handle,
-    );
+    let status = create_driver(driver, service, config, Some(&mut handle));
     if !NT_SUCCESS(status) {
         status
     } else if is_control {
         control::create(handle)
-    } else if is_service(path, "parameters") {
+    } else if service.is("parameters") {
         parameters::print(handle)
     } else {
         status

@@ -6,10 +6,11 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::{Service, config, create_driver};
 use wdk_sys::{
-    DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PDEVICE_OBJECT,
-    PDRIVER_OBJECT, PWDF_DRIVER_GLOBALS, PWDF_OBJECT_ATTRIBUTES, WDF_DRIVER_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDFDEVICE, WDFDRIVER, WDFTIMER,
+    DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, NT_SUCCESS, NTSTATUS, PDEVICE_OBJECT, PDRIVER_OBJECT,
+    PWDF_DRIVER_GLOBALS, PWDF_OBJECT_ATTRIBUTES, WDF_DRIVER_CONFIG, WDF_TIMER_CONFIG, WDFDEVICE,
+    WDFDRIVER, WDFTIMER,
     ntddk::{IoCreateDevice, IoDeleteDevice},
 };
 
@@ -48,22 +49,14 @@ unsafe fn entry<F: Copy>(index: i32) -> F {
 }
 
 /// Creates the driver object and a device.
-pub fn start(driver: &mut DRIVER_OBJECT, registry_path: PCUNICODE_STRING) -> NTSTATUS {
-    let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+pub fn start(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    let config = WDF_DRIVER_CONFIG {
         DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNoDispatchOverride
             .cast_unsigned(),
-        ..WDF_DRIVER_CONFIG::default()
+        ..config()
     };
     let mut handle: WDFDRIVER = ptr::null_mut();
-    let status = wdf!(
-        WdfDriverCreate,
-        driver,
-        registry_path,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut config,
-        &raw mut handle,
-    );
+    let status = create_driver(driver, service, config, Some(&mut handle));
     if !NT_SUCCESS(status) {
         return status;
     }

@@ -12,8 +12,9 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use etw_driver_support::{check, wdf};
 use wdk_sys::{
-    LARGE_INTEGER, NT_SUCCESS, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, PWDFDEVICE_INIT,
+    LARGE_INTEGER, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, PWDFDEVICE_INIT,
     STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG, WDF_IO_QUEUE_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, WDFQUEUE, WDFREQUEST,
     call_unsafe_wdf_function_binding,
@@ -299,30 +300,8 @@ pub fn unload() {
 /// Adds a device whose requests are completed twice.
 pub extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     let mut device: WDFDEVICE = ptr::null_mut();
-    // SAFETY: the framework passes a valid initialization object; the handle is a local.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDeviceCreate,
-            &raw mut init,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut device,
-        )
-    };
-    if !NT_SUCCESS(status) {
-        return status;
-    }
-    // SAFETY: the device was created above, and the GUID is static.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDeviceCreateDeviceInterface,
-            device,
-            &raw const PROVIDER,
-            ptr::null(),
-        )
-    };
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));
+    check!(wdf!(WdfDeviceCreateDeviceInterface, device, &raw const PROVIDER, ptr::null()));
     let mut config = WDF_IO_QUEUE_CONFIG {
         Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
         DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchSequential,
@@ -331,16 +310,7 @@ pub extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> N
         EvtIoWrite: Some(complete_twice),
         ..WDF_IO_QUEUE_CONFIG::default()
     };
-    // SAFETY: the device was created above, and the configuration is a local.
-    unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfIoQueueCreate,
-            device,
-            &raw mut config,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            ptr::null_mut(),
-        )
-    }
+    wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, ptr::null_mut())
 }
 
 /// `EvtIoWrite`.

@@ -15,8 +15,6 @@
 )]
 
 extern crate alloc;
-extern crate wdk_panic;
-
 mod common;
 mod etw;
 mod findings;
@@ -24,130 +22,85 @@ mod findings;
 use core::{
     ffi::c_void,
     mem::MaybeUninit,
-    ptr, slice,
+    ptr,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use wdk_alloc::WdkAllocator;
+use etw_driver_support::{Service, config, create_driver};
 use wdk_sys::{
-    DRIVER_OBJECT, LPCGUID, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PEVENT_FILTER_DESCRIPTOR,
-    POOL_FLAG_NON_PAGED, REGHANDLE, WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
-    call_unsafe_wdf_function_binding,
+    DRIVER_OBJECT, LPCGUID, NT_SUCCESS, NTSTATUS, PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED,
+    REGHANDLE, WDF_DRIVER_CONFIG, WDFDRIVER, call_unsafe_wdf_function_binding,
     ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
 };
 
 use crate::common::{PROVIDER, TAG, create_lock, end_process};
 
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
-
 /// The registration to end at unload, or 0.
 static REGISTRATION: AtomicU64 = AtomicU64::new(0);
 
-/// Returns true if the registry path ends with this service name.
-fn is_service(path: &[u16], name: &str) -> bool {
-    let mut units = path.iter().rev();
-    name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
-        && units.next() == Some(&u16::from(b'\\'))
-}
+etw_driver_support::entry!(driver_entry);
 
-/// The driver's entry point.
-///
-/// # Panics
-///
-/// The service `panic` panics on purpose.
-///
-/// # Safety
-///
-/// Only the framework's entry code may call this function, with the arguments that it got from the
-/// system.
-// SAFETY: the framework's entry code finds the entry point by this name, and no
-// other symbol has the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
-        EvtDriverUnload: Some(unload),
-        ..WDF_DRIVER_CONFIG::default()
-    };
-    if is_service(path, findings::WITH_A_DEVICE) {
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    let mut config = WDF_DRIVER_CONFIG { EvtDriverUnload: Some(unload), ..config() };
+    if service.is(findings::WITH_A_DEVICE) {
         config.EvtDriverDeviceAdd = Some(findings::add_device);
     }
-    // SAFETY: the driver object and the path are those of this driver.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDriverCreate,
-            driver,
-            registry_path,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut config,
-            ptr::null_mut(),
-        )
-    };
+    let status = create_driver(driver, service, config, None);
     if !NT_SUCCESS(status) {
         return status;
     }
-    if is_service(path, "leaked-pool") {
+    if service.is("leaked-pool") {
         allocate();
-    } else if is_service(path, "freed-twice") {
+    } else if service.is("freed-twice") {
         free_twice();
-    } else if is_service(path, "left-registered") {
+    } else if service.is("left-registered") {
         register();
-    } else if is_service(path, "registered-at-dispatch") {
+    } else if service.is("registered-at-dispatch") {
         register_at_dispatch();
-    } else if is_service(path, "wrong-handle") {
+    } else if service.is("wrong-handle") {
         use_wrong_handle();
-    } else if is_service(path, "deleted-object") {
+    } else if service.is("deleted-object") {
         use_a_deleted_object();
-    } else if is_service(path, "stale-handle") {
+    } else if service.is("stale-handle") {
         use_stale_handle();
-    } else if is_service(path, "not-provided") {
+    } else if service.is("not-provided") {
         call_what_is_not_provided();
-    } else if is_service(path, "read-null") {
+    } else if service.is("read-null") {
         read_null();
-    } else if is_service(path, "write-at-dispatch") {
+    } else if service.is("write-at-dispatch") {
         write_at_dispatch();
-    } else if is_service(path, "call-null") {
+    } else if service.is("call-null") {
         call_null();
-    } else if is_service(path, "copy-from-nowhere") {
+    } else if service.is("copy-from-nowhere") {
         copy_from_nowhere();
-    } else if is_service(path, "divide") {
+    } else if service.is("divide") {
         divide();
-    } else if is_service(path, "illegal") {
+    } else if service.is("illegal") {
         illegal();
-    } else if is_service(path, "stack") {
+    } else if service.is("stack") {
         REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed);
-    } else if is_service(path, "large-frame") {
+    } else if service.is("large-frame") {
         REGISTRATION.store(use_a_frame::<LARGE>(), Ordering::Relaxed);
-    } else if is_service(path, "frame-beyond-the-stack") {
+    } else if service.is("frame-beyond-the-stack") {
         REGISTRATION.store(use_a_frame::<BEYOND_THE_STACK>(), Ordering::Relaxed);
-    } else if is_service(path, "exit") {
+    } else if service.is("exit") {
         exit();
-    } else if is_service(path, "kill") {
+    } else if service.is("kill") {
         kill();
-    } else if is_service(path, "exit-after-events") {
+    } else if service.is("exit-after-events") {
         etw::write_events_and_print(200);
         exit();
-    } else if is_service(path, "kill-after-events") {
+    } else if service.is("kill-after-events") {
         etw::write_events_and_print(200);
         kill();
-    } else if is_service(path, "corrupt-after-events") {
+    } else if service.is("corrupt-after-events") {
         etw::write_events_and_print(200);
         corrupt();
-    } else if is_service(path, "corrupt") {
+    } else if service.is("corrupt") {
         corrupt();
-    } else if is_service(path, "panic") {
+    } else if service.is("panic") {
         panic!("as the service name says");
-    } else if !findings::run(|name| is_service(path, name))
-        && !etw::run(|name| is_service(path, name))
-    {
+    } else if !findings::run(|name| service.is(name)) && !etw::run(|name| service.is(name)) {
         REGISTRATION.store(register(), Ordering::Relaxed);
     }
     status

@@ -2,11 +2,11 @@
 
 use core::ptr;
 
+use etw_driver_support::{Service, config, create_driver};
 use etw_questions_interface::{ASK_IN_DRIVER_ENTRY, Ask, place};
 use wdk_sys::{
-    DRIVER_OBJECT, KEY_READ, KEY_WRITE, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, UNICODE_STRING,
-    WDF_DRIVER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFKEY,
-    call_unsafe_wdf_function_binding,
+    DRIVER_OBJECT, KEY_READ, KEY_WRITE, NT_SUCCESS, NTSTATUS, UNICODE_STRING, WDF_DRIVER_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, WDFKEY, call_unsafe_wdf_function_binding,
 };
 
 use crate::{answers, context::utf16, device, registrations, stored, system};
@@ -14,39 +14,16 @@ use crate::{answers, context::utf16, device, registrations, stored, system};
 /// The name of the value that makes the driver ask in `DriverEntry`, in UTF-16.
 const VALUE: &[u16; ASK_IN_DRIVER_ENTRY.len()] = &utf16(ASK_IN_DRIVER_ENTRY);
 
-/// The driver's entry point. The framework calls it once, at `PASSIVE_LEVEL`.
-///
-/// # Safety
-///
-/// Only the framework's entry code may call this function, with the arguments that it got from the
-/// system.
-// SAFETY: the framework's entry code finds the entry point by this name, and no
-// other symbol has the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
-    let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+etw_driver_support::entry!(driver_entry);
+
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    let config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: Some(device::add),
         EvtDriverUnload: Some(unload),
-        ..WDF_DRIVER_CONFIG::default()
+        ..config()
     };
-    let object: *mut DRIVER_OBJECT = driver;
     let mut handle: WDFDRIVER = ptr::null_mut();
-    // SAFETY: the driver object and the path are those of this driver, and the configuration
-    // outlives the call.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDriverCreate,
-            object,
-            registry_path,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut config,
-            &raw mut handle,
-        )
-    };
+    let status = create_driver(driver, service, config, Some(&mut handle));
     if !NT_SUCCESS(status) || !is_to_ask(handle) {
         return status;
     }

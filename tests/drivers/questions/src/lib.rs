@@ -9,8 +9,6 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
-extern crate wdk_panic;
-
 mod activities;
 mod answers;
 mod callbacks;
@@ -25,9 +23,3 @@ mod system;
 mod thread;
 mod timer;
 mod write;
-
-use wdk_alloc::WdkAllocator;
-
-// wdk-sys needs an allocator; this driver does not allocate.
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;

@@ -8,60 +8,33 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
-extern crate wdk_panic;
-
 mod devices;
 mod trace;
 
 use core::ptr;
 
-use wdk_alloc::WdkAllocator;
+use etw_driver_support::{Service, config, create_driver, wdf};
 use wdk_etw::emit;
 use wdk_sys::{
-    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PWDFDEVICE_INIT, WDF_DRIVER_CONFIG,
-    WDF_NO_HANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER,
-    call_unsafe_wdf_function_binding,
+    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, WDF_DRIVER_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER,
 };
 
 use crate::devices::provider::Arrival;
 
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
+etw_driver_support::entry!(driver_entry);
 
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the framework's entry code may call this function, with the arguments from the system.
-// SAFETY: the framework's entry code finds the entry point by this name, and no other
-// symbol has it.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     // The driver works without tracing.
     let _result = trace::provider::register();
     let _result = devices::provider::register();
     let _result = etw_several_library::register();
-    let mut config = WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
+    let config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: Some(add_device),
         EvtDriverUnload: Some(unload),
-        ..WDF_DRIVER_CONFIG::default()
+        ..config()
     };
-    // SAFETY: the driver object and the path are this driver's, and the configuration lives until
-    // the call returns.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDriverCreate,
-            driver,
-            registry_path,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut config,
-            WDF_NO_HANDLE.cast::<WDFDRIVER>(),
-        )
-    };
+    let status = create_driver(driver, service, config, None);
     if NT_SUCCESS(status) {
         emit!(trace::provider::loaded());
         let _right = etw_several_library::check(&[3, 1, 2, 3]);
@@ -75,15 +48,7 @@ pub unsafe extern "system" fn driver_entry(
 /// Creates a device (`EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`).
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     let mut device: WDFDEVICE = ptr::null_mut();
-    // SAFETY: the framework passed `init`, and the output parameter is a local variable.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDeviceCreate,
-            &raw mut init,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut device,
-        )
-    };
+    let status = wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
     let arrival = if NT_SUCCESS(status) { Arrival::Added } else { Arrival::Failed };
     emit!(devices::provider::device_added(arrival));
     emit!(devices::provider::first_device(), once);

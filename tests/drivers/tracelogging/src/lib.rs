@@ -5,14 +5,9 @@
 
 #![no_std]
 
-extern crate wdk_panic;
-
+use etw_driver_support::Service;
 use tracelogging::{Guid, define_provider, write_event};
-use wdk_alloc::WdkAllocator;
-use wdk_sys::{DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS};
-
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
+use wdk_sys::{DRIVER_OBJECT, NTSTATUS, STATUS_SUCCESS};
 
 define_provider!(
     PROVIDER,
@@ -23,17 +18,9 @@ define_provider!(
 const ACTIVITY: Guid = Guid::from_u128(&0x1111_1111_2222_3333_4444_5555_5555_5555);
 const RELATED: Guid = Guid::from_u128(&0x6666_6666_7777_8888_9999_aaaa_aaaa_aaaa);
 
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the system may call this function, with a driver object and the path of the driver's key.
-// SAFETY: the linker finds the entry point by this name, and no other symbol has the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    _registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
+etw_driver_support::entry!(driver_entry);
+
+fn driver_entry(driver: &mut DRIVER_OBJECT, _service: Service<'_>) -> NTSTATUS {
     driver.DriverUnload = Some(unload);
     // SAFETY: `unload` unregisters the provider before the image is unmapped, and the entry point
     // cannot fail after this.

@@ -11,8 +11,6 @@
     reason = "sizes of the WDK's structures and states fit the fields that hold them"
 )]
 
-extern crate wdk_panic;
-
 pub mod commands;
 mod device;
 mod irps;
@@ -24,31 +22,18 @@ mod requests;
 mod trace;
 mod variant;
 
-use wdk_alloc::WdkAllocator;
+use etw_driver_support::Service;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, DRIVER_OBJECT, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE,
     IRP_MJ_DEVICE_CONTROL, IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_PNP, IRP_MJ_POWER, IRP_MJ_READ,
-    IRP_MJ_SYSTEM_CONTROL, IRP_MJ_WRITE, NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS,
+    IRP_MJ_SYSTEM_CONTROL, IRP_MJ_WRITE, NTSTATUS, STATUS_SUCCESS,
 };
 
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
+etw_driver_support::entry!(driver_entry);
 
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the system may call this function, with a driver object and the path of the driver's key.
-// SAFETY: the linker finds the entry point by this name, and no other symbol has the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
-    // SAFETY: the system passes the path of the driver's key.
-    let path = unsafe { &*registry_path };
-    variant::choose(path);
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    variant::choose(service);
     // SAFETY: the system passes this driver's object, whose extension it has made.
     unsafe { (*driver.DriverExtension).AddDevice = Some(device::add_device) };
     for major in [

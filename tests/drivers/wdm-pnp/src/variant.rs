@@ -1,11 +1,8 @@
 //! What the driver does otherwise than well, by the name of its service.
 
-use core::{
-    slice,
-    sync::atomic::{AtomicUsize, Ordering},
-};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
-use wdk_sys::UNICODE_STRING;
+use etw_driver_support::Service;
 
 /// What the driver does otherwise than well, by the name of its service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +66,9 @@ const SERVICES: &[(&str, Variant)] = &[
 /// The place of the service's name in [`SERVICES`], or a larger number.
 static SERVICE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Chooses what the driver does by the path of its key, which ends with the service's name.
-pub fn choose(path: &UNICODE_STRING) {
-    // SAFETY: the string has this length.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    let name = path.rsplit(|unit| *unit == u16::from(b'\\')).next();
-    let is_called =
-        |service: &str| name.is_some_and(|name| service.encode_utf16().eq(name.iter().copied()));
-    let service = SERVICES.iter().position(|(name, _)| is_called(name));
+/// Chooses what the driver does by the service's name.
+pub fn choose(service: Service<'_>) {
+    let service = SERVICES.iter().position(|(name, _)| service.is(name));
     SERVICE.store(service.unwrap_or(usize::MAX), Ordering::Relaxed);
 }
 

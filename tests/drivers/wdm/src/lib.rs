@@ -8,8 +8,6 @@
     reason = "sizes of the WDK's structures fit the fields that hold them"
 )]
 
-extern crate wdk_panic;
-
 mod access;
 pub mod commands;
 mod irps;
@@ -20,40 +18,25 @@ mod requests;
 mod strings;
 mod trace;
 
-use core::{ptr, slice};
+use core::ptr;
 
-use strings::{LINK, NAME, counted, utf16};
-use wdk_alloc::WdkAllocator;
+use etw_driver_support::{Service, counted, utf16};
+use strings::{LINK, NAME};
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, DO_BUFFERED_IO, DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, IRP_MJ_CLEANUP,
     IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS,
-    NTSTATUS, PCUNICODE_STRING, STATUS_SUCCESS,
+    NTSTATUS, STATUS_SUCCESS,
     ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink},
 };
-
-#[global_allocator]
-static ALLOCATOR: WdkAllocator = WdkAllocator;
 
 /// The end of the path of the service whose driver stays until the system shuts down.
 static RESIDENT: [u16; 9] = utf16(br"\resident");
 
-/// The driver's entry point.
-///
-/// # Safety
-///
-/// Only the system may call this function, with a driver object and the path of the driver's key.
-// SAFETY: the linker finds the entry point by this name, and no other symbol has the name.
-#[unsafe(export_name = "DriverEntry")]
-pub unsafe extern "system" fn driver_entry(
-    driver: &mut DRIVER_OBJECT,
-    registry_path: PCUNICODE_STRING,
-) -> NTSTATUS {
-    // SAFETY: the system passes a valid path.
-    let path = unsafe { &*registry_path };
-    // SAFETY: the string counts its own bytes.
-    let path = unsafe { slice::from_raw_parts(path.Buffer, usize::from(path.Length) / 2) };
-    if path.ends_with(&RESIDENT) {
+etw_driver_support::entry!(driver_entry);
+
+fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
+    if service.units().ends_with(&RESIDENT) {
         return STATUS_SUCCESS;
     }
     let (mut name, mut link) = (counted(&NAME), counted(&LINK));

@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicU16, AtomicU32, Ordering},
 };
 
+use etw_driver_support::{counted, utf16};
 use wdk_sys::{
     _IO_ERROR_LOG_PACKET, DEVICE_OBJECT, FILE_OBJECT, FILE_READ_ACCESS, FILE_READ_DATA,
     IO_STACK_LOCATION, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL,
@@ -18,10 +19,7 @@ use wdk_sys::{
     },
 };
 
-use crate::{
-    commands, own,
-    strings::{NAME, counted, utf16},
-};
+use crate::{commands, own, strings::NAME};
 
 /// The numbers of opens, cleanups and closes so far.
 static OPENS: AtomicU32 = AtomicU32::new(0);

@@ -6,13 +6,14 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
+use etw_driver_support::utf16;
 use wdk_sys::{
     GUID, NT_SUCCESS, NTSTATUS, PDEVICE_OBJECT, PVOID, STATUS_BUFFER_TOO_SMALL,
     STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, UNICODE_STRING,
     ntddk::{IoWMIRegistrationControl, MmGetSystemRoutineAddress, PsGetVersion},
 };
 
-use crate::query::{self, Wnode, utf16};
+use crate::query::{self, Wnode};
 
 /// The control GUIDs of the driver's two sets of flags.
 pub static GUIDS: [GUID; 2] = [

@@ -6,12 +6,10 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::utf16;
 use wdk_sys::{GUID, NTSTATUS};
 
-use crate::{
-    control::{enabled, routine},
-    query::utf16,
-};
+use crate::control::{enabled, routine};
 
 /// The GUID of the messages of a source file, which the TMF file has for its name.
 pub static MESSAGES: GUID = GUID {

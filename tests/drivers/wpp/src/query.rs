@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use etw_driver_support::utf16;
 use wdk_sys::{
     GUID, NT_SUCCESS, NTSTATUS, PVOID, ULONG, UNICODE_STRING, ntddk::WmiQueryTraceInformation,
 };
@@ -25,17 +26,6 @@ pub struct Wnode {
     pub guid: GUID,
     pub client_context: u32,
     pub flags: u32,
-}
-
-/// Returns a name as UTF-16.
-pub const fn utf16<const N: usize>(name: &[u8; N]) -> [u16; N] {
-    let mut units = [0; N];
-    let mut at = 0;
-    while at < N {
-        units[at] = name[at] as u16;
-        at += 1;
-    }
-    units
 }
 
 fn ask<T>(class: i32, answer: &mut T, input: PVOID) -> (NTSTATUS, ULONG) {
