@@ -388,7 +388,11 @@ pub mod __macro {
 #[doc(hidden)]
 pub mod __facade {
     //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
-    pub use crate::{mode::USER_MODE, origin::Origin, settle::settle};
+    pub use crate::{
+        mode::USER_MODE,
+        origin::{Event, MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT, Origin},
+        settle::settle,
+    };
 }
 
 /// The types that the model checker tests.

@@ -2,6 +2,24 @@
 
 use crate::{DynamicEvent, FieldName};
 
+/// The size in bytes of the metadata of an event: the names and types of its fields.
+pub const MAX_METADATA: usize = 512;
+
+/// The size in bytes of the data of an event: the values of its fields.
+pub const MAX_DATA: usize = 1024;
+
+/// The maximum size in bytes of a text in an event.
+pub const MAX_TEXT: usize = MAX_DATA / 2;
+
+/// The stack in bytes that writing an event uses at most, without the calls of ETW and of the
+/// values' `Display` and `Debug` implementations.
+pub const MAX_STACK: usize = 3072;
+
+/// An event in a facade's buffers.
+pub type Event = DynamicEvent<MAX_METADATA, MAX_DATA>;
+
+const _: () = assert!(size_of::<Event>() + 1024 <= MAX_STACK);
+
 /// Where a record of a facade comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
@@ -20,10 +38,7 @@ pub struct Origin<'a> {
 impl Origin<'_> {
     /// Adds the origin's fields to an event.
     #[inline]
-    pub fn describe<const METADATA: usize, const DATA: usize>(
-        &self,
-        event: &mut DynamicEvent<METADATA, DATA>,
-    ) {
+    pub fn describe(&self, event: &mut Event) {
         const LEVEL: FieldName<'_> = FieldName::new("Level");
         const TARGET: FieldName<'_> = FieldName::new("Target");
         const MODULE: FieldName<'_> = FieldName::new("Module");

@@ -4,8 +4,7 @@ use log::{
     Record,
     kv::{Error, Key, Value, VisitSource, VisitValue},
 };
-
-use crate::event::Event;
+use wdk_etw::__facade::Event;
 
 /// Adds the key-value pairs of a record to an event.
 pub fn add(event: &mut Event, record: &Record<'_>) {

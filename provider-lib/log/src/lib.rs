@@ -98,7 +98,6 @@
     )
 )]
 
-mod event;
 #[cfg(feature = "kv")]
 mod kv;
 
@@ -109,13 +108,11 @@ use core::{
 
 use log::{LevelFilter, Log, Metadata, Record, SetLoggerError};
 use wdk_etw::{
-    __facade::{Origin, settle},
+    __facade::{Event, Origin, settle},
     EventDescriptor, FieldName, Keyword, Level, Provider, WriteOptions,
 };
 
-use crate::event::Event;
-
-pub use crate::event::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
+pub use wdk_etw::__facade::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
 
 /// A logger that writes records as events of a provider.
 #[derive(Clone, Copy)]

@@ -6,22 +6,7 @@ use tracing_core::{
     Metadata,
     field::{Field, Visit},
 };
-use wdk_etw::{__facade::Origin, DynamicEvent};
-
-/// The size in bytes of the metadata of an event: the names and types of its fields.
-pub const MAX_METADATA: usize = 512;
-
-/// The size in bytes of the data of an event: the values of its fields.
-pub const MAX_DATA: usize = 1024;
-
-/// The maximum size in bytes of a text in an event.
-pub const MAX_TEXT: usize = MAX_DATA / 2;
-
-/// The stack in bytes that writing an event uses at most, without the calls of ETW and of the
-/// values' `Display` and `Debug` implementations.
-pub const MAX_STACK: usize = 3072;
-
-const _: () = assert!(size_of::<Fields>() + 1024 <= MAX_STACK);
+use wdk_etw::__facade::{Event, Origin};
 
 /// The prefix of the names that `tracing` gives to events that the author does not name: the
 /// source file, a colon and the line follow.
@@ -31,12 +16,12 @@ const UNNAMED: &str = "event ";
 const MESSAGE: &str = "message";
 
 /// An event that is being assembled.
-pub struct Fields(pub DynamicEvent<MAX_METADATA, MAX_DATA>);
+pub struct Fields(pub Event);
 
 impl Fields {
     /// Returns an event without fields.
     pub const fn new() -> Self {
-        Self(DynamicEvent::new())
+        Self(Event::new())
     }
 
     /// Starts the event of a span or an event, with the fields that are the same for all.

@@ -173,10 +173,8 @@ use crate::{
     sync::{AtomicBool, AtomicU64, Ordering, const_unless_loom},
 };
 
-pub use crate::{
-    fields::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT},
-    install::InstallError,
-};
+pub use crate::install::InstallError;
+pub use wdk_etw::__facade::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
 
 /// The types that the model checker tests.
 #[cfg(loom)]
