@@ -67,12 +67,23 @@ pub fn run_in_child(max_silence: Duration, work: impl FnOnce() -> bool) -> Resul
     match unsafe { fork() }.context("cannot start a process for the driver")? {
         ForkResult::Child => {
             flight::install(flight);
+            abort_on_panic();
             let code = i32::from(!work());
             flight.finish();
             std::process::exit(code);
         }
         ForkResult::Parent { child } => watch(child, flight, max_silence),
     }
+}
+
+/// Makes a panic end the process, in every thread and in any profile: a driver's machine code lies between
+/// the frames that unwinding would run through, and the other process reports what was recorded.
+fn abort_on_panic() {
+    let show = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        show(panic);
+        std::process::abort();
+    }));
 }
 
 /// Returns a recorder in memory that is shared with children.
