@@ -201,23 +201,17 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
 /// Lints and tests the library as programs use it.
 fn test_user_mode() -> Result<()> {
     step("Linting and testing the library for user mode", || {
-        // A build of its own: the feature would apply to the tests for kernel mode too.
-        let package = ["--locked", "--package", "etw-user-mode"];
-        let folder = target().join("user-mode");
-        let command = |chore| {
-            let mut command = cargo(&[chore]);
-            command.args(package).arg("--target-dir").arg(&folder);
-            command
-        };
+        // By commands of their own: the feature would apply to the tests for kernel mode too.
+        let command = |chore| cargo(&[chore, "--locked", "--package", "etw-user-mode"]);
         run_quietly(command("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
         run_quietly(
             command("clippy")
                 .args(["--package", "wdk-etw", "--features", "wdk-etw/user-mode"])
                 .args(["--", "-D", "warnings"]),
         )?;
-        let mut stacks = cargo(&["test", "--locked", "--package", "wdk-etw", "--lib"]);
-        stacks.args(["--features", "user-mode", "--target-dir"]).arg(&folder);
-        process::run_for_results(&mut stacks)?;
+        let stacks =
+            ["test", "--locked", "--package", "wdk-etw", "--lib", "--features", "user-mode"];
+        process::run_for_results(&mut cargo(&stacks))?;
         process::run_for_results(&mut command("test"))
     })
 }
