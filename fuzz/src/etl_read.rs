@@ -18,13 +18,10 @@ use crate::{
     text::{assert_harmless, assert_sentence, sentence},
 };
 
-/// The manifest of the manifest events among the seeds.
-const MANIFEST: &str = include_str!("../../formats/etl-file/tests/fixture/sample.man");
-
 /// The catalog with the manifest, read once.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::new();
-    catalog.add(MANIFEST).expect("the manifest is well-formed");
+    catalog.add(etl_fixtures::trace::MANIFEST).expect("the manifest is well-formed");
     catalog
 });
 

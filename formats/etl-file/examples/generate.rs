@@ -9,10 +9,6 @@
 //! With `--frames`, each event has a stack of so many frames in a record of its own, which comes
 //! `--delay` events after it; with `--keys`, the stack is defined by a key at the end of the file.
 
-#[allow(dead_code, reason = "the tests use more of the fixture than this example")]
-#[path = "../tests/fixture/mod.rs"]
-mod fixture;
-
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write};
@@ -21,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Arg, Command, value_parser};
 use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile};
 use etl_file::{ClockType, EncodedRecord, FileTime};
+use etl_fixtures::trace;
 
 /// Ticks of the clock between two events: a microsecond at 10 MHz.
 const TICK: i64 = 10;
@@ -42,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = arguments.get_one::<PathBuf>("out").ok_or("no output")?;
     let (frames, delay, keys) = (get("frames"), get("delay"), get("keys"));
     let (events, processors) = (get("events"), u16::try_from(get("processors"))?);
-    let header = fixture::header(ClockType::Qpc, get("buffer-size"), processors.into());
+    let header = trace::header(ClockType::Qpc, get("buffer-size"), processors.into());
     let mut now = header.start_clock;
     let mut buffers: Vec<Buffer> =
         (0..processors).map(|processor| Buffer::new(header.buffer_size, processor)).collect();
@@ -51,9 +48,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for n in 0..events {
         now += TICK;
         let event = if n % 9 < 4 {
-            fixture::trace_logging_event(n, now)
+            trace::trace_logging_event(n, now)
         } else {
-            fixture::manifest_event(n, now)
+            trace::manifest_event(n, now)
         };
         let mut records = vec![EncodedRecord::new(&event)?];
         if frames != 0 && n >= delay {
@@ -76,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         log.append(buffer, now)?;
     }
     log.finish(Finish {
-        end_time: FileTime::from_raw(fixture::START.raw() + i64::from(events) * TICK),
+        end_time: FileTime::from_raw(trace::START.raw() + i64::from(events) * TICK),
         ..Finish::default()
     })?;
     Ok(())

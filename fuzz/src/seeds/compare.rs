@@ -6,20 +6,19 @@ use etl_file::{
     Catalog, ClockType, Decoded, Guid, Selection, TraceFile, compare::Ours, decode::Value,
     write::Losses,
 };
+use etl_fixtures::trace;
 use serde_json::json;
 
-use super::{fixture, seed::Seed};
+use super::seed::Seed;
 
-/// The manifest of the trace's manifest events.
-const MANIFEST: &str = include_str!("../../../formats/etl-file/tests/fixture/sample.man");
 /// The number of events in the trace.
 const EVENTS: u32 = 4;
 /// The events of the trace.
 pub static OURS: LazyLock<Ours> = LazyLock::new(|| {
     let mut catalog = Catalog::new();
-    catalog.add(MANIFEST).expect("the manifest is well-formed");
-    let header = fixture::header(ClockType::Qpc, 0x1000, 1);
-    let (file, _) = fixture::file(header, EVENTS, Losses::default());
+    catalog.add(trace::MANIFEST).expect("the manifest is well-formed");
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let (file, _) = trace::file(header, EVENTS, Losses::default());
     let mut file = TraceFile::new(Cursor::new(file)).expect("the trace is valid");
     Ours::read(&mut file, &catalog, &Selection::default()).expect("the trace has few events")
 });

@@ -10,9 +10,10 @@ use etl_file::{
     record::ext_type,
     write::{Buffer, Finish, LogFile, Losses},
 };
+use etl_fixtures::trace;
 
 use super::{
-    fixture, metadata,
+    metadata,
     seed::{MAX_BYTES, Seed},
 };
 use crate::etl_round_trip::{Session, Written, check};
@@ -49,12 +50,12 @@ fn cut(file: &[u8], size: usize) -> Vec<u8> {
 
 /// Returns the header of a session with one processor.
 fn header(clock: ClockType) -> LogFileHeader {
-    fixture::header(clock, 0x1000, 1)
+    trace::header(clock, 0x1000, 1)
 }
 
 /// Returns a file with `TraceLogging` and manifest events.
 fn mixed(header: LogFileHeader, events: u32, losses: Losses) -> Vec<u8> {
-    cut(&fixture::file(header, events, losses).0, SMALL)
+    cut(&trace::file(header, events, losses).0, SMALL)
 }
 
 /// Returns a file of buffers with these events; events without a time are a millisecond apart.
@@ -86,7 +87,7 @@ fn item(ext_type: u16, data: impl Into<Vec<u8>>) -> ExtendedItem {
 /// Returns a `TraceLogging` event with this metadata.
 fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
     EventRecord {
-        provider: fixture::SELF_DESCRIBING,
+        provider: trace::SELF_DESCRIBING,
         extended: vec![item(ext_type::EVENT_SCHEMA_TL, metadata)],
         user_data,
         ..EventRecord::default()
@@ -95,7 +96,7 @@ fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
 
 pub fn etl_read() -> Vec<Seed> {
     let losses = Losses { events_lost: 3, buffers_lost: 1 };
-    let two_processors = mixed(fixture::header(ClockType::Qpc, 0x1000, 2), 6, losses);
+    let two_processors = mixed(trace::header(ClockType::Qpc, 0x1000, 2), 6, losses);
     // The same event from 32-bit code, and truncated.
     let mut cut_short = two_processors.clone();
     cut_short[SMALL + 74] = 0x12;
@@ -182,7 +183,7 @@ fn names() -> Vec<EventRecord> {
     let event = |number: u8, opcode, id| EventRecord {
         thread_id: number.into(),
         process_id: 4,
-        provider: fixture::MANIFEST_PROVIDER,
+        provider: trace::MANIFEST_PROVIDER,
         descriptor: EventDescriptor {
             id: 4,
             level: number,
@@ -204,7 +205,7 @@ fn names() -> Vec<EventRecord> {
 
 /// Returns an event with an item of every kind.
 fn every_item() -> EventRecord {
-    let mut event = fixture::manifest_event(0, 0);
+    let mut event = trace::manifest_event(0, 0);
     event.event_property = 0xF;
     event.extended = vec![
         ExtendedItem::related_activity(Guid::from_bytes([0xA1; 16])),
@@ -217,9 +218,9 @@ fn every_item() -> EventRecord {
         item(ext_type::PMC_COUNTERS, [2; 16]),
         item(ext_type::PSM_KEY, *b"k\0e\0y\0\0\0"),
         item(ext_type::EVENT_KEY, [3; 8]),
-        item(ext_type::PROV_TRAITS, fixture::traits("Contoso.Sample", Some(fixture::GROUP))),
+        item(ext_type::PROV_TRAITS, trace::traits("Contoso.Sample", Some(trace::GROUP))),
         item(ext_type::PROCESS_START_KEY, [4; 8]),
-        item(ext_type::CONTROL_GUID, fixture::GROUP.to_bytes()),
+        item(ext_type::CONTROL_GUID, trace::GROUP.to_bytes()),
         item(99, [5; 3]),
     ];
     event
@@ -241,34 +242,34 @@ fn by_manifest() -> Vec<EventRecord> {
     let descriptor =
         |id| EventDescriptor { id, level: 17, task: 7, opcode: 20, ..EventDescriptor::default() };
     let everything = EventRecord {
-        provider: fixture::MANIFEST_PROVIDER,
+        provider: trace::MANIFEST_PROVIDER,
         descriptor: descriptor(3),
         user_data,
         ..EventRecord::default()
     };
     let empty = EventRecord {
-        provider: fixture::MANIFEST_PROVIDER,
+        provider: trace::MANIFEST_PROVIDER,
         descriptor: descriptor(4),
         ..EventRecord::default()
     };
-    let mut by_traits = fixture::manifest_event(1, 0);
+    let mut by_traits = trace::manifest_event(1, 0);
     by_traits.provider = Guid::from_bytes([0x5A; 16]);
-    let mut traits = fixture::traits("Fixture.Control", Some(fixture::GROUP));
+    let mut traits = trace::traits("Fixture.Control", Some(trace::GROUP));
     traits.extend([0x13, 0, 2]);
-    traits.extend(fixture::MANIFEST_PROVIDER.to_bytes());
+    traits.extend(trace::MANIFEST_PROVIDER.to_bytes());
     traits[0] += 0x13;
     by_traits.extended = vec![item(ext_type::PROV_TRAITS, traits)];
-    vec![everything, empty, by_traits, fixture::manifest_event(2, 0)]
+    vec![everything, empty, by_traits, trace::manifest_event(2, 0)]
 }
 
 /// Returns events without metadata or with damaged metadata.
 fn undescribed() -> Vec<EventRecord> {
-    let mut unknown = fixture::manifest_event(4, 0);
+    let mut unknown = trace::manifest_event(4, 0);
     unknown.descriptor.version = 9;
-    let mut damaged = fixture::trace_logging_event(1, 0);
+    let mut damaged = trace::trace_logging_event(1, 0);
     damaged.extended[0].data[0] = 0xFF;
     damaged.extended[1].data.truncate(20);
-    let mut short = fixture::manifest_event(0, 0);
+    let mut short = trace::manifest_event(0, 0);
     short.user_data.truncate(9);
     vec![unknown, damaged, short]
 }
@@ -276,7 +277,7 @@ fn undescribed() -> Vec<EventRecord> {
 /// Returns a file with damaged buffers, one with damaged records, one with a buffer that was never
 /// written, and one with too few buffers.
 fn damaged() -> [Seed; 4] {
-    let event = || vec![fixture::manifest_event(0, 0), fixture::manifest_event(1, 0)];
+    let event = || vec![trace::manifest_event(0, 0), trace::manifest_event(1, 0)];
     let sound = file(SMALL, &[&event(), &event(), &event()]);
     let [first, second, third] = [SMALL, 2 * SMALL, 3 * SMALL];
     let mut buffers = sound.clone();
@@ -339,7 +340,7 @@ fn refused() -> [Seed; 4] {
 fn compressed() -> [Seed; 3] {
     let header =
         LogFileHeader { log_file_mode: log_file_mode::COMPRESSED, ..header(ClockType::Qpc) };
-    let (sound, _) = fixture::file(header, 20, Losses::default());
+    let (sound, _) = trace::file(header, 20, Losses::default());
     let mut damaged = sound.clone();
     let near_the_end = damaged.len() - 200;
     put(&mut damaged, near_the_end, &[0xFF; 16]);
@@ -358,7 +359,7 @@ pub fn compression() -> Vec<Seed> {
         Seed::new(name, [&[a, b, c], block].concat())
     };
     let long = [b"a".repeat(70_000), b"b".repeat(300), b"c".repeat(280)].concat();
-    let (file, _) = fixture::file(header(ClockType::Qpc), 20, Losses::default());
+    let (file, _) = trace::file(header(ClockType::Qpc), 20, Losses::default());
     let compressed = compress(&file[WRITTEN..]);
     let size = u32::try_from(file.len() - WRITTEN).expect("it is small");
     vec![

@@ -8,7 +8,7 @@ use etw_manifest::{
 use super::seed::Seed;
 
 /// The manifest by which the tests of etl-file decode.
-const SAMPLE: &str = include_str!("../../../formats/etl-file/tests/fixture/sample.man");
+const SAMPLE: &str = etl_fixtures::trace::MANIFEST;
 /// The manifest that the tests of etw-manifest modify.
 const SOUND: &str = include_str!("../../../formats/etw-manifest/tests/fixture/sound.man");
 

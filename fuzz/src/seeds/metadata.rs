@@ -1,8 +1,9 @@
 //! Event metadata and provider traits.
 
 use etl_file::{EventRecord, record::ext_type};
+use etl_fixtures::{schema_events, trace};
 
-use super::{fixture, schema_fixture, seed::Seed};
+use super::seed::Seed;
 
 /// Returns metadata or traits with their size in the first two bytes.
 fn sized(mut blob: Vec<u8>) -> Vec<u8> {
@@ -12,13 +13,13 @@ fn sized(mut blob: Vec<u8>) -> Vec<u8> {
 }
 
 pub fn traits() -> Vec<Seed> {
-    let group = fixture::traits("Contoso.Sample", Some(fixture::GROUP));
+    let group = trace::traits("Contoso.Sample", Some(trace::GROUP));
     let mut more = group.clone();
     more.extend([0x13, 0, 2]);
     more.extend([0xDE; 16]);
     more.extend(*b"\x06\0\x80lab");
     vec![
-        Seed::new("name", fixture::traits("Contoso.Sample", None)),
+        Seed::new("name", trace::traits("Contoso.Sample", None)),
         Seed::new("group", group),
         Seed::new("decode_guid_and_custom", sized(more)),
     ]
@@ -122,11 +123,11 @@ pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
         guid\0\x0Fpointer\0\x10float\0\x0Bbool\0\x0Dend\0\x01";
     let mut data = SID.to_vec();
     data.extend(*b"\x04\0h\0i\0\x02\0hi\x03\0\x01\x02\x03");
-    data.extend(fixture::START.raw().to_le_bytes());
+    data.extend(trace::START.raw().to_le_bytes());
     for part in [2026_u16, 1, 5, 2, 3, 4, 5, 678] {
         data.extend(part.to_le_bytes());
     }
-    data.extend(fixture::GROUP.to_bytes());
+    data.extend(trace::GROUP.to_bytes());
     data.extend([0x10; 8]);
     data.extend(1.5_f32.to_le_bytes());
     data.extend([1, 0, 0, 0]);
@@ -198,7 +199,7 @@ pub fn unsuited() -> [(&'static str, Vec<u8>, &'static [u8]); 5] {
 }
 
 pub fn tracelogging() -> Vec<Seed> {
-    let event = fixture::trace_logging_event(7, 0);
+    let event = trace::trace_logging_event(7, 0);
     let item = |event: &EventRecord| event.item(ext_type::EVENT_SCHEMA_TL).map(<[u8]>::to_vec);
     let metadata = item(&event).expect("it describes itself");
     let seed = |name, metadata: &[u8], data: &[u8]| Seed::new(name, [metadata, data].concat());
@@ -230,8 +231,8 @@ pub fn schemas() -> Vec<Seed> {
         }
         Seed::new(name, bytes)
     };
-    let event = schema_fixture::sample().encode();
-    let [kinds, flags] = schema_fixture::sample_maps();
+    let event = schema_events::sample().encode();
+    let [kinds, flags] = schema_events::sample_maps();
     let changed = |at: usize, bytes: &[u8]| {
         let mut event = event.clone();
         event[at..at + bytes.len()].copy_from_slice(bytes);
@@ -244,8 +245,8 @@ pub fn schemas() -> Vec<Seed> {
         "</provider></events></instrumentation></instrumentationManifest>",
     );
     let chunk = |xml: &str, total, number| {
-        let provider = schema_fixture::PROVIDER;
-        let record = schema_fixture::chunk(provider, 1, xml.as_bytes(), total, number);
+        let provider = schema_events::PROVIDER;
+        let record = schema_events::chunk(provider, 1, xml.as_bytes(), total, number);
         (0x80, record.user_data)
     };
     let (first, second) = xml.split_at(100);

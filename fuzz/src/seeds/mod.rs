@@ -5,18 +5,13 @@
 
 pub(crate) mod compare;
 mod etl;
-#[path = "../../../formats/etl-file/tests/fixture/mod.rs"]
-mod fixture;
-#[path = "../../../formats/etl-file/tests/kernel_fixture/mod.rs"]
-mod kernel_fixture;
 mod manifests;
 mod metadata;
-#[path = "../../../formats/etl-file/tests/schema_fixture/mod.rs"]
-mod schema_fixture;
 mod seed;
 
 use std::{fs, io, path::Path};
 
+use etl_fixtures::kernel_records;
 use etw_test_support::small_image::Image;
 
 pub use self::seed::Seed;
@@ -65,7 +60,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
 /// One record for each layout, with 64-bit pointers.
 fn kernel() -> Vec<Seed> {
     let mut seeds: Vec<Seed> = Vec::new();
-    for (name, bytes) in kernel_fixture::generated() {
+    for (name, bytes) in kernel_records::generated() {
         let name = name.replace(['/', ' '], "_");
         let known = seeds.iter().any(|seed| seed.name == name);
         if !name.ends_with("_Four") && !known && bytes.len() <= seed::MAX_BYTES {

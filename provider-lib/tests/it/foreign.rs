@@ -2,9 +2,6 @@
 //!
 //! The test is ignored by default; `cargo xtask test` installs the decoders and runs it.
 
-#[path = "../../../formats/etl-file/tests/common/mod.rs"]
-mod decoders;
-
 use std::fs::File;
 
 use etl_file::{
@@ -12,6 +9,7 @@ use etl_file::{
     record::ext_type,
     write::{Buffer, Finish, LogFile},
 };
+use etl_fixtures::decoders;
 use mock_etw::{Written, enabled};
 use wdk_etw::{
     F32, F64, Guid, HResult, NtStatus, ProcessId, ThreadId, Utf16CStr, Win32Error, emit, event,

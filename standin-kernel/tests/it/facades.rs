@@ -1,7 +1,7 @@
 //! Tests the driver of driver/examples/facades: records of `log` from a third-party crate, spans and
 //! events of `tracing`, and declared events in one trace.
 
-use crate::{common, oracles};
+use crate::common;
 use std::path::PathBuf;
 
 use etl_file::{
@@ -9,6 +9,7 @@ use etl_file::{
     decode::{Decoded, Value},
     spans::spans,
 };
+use etl_fixtures::decoders;
 use standin_kernel::{
     EnableParameters, Fault, Identity, Kernel, NtStatus, SessionConfig, SessionHandle, Target,
 };
@@ -228,7 +229,7 @@ fn spans_are_activities_in_the_timeline() {
 fn dissect_and_etl_parser_agree_on_the_events_of_the_facades() {
     let fixture = Fixture::new(5, 0);
     let file = fixture.run(&[FRAME, DAMAGED]);
-    assert_eq!(oracles::assert_third_party_decoders_agree(&file), 19);
+    assert_eq!(decoders::assert_third_party_decoders_agree(&file), 19);
 }
 
 #[test]

@@ -49,8 +49,6 @@ mod wpp;
 
 #[path = "../../../tests/drivers/kmdf/src/commands.rs"]
 mod kmdf_commands;
-#[path = "../../../formats/etl-file/tests/common/mod.rs"]
-mod oracles;
 #[path = "../../../tests/drivers/wdm/src/commands.rs"]
 mod wdm_commands;
 #[path = "../../../tests/drivers/wdm-pnp/src/commands.rs"]

@@ -1,7 +1,8 @@
 //! Tests the outputs of sessions and the contents of the files.
 
-use crate::{common, oracles};
+use crate::common;
 use etl_file::{Trace, header::log_file_mode};
+use etl_fixtures::decoders;
 use etw_sample_interface::keyword;
 use standin_kernel::{
     EnableParameters, Identity, Kernel, KernelError, Output, SessionConfig, SessionHandle,
@@ -70,7 +71,7 @@ impl Fixture {
 fn lengths(file: &std::path::Path) -> Vec<u64> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
-    assert_eq!(oracles::assert_third_party_decoders_agree(file), trace.events().count());
+    assert_eq!(decoders::assert_third_party_decoders_agree(file), trace.events().count());
     let events = trace.events_by_time().into_iter();
     events
         .map(|event| u64::from_le_bytes(event.record.user_data[..8].try_into().unwrap()))

@@ -1,10 +1,11 @@
 //! Tests sessions' buffers: their number, the time at which they are written, and the events that
 //! are counted as lost.
 
-use crate::{common, oracles};
+use crate::common;
 use std::{path::Path, time::Duration};
 
 use etl_file::Trace;
+use etl_fixtures::decoders;
 use etw_sample_interface::{Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, Statistics, keyword};
 use standin_kernel::{
     ClockType, Consumer, Device, Driver, EnableParameters, File, Identity, Kernel, KernelConfig,
@@ -83,7 +84,7 @@ fn burst(file: &File, sender: u32, count: u32) {
 fn numbers(file: &Path, sender: u32) -> Vec<u32> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
-    assert_eq!(oracles::assert_third_party_decoders_agree(file), trace.events().count());
+    assert_eq!(decoders::assert_third_party_decoders_agree(file), trace.events().count());
     let events = trace.events_by_time().into_iter();
     events
         .map(|event| event.record.user_data.as_slice())

@@ -194,11 +194,8 @@ fn said(result: &Comparison) -> String {
 }
 
 #[cfg(test)]
-#[path = "../../../formats/etl-file/tests/fixture/mod.rs"]
-mod fixture;
-
-#[cfg(test)]
 mod tests {
+    use etl_fixtures::trace;
     use etw_vm::{protocol::StageId, report::Row};
 
     use super::*;
@@ -242,14 +239,12 @@ mod tests {
         let out = tempfile::tempdir().unwrap();
         let folder = out.path().join(PLAIN).join(STAGE);
         fs::create_dir_all(&folder).unwrap();
-        let header = fixture::header(ClockType::Qpc, 0x1000, 1);
-        let (trace, _) = fixture::file(header, 4, Losses::default());
+        let header = trace::header(ClockType::Qpc, 0x1000, 1);
+        let (trace, _) = trace::file(header, 4, Losses::default());
         fs::write(folder.join(TRACE), trace).unwrap();
         fs::write(folder.join("tracerpt.xml"), "<Events/>").unwrap();
-        let traces = Traces {
-            image: PathBuf::new(),
-            provider: Some(fixture::MANIFEST_PROVIDER.to_string()),
-        };
+        let traces =
+            Traces { image: PathBuf::new(), provider: Some(trace::MANIFEST_PROVIDER.to_string()) };
         let files = [folder.join("tracerpt.xml")];
         let (note, agrees) = traces.compare(&Catalog::new(), &folder.join(TRACE), &files).unwrap();
         assert!(!agrees, "{note}");

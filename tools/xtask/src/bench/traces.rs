@@ -23,7 +23,7 @@ const HEADING: &str = "# Reading traces";
 /// GNU time, of the Debian package `time`.
 const TIME: &str = "/usr/bin/time";
 /// The manifest of the manifest events.
-const MANIFEST: &str = "formats/etl-file/tests/fixture/sample.man";
+const MANIFEST: &str = "tests/etl-fixtures/src/sample.man";
 /// The number of events of the small and of the large file.
 const EVENTS: [u32; 2] = [1_000_000, 10_000_000];
 /// The number of processors of the files.

@@ -1,0 +1,340 @@
+//! The command `etl`: its output, its error messages and its exit codes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::page;
+use etl_file::ClockType;
+use etl_file::write::Losses;
+use etl_fixtures::trace;
+
+fn etl(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn manifest() -> PathBuf {
+    trace::manifest_path()
+}
+
+struct Sample {
+    _folder: tempfile::TempDir,
+    path: String,
+}
+
+/// Writes a file of a few events whose bytes are modified first.
+fn sample(change: impl FnOnce(&mut Vec<u8>)) -> Sample {
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let (mut file, _) = trace::file(header, 20, Losses::default());
+    change(&mut file);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample.etl");
+    fs::write(&path, file).unwrap();
+    Sample { path: path.to_str().unwrap().to_owned(), _folder: folder }
+}
+
+#[test]
+fn table_decodes_with_the_manifest() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--man", manifest().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "");
+    let table = text(&output.stdout);
+    assert!(table.contains("Holds    20 events"), "{table}");
+    assert!(table.contains("RequestStart"), "{table}");
+    assert!(table.contains("request=1 kind=Write(1) path=\"path\""), "{table}");
+    assert!(table.contains("count=2 delta=-2 ratio=0.5"), "{table}");
+}
+
+#[test]
+fn width_limits_every_line() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--width", "100"]);
+    let table = text(&output.stdout);
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+}
+
+#[test]
+fn json_has_a_line_for_the_header_and_each_event() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", "--format", "json", &sample.path]);
+    assert_eq!(output.status.code(), Some(0));
+    let lines: Vec<serde_json::Value> =
+        text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 22);
+    assert_eq!(lines[0]["record"], "header");
+    assert_eq!(lines[0]["session"], "Fixture");
+    assert!(lines[1..21].iter().all(|line| line["record"] == "event"));
+    assert!(lines[1..21].is_sorted_by_key(|line| line["timestamp"].as_i64()));
+    assert_eq!(lines[21]["record"], "end");
+    assert_eq!(lines[21]["events"], 20);
+    assert_eq!(lines[21]["damages"], serde_json::json!([]));
+}
+
+#[test]
+fn damaged_file_is_printed_before_the_error() {
+    let sample = sample(|file| {
+        let record = file[0x1048..].to_vec();
+        let size = usize::from(u16::from_le_bytes([record[0], record[1]]));
+        let second = 0x1048 + size.next_multiple_of(8);
+        file[second + 3] = 0x11;
+    });
+    let output = etl(&["dump", &sample.path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("Progress"));
+    let complaint = text(&output.stderr);
+    assert_eq!(complaint.lines().count(), 1, "{complaint}");
+    assert!(complaint.contains("sample.etl: at offset 0x1"), "{complaint}");
+    assert!(complaint.contains("does not start a record"), "{complaint}");
+}
+
+#[test]
+fn damaged_parts_beyond_the_limit_are_counted() {
+    const BUFFERS: usize = 1100;
+    let sample = sample(|file| {
+        let buffer = file[0x1000..0x2000].to_vec();
+        let damaged = |number: usize| {
+            let mut buffer = buffer.clone();
+            // The buffer's number, and a record that does not start as one.
+            buffer[0x18..0x20].copy_from_slice(&(number as u64 + 1).to_le_bytes());
+            buffer[0x4B] = 0x11;
+            buffer
+        };
+        file.truncate(0x1000);
+        file.extend((0..BUFFERS).flat_map(damaged));
+    });
+    let output = etl(&["dump", &sample.path]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    let last = complaint.lines().last().unwrap();
+    assert_eq!(complaint.lines().count(), 1001, "{last}");
+    let end = "more damaged parts are not listed";
+    assert!(last.ends_with(end), "{last}");
+}
+
+#[test]
+fn a_file_that_is_not_a_trace_causes_one_error_line() {
+    let sample = sample(|file| file.truncate(10));
+    let output = etl(&["dump", &sample.path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "etl: {}: at offset 0x0: the file ends within the header of the first buffer\n",
+            sample.path
+        )
+    );
+}
+
+#[test]
+fn missing_files_cause_one_error_line() {
+    let output = etl(&["dump", "no-such.etl"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("etl: no-such.etl: cannot read the file: "));
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--man", "no-such.man"]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("etl: cannot read the manifest no-such.man: "));
+}
+
+#[test]
+fn malformed_manifest_is_located() {
+    let sample = sample(|_| {});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("bad.man");
+    fs::write(&path, "<instrumentationManifest>\n </oops>").unwrap();
+    let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.contains("bad.man: line 2, column 2: the XML is malformed: "), "{complaint}");
+}
+
+#[test]
+fn skipped_parts_of_a_manifest_are_reported() {
+    let sample = sample(|_| {});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("newer.man");
+    let newer = trace::MANIFEST.replace("win:Boolean", "win:Flag");
+    fs::write(&path, newer).unwrap();
+    let output = etl(&["dump", &sample.path, "--man", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let warnings = text(&output.stderr);
+    let warnings: Vec<&str> = warnings.lines().collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].ends_with(
+            "newer.man: line 57, column 37: inType \"win:Flag\" is not defined; skipping template \
+             \"Everything\""
+        ),
+        "{warnings:?}"
+    );
+    assert!(warnings[1].ends_with("skipping event \"3\""), "{warnings:?}");
+}
+
+#[test]
+fn invalid_usage_exits_with_2() {
+    assert_eq!(etl(&[]).status.code(), Some(2));
+    assert_eq!(etl(&["dump"]).status.code(), Some(2));
+    assert_eq!(etl(&["undump", "x"]).status.code(), Some(2));
+    let output = etl(&["dump", "x.etl", "--format", "xml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(etl(&["--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_closed_pipe_is_not_an_error() {
+    let header = trace::header(ClockType::Qpc, 0x1_0000, 1);
+    let (file, _) = trace::file(header, 3000, Losses::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.etl");
+    fs::write(&path, file).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .args(["dump", path.to_str().unwrap(), "--format", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_an_error() {
+    let sample = sample(|_| {});
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .args(["dump", &sample.path])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = text(&output.stderr);
+    assert!(complaint.starts_with("etl: cannot write to standard output: "), "{complaint}");
+}
+
+#[test]
+fn a_report_has_all_events_with_their_kinds_threads_and_problems() {
+    let header = trace::header(ClockType::Qpc, 0x1000, 2);
+    let losses = Losses { events_lost: 3, buffers_lost: 1 };
+    let (mut file, _) = trace::file(header, 12, losses);
+    // Too much and too little data.
+    let first = 0x1048;
+    let size = usize::from(u16::from_le_bytes([file[first], file[first + 1]]));
+    file[first + size - 5] = 0x7F;
+    file.truncate(file.len() - 8);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sample.etl");
+    fs::write(&path, file).unwrap();
+    let path = path.to_str().unwrap();
+    let page = folder.path().join("page.html");
+    let output =
+        etl(&["report", path, "--man", manifest().to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "the end of the file is missing");
+    let data = page::data(&fs::read_to_string(page).unwrap());
+    insta::assert_snapshot!(data.replace(path, "sample.etl"));
+}
+
+#[test]
+fn a_report_says_how_many_events_it_leaves_out() {
+    let sample = sample(|_| {});
+    let page = Path::new(&sample.path).with_extension("html");
+    let page = page.to_str().unwrap();
+    for (limit, said) in [
+        ("20", String::new()),
+        ("5", format!("etl: {page}: shows 5 of 20 events; --limit sets how many\n")),
+    ] {
+        let output = etl(&["report", &sample.path, "--limit", limit, "-o", page]);
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(text(&output.stderr), said);
+    }
+}
+
+/// Returns the events that a selection keeps, as JSON lines without the header.
+fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
+    let sample = sample(|_| {});
+    let manifest = manifest();
+    let mut all = vec!["dump", &sample.path, "--format", "json", "--man"];
+    all.push(manifest.to_str().unwrap());
+    all.extend(arguments);
+    let output = etl(&all);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    lines.filter(|line: &serde_json::Value| line["record"] == "event").collect()
+}
+
+#[test]
+fn events_are_selected() {
+    assert_eq!(selected(&[]).len(), 20);
+    // Each provider has ten events; the manifest provider's events alternate between start and
+    // stop.
+    let described = selected(&["--provider", "contoso.sample"]);
+    assert_eq!(described.len(), 10);
+    assert!(described.iter().all(|event| event["event"] == "Progress"));
+    assert_eq!(selected(&["--event", "RequestStart"]).len(), 5);
+    assert_eq!(selected(&["--event", "RequestStart", "--event", "2"]).len(), 10);
+    assert_eq!(selected(&["--level", "4"]).len(), 10);
+    assert_eq!(selected(&["--keyword", "0x1"]).len(), 10);
+    assert_eq!(selected(&["--keyword", "0x2"]).len(), 20);
+    let activity = "a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1";
+    assert_eq!(selected(&["--activity", activity]).len(), 5, "it is a related one");
+    let bad = etl(&["dump", "x.etl", "--keyword", "many"]);
+    assert_eq!(bad.status.code(), Some(2));
+}
+
+#[test]
+fn csv_has_a_line_for_each_event() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "");
+    let mut reader = csv::Reader::from_reader(output.stdout.as_slice());
+    let rows: Vec<_> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 20);
+    assert_eq!(&rows[0][5], "Progress");
+    assert!(rows[0][13].contains("text=\"half\""), "{}", &rows[0][13]);
+}
+
+#[test]
+fn a_timeline_has_spans_and_instants() {
+    let sample = sample(|_| {});
+    let output = etl(&["dump", &sample.path, "--format", "chrome"]);
+    assert_eq!(output.status.code(), Some(0));
+    let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let events = file["traceEvents"].as_array().unwrap();
+    assert_eq!(events.len(), 20);
+    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
+    assert_eq!((of("b"), of("e"), of("i")), (5, 5, 10));
+    let times: Vec<_> = events.iter().map(|event| event["ts"].as_f64().unwrap()).collect();
+    assert!(times[0] == 0.0 && times.is_sorted(), "{times:?}");
+    let start = events.iter().find(|event| event["ph"] == "b").unwrap();
+    assert_eq!(start["id"], "b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2");
+    assert!(start["args"].is_object());
+}
+
+#[test]
+fn statistics_count_by_provider_event_and_level() {
+    let sample = sample(|_| {});
+    let manifest = manifest();
+    let output = etl(&["stats", &sample.path, "--man", manifest.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = text(&output.stdout);
+    let row = |name: &str| {
+        let line = said.lines().find(|line| line.contains(name)).unwrap_or_default();
+        line.split(['│', '┆']).map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(row("Progress")[4], "10");
+    assert_eq!(row("RequestStart")[4], "5");
+    assert!(said.contains("20 events, ") && said.contains("events a second"), "{said}");
+    assert!(said.contains("Lost: 0 events, 0 buffers"), "{said}");
+}

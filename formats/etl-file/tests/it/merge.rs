@@ -1,0 +1,500 @@
+//! Tests the merging of files.
+
+use std::fs;
+use std::io::Cursor;
+
+use etl_file::header::log_file_mode;
+use etl_file::merge::{self, MergeError, Merged, Options};
+use etl_file::read::{Damages, PointerSize, TraceFile};
+use etl_file::write::{Buffer, ClassicRecord, Finish, KernelRecord, LogFile, Losses, WppRecord};
+use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, Guid, LogFileHeader, Trace};
+use etl_fixtures::decoders;
+use etl_fixtures::trace;
+
+/// Returns the trace of a session that started `later` × 100 ns after the fixture's start.
+fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Vec<u8> {
+    let mut header = trace::header(clock, 0x1000, 2);
+    header.start_time = FileTime::from_raw(trace::START.raw() + later);
+    header.start_clock = match clock {
+        ClockType::SystemTime => header.start_time.raw(),
+        _ => header.start_clock + later,
+    };
+    header.session_name = format!("Session {later}");
+    trace::file(header, events, losses).0
+}
+
+/// Merges files in memory.
+fn merge(files: &[Vec<u8>], options: Options) -> Result<(Vec<u8>, Merged), MergeError> {
+    let traces = files.iter().map(|file| TraceFile::new(Cursor::new(file)));
+    let mut traces: Vec<_> = traces.map(Result::unwrap).collect();
+    let (out, merged) = merge::merge(&mut traces, "merged.etl", options, Cursor::new(Vec::new()))?;
+    Ok((out.into_inner(), merged))
+}
+
+fn merged(files: &[Vec<u8>]) -> Trace {
+    let (file, _) = merge(files, Options::default()).unwrap();
+    Trace::parse(&file).unwrap()
+}
+
+/// Returns the events by time, each with its time instead of its time stamp, which depends on the
+/// clock.
+fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
+    let events = trace.events_by_time().into_iter();
+    events
+        .map(|event| {
+            let record = EventRecord { timestamp: 0, ..event.record.clone() };
+            (event.time, event.processor, record)
+        })
+        .collect()
+}
+
+#[test]
+fn every_event_is_merged_in_order_of_time() {
+    let losses = |events_lost, buffers_lost| Losses { events_lost, buffers_lost };
+    let traces = [
+        trace(ClockType::Qpc, 0, 100, losses(3, 1)),
+        trace(ClockType::SystemTime, 7, 60, losses(4, 0)),
+        trace(ClockType::Qpc, 12_345, 80, losses(0, 2)),
+    ];
+    let all = merged(&traces);
+    assert_eq!(all.damages(), []);
+    let parsed = traces.iter().map(|file| Trace::parse(file).unwrap());
+    let mut expected: Vec<_> = parsed.flat_map(|trace| by_time(&trace)).collect();
+    expected.sort_by_key(|(time, ..)| *time);
+    let mut found = by_time(&all);
+    assert!(found.is_sorted_by_key(|(time, ..)| *time));
+    // Events with the same time are in the order of their files, which requires a stable sort.
+    let key = |(time, processor, record): &(FileTime, u16, EventRecord)| {
+        (*time, *processor, format!("{record:?}"))
+    };
+    expected.sort_by_key(key);
+    found.sort_by_key(key);
+    assert_eq!(found, expected);
+    let header = all.header();
+    assert_eq!((header.events_lost, header.buffers_lost), (7, 3));
+    assert_eq!(header.session.clock, ClockType::SystemTime);
+    assert_eq!(header.session.start_time, trace::START);
+    assert_eq!(header.session.session_name, "Session 0 + Session 7 + Session 12345");
+}
+
+#[test]
+fn third_party_decoders_read_the_same() {
+    let traces = [
+        trace(ClockType::Qpc, 0, 30, Losses::default()),
+        trace(ClockType::Qpc, 50, 30, Losses::default()),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    for compress in [false, true] {
+        let (file, merged) = merge(&traces, Options { compress }).unwrap();
+        assert_eq!((merged.events, merged.others), (60, 0));
+        fs::write(&path, file).unwrap();
+        assert_eq!(decoders::assert_third_party_decoders_agree(&path), 60);
+        let header = Trace::open(&path).unwrap().header().session.clone();
+        assert_eq!(header.is_compressed(), compress);
+        // Both sessions read the same counter.
+        assert_eq!(header.clock, ClockType::Qpc);
+    }
+}
+
+#[test]
+fn what_can_be_read_of_damaged_traces_is_merged() {
+    let good = trace(ClockType::Qpc, 0, 10, Losses::default());
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let (mut file, _) = trace::file(header, 200, Losses::default());
+    file.truncate(file.len() - 0x1000);
+    // A buffer that was never written, in the middle.
+    file[0x2000..0x3000].fill(0);
+    let rest = Trace::parse(&file).unwrap().events().count();
+    assert!((1..200).contains(&rest), "{rest}");
+    let (out, found) = merge(&[good, file], Options::default()).unwrap();
+    assert_eq!(found.events, 10 + u64::try_from(rest).unwrap());
+    let counts: Vec<u64> = found.damages.iter().map(Damages::count).collect();
+    assert_eq!(counts, [0, 2]);
+    let merged = Trace::parse(&out).unwrap();
+    assert_eq!(merged.damages(), []);
+    assert_eq!(merged.events().count(), 10 + rest);
+    let error = merge(&[], Options::default()).unwrap_err();
+    assert!(matches!(error, MergeError::Nothing));
+}
+
+/// Runs the command and returns its exit code and output.
+fn etl(arguments: &[&str]) -> (Option<i32>, String) {
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn the_command_names_the_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
+    let header = || trace::header(ClockType::Qpc, 0x1000, 1);
+    let (file, _) = trace::file(header(), 20, Losses::default());
+    fs::write(&one, &file).unwrap();
+    fs::write(&two, &file[..file.len() - 8]).unwrap();
+    let (code, said) = etl(&["merge", &one, &two, "-o", &out]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("two.etl: at offset 0x1ff8"), "{said}");
+    assert!(said.contains("40 events of 2 files"), "{said}");
+    assert_eq!(Trace::open(&out).unwrap().events().count(), 40);
+    fs::remove_file(&out).unwrap();
+    fs::write(&two, b"no trace").unwrap();
+    let (code, said) = etl(&["merge", &one, &two, "-o", &out]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("two.etl: "), "{said}");
+    assert!(!fs::exists(&out).unwrap());
+    fs::write(&two, &file).unwrap();
+    let (code, said) = etl(&["merge", &one, &two, "--out", &out]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said, format!("40 events of 2 files in {out}\n"));
+    assert_eq!(Trace::open(&out).unwrap().events().count(), 40);
+    let (code, said) = etl(&["merge", &one, &path("none.etl"), "-o", &out]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("none.etl"), "{said}");
+}
+
+/// The ticks of the kernel trace's counter in a second.
+const FREQUENCY: i64 = 2_500_000;
+
+fn kernel(hook: u16, timestamp: i64, payload: &[&[u8]]) -> Vec<u8> {
+    let record = KernelRecord {
+        hook,
+        version: 3,
+        thread_id: 0x44,
+        process_id: 0x55,
+        timestamp,
+        payload: payload.concat(),
+        ..KernelRecord::default()
+    };
+    record.encode().unwrap()
+}
+
+/// Returns the trace of a kernel session: records of every form, a stack, and records that describe
+/// the session.
+fn kernel_trace() -> Vec<u8> {
+    let mut header = trace::header(ClockType::Qpc, 0x1000, 2);
+    header.perf_frequency = FREQUENCY;
+    "NT Kernel Logger".clone_into(&mut header.session_name);
+    let start = header.start_clock;
+    let at = |ticks: i64| start + ticks;
+    let pair = [0x55_u32.to_le_bytes(), 0x44_u32.to_le_bytes()].concat();
+    let frames = [0xFFFF_F800_0000_1000_u64, 0x1234].map(u64::to_le_bytes).concat();
+    let classic = ClassicRecord {
+        class: Guid::from_bytes([5; 16]),
+        opcode: 3,
+        timestamp: at(1500),
+        payload: vec![1, 2, 3],
+        ..ClassicRecord::default()
+    };
+    let wpp = WppRecord {
+        message: 10,
+        guid: Some(Guid::from_bytes([6; 16])),
+        timestamp: Some(at(1600)),
+        arguments: vec![9; 5],
+        ..WppRecord::default()
+    };
+    let mut narrow = trace::manifest_event(3, at(1700)).encode().unwrap();
+    narrow[2] = 0x12;
+    let disk = [&[0_u8; 40][..], &1000_u64.to_le_bytes()].concat();
+    let records = [
+        (0, at(0), kernel(0x0050, at(0), &[&[0; 48]])),
+        (0, at(0), kernel(0x0005, at(0), &[&[0; 36]])),
+        (0, at(1000), kernel(0x0524, at(1000), &[&[7; 24]])),
+        // An interval of 400 ticks.
+        (1, at(1100), kernel(0x0F44, at(1100), &[&at(700).to_le_bytes(), &[0; 8]])),
+        // The stack of the context switch, from another processor.
+        (1, at(1200), kernel(0x1820, at(1200), &[&at(1000).to_le_bytes(), &pair, &frames])),
+        (0, at(1300), kernel(0x010A, at(1300), &[&disk, &[0; 4]])),
+        (0, at(1400), kernel(0x0008, at(1400), &[&[0; 4]])),
+        (0, at(1500), classic.encode().unwrap()),
+        (0, at(1600), wpp.encode().unwrap()),
+        (0, at(1700), narrow),
+    ];
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for processor in 0..2 {
+        let mut buffer = Buffer::new(0x1000, processor);
+        for (of, timestamp, bytes) in &records {
+            if *of == processor {
+                let record = EncodedRecord::from_bytes(bytes).unwrap();
+                buffer.try_append_record(&record, *timestamp).unwrap();
+            }
+        }
+        log.append(&buffer, at(2000)).unwrap();
+    }
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+/// Returns the times in 100 ns since the fixture's start, and the bytes, of all records.
+fn records(file: &[u8]) -> Vec<(i64, Vec<u8>)> {
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let mut records = trace.records();
+    let mut all = Vec::new();
+    while let Some(record) = records.next().unwrap() {
+        let time = record.time().raw() - trace::START.raw();
+        all.push((time, record.bytes.to_vec()));
+    }
+    assert!(records.damages().is_empty());
+    all
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+#[test]
+fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
+    // A tick of the driver's clock is 100 ns, one of the kernel's 400 ns.
+    let driver = trace(ClockType::SystemTime, 2050, 40, Losses::default());
+    let (file, found) = merge(&[driver.clone(), kernel_trace()], Options::default()).unwrap();
+    assert_eq!((found.events, found.others, found.left_out), (41, 7, 2));
+    let all = records(&file);
+    assert!(all.is_sorted_by_key(|(time, _)| *time));
+    assert_eq!(all.len(), 48);
+    let hooks = all.iter().filter(|(_, bytes)| bytes[2] == 2 && bytes[3] == 0xC0);
+    let hooks: Vec<(i64, u16, &[u8])> = hooks
+        .map(|(time, bytes)| {
+            let hook = u16::from_le_bytes([bytes[6], bytes[7]]);
+            (*time, hook, &bytes[32..])
+        })
+        .collect();
+    let times: Vec<(i64, u16)> = hooks.iter().map(|(time, hook, _)| (*time, *hook)).collect();
+    let expected = [(4000, 0x0524), (4400, 0x0F44), (4800, 0x1820), (5200, 0x010A), (5600, 0x0008)];
+    assert_eq!(times, expected);
+    let since_start = |raw: u64| i64::try_from(raw).unwrap() - trace::START.raw();
+    // The interval's start, the time of the stack's event, and the transfer's duration.
+    assert_eq!(since_start(u64_at(hooks[1].2, 0)), 2800);
+    assert_eq!(since_start(u64_at(hooks[2].2, 0)), hooks[0].0);
+    assert_eq!(u64_at(hooks[3].2, 40), 4000);
+    // The other forms are in their places.
+    let forms = |bytes: &[u8]| matches!((bytes[2], bytes[3]), (0x14 | 0x12, 0xC0) | (_, 0x90));
+    let others: Vec<i64> =
+        all.iter().filter(|(_, bytes)| forms(bytes)).map(|(time, _)| *time).collect();
+    assert_eq!(others, [6000, 6400, 6800]);
+    let header = Trace::parse(&file).unwrap().header().session.clone();
+    assert_eq!(header.session_name, "Session 2050 + NT Kernel Logger");
+    assert_eq!(header.clock, ClockType::SystemTime);
+    // Every event of the driver is between them.
+    let before: Vec<i64> = records(&driver).into_iter().map(|(time, _)| time).collect();
+    assert!(before.iter().all(|time| all.iter().any(|(found, _)| found == time)));
+}
+
+/// Returns the records of a trace, with another clock than 100 ns, after it is merged with a trace of
+/// system time.
+fn converted(of: &[KernelRecord]) -> Vec<Vec<u8>> {
+    let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
+    header.perf_frequency = FREQUENCY;
+    let start = header.start_clock;
+    let mut buffer = Buffer::new(0x1000, 0);
+    for record in of {
+        let record = EncodedRecord::from_bytes(&record.encode().unwrap()).unwrap();
+        buffer.try_append_record(&record, start).unwrap();
+    }
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    log.append(&buffer, start).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
+    let (file, found) = merge(&[file, other], Options::default()).unwrap();
+    let left_out = of.len() as u64 - found.others;
+    assert_eq!(found.left_out, left_out);
+    let all = records(&file).into_iter();
+    all.map(|(_, bytes)| bytes).filter(|bytes| bytes[2] == 1).collect()
+}
+
+#[test]
+fn durations_are_found_by_the_layout_of_the_payload() {
+    const IRP: u64 = 0xFFFF_E001_2345_6780;
+    let record = |hook, version, payload: &[u8]| KernelRecord {
+        pointer_size: PointerSize::Four,
+        hook,
+        version,
+        payload: payload.to_vec(),
+        ..KernelRecord::default()
+    };
+    let [irp, ticks] = [IRP, 1000].map(u64::to_le_bytes);
+    let narrow = 0x8345_6780_u32.to_le_bytes();
+    // Wide payloads behind a narrow header, without and with the Irp; narrow ones; and flushes.
+    let third = [&[0; 24][..], &irp, &irp, &ticks, &[7; 4]].concat();
+    let payloads = [
+        (0x010A, 3, 40, third.clone()),
+        (0x0137, 3, 40, third),
+        (0x010B, 1, 32, [&[0; 24][..], &irp, &ticks].concat()),
+        (0x0138, 2, 32, [&[0; 24][..], &narrow, &narrow, &ticks].concat()),
+        (0x010E, 2, 8, [&[0; 8][..], &ticks, &irp].concat()),
+        (0x0139, 3, 8, [&[0; 8][..], &ticks, &narrow, &[7; 4]].concat()),
+    ];
+    let of: Vec<_> = payloads
+        .iter()
+        .map(|(hook, version, _, payload)| record(*hook, *version, payload))
+        .collect();
+    let found = converted(&of);
+    assert_eq!(found.len(), payloads.len());
+    for ((hook, _, at, payload), found) in payloads.iter().zip(found) {
+        let mut expected = payload.clone();
+        expected[*at..at + 8].copy_from_slice(&4000_u64.to_le_bytes());
+        assert_eq!(found[32..], expected, "{hook:#06x}");
+    }
+}
+
+#[test]
+fn a_relogged_stack_keeps_the_time_of_its_event() {
+    let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
+    header.perf_frequency = FREQUENCY;
+    let start = header.start_clock;
+    let stack_walk = Guid::from_u128(0xdef2_fe46_7bd6_4b80_bd94_f57f_e20d_0ce3);
+    let mut event = trace::manifest_event(3, start + 300);
+    event.provider = stack_walk;
+    event.descriptor.id = 0;
+    event.descriptor.version = 2;
+    event.descriptor.opcode = 0x20;
+    event.user_data = [start + 200, 0x44, 0x55].map(i64::to_le_bytes).concat();
+    let mut buffer = Buffer::new(0x1000, 0);
+    let record = EncodedRecord::from_bytes(&event.encode().unwrap()).unwrap();
+    buffer.try_append_record(&record, start + 300).unwrap();
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    log.append(&buffer, start).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
+    let all = merged(&[file, other]);
+    let found = all.events().find(|event| event.record.provider == stack_walk);
+    let found = found.unwrap();
+    assert_eq!(found.time.raw(), trace::START.raw() + 1200);
+    let of = i64::try_from(u64_at(&found.record.user_data, 0)).unwrap();
+    assert_eq!(of, trace::START.raw() + 800);
+}
+
+#[test]
+fn further_header_events_are_left_out() {
+    let header_event = KernelRecord {
+        pointer_size: PointerSize::Four,
+        hook: 0x0000,
+        version: 2,
+        payload: vec![0; 0x118],
+        ..KernelRecord::default()
+    };
+    let other = KernelRecord { hook: 0x0008, payload: vec![0; 4], ..header_event.clone() };
+    let found = converted(&[header_event, other]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0][6..8], [8, 0]);
+}
+
+#[test]
+fn a_kernel_trace_alone_keeps_its_clock_and_its_payloads() {
+    let before = kernel_trace();
+    let (file, found) = merge(std::slice::from_ref(&before), Options { compress: true }).unwrap();
+    assert_eq!((found.events, found.others, found.left_out), (1, 7, 2));
+    let kept: Vec<_> = records(&before)
+        .into_iter()
+        .filter(|(_, bytes)| !matches!(bytes[6..8], [0x50 | 0x05, 0]) || bytes[3] != 0xC0)
+        .collect();
+    assert_eq!(records(&file), kept);
+    assert_eq!(Trace::parse(&file).unwrap().header().session.clock, ClockType::Qpc);
+}
+
+#[test]
+fn dissect_counts_the_same_records() {
+    const SCRIPT: &str = "import sys
+from dissect.etl.etl import ETL
+print(sum(1 for _ in ETL(open(sys.argv[1], 'rb'))))
+";
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("count.py");
+    fs::write(&script, SCRIPT).unwrap();
+    let driver = trace(ClockType::SystemTime, 2050, 40, Losses::default());
+    for compress in [false, true] {
+        let files = [driver.clone(), kernel_trace()];
+        let (file, _) = merge(&files, Options { compress }).unwrap();
+        let path = folder.path().join("merged.etl");
+        fs::write(&path, file).unwrap();
+        let output = etw_test_support::run_python([&script, &path]);
+        // The header event is a record, too.
+        assert_eq!(String::from_utf8(output).unwrap().trim(), "49");
+    }
+}
+
+#[test]
+fn the_command_compresses_and_says_what_it_leaves_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, two, out) = (path("one.etl"), path("two.etl"), path("out.etl"));
+    fs::write(&one, trace(ClockType::SystemTime, 0, 400, Losses::default())).unwrap();
+    fs::write(&two, kernel_trace()).unwrap();
+    let (code, said) = etl(&["merge", "--compress", &one, &two, "-o", &out]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("401 events and 7 other records of 2 files"), "{said}");
+    assert!(said.contains("left out 2 records"), "{said}");
+    assert!(fs::metadata(&out).unwrap().len() * 3 < fs::metadata(&one).unwrap().len());
+    assert!(!fs::exists(path("out.etl.part")).unwrap());
+}
+
+#[test]
+fn the_command_counts_records_that_it_cannot_sort() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (one, out) = (path("one.etl"), path("out.etl"));
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let start = header.start_clock;
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    // The last record is older than the first one of its buffer.
+    for times in [[10, 15], [20, 12]] {
+        let mut buffer = Buffer::new(0x1000, 0);
+        for time in times {
+            let event = trace::manifest_event(0, start + time);
+            buffer.try_append(&event).unwrap();
+        }
+        log.append(&buffer, start + 100).unwrap();
+    }
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    fs::write(&one, file).unwrap();
+    let (code, said) = etl(&["merge", &one, "-o", &out]);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(
+        said,
+        format!(
+            "4 events of 1 files in {out}\nwarning: 1 records were not in the order of time and could \
+             not be sorted\n"
+        )
+    );
+}
+
+#[test]
+fn the_header_of_a_merged_trace_is_made_for_all_sessions() {
+    let first = LogFileHeader {
+        log_file_mode: log_file_mode::CIRCULAR,
+        maximum_file_size: 7,
+        ..trace::header(ClockType::Qpc, 0x1000, 1)
+    };
+    let mut second = trace::header(ClockType::Qpc, 0x4000, 3);
+    second.start_time = FileTime::from_raw(first.start_time.raw() + 1);
+    let mut large = trace::manifest_event(0, second.start_clock + 5);
+    large.user_data = vec![7; 0x3000];
+    let one = trace::file(first, 20, Losses::default()).0;
+    let mut buffer = Buffer::new(0x4000, 2);
+    buffer.try_append(&large).unwrap();
+    let mut other = LogFile::create(Cursor::new(Vec::new()), second).unwrap();
+    other.append(&buffer, 0).unwrap();
+    let other = other.finish(Finish::default()).unwrap().into_inner();
+    let all = merged(&[one, other]);
+    assert_eq!(all.damages(), []);
+    assert_eq!(all.events().count(), 21);
+    assert!(all.events().any(|event| event.record == large));
+    let session = &all.header().session;
+    assert_eq!((session.buffer_size, session.processors), (0x4000, 3));
+    assert_eq!(session.log_file_mode, log_file_mode::SEQUENTIAL);
+    assert_eq!(session.maximum_file_size, 0);
+    assert_eq!(session.log_file_name, "merged.etl");
+}
+
+#[test]
+fn processors_that_the_header_does_not_count_keep_their_events() {
+    let mut file = trace(ClockType::Qpc, 0, 40, Losses::default());
+    let events = Trace::parse(&file).unwrap().events().count();
+    // NumberOfProcessors; the buffers are of two.
+    file[0x74..0x78].copy_from_slice(&1_u32.to_le_bytes());
+    let all = merged(&[file]);
+    assert_eq!(all.events().count(), events);
+    assert_eq!(all.header().session.processors, 2);
+    assert!(all.events().any(|event| event.processor == 1));
+}

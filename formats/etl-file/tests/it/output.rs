@@ -1,0 +1,251 @@
+//! Tests the output formats of traces.
+
+use std::io::Cursor;
+
+use etl_file::json::EventLine;
+use etl_file::stats::Stats;
+use etl_file::stream::{self, Events};
+use etl_file::write::{Buffer, Finish, LogFile, Losses};
+use etl_file::{
+    Catalog, ClockType, Decoded, Selection, Trace, TraceFile, csv, decode, json, table,
+};
+use etl_fixtures::trace;
+
+type Bytes = TraceFile<Cursor<Vec<u8>>>;
+
+fn bytes() -> Vec<u8> {
+    let header = trace::header(ClockType::Qpc, 0x1000, 2);
+    let losses = Losses { events_lost: 3, buffers_lost: 1 };
+    trace::file(header, 6, losses).0
+}
+
+fn generated() -> Bytes {
+    TraceFile::new(Cursor::new(bytes())).unwrap()
+}
+
+fn genuine() -> Bytes {
+    let bytes = std::fs::read(etw_test_support::sample("etl/AMSITrace.etl")).unwrap();
+    TraceFile::new(Cursor::new(bytes)).unwrap()
+}
+
+fn catalog() -> Catalog {
+    let mut catalog = Catalog::new();
+    catalog.add(trace::MANIFEST).unwrap();
+    catalog
+}
+
+fn rendered(mut trace: Bytes, catalog: &Catalog, width: Option<u16>) -> String {
+    let mut out = Vec::new();
+    let mut writer = table::Writer::new(&mut out, width);
+    let header = trace.header().clone();
+    writer.header(&header, trace.buffers()).unwrap();
+    let selection = Selection::default();
+    let mut events = Events::new(&mut trace, catalog, &selection);
+    while let Some((_, decoded)) = events.next().unwrap() {
+        writer.event(&decoded).unwrap();
+    }
+    writer.end(&header, &events.summary()).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn lines(mut trace: Bytes, catalog: &Catalog) -> String {
+    let mut out = Vec::new();
+    json::write_lines(&mut trace, catalog, &Selection::default(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Returns the lines of CSV, with a column for each field if `by_field` is true.
+fn rows(mut trace: Bytes, catalog: &Catalog, by_field: bool) -> Vec<Vec<String>> {
+    let selection = Selection::default();
+    let mut columns = csv::FieldColumns::default();
+    let mut events = Events::new(&mut trace, catalog, &selection);
+    while let Some((_, decoded)) = events.next().unwrap() {
+        columns.add(&decoded).unwrap();
+    }
+    let mut out = Vec::new();
+    let mut writer = csv::Writer::new(&mut out, by_field.then_some(columns)).unwrap();
+    let mut events = Events::new(&mut trace, catalog, &selection);
+    while let Some((record, decoded)) = events.next().unwrap() {
+        let event = stream::view(&record).unwrap();
+        writer.event(&event, &decoded).unwrap();
+    }
+    writer.end().unwrap();
+    drop(writer);
+    let mut reader = ::csv::ReaderBuilder::new().has_headers(false).from_reader(out.as_slice());
+    let rows = reader.records().map(|row| row.unwrap());
+    rows.map(|row| row.iter().map(str::to_owned).collect()).collect()
+}
+
+/// Returns the cells of a column, with its heading.
+fn column<'a>(rows: &'a [Vec<String>], name: &str) -> Vec<&'a str> {
+    let at = rows[0].iter().position(|heading| heading == name);
+    let at = at.unwrap_or_else(|| panic!("no column {name} in {:?}", rows[0]));
+    rows.iter().map(|row| row[at].as_str()).collect()
+}
+
+#[test]
+fn json_lines_are_the_serialized_objects() {
+    for catalog in [Catalog::new(), catalog()] {
+        let trace = Trace::parse(&bytes()).unwrap();
+        let expected: Vec<String> = trace
+            .events_by_time()
+            .into_iter()
+            .map(|event| {
+                let decoded = decode(event, &catalog);
+                serde_json::to_string(&EventLine::new(event, &decoded)).unwrap()
+            })
+            .collect();
+        let lines = lines(generated(), &catalog);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines[1..lines.len() - 1], expected);
+    }
+}
+
+#[test]
+fn csv_has_messages_payloads_and_problems() {
+    let rows = rows(generated(), &Catalog::new(), false);
+    assert_eq!(rows.len(), 7);
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()));
+    let unknown = "no loaded manifest or image describes this event";
+    assert_eq!(column(&rows, "problems")[1..], ["", unknown, "", unknown, "", unknown]);
+    assert!(column(&rows, "payload")[1..].iter().all(|hex| hex.len() > 20));
+    let rows = self::rows(generated(), &catalog(), false);
+    assert_eq!(column(&rows, "problems")[1..], [""; 6]);
+    let messages = column(&rows, "message");
+    let said = messages[1..].iter().filter(|message| !message.is_empty());
+    assert_eq!(said.count(), 2, "{messages:?}");
+    assert!(column(&rows, "fields")[1].starts_with("count=0 delta=0 ratio=0 id="));
+}
+
+#[test]
+fn csv_has_a_column_for_each_field() {
+    let rows = rows(generated(), &catalog(), true);
+    assert_eq!(column(&rows, "count"), ["count", "0", "", "2", "", "4", ""]);
+    assert_eq!(column(&rows, "request"), ["request", "", "0", "", "1", "", "2"]);
+    // Text has no quotation marks of its own.
+    assert_eq!(column(&rows, "path"), ["path", "", "path", "", "path", "", "path"]);
+    assert!(!rows[0].contains(&"fields".to_owned()));
+}
+
+#[test]
+fn fields_of_the_table_are_below_the_events_line() {
+    let table = rendered(generated(), &catalog(), Some(80));
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
+    let with_fields = lines.iter().filter(|line| line.contains("count="));
+    let below = with_fields.filter(|line| line.starts_with("    count="));
+    assert_eq!(below.count(), 3, "{table}");
+    assert!(!lines.iter().any(|line| line.contains("Progress") && line.contains("count")));
+}
+
+/// Returns JSON lines with long strings truncated.
+fn shortened(lines: &str) -> String {
+    fn cut(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::String(text) if text.chars().count() > 60 => {
+                let kept: String = text.chars().take(40).collect();
+                *text = format!("{kept}... {} in all", text.chars().count());
+            }
+            serde_json::Value::Array(values) => values.iter_mut().for_each(cut),
+            serde_json::Value::Object(members) => members.values_mut().for_each(cut),
+            _ => {}
+        }
+    }
+    let values: Vec<String> = lines
+        .lines()
+        .map(|line| {
+            let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+            cut(&mut value);
+            // The order depends on the features that other packages enable in the library.
+            value.sort_all_objects();
+            value.to_string()
+        })
+        .collect();
+    values.join("\n")
+}
+
+#[test]
+fn table_of_both_kinds_of_events() {
+    insta::assert_snapshot!(rendered(generated(), &catalog(), None));
+}
+
+#[test]
+fn table_without_the_manifest() {
+    insta::assert_snapshot!(rendered(generated(), &Catalog::new(), Some(160)));
+}
+
+#[test]
+fn json_of_both_kinds_of_events() {
+    insta::assert_snapshot!(lines(generated(), &catalog()));
+}
+
+mod samples {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
+    fn table_of_a_genuine_trace() {
+        insta::assert_snapshot!(rendered(genuine(), &Catalog::new(), None));
+    }
+
+    #[test]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
+    fn json_of_a_genuine_trace() {
+        insta::assert_snapshot!(shortened(&lines(genuine(), &Catalog::new())));
+    }
+}
+
+#[test]
+fn events_of_several_days_show_the_day() {
+    let trace = Trace::parse(&bytes()).unwrap();
+    let mut events: Vec<Decoded> =
+        trace.events().map(|event| decode(event, &Catalog::new())).collect();
+    let shown = table::render(&events, None);
+    let days = |shown: &str| {
+        let lines = shown.lines().filter(|line| line.len() == 10);
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(shown.starts_with("Time (UTC)"), "{shown}");
+    assert_eq!(days(&shown), ["2026-01-02"]);
+    assert!(shown.contains("\n03:04:05.0010000 "), "{shown}");
+    events[0].time = etl_file::FileTime::from_raw(0);
+    let shown = table::render(&events, None);
+    assert_eq!(days(&shown), ["1601-01-01", "2026-01-02"]);
+    assert!(shown.contains("\n00:00:00.0000000 "), "{shown}");
+    // A time that no calendar has.
+    events[0].time = etl_file::FileTime::from_raw(i64::MAX);
+    let shown = table::render(&events, None);
+    assert!(shown.contains("FILETIME 9223372036854775807 "), "{shown}");
+}
+
+#[test]
+fn names_cannot_control_a_terminal() {
+    let trace = Trace::parse(&bytes()).unwrap();
+    let mut events: Vec<Decoded> =
+        trace.events_by_time().into_iter().map(|event| decode(event, &Catalog::new())).collect();
+    for event in &mut events {
+        event.provider_name = Some("\u{1b}[2J".into());
+        event.event_name = Some("\u{202e}".into());
+        event.level_name = Some("\r".into());
+    }
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let mut event = trace::trace_logging_event(1, header.start_clock);
+    event.extended[0].data = trace::traits("\u{1b}[2J", None);
+    event.extended[1].data = trace::Schema::new("\u{202e}\r").finish();
+    let mut buffer = Buffer::new(header.buffer_size, 0);
+    buffer.try_append(&event).unwrap();
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    log.append(&buffer, 0).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let mut file = TraceFile::new(Cursor::new(file)).unwrap();
+    let (stats, _) = Stats::of(&mut file, &Catalog::new()).unwrap();
+    for shown in [table::render(&events, None), stats.render()] {
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown:?}");
+        assert!(shown.contains(r"\u{1b}[2J"), "{shown}");
+    }
+}
+
+#[test]
+fn table_without_events_has_its_heading() {
+    assert!(table::render(&[], None).contains("Provider"));
+}

@@ -1,0 +1,658 @@
+//! Tests the report in a real browser.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::browser::Browser;
+use etl_file::record::ext_type;
+use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
+use etl_file::{ClockType, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, Guid};
+use etl_fixtures::trace;
+
+fn etl_report(folder: &Path, file: &[u8], options: &[&str]) -> (PathBuf, Output) {
+    let (trace, page) = (folder.join("trace.etl"), folder.join("trace.html"));
+    fs::write(&trace, file).unwrap();
+    let man = trace::manifest_path();
+    let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+        .arg("report")
+        .arg(&trace)
+        .arg("--man")
+        .arg(man)
+        .arg("-o")
+        .arg(&page)
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    (page, output)
+}
+
+/// Returns a number that looks random.
+const fn noise(n: u32) -> u32 {
+    let n = (n ^ (n >> 16)).wrapping_mul(0x45D9_F3B5);
+    (n ^ (n >> 15)).wrapping_mul(0x2C1B_3C6D) >> 4
+}
+
+/// The events of one request of [`driver_trace`].
+const EVENTS_OF_REQUEST: u32 = 6;
+
+/// Writes events of a driver: requests, each an activity with a related activity within, from four
+/// processes with two threads each, on four processors. Each tenth request fails, each fourth one
+/// has a warning, and each twentieth an event that nothing describes.
+fn driver_trace(requests: u32) -> Vec<u8> {
+    let mut header = trace::header(ClockType::SystemTime, 0x10000, 4);
+    "Driver session".clone_into(&mut header.session_name);
+    let mut now = header.start_clock;
+    let mut buffers: Vec<Buffer> = (0..4).map(|cpu| Buffer::new(0x10000, cpu)).collect();
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let traits = trace::traits("Contoso.Driver", None);
+    for request in 0..requests {
+        let activity = Guid::from_u128(0xA000_0000 + u128::from(request));
+        let inner = Guid::from_u128(0xB000_0000 + u128::from(request));
+        for step in 0..EVENTS_OF_REQUEST {
+            now += 50 + i64::from(noise(request * EVENTS_OF_REQUEST + step) % 90);
+            let (name, opcode, level) = match step {
+                0 => ("Request", 1, 4),
+                1 => ("Transfer", 1, 5),
+                3 if request % 20 == 0 => ("", 0, 4),
+                3 if request % 10 == 5 => ("RequestFailed", 0, 2),
+                3 if request % 4 == 1 => ("Retried", 0, 3),
+                2 | 3 => ("Progress", 0, 5),
+                4 => ("Transfer", 2, 5),
+                _ => ("Request", 2, 4),
+            };
+            let own = if (1..=4).contains(&step) { inner } else { activity };
+            let mut extended = Vec::new();
+            if step == 1 {
+                extended.push(ExtendedItem::related_activity(activity));
+            }
+            let mut user_data = u64::from(request).to_le_bytes().to_vec();
+            user_data.extend(noise(request).to_le_bytes());
+            let path = format!(r"\Device\store\{:x}", noise(request) >> 12);
+            user_data.extend(path.encode_utf16().flat_map(u16::to_le_bytes));
+            user_data.extend([0, 0]);
+            user_data.extend(step.to_le_bytes());
+            user_data.extend(77_u32.to_le_bytes());
+            let provider = if name.is_empty() { 0x5678 } else { 0x1234 };
+            if !name.is_empty() {
+                let mut schema = trace::Schema::new(name);
+                schema.field("request", &[10]); // UINT64
+                schema.field("length", &[8]); // UINT32
+                schema.field("path", &[1]); // UNICODESTRING
+                schema.field("place", &[0x18 | 0x80, 2]); // STRUCT of 2
+                schema.field("step", &[8]);
+                schema.field("line", &[8]);
+                for (ext_type, data) in [
+                    (ext_type::PROV_TRAITS, traits.clone()),
+                    (ext_type::EVENT_SCHEMA_TL, schema.finish()),
+                ] {
+                    extended.push(ExtendedItem { ext_type, data });
+                }
+            }
+            let event = EventRecord {
+                thread_id: 100 + request % 8,
+                process_id: 40 + request % 4,
+                timestamp: now,
+                provider: Guid::from_u128(provider),
+                descriptor: EventDescriptor {
+                    id: u16::try_from(step).unwrap(),
+                    channel: 11,
+                    level,
+                    opcode,
+                    keyword: 1 << (step / 3),
+                    task: if name == "Transfer" { 2 } else { 1 },
+                    ..EventDescriptor::default()
+                },
+                activity_id: own,
+                extended,
+                user_data,
+                ..EventRecord::default()
+            };
+            let buffer = &mut buffers[request as usize % 4];
+            if buffer.try_append(&event) == Err(AppendError::Full) {
+                log.append(buffer, now).unwrap();
+                buffer.reset();
+                buffer.try_append(&event).unwrap();
+            }
+        }
+    }
+    for buffer in buffers.iter().filter(|buffer| !buffer.is_empty()) {
+        log.append(buffer, now).unwrap();
+    }
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+const SHOWN: &str = "document.getElementById('table').dataset.shown";
+
+/// Returns the script that clicks a value of a filter.
+fn click_value(facet: &str, text: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('.facet[data-facet={facet}] .value')].find((one) => one.textContent.includes('{text}')).click()"
+    )
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn the_page_tells_what_went_wrong_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let losses = Losses { events_lost: 5, buffers_lost: 1 };
+    let (file, _) = trace::file(trace::header(ClockType::Qpc, 0x1000, 2), 40, losses);
+    let (page, _) = etl_report(folder.path(), &file, &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    assert_eq!(browser.text(SHOWN), "40");
+    let summary = browser.text("document.getElementById('summary').innerText");
+    assert!(summary.contains("5 events, 1 buffer"), "{summary}");
+    let problems = browser.text("document.getElementById('problems').innerText");
+    assert!(problems.contains("the session lost events"), "{problems}");
+    let sessions = browser.text("document.getElementById('panel-sessions').textContent");
+    assert!(sessions.contains("Fixture"), "{sessions}");
+    let order = browser.eval(
+        "['summary', 'problems', 'timeline', 'table'].map((id) => Math.round(document.getElementById(id).getBoundingClientRect().top))",
+    );
+    let order: Vec<i64> =
+        order.as_array().unwrap().iter().map(|top| top.as_i64().unwrap()).collect();
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(browser.number("document.getElementById('timeline').dataset.spans") > 0);
+    // The counts have all events.
+    let counts = browser.text("document.getElementById('panel-counts').textContent");
+    assert!(counts.contains("RequestStart") && counts.contains("Contoso.Sample"), "{counts}");
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(200), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    assert_eq!(browser.text(SHOWN), "1200");
+    // A filter of one facet; its count is what it leaves.
+    let promised = browser.text(
+        "document.querySelector('.facet[data-facet=level] .value[data-value=\"2\"] .number').textContent",
+    );
+    browser.eval(&click_value("level", "Error"));
+    assert_eq!(browser.text(SHOWN), promised);
+    assert_eq!(promised, "20");
+    assert_eq!(browser.text("location.hash"), "#level=2");
+    // The facet's other values stay, with what they would leave; other facets count what is left.
+    assert!(
+        browser
+            .text("document.querySelector('.facet[data-facet=level]').innerText")
+            .contains("Warning")
+    );
+    browser.eval(&click_value("level", "Warning"));
+    let alarms = browser.number(SHOWN);
+    assert!(alarms > 20);
+    // Back and forward.
+    browser.eval("history.back()");
+    browser.wait_for(&format!("{SHOWN} === '20'"));
+    browser.eval("history.forward()");
+    browser.wait_for(&format!("{SHOWN} === '{alarms}'"));
+    // Hiding a value.
+    browser.eval("document.getElementById('clear').click()");
+    assert_eq!(browser.text(SHOWN), "1200");
+    browser.eval("document.querySelector('.facet[data-facet=event] .hide').click()");
+    let hidden = browser.number(SHOWN);
+    assert!(hidden < 1200, "{hidden}");
+    browser.eval("document.getElementById('clear').click()");
+    // Search: names, fields, values, and a field with its value.
+    let length = noise(101).to_string();
+    for (query, expected) in [
+        ("requestfailed", "20"),
+        ("request=17", "6"),
+        (length.as_str(), "6"),
+        ("nothing like this", "0"),
+        (r"\device\STORE", "1190"),
+    ] {
+        let hash = serde_json::to_string(query).unwrap();
+        browser.eval(&format!("location.hash = '#q=' + encodeURIComponent({hash})"));
+        browser.wait_for(&format!(
+            "document.getElementById('search').value === {hash} && document.body.dataset.searching === 'no'"
+        ));
+        let shown = browser.text(SHOWN);
+        assert_eq!(shown, expected, "{query}");
+    }
+    // A new page with the same address shows the same.
+    browser.eval("location.hash = '#'");
+    browser.wait_for(&format!("{SHOWN} === '1200'"));
+    browser.eval(&click_value("process", "41"));
+    browser.eval(&click_value("keyword", "0x1"));
+    let shown = browser.text(SHOWN);
+    assert_eq!(shown, "150");
+    browser.drag("#lanes", (400.0, 40.0), (700.0, 40.0));
+    browser.wait_for("location.hash.includes('range=')");
+    let in_range = browser.number(SHOWN);
+    assert!(in_range > 10 && in_range < 100, "{in_range}");
+    browser.eval("document.querySelector('#head [data-sort=event]').click()");
+    browser.eval("document.querySelector('#lanes-switch [value=thread]').click()");
+    assert_eq!(browser.text("document.getElementById('timeline').dataset.lanes"), "8");
+    browser.wait_for("location.hash.includes('lanes=thread')");
+    let hash = browser.text("location.hash");
+    let first = browser.text("document.querySelector('.row').innerText");
+    browser.open(&page, &hash);
+    assert_eq!(browser.number(SHOWN), in_range);
+    assert_eq!(browser.text("location.hash"), hash);
+    browser.wait_for("!document.querySelector('.row').innerText.includes('…')");
+    assert_eq!(browser.text("document.querySelector('.row').innerText"), first);
+    assert_eq!(browser.text("document.getElementById('timeline').dataset.lanes"), "8");
+    // Addresses that make no sense are taken as far as they do.
+    browser.open(&page, "#range=x&open=99999999999&sort=nothing&view=7&lanes=x&level=2");
+    assert_eq!(browser.text(SHOWN), "20");
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(100), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    let focus = "document.activeElement.id";
+    browser.press("/");
+    assert_eq!(browser.text(focus), "search");
+    browser.press("Escape");
+    browser.press("?");
+    assert_eq!(browser.text("document.getElementById('help').open"), "true");
+    browser.press("Escape");
+    browser.wait_for("!document.getElementById('help').open");
+    browser.press("t");
+    assert_eq!(browser.text(focus), "table");
+    browser.press("ArrowDown");
+    browser.press("ArrowDown");
+    assert_eq!(
+        browser.text("document.getElementById('table').getAttribute('aria-activedescendant')"),
+        "row-2"
+    );
+    assert!(browser.text("document.querySelector('.row.at').id").contains("row-2"));
+    browser.press("ArrowUp");
+    browser.press("Enter");
+    browser.wait_for("document.getElementById('event').dataset.event === '1'");
+    assert_eq!(browser.text("location.hash"), "#open=1");
+    let event = browser.text("document.getElementById('event').innerText");
+    for expected in [
+        "Transfer",
+        "request",
+        "\\Device\\store\\",
+        "place",
+        "step",
+        "line",
+        "77",
+        "Contoso.Driver",
+        "00000000-0000-0000-0000-0000b0000000",
+        "4 events of the activity",
+        "00000000-0000-0000-0000-0000a0000000",
+        "1 (Start)",
+        "40",
+        "100",
+        "2026-01-02 03:04:05",
+    ] {
+        assert!(event.contains(expected), "{expected}: {event}");
+    }
+    // The outer activity lists the inner one.
+    browser.eval("[...document.querySelectorAll('#event .steps .link')].at(-1).click()");
+    browser.wait_for("document.getElementById('event').dataset.event === '4'");
+    browser.press("t");
+    browser.press("Home");
+    browser.wait_for("document.getElementById('event').dataset.event === '0'");
+    let event = browser.text("document.getElementById('event').innerText");
+    assert!(event.contains("1 related activity"), "{event}");
+    browser.press("End");
+    browser.wait_for("document.getElementById('event').dataset.event === '599'");
+    browser.press("Escape");
+    assert_eq!(browser.text("document.getElementById('event').hidden"), "true");
+    assert_eq!(browser.text(focus), "table");
+    // An event that nothing describes shows its bytes and says why.
+    browser.open(&page, "#open=3");
+    browser.wait_for("document.getElementById('event').dataset.event === '3'");
+    let event = browser.text("document.getElementById('event').innerText");
+    assert!(event.contains("no loaded manifest or image describes this event"), "{event}");
+    assert!(event.contains("0000  00 00 00 00"), "{event}");
+    // The timeline by keys.
+    browser.press("l");
+    assert_eq!(browser.text(focus), "timeline");
+    browser.press("w");
+    browser.press("w");
+    browser.press("d");
+    browser.wait_for("location.hash.includes('view=')");
+    browser.press("r");
+    assert!(browser.text("location.hash").contains("range="));
+    assert!(browser.number(SHOWN) < 400);
+    browser.press("Escape");
+    assert_eq!(browser.text(SHOWN), "600");
+    browser.press("0");
+    browser.wait_for("!location.hash.includes('view=')");
+    // The themes differ, and each can be had.
+    let background = "getComputedStyle(document.documentElement).backgroundColor";
+    let before = browser.text(background);
+    browser.eval("document.getElementById('theme').click()");
+    assert_ne!(browser.text(background), before);
+    browser.assert_no_errors();
+}
+
+/// Strings that a page could mistake for its own markup or script.
+const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{script}}{{data}}\u{2028}\u{202e}'\"&amp;";
+
+/// Writes a file with one `TraceLogging` event whose name, field and text are hostile.
+fn hostile() -> Vec<u8> {
+    let name = HOSTILE.as_bytes();
+    let mut schema = trace::Schema::new(HOSTILE);
+    schema.field(HOSTILE, &[2]); // a NUL-terminated text
+    let mut user_data = name.to_vec();
+    user_data.push(0);
+    let extended = [
+        (ext_type::PROV_TRAITS, trace::traits(HOSTILE, None)),
+        (ext_type::EVENT_SCHEMA_TL, schema.finish()),
+    ];
+    let record = EventRecord {
+        timestamp: 2_745_263_251_999,
+        provider: Guid::from_u128(7),
+        descriptor: EventDescriptor { level: 2, channel: 11, ..EventDescriptor::default() },
+        extended: extended
+            .into_iter()
+            .map(|(ext_type, data)| ExtendedItem { ext_type, data })
+            .collect(),
+        user_data,
+        ..EventRecord::default()
+    };
+    let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
+    HOSTILE.clone_into(&mut header.session_name);
+    let mut file = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(0x1000, 0);
+    buffer.try_append(&record).unwrap();
+    file.append(&buffer, record.timestamp).unwrap();
+    file.finish(Finish::default()).unwrap().into_inner()
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &hostile(), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "#open=0&q=owned");
+    browser.wait_for("document.getElementById('event').dataset.event === '0'");
+    assert_eq!(browser.text(SHOWN), "1");
+    for tab in ["counts", "sessions", "events"] {
+        browser.eval(&format!("document.getElementById('tab-{tab}').click()"));
+    }
+    assert!(!browser.text("document.title").contains("owned"), "a script from the trace ran");
+    assert_eq!(browser.text("document.images.length"), "0", "markup became an element");
+    let shown = browser.text("document.getElementById('event').textContent");
+    assert!(shown.contains("<img src=x onerror="), "{shown}");
+    assert!(!shown.contains('\u{202e}'), "a control character is shown as it is");
+    browser.assert_no_errors();
+    // What got in all the same would not run: the policy permits the page's own script only.
+    for blocked in [
+        "(() => { const made = document.createElement('script'); made.textContent = 'document.title=\"owned\"'; document.body.append(made); })()",
+        "(() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\"><style>body { color: red }</style>'); })()",
+    ] {
+        browser.eval(blocked);
+    }
+    let refused =
+        browser.text("fetch('https://example.com').then(() => 'loaded', () => 'refused')");
+    assert_eq!(refused, "refused");
+    assert!(!browser.text("document.title").contains("owned"));
+    assert_ne!(browser.text("getComputedStyle(document.body).color"), "rgb(255, 0, 0)");
+    // The page itself names nothing outside.
+    let (page, _) = etl_report(folder.path(), &driver_trace(1), &[]);
+    let markup = fs::read_to_string(&page).unwrap();
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!markup.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn a_sample_says_what_it_has_and_keeps_what_matters() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, output) = etl_report(folder.path(), &driver_trace(2_000), &["--limit", "3000"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("of 12000 events"), "{message}");
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    let shown = browser.number(SHOWN);
+    assert!((2_900..=3_000).contains(&shown), "{shown}");
+    let said = browser.text("document.getElementById('sampling').innerText");
+    // 200 errors, 300 warnings besides them and what is not decoded, 100 of these.
+    assert!(said.contains("of 12,000 events"), "{said}");
+    assert!(said.contains("all 700 errors, warnings and events with problems"), "{said}");
+    assert!(said.contains("of 8,000 ("), "{said}");
+    assert!(said.contains("all 200 that are among the first 100 of their kind"), "{said}");
+    let summary = browser.text("document.getElementById('summary').innerText");
+    assert!(summary.contains("12,000"), "{summary}");
+    let counts = browser.text("document.getElementById('panel-counts').textContent");
+    assert!(counts.contains("12,000") || counts.contains("11,900"), "{counts}");
+    // A start is not shown without its stop.
+    let open = browser.text("document.getElementById('problems').innerText");
+    assert!(!open.contains("not stopped"), "{open}");
+    assert_eq!(browser.text("document.getElementById('timeline').dataset.density"), "exact");
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn phones_and_paper_show_something_usable() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(100), &[]);
+    let mut browser = Browser::start(390, 800);
+    for (width, height) in [(390, 800), (900, 700), (2560, 1300)] {
+        let size = serde_json::json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        browser.call("Emulation.setDeviceMetricsOverride", size);
+        browser.open(&page, "");
+        let overflow = browser.number("document.documentElement.scrollWidth");
+        assert!(overflow <= width, "{overflow} at {width}");
+        assert!(browser.number("document.querySelectorAll('.row').length") > 5);
+    }
+    browser.call("Page.printToPDF", serde_json::json!({}));
+    browser.assert_no_errors();
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn a_trace_without_events_has_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &driver_trace(0), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "");
+    assert_eq!(browser.text(SHOWN), "0");
+    browser.press("t");
+    browser.press("ArrowDown");
+    browser.press("Enter");
+    browser.assert_no_errors();
+}
+
+/// Writes a file in which the kernel names processes, threads and images, and adds a stack to an
+/// event of a driver.
+fn kernel_trace() -> Vec<u8> {
+    const KERNEL: u64 = 0xFFFF_F801_0000_0000;
+    let header = trace::header(ClockType::Qpc, 0x10000, 1);
+    let start = header.start_clock;
+    let utf16 = |text: &str| -> Vec<u8> {
+        let units = text.encode_utf16().chain([0]);
+        units.flat_map(u16::to_le_bytes).collect()
+    };
+    let mut process = vec![0; 8];
+    process.extend(40_u32.to_le_bytes());
+    process.extend([0; 16]);
+    process.extend(b"store.exe\0");
+    process.extend(utf16("store.exe /run"));
+    let mut thread = 40_u32.to_le_bytes().to_vec();
+    thread.extend(100_u32.to_le_bytes());
+    thread.extend([0; 7 * 8 + 8]);
+    thread.extend(utf16("writer"));
+    let mut image = KERNEL.to_le_bytes().to_vec();
+    image.extend(0x10_000_u64.to_le_bytes());
+    image.extend(4_u32.to_le_bytes());
+    image.extend(utf16(r"\SystemRoot\system32\drivers\store.sys"));
+    let mut stack = (start + 40).to_le_bytes().to_vec();
+    stack.extend(40_u32.to_le_bytes());
+    stack.extend(100_u32.to_le_bytes());
+    stack.extend((KERNEL + 0x1A2C).to_le_bytes());
+    stack.extend(5_u64.to_le_bytes());
+    let record = |hook, version, timestamp, payload| KernelRecord {
+        hook,
+        version,
+        timestamp,
+        thread_id: 100,
+        process_id: 40,
+        payload,
+        ..KernelRecord::default()
+    };
+    let mut schema = trace::Schema::new("Written");
+    schema.field("length", &[8]);
+    let driver = EventRecord {
+        timestamp: start + 40,
+        thread_id: 100,
+        process_id: 40,
+        provider: Guid::from_u128(0x1234),
+        descriptor: EventDescriptor { level: 4, channel: 11, ..EventDescriptor::default() },
+        extended: vec![ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: schema.finish() }],
+        user_data: vec![7, 0, 0, 0],
+        ..EventRecord::default()
+    };
+    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(0x10000, 0);
+    let mut append = |kernel: KernelRecord| {
+        let encoded = EncodedRecord::from_bytes(&kernel.encode().unwrap()).unwrap();
+        buffer.try_append_record(&encoded, kernel.timestamp).unwrap();
+    };
+    append(record(0x0301, 2, start + 10, process));
+    append(record(0x0501, 3, start + 20, thread));
+    append(record(0x1403, 1, start + 30, image));
+    append(record(0x1820, 2, start + 41, stack));
+    buffer.try_append(&driver).unwrap();
+    log.append(&buffer, start + 41).unwrap();
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn kernel_events_are_shown_and_name_processes_and_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (page, _) = etl_report(folder.path(), &kernel_trace(), &[]);
+    let mut browser = Browser::start(1400, 900);
+    browser.open(&page, "#q=written");
+    browser.wait_for("document.body.dataset.searching === 'no'");
+    assert_eq!(browser.text(SHOWN), "1");
+    browser.press("t");
+    browser.press("Enter");
+    browser.wait_for("document.getElementById('event').dataset.event === '3'");
+    let event = browser.text("document.getElementById('event').innerText");
+    for expected in
+        ["store.exe (40)", "writer (100)", "store.sys+0x1a2c (0xfffff80100001a2c)", "0x5"]
+    {
+        assert!(event.contains(expected), "{expected}: {event}");
+    }
+    // The kernel's events are events like any other.
+    browser.open(&page, "#provider=Process&open=0");
+    assert_eq!(browser.text(SHOWN), "1");
+    browser.wait_for("document.getElementById('event').dataset.event === '0'");
+    let event = browser.text("document.getElementById('event').innerText");
+    for expected in ["ImageFileName", "store.exe", "kernel event 0x0301"] {
+        assert!(event.contains(expected), "{expected}: {event}");
+    }
+    browser.assert_no_errors();
+}
+
+/// The most bytes of a page with a million events.
+const MOST_BYTES: u64 = 60_000_000;
+
+/// Makes a page with a million events, and prints its size and how long a browser loads it. Without
+/// optimization, which takes minutes for a million, there are fewer; still more than an element of a
+/// row for each could show.
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn a_million_events_fit_and_scroll_to_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let events: u32 = if cfg!(debug_assertions) { 400_000 } else { 1_000_000 };
+    let requests = events.div_ceil(EVENTS_OF_REQUEST);
+    let (page, _) = etl_report(folder.path(), &driver_trace(requests), &["--limit", "2000000"]);
+    let size = fs::metadata(&page).unwrap().len();
+    let mut browser = Browser::start(1400, 900);
+    let loaded = browser.open(&page, "");
+    let script = browser.number("document.body.dataset.loaded");
+    println!("{size} bytes, loaded in {loaded:?}, by the page's own clock in {script} ms");
+    assert!(size < MOST_BYTES, "{size} bytes");
+    let last = u64::from(requests * EVENTS_OF_REQUEST - 1);
+    assert_eq!(browser.text(SHOWN), (last + 1).to_string());
+    browser.press("t");
+    browser.press("End");
+    browser.wait_for(&format!("document.getElementById('row-{last}') !== null"));
+    let inside = format!(
+        "(() => {{ const row = document.getElementById('row-{last}')?.getBoundingClientRect(); const box = document.getElementById('table').getBoundingClientRect(); return row !== undefined && row.bottom <= box.bottom + 1 && row.top >= box.top; }})()"
+    );
+    browser.wait_for(&inside);
+    browser.eval("document.getElementById('table').scrollTop = 0");
+    browser.wait_for("document.getElementById('row-0') !== null");
+    // The scroll bar's end is the last row as well.
+    browser.eval("document.getElementById('table').scrollTop = 1e9");
+    browser.wait_for(&inside);
+    assert!(browser.number("document.querySelectorAll('.row').length") < 100);
+    browser.press("Enter");
+    browser.wait_for(&format!("document.getElementById('event').dataset.event === '{last}'"));
+    browser.assert_no_errors();
+}
+
+/// Returns the width and height of a PNG.
+fn size_of_picture(png: &[u8]) -> (u32, u32) {
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "a PNG");
+    let number = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+/// The documentation's pictures: the name, the view, and whether it is dark.
+const PICTURES: [(&str, &str, bool); 2] = [
+    ("report-light.png", "#lanes=thread&view=0-300", false),
+    ("report-dark.png", "#lanes=thread&view=0-300&open=16", true),
+];
+
+/// Checks the documentation's pictures. With `WDK_ETW_RENEW=1` it takes them anew, of the trace that
+/// `cargo xtask demo` leaves.
+#[test]
+#[ignore = "needs a browser; `cargo xtask test` runs it"]
+fn the_documentation_has_pictures_of_the_page() {
+    let root = etw_test_support::root();
+    let images = root.join("docs/images");
+    let size = (1280, 1000);
+    if std::env::var_os("WDK_ETW_RENEW").is_some() {
+        let trace = root.join("target/demo/everything.etl");
+        assert!(trace.exists(), "run `cargo xtask demo` first");
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("sample.html");
+        let output = Command::new(env!("CARGO_BIN_EXE_etl"))
+            .current_dir(trace.parent().unwrap())
+            .args(["report", "everything.etl", "--man"])
+            .arg(root.join("inf/etw_sample_driver.man"))
+            .arg("--out")
+            .arg(&page)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        fs::create_dir_all(&images).unwrap();
+        for (name, hash, dark) in PICTURES {
+            let mut browser = Browser::start(size.0, size.1);
+            let theme = if dark { "dark" } else { "light" };
+            browser.call(
+                "Emulation.setEmulatedMedia",
+                serde_json::json!({"features": [{"name": "prefers-color-scheme", "value": theme}]}),
+            );
+            browser.open(&page, hash);
+            browser.wait_for("!document.getElementById('rows').textContent.includes('…')");
+            if hash.contains("open=") {
+                browser.wait_for("document.getElementById('event').dataset.event !== undefined");
+            }
+            std::thread::sleep(std::time::Duration::from_secs(1)); // the canvas is drawn
+            fs::write(images.join(name), browser.screenshot()).unwrap();
+            browser.assert_no_errors();
+        }
+    }
+    for (name, ..) in PICTURES {
+        let png = fs::read(images.join(name)).unwrap();
+        assert_eq!(size_of_picture(&png), size, "{name}");
+        assert!(png.len() < 300_000, "{name}: {} bytes", png.len());
+    }
+}

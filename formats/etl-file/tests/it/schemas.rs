@@ -1,0 +1,752 @@
+//! Tests schemas that traces contain themselves.
+
+use std::collections::HashSet;
+use std::io::{Cursor, Read as _};
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use etl_file::decode::{Problem, Value};
+use etl_file::read::{Event, PointerSize};
+use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
+use etl_file::stream::Events;
+use etl_file::write::{Buffer, Finish, LogFile};
+use etl_file::{
+    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
+    LogFileHeader, Selection, TraceFile, decode,
+};
+use etl_fixtures::schema_events;
+use etl_fixtures::schema_events::{
+    EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample,
+};
+
+/// Returns a catalog with the schemas of records, and their numbers.
+fn collect(records: &[Vec<u8>], catalog: Catalog) -> (Catalog, Counts, Vec<Defect>) {
+    let mut collector = Collector::new();
+    for record in records {
+        collector.record(record);
+    }
+    let schemas = collector.finish();
+    let mut catalog = catalog;
+    schemas.add_to(&mut catalog);
+    (catalog, schemas.counts(), schemas.defects().to_vec())
+}
+
+fn classic(opcode: u8, payload: Vec<u8>) -> Vec<u8> {
+    metadata(opcode, payload, 0).encode().unwrap()
+}
+
+fn info(info: &EventInfo) -> Vec<u8> {
+    classic(32, info.encode())
+}
+
+/// Returns the event that a description describes, decoded.
+fn decoded(info: &EventInfo, user_data: &[u8], catalog: &Catalog) -> Decoded {
+    let event = Event {
+        record: EventRecord {
+            provider: info.provider,
+            descriptor: info.descriptor,
+            user_data: user_data.to_vec(),
+            ..EventRecord::default()
+        },
+        time: FileTime::default(),
+        processor: 0,
+        buffer: 1,
+        offset: 0,
+        pointer_size: PointerSize::Eight,
+        flags: 0,
+    };
+    decode(&event, catalog)
+}
+
+fn fields(event: &Decoded) -> Vec<String> {
+    let fields = event.fields.iter();
+    fields.map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+const DECODED: [&str; 9] = [
+    "Bytes=4096",
+    "Kind=Network(2)",
+    "Options=Now|Later(5)",
+    "Count=3",
+    "Sizes=[10, 20, 30]",
+    "Data=hex:aabbcc",
+    "Tag=\"tag\"",
+    "Pairs=[{First=1, Second=2}, {First=3, Second=4}]",
+    "Name=\"end\"",
+];
+
+#[test]
+fn an_event_is_decoded_by_the_schema_in_its_trace() {
+    let [kinds, flags] = schema_events::sample_maps();
+    // The schemas may come in any order.
+    let records = [classic(33, kinds), info(&sample()), classic(33, flags)];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts { events: 1, maps: 2, ..Counts::default() };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+    assert_eq!(event.problems, []);
+    assert_eq!(fields(&event), DECODED);
+    assert!(event.leftover.is_empty());
+    assert_eq!(event.provider_name.as_deref(), Some("Contoso-Merged"));
+    assert_eq!(event.event_name.as_deref(), Some("Transfer"));
+    assert_eq!(event.level_name.as_deref(), Some("Detailed"));
+    assert_eq!(event.task_name.as_deref(), Some("Copying"));
+    assert_eq!(event.opcode_name.as_deref(), Some("Half"));
+    let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
+    assert_eq!((keywords, event.keywords.unnamed), (vec!["Read", "Write"], 0));
+    assert_eq!(event.message.as_deref(), Some("4096 bytes by Network"));
+}
+
+/// Returns the event record that a relogged trace has instead of a classic record.
+fn relogged(opcode: u8, payload: &[u8]) -> EventRecord {
+    EventRecord {
+        provider: schema_events::METADATA,
+        descriptor: EventDescriptor { opcode, ..EventDescriptor::default() },
+        extended: vec![ExtendedItem::related_activity(Guid::from_bytes([7; 16]))],
+        user_data: payload.to_vec(),
+        ..EventRecord::default()
+    }
+}
+
+#[test]
+fn schemas_in_event_records_are_those_of_classic_records() {
+    let [kinds, flags] = schema_events::sample_maps();
+    let records = [relogged(33, &kinds), relogged(32, &sample().encode()), relogged(33, &flags)];
+    let encoded = records.clone().map(|record| record.encode().unwrap());
+    let (catalog, counts, defects) = collect(&encoded, Catalog::new());
+    assert_eq!(defects, []);
+    assert_eq!((counts.events, counts.maps), (1, 2));
+    let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+    assert_eq!(fields(&event), DECODED);
+
+    // The events themselves are shown as those in classic records.
+    let mut buffer = Buffer::new(0x1_0000, 0);
+    for record in &records {
+        buffer.try_append(record).unwrap();
+    }
+    let mut log = LogFile::create(Cursor::new(Vec::new()), LogFileHeader::default()).unwrap();
+    log.append(&buffer, 1).unwrap();
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
+    let (catalog, selection) = (Catalog::new(), Selection::default());
+    let mut events = Events::new(&mut trace, &catalog, &selection);
+    let mut found = Vec::new();
+    while let Some((_, event)) = events.next().unwrap() {
+        assert_eq!(event.provider_name.as_deref(), Some("EventMetadata"));
+        assert_eq!(event.problems, []);
+        assert!(event.leftover.is_empty());
+        found.push(event.event_name.unwrap().to_string());
+    }
+    assert_eq!(found, ["MapInfo", "EventInfo", "MapInfo"]);
+}
+
+#[test]
+fn bytes_after_the_last_field_of_a_description_are_a_problem() {
+    let (catalog, ..) = collect(&[info(&sample())], Catalog::new());
+    let mut data = schema_events::sample_data();
+    data.extend([1, 2, 3]);
+    let event = decoded(&sample(), &data, &catalog);
+    assert_eq!(event.leftover, [1, 2, 3]);
+    assert_eq!(event.problems, [Problem::Surplus { bytes: 3 }]);
+    assert_eq!(event.problems[0].to_string(), "3 bytes follow the last known field");
+}
+
+#[test]
+fn a_map_without_its_provider_is_found_by_its_name() {
+    let maps = schema_events::sample_maps().map(|map| classic(33, map[16..].to_vec()));
+    let [kinds, flags] = maps;
+    let (catalog, counts, _) = collect(&[info(&sample()), kinds, flags], Catalog::new());
+    assert_eq!(counts.maps, 2);
+    let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+    assert_eq!(fields(&event), DECODED);
+}
+
+#[test]
+fn without_its_map_a_value_is_a_number() {
+    let (catalog, ..) = collect(&[info(&sample())], Catalog::new());
+    let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+    assert_eq!(fields(&event)[1..3], ["Kind=2", "Options=0x5"]);
+}
+
+/// Returns a manifest of [`PROVIDER`] in which event 5 has one field.
+fn manifest(field: &str) -> String {
+    format!(
+        r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+        <instrumentation><events><provider name="Contoso-Own" guid="{{{PROVIDER}}}">
+        <tasks><task name="Own" value="7"/></tasks>
+        <events><event value="5" version="2" template="t" task="Own"/></events>
+        <templates><template tid="t"><data name="{field}" inType="win:UInt32"/></template></templates>
+        </provider></events></instrumentation></instrumentationManifest>"#
+    )
+}
+
+#[test]
+fn a_loaded_manifest_is_stronger() {
+    let mut other = sample();
+    other.descriptor.id = 6;
+    let mut catalog = Catalog::new();
+    catalog.add(&manifest("Own")).unwrap();
+    let (catalog, ..) = collect(&[info(&sample()), info(&other)], catalog);
+    let event = decoded(&sample(), &[1, 0, 0, 0], &catalog);
+    assert_eq!(fields(&event), ["Own=1"]);
+    assert_eq!(event.provider_name.as_deref(), Some("Contoso-Own"));
+    assert_eq!(event.task_name.as_deref(), Some("Own"));
+    // The manifest lacks this event.
+    let event = decoded(&other, &schema_events::sample_data(), &catalog);
+    assert_eq!(event.event_name.as_deref(), Some("Transfer"));
+    assert_eq!(event.fields.len(), 9);
+}
+
+#[test]
+fn a_manifest_of_an_event_source_is_put_together() {
+    let xml = manifest("FromSource");
+    let (first, second) = xml.as_bytes().split_at(200);
+    let part = |process, xml, total, number| {
+        chunk(PROVIDER, process, xml, total, number).encode().unwrap()
+    };
+    let mut records = vec![
+        // Another process writes at the same time, and the order of chunks does not matter.
+        part(1, second, 2, 1),
+        part(2, first, 2, 0),
+        part(1, first, 2, 0),
+        part(2, second, 2, 1),
+        // Written again, for another session.
+        part(1, first, 2, 0),
+        part(1, second, 2, 1),
+    ];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts { manifests: 1, ..Counts::default() };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+    assert_eq!(fields(&event), ["FromSource=9"]);
+    records.truncate(2);
+    let (_, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!((counts.manifests, counts.defective), (0, 2));
+    assert!(defects[0].to_string().ends_with("is incomplete: chunks are missing"));
+    // The XML is not well-formed.
+    let (_, counts, defects) = collect(&[part(1, first, 1, 0)], Catalog::new());
+    assert_eq!((counts.manifests, counts.defective), (0, 1));
+    assert!(matches!(&defects[0], Defect::Manifest { process: 1, .. }));
+}
+
+#[test]
+fn an_event_with_a_part_of_a_manifest_is_shown_as_such() {
+    let record = chunk(PROVIDER, 1, b"<a/>", 3, 1);
+    let info =
+        EventInfo { provider: PROVIDER, descriptor: record.descriptor, ..EventInfo::default() };
+    let event = decoded(&info, &record.user_data, &Catalog::new());
+    assert_eq!(event.problems, []);
+    assert_eq!(event.event_name.as_deref(), Some("ManifestData"));
+    let shown = ["MajorVersion=1", "MinorVersion=0", "TotalChunks=3", "ChunkNumber=1"];
+    assert_eq!(fields(&event)[..4], shown);
+    assert_eq!(fields(&event)[4], "Data=\"<a/>\"");
+}
+
+#[test]
+fn other_records_are_ignored() {
+    let mut of_another_class = metadata(32, sample().encode(), 0);
+    of_another_class.class = PROVIDER;
+    let mut event = chunk(PROVIDER, 1, b"<a/>", 1, 0);
+    event.descriptor.task = 1;
+    let records = [
+        of_another_class.encode().unwrap(),
+        classic(31, sample().encode()),
+        event.encode().unwrap(),
+        vec![],
+        vec![0xFF; 8],
+    ];
+    let (_, counts, _) = collect(&records, Catalog::new());
+    assert_eq!(counts, Counts::default());
+}
+
+#[test]
+fn fields_after_one_of_unknown_size_are_left_as_bytes() {
+    let mut info = sample();
+    info.properties[5].flags = 0;
+    info.properties[5].length = 0;
+    let (catalog, ..) = collect(&[self::info(&info)], Catalog::new());
+    let data = schema_events::sample_data();
+    let event = decoded(&info, &data, &catalog);
+    assert_eq!(event.fields.len(), 5);
+    assert_eq!(event.leftover, data[17..]);
+}
+
+/// Returns the error of a damaged description.
+fn refused(payload: Vec<u8>) -> SchemaError {
+    let (catalog, counts, mut defects) = collect(&[classic(32, payload)], Catalog::new());
+    assert_eq!((counts.events, counts.defective), (0, 1));
+    assert_eq!(catalog.providers().count(), 0);
+    match defects.remove(0) {
+        Defect::Event { id: 5, version: 2, why, .. } => why,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn damaged_descriptions_are_refused() {
+    let whole = sample().encode();
+    let put = |at: usize, value: u32| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        refused(bytes)
+    };
+    let short = |present, expected| SchemaError::Short { present, expected };
+    assert_eq!(refused(whole[..100].to_vec()), short(100, 112));
+    let expected = 112 + 24 * 11;
+    assert_eq!(refused(whole[..expected - 1].to_vec()), short(expected - 1, expected));
+    assert_eq!(put(48, 4), SchemaError::Source(4));
+    let present = whole.len();
+    let name = |offset| SchemaError::Text { what: "property's name", offset, present };
+    assert_eq!(put(112 + 4, u32::MAX), name(u32::MAX));
+    let last = u32::try_from(present - 1).unwrap();
+    assert_eq!(put(112 + 4, last), name(last), "no NUL follows");
+    let expected = 112 + 24 * 0xFFFF_FFFF_usize;
+    assert_eq!(put(100, u32::MAX), short(present, expected));
+    let top = SchemaError::Index { property: 0, index: 12, count: 11 };
+    assert_eq!(put(104, 12), top);
+    // The count of `Sizes` refers to a property behind the last one.
+    let index = SchemaError::Index { property: 4, index: 11, count: 11 };
+    assert_eq!(put(112 + 4 * 24 + 16, 11), index);
+    // `Pairs` contains itself.
+    assert_eq!(put(112 + 7 * 24 + 8, 0x0002_0007), SchemaError::Nesting);
+}
+
+#[test]
+fn no_damage_makes_the_collector_panic() {
+    let whole = sample().encode();
+    let [map, _] = schema_events::sample_maps();
+    for (opcode, whole) in [(32, whole), (33, map)] {
+        for at in 0..whole.len() {
+            let mut cut = Collector::new();
+            cut.record(&classic(opcode, whole[..at].to_vec()));
+            let _ = cut.finish();
+            for value in [0, 1, 0x7F, 0xFF] {
+                let mut bytes = whole.clone();
+                bytes[at] = value;
+                let (catalog, ..) = collect(&[classic(opcode, bytes)], Catalog::new());
+                let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+                assert!(event.fields.len() <= 4096);
+            }
+        }
+    }
+}
+
+#[test]
+fn structures_that_share_members_do_not_multiply_without_limit() {
+    // Each level contains the next one many times.
+    let level = |start: u16, members: u16| Property {
+        name: "x",
+        flags: 1,
+        in_type: start,
+        out_type: members,
+        count: 1,
+        ..Property::default()
+    };
+    let properties = (0..600).map(|n| level(200 * (n / 200 + 1), 200));
+    let info = EventInfo { properties: properties.collect(), top_level: 200, ..sample() };
+    assert!(matches!(refused(info.encode()), SchemaError::Nesting | SchemaError::Index { .. }));
+}
+
+#[test]
+fn maps_from_texts_are_not_used_and_damaged_ones_are_named() {
+    let map = map_info("Kinds", 4, &[(1, "x")]);
+    let (_, counts, defects) = collect(&[classic(33, map)], Catalog::new());
+    assert_eq!((counts.maps, defects), (0, vec![]));
+    let map = map_info("Kinds", 1, &[(1, "x")]);
+    let (_, counts, defects) = collect(&[classic(33, map[..20].to_vec())], Catalog::new());
+    assert_eq!((counts.maps, counts.defective), (0, 1));
+    assert!(defects[0].to_string().starts_with("a map in the trace: "), "{}", defects[0]);
+}
+
+#[test]
+fn the_total_size_of_schemas_is_limited() {
+    let mut collector = Collector::new();
+    let mut large = sample();
+    let mut payload = large.encode();
+    payload.resize(60_000, 0);
+    for id in 0..400_u16 {
+        large.descriptor.id = id;
+        payload[32..34].copy_from_slice(&id.to_le_bytes());
+        collector.record(&classic(32, payload.clone()));
+    }
+    // An event source that never completes its manifest.
+    for number in 0..500 {
+        let guid = Guid::from_u128(number);
+        let chunk = chunk(guid, 1, &vec![b' '; 0xFF00], 0xFFFF, 0);
+        collector.record(&chunk.encode().unwrap());
+    }
+    let counts = collector.finish().counts();
+    assert_eq!(counts.events, (16 << 20) / 60_000);
+    assert!(counts.dropped >= 400 - counts.events + 490, "{counts}");
+}
+
+/// Returns a file whose events are described at its end, and by a manifest that is written after
+/// the first event.
+fn file() -> Vec<u8> {
+    let header = LogFileHeader { buffer_size: 0x4000, ..LogFileHeader::default() };
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    let mut buffer = Buffer::new(0x4000, 0);
+    let event = EventRecord {
+        provider: PROVIDER,
+        descriptor: sample().descriptor,
+        user_data: schema_events::sample_data(),
+        timestamp: 1,
+        ..EventRecord::default()
+    };
+    buffer.try_append(&event).unwrap();
+    let [kinds, flags] = schema_events::sample_maps();
+    for (opcode, payload) in [(32, sample().encode()), (33, kinds), (33, flags)] {
+        let record = EncodedRecord::try_from(&metadata(opcode, payload, 2)).unwrap();
+        buffer.try_append_record(&record, 2).unwrap();
+    }
+    let source = Guid::from_bytes([9; 16]);
+    let xml = manifest("Value").replace(&PROVIDER.to_string(), &source.to_string());
+    let of_source =
+        EventRecord { provider: source, timestamp: 3, user_data: vec![77, 0, 0, 0], ..event };
+    buffer.try_append(&of_source).unwrap();
+    let mut part = chunk(source, 0, xml.as_bytes(), 1, 0);
+    part.timestamp = 4;
+    buffer.try_append(&part).unwrap();
+    log.append(&buffer, 5).unwrap();
+    log.finish(Finish::default()).unwrap().into_inner()
+}
+
+#[test]
+fn the_program_decodes_events_by_the_schemas_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    std::fs::write(&path, file()).unwrap();
+    let dump = |more: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+        program.args(["dump", "--format", "json"]).args(more).arg(&path);
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.collect::<Vec<serde_json::Value>>()
+    };
+    let of_event = |lines: &[serde_json::Value], timestamp: i64| {
+        let line = lines.iter().find(|line| line["timestamp"] == timestamp);
+        line.expect("the event").clone()
+    };
+    let lines = dump(&[]);
+    let merged = of_event(&lines, 1);
+    assert_eq!(merged["fields"]["Bytes"], 4096);
+    assert_eq!(merged["fields"]["Kind"]["name"], "Network");
+    assert_eq!(merged["message"], "4096 bytes by Network");
+    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+    let own = folder.path().join("own.man");
+    std::fs::write(&own, manifest("Own")).unwrap();
+    let lines = dump(&["--man", own.to_str().unwrap()]);
+    assert_eq!(of_event(&lines, 1)["fields"]["Own"], 4096);
+    assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
+}
+
+/// Returns what the program says on standard error about a file with descriptions of events, one for
+/// each payload.
+fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
+    const BUFFER: u32 = 0x1_0000;
+    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+    for payload in payloads {
+        let mut buffer = Buffer::new(BUFFER, 0);
+        let record = EncodedRecord::try_from(&metadata(32, payload, 2)).unwrap();
+        buffer.try_append_record(&record, 2).unwrap();
+        log.append(&buffer, 5).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    let file = log.finish(Finish::default()).unwrap().into_inner();
+    std::fs::write(&path, file).unwrap();
+    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let output = program.arg("stats").arg(&path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let about_the_file = |line: &str| line.split_once("merged.etl: ").unwrap().1.to_owned();
+    said.lines().map(about_the_file).collect()
+}
+
+/// Returns the description of an event with an id.
+fn with_id(id: u16) -> Vec<u8> {
+    let mut payload = sample().encode();
+    payload[32..34].copy_from_slice(&id.to_le_bytes());
+    payload
+}
+
+#[test]
+fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use() {
+    let damaged = |id| with_id(id)[..100].to_vec();
+    assert_eq!(warnings([with_id(1)]), [""; 0]);
+    let one = warnings([damaged(1)]);
+    assert_eq!(one.len(), 1, "{one:?}");
+    assert!(one[0].starts_with("the trace's schema of event 1 "), "{one:?}");
+    let many = warnings((1..=33).map(damaged));
+    assert_eq!(many.len(), 33, "{many:?}");
+    assert_eq!(many[32], "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective");
+    let large = |id| {
+        let mut payload = with_id(id);
+        payload.resize(60_000, 0);
+        payload
+    };
+    assert_eq!(
+        warnings((0..300).map(large)),
+        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 left out"]
+    );
+}
+
+#[test]
+fn dissect_reads_the_schemas_unchanged() {
+    const SCRIPT: &str = "import sys
+from dissect.etl.etl import ETL
+for record in ETL(open(sys.argv[1], 'rb')):
+    header = record.header
+    if type(header).__name__ == 'EventTraceHeader' or not hasattr(header, 'descriptor'):
+        print(bytes(header.payload).hex())
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    std::fs::write(&path, file()).unwrap();
+    let script = folder.path().join("payloads.py");
+    std::fs::write(&script, SCRIPT).unwrap();
+    let output = etw_test_support::run_python([&script, &path]);
+    let payloads: HashSet<&str> = std::str::from_utf8(&output).unwrap().lines().collect();
+    let [kinds, flags] = schema_events::sample_maps();
+    for payload in [sample().encode(), kinds, flags] {
+        let digits: String = etl_file::show::Hex(&payload).to_string();
+        assert!(payloads.contains(digits.as_str()), "{digits}");
+    }
+}
+
+#[test]
+fn the_events_that_hold_schemas_are_no_problems() {
+    let [map, _] = schema_events::sample_maps();
+    let event = etl_file::kernel::decode(&info(&sample())).unwrap();
+    assert_eq!(event.class_name.as_deref(), Some("EventMetadata"));
+    assert_eq!(event.event_name.as_deref(), Some("EventInfo"));
+    assert_eq!(event.problems, []);
+    assert_eq!(event.field("ProviderGuid"), Some(&Value::Guid(PROVIDER)));
+    assert_eq!(event.field("EventId").unwrap().to_string(), "5");
+    assert!(event.leftover.is_empty());
+    let event = etl_file::kernel::decode(&classic(33, map.clone())).unwrap();
+    assert_eq!(event.event_name.as_deref(), Some("MapInfo"));
+    assert_eq!(event.problems, []);
+    assert_eq!(event.field("Data"), Some(&Value::Binary(map)));
+}
+
+#[test]
+fn descriptions_of_other_sources_are_no_defects_and_hide_none() {
+    let of = |source| {
+        let one = EventInfo { source, ..sample() };
+        info(&one)
+    };
+    // One of them is in the trace twice.
+    let records = [of(3), of(3), of(1), of(2), of(0)];
+    let (catalog, counts, defects) = collect(&records, Catalog::new());
+    assert_eq!(defects, []);
+    let expected = Counts { events: 1, other_sources: 3, ..Counts::default() };
+    assert_eq!(counts, expected);
+    let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+    assert_eq!(event.fields.len(), 9);
+}
+
+#[test]
+fn names_that_cannot_be_read_are_left_out() {
+    let whole = sample().encode();
+    let data = schema_events::sample_data();
+    // Provider, level, channel, keywords, task, opcode, message, event, and the map of `Kind`.
+    for at in [52, 56, 60, 64, 68, 72, 76, 92, 112 + 24 + 12] {
+        for offset in [u32::MAX, u32::try_from(whole.len() - 1).unwrap()] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&offset.to_le_bytes());
+            let (catalog, counts, defects) = collect(&[classic(32, bytes)], Catalog::new());
+            assert_eq!((counts.events, defects), (1, vec![]), "{at}");
+            let event = decoded(&sample(), &data, &catalog);
+            assert_eq!((event.fields.len(), event.problems), (9, vec![]), "{at}");
+        }
+    }
+}
+
+#[test]
+fn a_list_of_keywords_may_end_with_the_data() {
+    let mut bytes = sample().encode();
+    let list = u32::try_from(bytes.len()).unwrap();
+    bytes[64..68].copy_from_slice(&list.to_le_bytes());
+    let units = "Send\0Receive\0".encode_utf16();
+    bytes.extend(units.flat_map(u16::to_le_bytes));
+    let (catalog, ..) = collect(&[classic(32, bytes)], Catalog::new());
+    let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+    let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
+    assert_eq!(keywords, ["Send", "Receive"]);
+}
+
+#[test]
+fn a_custom_schema_is_no_map() {
+    let mut info = sample();
+    info.properties[1].flags = 0x80;
+    let [kinds, _] = schema_events::sample_maps();
+    let records = [self::info(&info), classic(33, kinds)];
+    let (catalog, counts, _) = collect(&records, Catalog::new());
+    assert_eq!(counts.events, 1);
+    let event = decoded(&info, &schema_events::sample_data(), &catalog);
+    assert_eq!(fields(&event)[1], "Kind=2");
+}
+
+#[test]
+fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() {
+    let part =
+        |process, xml: &str| chunk(PROVIDER, process, xml.as_bytes(), 1, 0).encode().unwrap();
+    let five = manifest("Five");
+    let six = manifest("Six").replace("value=\"5\"", "value=\"6\"");
+    let of_six =
+        EventInfo { descriptor: EventDescriptor { id: 6, ..sample().descriptor }, ..sample() };
+    for records in [[part(1, &five), part(2, &six)], [part(1, &six), part(2, &five)]] {
+        let (catalog, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, defects), (2, vec![]));
+        let one = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+        assert_eq!(fields(&one), ["Five=9"]);
+        let other = decoded(&of_six, &[8, 0, 0, 0], &catalog);
+        assert_eq!(fields(&other), ["Six=8"]);
+    }
+    // Of two that describe an event differently, the last one is used.
+    for names in [["Old", "New"], ["New", "Old"]] {
+        let records = names.map(|name| part(1, &manifest(name)));
+        let (catalog, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, counts.defective), (2, 1));
+        let expected = Defect::Contradiction { provider: PROVIDER, id: 5, version: 2 };
+        assert_eq!(defects, [expected]);
+        let event = decoded(&sample(), &[9, 0, 0, 0], &catalog);
+        assert_eq!(fields(&event), [format!("{}=9", names[1])]);
+    }
+}
+
+#[test]
+fn the_first_map_of_a_name_is_used() {
+    let map = |text| {
+        let map = map_info("Kinds", 1, &[(2, text)]);
+        classic(33, [&PROVIDER.to_bytes()[..], &map].concat())
+    };
+    for [first, second] in [["Alpha", "Beta"], ["Beta", "Alpha"]] {
+        let records = [info(&sample()), map(first), map(second)];
+        let (catalog, ..) = collect(&records, Catalog::new());
+        let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
+        assert_eq!(fields(&event)[1], format!("Kind={first}(2)"));
+    }
+}
+
+#[test]
+fn an_event_without_a_name_is_named_after_its_task_and_opcode() {
+    let name = |task, opcode, value| {
+        let mut one = EventInfo { event_name: "", task, opcode, ..sample() };
+        one.descriptor.opcode = value;
+        let (catalog, ..) = collect(&[info(&one)], Catalog::new());
+        let event = decoded(&one, &schema_events::sample_data(), &catalog);
+        event.event_name.map(|name| name.to_string())
+    };
+    assert_eq!(name("Copying", "Half", 12).as_deref(), Some("Copying/Half"));
+    assert_eq!(name("Copying", "Info", 0).as_deref(), Some("Copying"));
+    assert_eq!(name("Copying", "", 12).as_deref(), Some("Copying"));
+    assert_eq!(name("", "Half", 12), None);
+}
+
+#[test]
+fn an_incomplete_copy_of_a_complete_manifest_is_no_defect() {
+    let xml = manifest("FromSource");
+    let (first, second) = xml.as_bytes().split_at(200);
+    let part = |process, number: u16| {
+        let xml = if number == 0 { first } else { second };
+        chunk(PROVIDER, process, xml, 2, number).encode().unwrap()
+    };
+    // Two copies, interleaved; and one that is cut.
+    for numbers in [&[0, 0, 1, 1][..], &[0, 1, 0]] {
+        let mut records: Vec<_> = numbers.iter().map(|number| part(1, *number)).collect();
+        let (_, counts, defects) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, defects), (1, vec![]));
+        // That of another process is not known to be the same.
+        records.push(part(2, 0));
+        let (_, counts, _) = collect(&records, Catalog::new());
+        assert_eq!((counts.manifests, counts.defective), (1, 1));
+    }
+}
+
+/// Returns everything that a report page has as compressed data.
+fn page_data(page: &str) -> Vec<u8> {
+    let parts = page.split("data-part=\"").skip(1);
+    let parts = parts.filter_map(|part| part.split_once('>')?.1.split_once('<'));
+    let mut data = Vec::new();
+    for (part, _) in parts {
+        let part = STANDARD.decode(part.trim()).unwrap();
+        let mut part = flate2::read::DeflateDecoder::new(part.as_slice());
+        part.read_to_end(&mut data).unwrap();
+    }
+    data
+}
+
+#[test]
+fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
+        let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
+        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
+        let mut buffer = Buffer::new(0x1000, 0);
+        let event = EventRecord {
+            provider: PROVIDER,
+            descriptor: sample().descriptor,
+            user_data: vec![1, 0, 0, 0],
+            timestamp: 1,
+            ..EventRecord::default()
+        };
+        buffer.try_append(&event).unwrap();
+        let info = EventInfo {
+            message,
+            properties: vec![Property {
+                name,
+                in_type: 8, // UInt32
+                ..Property::default()
+            }],
+            top_level: 1,
+            ..sample()
+        };
+        let record = EncodedRecord::try_from(&metadata(32, info.encode(), 2)).unwrap();
+        buffer.try_append_record(&record, 2).unwrap();
+        log.append(&buffer, 5).unwrap();
+        let path = folder.path().join(name).with_extension("etl");
+        let file = log.finish(Finish::default()).unwrap().into_inner();
+        std::fs::write(&path, file).unwrap();
+        path
+    });
+    let page = folder.path().join("page.html");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let output = program.arg("report").args(paths).arg("-o").arg(&page);
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let data = page_data(&std::fs::read_to_string(page).unwrap());
+    let data = String::from_utf8_lossy(&data);
+    for message in ["1 before", "1 after"] {
+        assert!(data.contains(message), "{message} is not in {data:?}");
+    }
+}
+
+#[test]
+fn the_schemas_of_a_file_are_gathered_from_all_of_its_records() {
+    let mut file = TraceFile::new(Cursor::new(file())).unwrap();
+    let counts = etl_file::schemas::collect(&mut file).unwrap().counts();
+    assert_eq!((counts.events, counts.maps, counts.manifests), (1, 2, 1));
+}
+
+#[test]
+fn a_field_is_an_array_by_its_flag_or_by_its_count() {
+    let mut info = sample();
+    // The flag of a fixed count.
+    info.properties[1].flags = 0x20;
+    info.properties[4].flags = 0;
+    let (catalog, ..) = collect(&[self::info(&info)], Catalog::new());
+    let event = decoded(&info, &schema_events::sample_data(), &catalog);
+    assert_eq!(event.problems, []);
+    let shown = |at: usize| event.fields[at].1.to_string();
+    assert_eq!(shown(1), "[2]");
+    assert_eq!(shown(4), "[10, 20, 30]");
+    assert_eq!(shown(3), "3");
+}

@@ -1,0 +1,266 @@
+//! Records of every kernel event, class and version, with the values that they must have.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use etl_file::decode::{Fields, Sid, Value};
+use etl_file::kernel::{self, Class, Field, Type};
+use etl_file::read::PointerSize;
+use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
+use etl_file::{FileTime, Guid};
+
+/// The name of a generated record, for messages.
+pub type Name = String;
+
+/// Returns the hook of an event, if its class has hooks.
+pub fn hook_of(class: &Class, opcode: u8) -> Option<u16> {
+    let group = class.group?;
+    Some(if class.name == "Image" && opcode == 0x0a {
+        0x030a
+    } else {
+        u16::from_le_bytes([opcode, group])
+    })
+}
+
+/// Returns a record of every event, version and pointer size in system records, and of a few
+/// classic events and WPP messages.
+pub fn generated() -> Vec<(Name, Vec<u8>)> {
+    let mut records = Vec::new();
+    for class in kernel::classes() {
+        for event in class.events {
+            for layout in event.layouts {
+                for version in layout.first..=layout.last {
+                    for pointer_size in [PointerSize::Eight, PointerSize::Four] {
+                        let name =
+                            format!("{}/{} v{version} {pointer_size:?}", class.name, event.name);
+                        let (payload, _) = payload(layout.fields, pointer_size);
+                        let record = match hook_of(class, event.opcode) {
+                            Some(hook) => KernelRecord {
+                                form: form(records.len()),
+                                pointer_size,
+                                hook,
+                                version,
+                                thread_id: 0x44,
+                                process_id: 0x55,
+                                timestamp: 1000,
+                                payload,
+                                ..KernelRecord::default()
+                            }
+                            .encode(),
+                            None => ClassicRecord {
+                                pointer_size,
+                                class: class.guid,
+                                opcode: event.opcode,
+                                version: version.into(),
+                                thread_id: 0x44,
+                                process_id: 0x55,
+                                timestamp: 1000,
+                                payload,
+                                ..ClassicRecord::default()
+                            }
+                            .encode(),
+                        };
+                        records.push((name, record.unwrap()));
+                    }
+                }
+            }
+        }
+    }
+    let wpp = WppRecord {
+        message: 10,
+        sequence: Some(1),
+        guid: Some(Guid::from_u128(0x77)),
+        timestamp: Some(1000),
+        thread_and_process: Some((0x44, 0x55)),
+        arguments: b"text\0".to_vec(),
+        ..WppRecord::default()
+    };
+    records.push(("WPP".to_owned(), wpp.encode().unwrap()));
+    records
+}
+
+/// The forms take turns.
+const fn form(n: usize) -> KernelForm {
+    match n % 3 {
+        0 => KernelForm::System,
+        1 => KernelForm::Compact,
+        _ => KernelForm::PerfInfo,
+    }
+}
+
+/// Returns a payload with the values of its fields. No two fields have the same bytes.
+pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields) {
+    let mut out = Vec::new();
+    let mut values = Fields::new();
+    for (n, field) in fields.iter().enumerate() {
+        let n = u8::try_from(n + 1).unwrap();
+        let before = out.len();
+        let value = append(field.kind, n, pointer_size, &mut out);
+        assert!(out.len() > before, "no field is empty");
+        if field.kind == Type::Guids {
+            // The number before the GUIDs counts one.
+            out[before - 4..before].copy_from_slice(&1_u32.to_le_bytes());
+            values.last_mut().unwrap().1 = Value::UInt(1);
+        }
+        values.push((field.name.into(), value));
+        if field.name.ends_with("FiltersCount") || field.name == "CounterCount" {
+            // Counts the texts of a later field, which are two.
+            out[before..].copy_from_slice(&2_u32.to_le_bytes());
+            values.last_mut().unwrap().1 = Value::UInt(2);
+        }
+    }
+    (out, values)
+}
+
+#[expect(clippy::too_many_lines, reason = "there is one arm for each type")]
+fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Value {
+    let small = u32::from(n) + 0x0102_0300;
+    let large = u64::from(small) << 32 | 0x0506_0708;
+    let pointer = match pointer_size {
+        PointerSize::Four => u64::from(small),
+        PointerSize::Eight => 0xFFFF_F800_0000_1000 + (u64::from(n) << 16),
+    };
+    let wide = &pointer.to_le_bytes()[..pointer_size.bytes()];
+    match kind {
+        Type::U8 => {
+            out.push(n);
+            Value::UInt(n.into())
+        }
+        Type::I8 => {
+            out.push(n.wrapping_neg());
+            Value::Int(-i64::from(n))
+        }
+        Type::U16 => {
+            out.extend([n, 1]);
+            Value::UInt(0x100 + u64::from(n))
+        }
+        Type::I16 => {
+            out.extend((-i16::from(n)).to_le_bytes());
+            Value::Int(-i64::from(n))
+        }
+        Type::U32 | Type::Hex32 | Type::Process | Type::Thread | Type::Status => {
+            out.extend(small.to_le_bytes());
+            match kind {
+                Type::U32 => Value::UInt(small.into()),
+                Type::Hex32 => Value::Hex(small.into()),
+                Type::Process => Value::ProcessId(small.into()),
+                Type::Thread => Value::ThreadId(small.into()),
+                _ => Value::NtStatus(small),
+            }
+        }
+        Type::I32 => {
+            out.extend((-i32::from(n)).to_le_bytes());
+            Value::Int(-i64::from(n))
+        }
+        Type::U64 | Type::Hex64 | Type::I64 | Type::Ticks | Type::TickDuration | Type::FileTime => {
+            out.extend(large.to_le_bytes());
+            let signed = i64::try_from(large).unwrap();
+            match kind {
+                Type::U64 | Type::TickDuration => Value::UInt(large),
+                Type::Hex64 => Value::Hex(large),
+                Type::FileTime => Value::FileTime(FileTime::from_raw(signed)),
+                _ => Value::Int(signed),
+            }
+        }
+        Type::Pointer | Type::Size | Type::WideProcess | Type::WideThread => {
+            out.extend(wide);
+            match kind {
+                Type::Pointer => Value::Pointer(pointer),
+                Type::Size => Value::UInt(pointer),
+                Type::WideProcess => Value::ProcessId(pointer),
+                _ => Value::ThreadId(pointer),
+            }
+        }
+        Type::WideStatus => {
+            out.extend(wide);
+            Value::NtStatus(u32::try_from(pointer & 0xFFFF_FFFF).unwrap())
+        }
+        Type::Guid => {
+            out.extend([n; 16]);
+            Value::Guid(Guid::from_bytes([n; 16]))
+        }
+        Type::Sid => {
+            out.extend(vec![0xAB; 2 * pointer_size.bytes()]);
+            out.extend([1, 2, 0, 0, 0, 0, 0, 5, n, 0, 0, 0, 7, 0, 0, 0]);
+            Value::Sid(Sid { revision: 1, authority: 5, subauthorities: vec![n.into(), 7] })
+        }
+        Type::Ansi => {
+            let text = format!("ansi-{n}");
+            out.extend(text.as_bytes());
+            out.push(0);
+            Value::Text(text)
+        }
+        Type::Utf16 => {
+            let text = format!("w\u{e9}-{n}");
+            out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            Value::Text(text)
+        }
+        Type::Texts(_) => {
+            let texts = ["one", "two"].map(|text| format!("{text}-{n}"));
+            for text in &texts {
+                out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            }
+            Value::Array(texts.map(Value::Text).into())
+        }
+        Type::Units(units) => {
+            let text = format!("{}", n % 10);
+            let end = out.len() + 2 * usize::from(units);
+            out.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+            out.resize(end, 0);
+            Value::Text(text)
+        }
+        Type::Bytes(count) => {
+            let bytes = vec![n; count.into()];
+            out.extend(&bytes);
+            Value::Binary(bytes)
+        }
+        Type::Rest => {
+            out.extend([n; 5]);
+            Value::Binary(vec![n; 5])
+        }
+        Type::Ipv4 => {
+            out.extend([10, 0, 0, n]);
+            Value::Ipv4(Ipv4Addr::new(10, 0, 0, n))
+        }
+        Type::Ipv6 => {
+            out.extend([n; 16]);
+            Value::Ipv6(Ipv6Addr::from([n; 16]))
+        }
+        Type::Port => {
+            out.extend([0x12, n]);
+            Value::Port(0x1200 + u16::from(n))
+        }
+        Type::Pointers => {
+            out.extend(wide);
+            out.extend(wide);
+            Value::Array(vec![Value::Pointer(pointer); 2])
+        }
+        Type::TicksList => {
+            out.extend(large.to_le_bytes());
+            Value::Array(vec![Value::Int(i64::try_from(large).unwrap())])
+        }
+        Type::Guids => {
+            out.extend([n; 16]);
+            Value::Array(vec![Value::Guid(Guid::from_bytes([n; 16]))])
+        }
+    }
+}
+
+/// Returns the records of a file except its header event, by their sizes alone.
+pub fn records_of(file: &[u8]) -> Vec<&[u8]> {
+    let u16_at =
+        |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let u32_at = |bytes: &[u8], at: usize| u16_at(bytes, at) | u16_at(bytes, at + 2) << 16;
+    let size = u32_at(file, 0);
+    let mut records = Vec::new();
+    for buffer in file.chunks(size) {
+        let used = u32_at(buffer, 0x30);
+        let mut at = 72;
+        while at < used {
+            let kernel = matches!(buffer[at + 2], 1..=4 | 0x10 | 0x11);
+            let size = u16_at(buffer, at + if kernel { 4 } else { 0 });
+            records.push(&buffer[at..at + size]);
+            at += size.next_multiple_of(8);
+        }
+    }
+    records.split_off(1)
+}

@@ -1,0 +1,13 @@
+//! Events, records and files that the tests of several crates use, and the comparison with third-party
+//! decoders.
+
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "tests alone call these functions, and a panic fails them"
+)]
+
+pub mod decoders;
+pub mod kernel_records;
+pub mod schema_events;
+pub mod trace;
