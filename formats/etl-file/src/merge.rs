@@ -417,8 +417,8 @@ mod tests {
     fn durations_are_marked_in_the_tables() {
         let mut found = Vec::new();
         for class in kernel::classes() {
-            for event in class.events {
-                let mut fields = event.layouts.iter().flat_map(|layout| layout.fields);
+            for event in &class.events {
+                let mut fields = event.layouts.iter().flat_map(|layout| &layout.fields);
                 if fields.any(|field| field.kind == Type::TickDuration) {
                     found.push((class.group, event.opcode));
                 }

@@ -14,7 +14,7 @@ pub type Name = String;
 /// Returns the hook of an event, if its class has hooks.
 pub fn hook_of(class: &Class, opcode: u8) -> Option<u16> {
     let group = class.group?;
-    Some(if class.name == "Image" && opcode == 0x0a {
+    Some(if &*class.name == "Image" && opcode == 0x0a {
         0x030a
     } else {
         u16::from_le_bytes([opcode, group])
@@ -26,13 +26,13 @@ pub fn hook_of(class: &Class, opcode: u8) -> Option<u16> {
 pub fn generated() -> Vec<(Name, Vec<u8>)> {
     let mut records = Vec::new();
     for class in kernel::classes() {
-        for event in class.events {
-            for layout in event.layouts {
+        for event in &class.events {
+            for layout in &event.layouts {
                 for version in layout.first..=layout.last {
                     for pointer_size in [PointerSize::Eight, PointerSize::Four] {
                         let name =
                             format!("{}/{} v{version} {pointer_size:?}", class.name, event.name);
-                        let (payload, _) = payload(layout.fields, pointer_size);
+                        let (payload, _) = payload(&layout.fields, pointer_size);
                         let record = match hook_of(class, event.opcode) {
                             Some(hook) => KernelRecord {
                                 form: form(records.len()),
@@ -101,8 +101,8 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
             out[before - 4..before].copy_from_slice(&1_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(1);
         }
-        values.push((field.name.into(), value));
-        if field.name.ends_with("FiltersCount") || field.name == "CounterCount" {
+        values.push((field.name.clone(), value));
+        if field.name.ends_with("FiltersCount") || &*field.name == "CounterCount" {
             // Counts the texts of a later field, which are two.
             out[before..].copy_from_slice(&2_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(2);

@@ -1,4 +1,6 @@
-//! Descriptors of the kernel's event classes, as the tables in [`mod@super::classes`] state them.
+//! Descriptors of the kernel's event classes, as `classes.txt` states them.
+
+use std::sync::Arc;
 
 use etw_wire::Guid;
 
@@ -8,11 +10,11 @@ pub struct Class {
     /// The GUID by which sessions and classic events name the class.
     pub guid: Guid,
     /// The class's name in Microsoft's documentation.
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// The upper byte of the hooks of the class's events, if system records carry them.
     pub group: Option<u8>,
-    /// The events that have a name.
-    pub events: &'static [Event],
+    /// The events that have a name, by opcode.
+    pub events: Vec<Event>,
 }
 
 /// An event of a class.
@@ -21,27 +23,27 @@ pub struct Event {
     /// The lower byte of the hook, and `Class.Type` of a classic record.
     pub opcode: u8,
     /// The name (`EventTypeName`).
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// The layouts by version. Empty if only the name is known.
-    pub layouts: &'static [Layout],
+    pub layouts: Vec<Layout>,
 }
 
 /// The fields of an event in a range of versions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Layout {
     /// The first version with these fields.
     pub first: u8,
     /// The last version with these fields.
     pub last: u8,
     /// The fields, packed without padding.
-    pub fields: &'static [Field],
+    pub fields: Vec<Field>,
 }
 
 /// A field of an event.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Field {
     /// The name (the MOF property).
-    pub name: &'static str,
+    pub name: Arc<str>,
     /// The type on disk and in the output.
     pub kind: Type,
     /// True if a record may end before this field.
@@ -123,27 +125,51 @@ pub enum Type {
     Texts(&'static str),
 }
 
-/// Returns the descriptor of a field.
-pub const fn f(name: &'static str, kind: Type) -> Field {
-    Field { name, kind, optional: false }
-}
-
-/// Returns the descriptor of a field before which a record may end.
-pub const fn optional(name: &'static str, kind: Type) -> Field {
-    Field { name, kind, optional: true }
-}
-
-/// Returns the layout of one version.
-pub const fn v(version: u8, fields: &'static [Field]) -> Layout {
-    versions(version, version, fields)
-}
-
-/// Returns the layout of several versions.
-pub const fn versions(first: u8, last: u8, fields: &'static [Field]) -> Layout {
-    Layout { first, last, fields }
-}
-
-/// Returns the descriptor of an event.
-pub const fn e(opcode: u8, name: &'static str, layouts: &'static [Layout]) -> Event {
-    Event { opcode, name, layouts }
+impl Type {
+    /// Returns the type of this name in the tables.
+    pub(super) fn named(name: &'static str) -> Option<Self> {
+        let (name, argument) = match name.split_once('(') {
+            Some((name, argument)) => (name, argument.strip_suffix(')')?),
+            None => (name, ""),
+        };
+        Some(match name {
+            "Units" => Self::Units(argument.parse().ok()?),
+            "Bytes" => Self::Bytes(argument.parse().ok()?),
+            "Texts" => Self::Texts(argument),
+            _ if !argument.is_empty() => return None,
+            "U8" => Self::U8,
+            "I8" => Self::I8,
+            "U16" => Self::U16,
+            "I16" => Self::I16,
+            "U32" => Self::U32,
+            "I32" => Self::I32,
+            "U64" => Self::U64,
+            "I64" => Self::I64,
+            "Hex32" => Self::Hex32,
+            "Hex64" => Self::Hex64,
+            "Ticks" => Self::Ticks,
+            "TickDuration" => Self::TickDuration,
+            "FileTime" => Self::FileTime,
+            "Pointer" => Self::Pointer,
+            "Size" => Self::Size,
+            "Process" => Self::Process,
+            "Thread" => Self::Thread,
+            "WideProcess" => Self::WideProcess,
+            "WideThread" => Self::WideThread,
+            "Status" => Self::Status,
+            "WideStatus" => Self::WideStatus,
+            "Guid" => Self::Guid,
+            "Sid" => Self::Sid,
+            "Ansi" => Self::Ansi,
+            "Utf16" => Self::Utf16,
+            "Rest" => Self::Rest,
+            "Ipv4" => Self::Ipv4,
+            "Ipv6" => Self::Ipv6,
+            "Port" => Self::Port,
+            "Pointers" => Self::Pointers,
+            "TicksList" => Self::TicksList,
+            "Guids" => Self::Guids,
+            _ => return None,
+        })
+    }
 }

@@ -204,7 +204,7 @@ pub fn decode_record(record: &RecordRef<'_>) -> Option<Record> {
 
 /// Returns the classes with the layouts that are known.
 #[must_use]
-pub const fn classes() -> &'static [&'static Class] {
+pub fn classes() -> &'static [Class] {
     classes::all()
 }
 
@@ -220,7 +220,7 @@ fn hook_of(header: &RecordHeader) -> Option<u16> {
 
 /// Returns the class of an event record that may be a classic event: traces that were written again
 /// have classic and kernel events with an `EVENT_HEADER`, the id 0 and the class's GUID.
-fn class_of_event(event: &EventRef<'_>) -> Option<&'static classes::KnownClass> {
+fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
     if event.descriptor.id != 0 || event.item(ext_type::EVENT_SCHEMA_TL).is_some() {
         return None;
     }
@@ -267,17 +267,13 @@ pub(crate) fn or_by_class(decoded: Decoded, event: &EventRef<'_>, clock: &Clock)
 const THREAD_GROUP: u8 = 0x05;
 
 /// Decodes a payload by the layouts of an event. Returns `None` if the version is not known.
-fn attempt(
-    event: &classes::KnownEvent,
-    header: &RecordHeader,
-    payload: &[u8],
-) -> Option<payload::Attempt> {
+fn attempt(event: &Event, header: &RecordHeader, payload: &[u8]) -> Option<payload::Attempt> {
     let version = u8::try_from(header.version).ok()?;
     payload::decode(&event.of_version(version), payload, header.pointer_size)
 }
 
 /// Returns the class of a record.
-fn class_of(header: &RecordHeader) -> Option<&'static classes::KnownClass> {
+fn class_of(header: &RecordHeader) -> Option<&'static Class> {
     match (header.hook, header.guid) {
         (Some(hook), _) => classes::by_hook(hook),
         (None, Some(guid)) if header.form != Form::Wpp => classes::by_guid(guid),
@@ -347,7 +343,7 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         from_payload(&mut record);
     } else {
         record.leftover = payload.to_vec();
-        let known = event.and_then(classes::KnownEvent::last_version);
+        let known = event.and_then(Event::last_version);
         record.problems.extend(match known {
             Some(last) => Some(Problem::UnknownVersion { version: header.version, last }),
             None if payload.is_empty() => None,

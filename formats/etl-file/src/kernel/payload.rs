@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
-use super::classes::KnownLayout;
-use super::descriptor::Type;
+use super::descriptor::{Layout, Type};
 use crate::cursor::{Cursor, utf16_until_nul};
 use crate::decode::{Fields, PayloadError, PayloadErrorKind, Sid, Value};
 use crate::read::PointerSize;
@@ -65,7 +64,7 @@ enum NoSid {
 /// that fits best. The pointer size of the record's header is tried first: 32-bit headers have
 /// 64-bit payloads at times (ETL-14.5).
 pub fn decode<'a>(
-    layouts: &(impl Iterator<Item = &'a KnownLayout> + Clone),
+    layouts: &(impl Iterator<Item = &'a Layout> + Clone),
     payload: &[u8],
     stated: PointerSize,
 ) -> Option<Attempt> {
@@ -91,26 +90,21 @@ pub fn decode<'a>(
     best.map(|(_, attempt)| attempt)
 }
 
-fn attempt(
-    known: &KnownLayout,
-    payload: &[u8],
-    pointer_size: PointerSize,
-    no_sid: NoSid,
-) -> Attempt {
+fn attempt(known: &Layout, payload: &[u8], pointer_size: PointerSize, no_sid: NoSid) -> Attempt {
     let mut reader =
         Reader { c: Cursor::new(payload), pointer_size, no_sid, clean: true, count: 0 };
-    let mut fields = Fields::with_capacity(known.names.len());
+    let mut fields = Fields::with_capacity(known.fields.len());
     let mut error = None;
     let mut used = 0;
     let mut clock_values = Vec::new();
-    for (field, name) in known.layout.fields.iter().zip(&known.names) {
+    for field in &known.fields {
         if field.optional && reader.c.is_empty() {
             break;
         }
         match reader.value(field.kind, &fields) {
-            Ok(value) => fields.push((Arc::clone(name), value)),
+            Ok(value) => fields.push((Arc::clone(&field.name), value)),
             Err(kind) => {
-                error = Some(PayloadError { field: Arc::clone(name), offset: used, kind });
+                error = Some(PayloadError { field: Arc::clone(&field.name), offset: used, kind });
                 break;
             }
         }
@@ -318,33 +312,20 @@ fn is_upper_half(number: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::descriptor::{Field, Layout};
+    use super::super::classes::layout_of;
     use super::*;
     use PointerSize::{Eight, Four};
 
-    /// Returns a field that every record has.
-    const fn field(name: &'static str, kind: Type) -> Field {
-        Field { name, kind, optional: false }
-    }
-
-    const ADDRESS: &[Field] = &[field("Address", Type::Pointer)];
-    const GUIDS: &[Field] = &[field("Count", Type::U32), field("Ids", Type::Guids)];
-    const TEXTS: &[Field] =
-        &[field("Other", Type::U8), field("Count", Type::U8), field("Texts", Type::Texts("Count"))];
-    const LIST: &[Field] = &[field("Stack", Type::Pointers)];
-    const TEXT: &[Field] = &[field("Name", Type::Utf16)];
-    const SID: &[Field] = &[field("Sid", Type::Sid)];
-
-    /// Returns a layout with these fields.
-    fn known(fields: &'static [Field]) -> KnownLayout {
-        let names = fields.iter().map(|field| field.name.into()).collect();
-        let layout = Layout { first: 0, last: 0, fields };
-        KnownLayout { layout, names }
-    }
+    const ADDRESS: &str = "Address:Pointer";
+    const GUIDS: &str = "Count:U32 Ids:Guids";
+    const TEXTS: &str = "Other:U8 Count:U8 Texts:Texts(Count)";
+    const LIST: &str = "Stack:Pointers";
+    const TEXT: &str = "Name:Utf16";
+    const SID: &str = "Sid:Sid";
 
     /// Decodes a payload by a layout with these fields.
-    fn decoded(fields: &'static [Field], payload: &[u8], stated: PointerSize) -> Attempt {
-        decode(&std::iter::once(&known(fields)), payload, stated).unwrap()
+    fn decoded(fields: &'static str, payload: &[u8], stated: PointerSize) -> Attempt {
+        decode(&std::iter::once(&layout_of(fields)), payload, stated).unwrap()
     }
 
     /// Returns the values, the size of the pointers and the number of used bytes.
@@ -370,7 +351,7 @@ mod tests {
 
     #[test]
     fn lists_have_as_many_elements_as_there_is_room_for_or_as_were_counted() {
-        const TIMES: &[Field] = &[field("Times", Type::TicksList)];
+        const TIMES: &str = "Times:TicksList";
         let (values, _, used) = whole(decoded(TIMES, &[1; 25], Eight));
         let time = Value::Int(0x0101_0101_0101_0101);
         let times = Value::Array(vec![time.clone(), time.clone(), time]);
@@ -436,15 +417,15 @@ mod tests {
     }
 
     /// Returns true if a payload is clean in one reading.
-    fn is_clean(fields: &'static [Field], payload: &[u8]) -> bool {
-        let known = known(fields);
+    fn is_clean(fields: &'static str, payload: &[u8]) -> bool {
+        let known = layout_of(fields);
         attempt(&known, payload, Four, NoSid::FourBytes).clean
     }
 
     #[test]
     fn a_text_without_an_end_is_not_clean() {
-        const ANSI: &[Field] = &[field("Name", Type::Ansi), field("More", Type::Rest)];
-        const TWO: &[Field] = &[field("First", Type::Utf16), field("Second", Type::Utf16)];
+        const ANSI: &str = "Name:Ansi More:Rest";
+        const TWO: &str = "First:Utf16 Second:Utf16";
         assert!(is_clean(ANSI, b"a\0"));
         assert!(!is_clean(ANSI, b"a"));
         assert!(is_clean(TEXT, b"a\0\0\0"));
@@ -470,13 +451,13 @@ mod tests {
 
     #[test]
     fn four_zero_bytes_stand_for_no_sid_if_both_readings_fit() {
-        const MORE: &[Field] = &[field("Sid", Type::Sid), field("More", Type::Rest)];
+        const MORE: &str = "Sid:Sid More:Rest";
         let mut payload = vec![0; 16];
         payload.extend([1, 0, 0, 0, 0, 0, 0, 5]);
         let (values, _, used) = whole(decoded(MORE, &payload, Eight));
         assert_eq!((&values[0], used), (&Value::Null, 24));
         let sid = |no_sid| {
-            let known = known(SID);
+            let known = layout_of(SID);
             let (values, ..) = whole(attempt(&known, &payload, Eight, no_sid));
             matches!(values[..], [Value::Sid(_)])
         };

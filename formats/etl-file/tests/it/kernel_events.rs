@@ -41,11 +41,11 @@ fn system(hook: u16, version: u8, payload: Vec<u8>) -> KernelRecord {
 fn every_layout_consumes_its_records_exactly() {
     let mut count = 0;
     for class in kernel::classes() {
-        for event in class.events {
-            for layout in event.layouts {
+        for event in &class.events {
+            for layout in &event.layouts {
                 for version in layout.first..=layout.last {
                     for size in [PointerSize::Four, PointerSize::Eight] {
-                        let (payload, expected) = payload(layout.fields, size);
+                        let (payload, expected) = payload(&layout.fields, size);
                         let what = format!("{}/{} v{version} {size:?}", class.name, event.name);
                         let bytes = match hook_of(class, event.opcode) {
                             Some(hook) => KernelRecord {
@@ -66,7 +66,7 @@ fn every_layout_consumes_its_records_exactly() {
                         let decoded = kernel::decode(&bytes.unwrap()).unwrap();
                         assert_eq!(decoded.problems, [], "{what}");
                         assert_eq!(decoded.leftover, [0_u8; 0], "{what}");
-                        assert_eq!(names(&decoded), (Some(class.name), Some(event.name)));
+                        assert_eq!(names(&decoded), (Some(&*class.name), Some(&*event.name)));
                         // Alternatives of one version differ in the form of a text at most.
                         assert_eq!(decoded.fields, expected, "{what}");
                         count += 1;
