@@ -186,6 +186,20 @@ impl Program {
     }
 }
 
+/// The compiler for drivers in C. With `--driver-mode=cl` it takes the options of Microsoft's.
+pub const C_COMPILER: Program = Program { names: &["clang-19"], package: "clang-19" };
+
+/// Returns the path of the compiler for drivers in C, and installs it first if it is missing.
+///
+/// # Errors
+///
+/// Fails if it cannot be installed.
+pub fn c_compiler() -> Result<PathBuf> {
+    install(C_COMPILER.missing().as_slice())
+        .context("drivers in C need the compiler of Debian's package clang-19")?;
+    C_COMPILER.path().context("clang-19 is not on the search path after its installation")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 
 use driver_build::{
     driver::Profile,
-    packages::{self, Program},
+    packages::{C_COMPILER, c_compiler},
     toolchain::{Machine, Toolchain},
 };
 
@@ -33,9 +33,6 @@ const FILES: [&str; 4] = ["entry", "driver", "provider", "messages"];
 
 /// The modules that the driver imports from. Their routines are in `NAME.def`.
 const IMPORTS: [&str; 2] = ["ntoskrnl", "wdfldr"];
-
-/// The C compiler. With `--driver-mode=cl` it takes the options of Microsoft's.
-const COMPILER: Program = Program { names: &["clang-19"], package: "clang-19" };
 
 /// A way to build the driver.
 struct Variant {
@@ -68,24 +65,13 @@ const VARIANTS: [Variant; 8] = [
 
 /// Returns the compiler's version, if it is installed.
 pub fn compiler() -> Option<String> {
-    let version = output_of(Command::new(COMPILER.path()?).arg("--version"))?;
+    let version = output_of(Command::new(C_COMPILER.path()?).arg("--version"))?;
     version.lines().next().map(str::to_owned)
 }
 
 /// Returns the package of the compiler, if it is not installed.
 pub fn missing_package() -> Option<&'static str> {
-    COMPILER.missing()
-}
-
-/// Returns the compiler's path. It is installed if it is not there.
-///
-/// # Errors
-///
-/// Fails if it cannot be installed.
-pub fn compiler_or_install() -> Result<PathBuf> {
-    packages::install(COMPILER.missing().as_slice())
-        .context("drivers in C need the compiler of Debian's package clang-19")?;
-    COMPILER.path().context("clang-19 is not on the search path after its installation")
+    C_COMPILER.missing()
 }
 
 /// Builds every variant, and returns the folder with their images.
@@ -94,7 +80,7 @@ pub fn compiler_or_install() -> Result<PathBuf> {
 ///
 /// Fails if the compiler cannot be installed, or if the driver does not compile or link.
 pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
-    let compiler = compiler_or_install()?;
+    let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
     fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
     for variant in &VARIANTS {
@@ -233,7 +219,7 @@ const FORMS: [Form; 2] = [
 ///
 /// Fails as [`build`] does.
 pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
-    let compiler = compiler_or_install()?;
+    let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
     fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
     let list = root().join(ROUTINES).join("exports.txt");

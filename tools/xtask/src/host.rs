@@ -18,14 +18,13 @@ enum Need {
 }
 
 /// Every command and its requirement.
-const CHORES: [(&str, Need); 23] = [
+const CHORES: [(&str, Need); 22] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
     ("build", Need::Nothing),
     ("client", Need::Programs("a cross compiler for Windows")),
     ("demo", Need::StandInKernel),
     ("doctor", Need::Nothing),
-    ("foreign", Need::StandInKernel),
     ("fresh-machine", Need::Programs("debootstrap and chroot")),
     ("fuzz", Need::StandInKernel),
     ("goldens", Need::Programs("a Python environment of Linux")),

@@ -16,7 +16,6 @@ mod deep;
 mod demo;
 mod doctor;
 mod environment;
-mod foreign;
 mod fresh_machine;
 mod fuzz;
 mod goldens;
@@ -261,40 +260,6 @@ fn package_chores(command: Command) -> Command {
         )
 }
 
-/// The command that runs drivers of other repositories.
-fn foreign_chore() -> Command {
-    let folder = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .value_name("FOLDER")
-            .value_parser(value_parser!(PathBuf))
-    };
-    Command::new("foreign")
-        .about("Build and run the drivers of Microsoft's repositories of samples")
-        .arg(
-            folder(
-                "from",
-                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples",
-            )
-            .required(true),
-        )
-        .arg(
-            folder(
-                "headers",
-                "A folder with the WDK's headers; may be given several times. Without one, drivers in C \
-                 are not tried",
-            )
-            .action(ArgAction::Append),
-        )
-        .arg(
-            Arg::new("only")
-                .long("only")
-                .help("Run the projects with this text in their path")
-                .value_name("TEXT"),
-        )
-}
-
 /// Adds the commands that try out the project as a new user would.
 fn new_user_chores(command: Command) -> Command {
     let command = command.subcommand(
@@ -393,7 +358,6 @@ fn command_line() -> Command {
                         .value_parser(value_parser!(PathBuf)),
                 ),
         )
-        .subcommand(foreign_chore())
         .subcommand(test_command())
         .subcommand(
             bench_command(),
@@ -462,13 +426,6 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
         "questions" => questions::run(&required::<PathBuf>(arguments, "out")?),
-        "foreign" => foreign::run(&foreign::Options {
-            from: required(arguments, "from")?,
-            headers: arguments
-                .get_many::<PathBuf>("headers")
-                .map_or_else(Vec::new, |all| all.cloned().collect()),
-            only: arguments.get_one::<String>("only").cloned(),
-        }),
         "test" if arguments.contains_id("changed") => {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }

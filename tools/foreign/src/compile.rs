@@ -9,17 +9,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use driver_build::toolchain::{Machine, Toolchain};
+use driver_build::{
+    packages,
+    toolchain::{Machine, Toolchain},
+};
 use serde_json::{Value, json};
 
-use super::{
+use crate::{
     events,
     link::{self, Exports, join, run, write},
     mof,
     project::Project,
     sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
 };
-use crate::{c_drivers, process::root};
 
 /// The newest minor version of KMDF whose function table the stand-in kernel has.
 const NEWEST_KMDF: u32 = 33;
@@ -47,6 +49,12 @@ pub struct Compiler {
     functions: Value,
     /// What the kernel exports.
     exports: Exports,
+}
+
+/// Returns the workspace's root.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
 /// Reads a file of the data on the headers.
@@ -88,7 +96,7 @@ impl Compiler {
         let mut headers = vec![kmdf.1, kernel.clone()];
         headers.extend(Some(kernel.join("crt")).filter(|crt| crt.is_dir()));
         headers.push(shared.clone());
-        let clang = c_drivers::compiler_or_install()?;
+        let clang = packages::c_compiler()?;
         let functions = data("functions.json")?;
         let exports = Exports::new(&functions, &data("samples.json")?, &data("statics.json")?);
         Ok(Self {
