@@ -28,10 +28,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use self::edges::Edges;
-pub use self::{
-    names::Found,
-    tree::{Crate, Id, ROOT, attributes, defined, has_attribute, is_hidden, used},
-};
+use self::tree::{Crate, Id};
 use crate::{process::root, standin};
 
 /// The manifests of the workspaces whose crates are checked.

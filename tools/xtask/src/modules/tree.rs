@@ -37,8 +37,6 @@ pub struct Module {
     pub parent: Option<Id>,
     /// The module of the same path before this one, where a `cfg` selects one of them.
     pub twin_of: Option<Id>,
-    /// True if other crates can name the module if they can name its parent.
-    pub is_public: bool,
     /// The file, relative to the repository's root.
     pub file: String,
     /// The modules that this module declares.
@@ -106,17 +104,16 @@ impl Crate {
         text: &dyn Fn(&Path) -> Result<String>,
     ) -> Result<Self> {
         let mut reader = Reader { root, text, made: Self::default() };
-        let id = reader.made.add("crate".to_owned(), None, true, reader.name(file));
+        let id = reader.made.add("crate".to_owned(), None, reader.name(file));
         reader.file(id, file, folder)?;
         Ok(reader.made)
     }
 
-    fn add(&mut self, path: String, parent: Option<Id>, is_public: bool, file: String) -> Id {
+    fn add(&mut self, path: String, parent: Option<Id>, file: String) -> Id {
         self.modules.push(Module {
             path,
             parent,
             twin_of: None,
-            is_public,
             file,
             children: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -191,11 +188,10 @@ impl Reader<'_> {
     ) -> Result<()> {
         let name = module.ident.to_string();
         let path = format!("{}::{name}", self.made.modules[parent].path);
-        let is_public = matches!(module.vis, Visibility::Public(_)) && !is_hidden(&module.attrs);
         let inner = folder.join(&name);
         let named = named_file(&module.attrs)?;
         if let Some((_, items)) = module.content {
-            let id = self.made.add(path, Some(parent), is_public, self.name(file));
+            let id = self.made.add(path, Some(parent), self.name(file));
             self.made.declare(parent, name, id);
             return self.items(id, items, file, &inner);
         }
@@ -210,7 +206,7 @@ impl Reader<'_> {
         let Some(found) = found else {
             bail!("{} declares {path}, which has no file", self.name(file));
         };
-        let id = self.made.add(path, Some(parent), is_public, self.name(found));
+        let id = self.made.add(path, Some(parent), self.name(found));
         self.made.declare(parent, name, id);
         self.file(id, found, &inner)
     }
@@ -361,14 +357,6 @@ pub fn defined(item: &Item) -> Vec<String> {
 /// Returns true if the attributes include one with this name.
 pub fn has_attribute(attributes: &[Attribute], name: &str) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident(name))
-}
-
-/// Returns true for items that the documentation leaves out.
-pub fn is_hidden(attributes: &[Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("doc")
-            && attribute.parse_args::<syn::Ident>().is_ok_and(|argument| argument == "hidden")
-    })
 }
 
 /// Returns an item's attributes.

@@ -1,0 +1,246 @@
+//! Writes the public API of the published crates to `docs/api`, as texts that show each change in review.
+//!
+//! `api-text --check` compares the texts instead. rustdoc describes the crates as JSON, whose format
+//! belongs to the compiler: with a format that the crate `public-api` does not read, the program says so
+//! and exits with [`UNKNOWN_FORMAT`]. The program also runs in rustdoc's place, to enable the option for
+//! JSON there and nowhere else: cargo would build dependencies again that ask for the variable.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use public_api::PublicApi;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The exit code if this compiler's JSON cannot be read.
+const UNKNOWN_FORMAT: u8 = 3;
+
+/// The versions of rustdoc's JSON that `public-api` reads.
+const FORMATS: RangeInclusive<u64> = 57..=59;
+
+/// The folder of the texts, from the repository's root.
+const FOLDER: &str = "docs/api";
+
+/// The variable with the path of the rustdoc in whose place this program runs.
+const RUSTDOC: &str = "API_TEXT_RUSTDOC";
+
+/// The part of rustdoc's JSON that every version of the format has.
+#[derive(Deserialize)]
+struct Format {
+    format_version: u64,
+}
+
+/// The texts by their file names, or the reason why there are none.
+type Texts = Result<BTreeMap<String, String>, String>;
+
+fn main() -> ExitCode {
+    let done = env::var_os(RUSTDOC).map_or_else(
+        || run(env::args().nth(1).as_deref() == Some("--check")),
+        |rustdoc| rustdoc_with_json(Path::new(&rustdoc)),
+    );
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs rustdoc with this program's arguments.
+fn rustdoc_with_json(rustdoc: &Path) -> Result<ExitCode> {
+    let mut command = Command::new(rustdoc);
+    command.args(env::args_os().skip(1)).env("RUSTC_BOOTSTRAP", "1");
+    let status = command.status().with_context(|| format!("cannot run {}", rustdoc.display()))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run(only_check: bool) -> Result<ExitCode> {
+    let folder = root().join(FOLDER);
+    let texts = match texts()? {
+        Ok(texts) => texts,
+        Err(reason) => {
+            eprintln!("{reason}");
+            return Ok(ExitCode::from(UNKNOWN_FORMAT));
+        }
+    };
+    if only_check {
+        check(&folder, &texts)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, text) in texts {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the workspace's root.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// Fails if a file of the folder differs from its text.
+fn check(folder: &Path, texts: &BTreeMap<String, String>) -> Result<()> {
+    let mut names: BTreeSet<String> = texts.keys().cloned().collect();
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {FOLDER}"))? {
+        names.insert(entry?.file_name().to_string_lossy().into_owned());
+    }
+    let mut problems = Vec::new();
+    for name in names {
+        let found = fs::read_to_string(folder.join(&name)).unwrap_or_default();
+        let expected = texts.get(&name).map_or("", String::as_str);
+        problems.extend(differences(&found, expected).map(|line| format!("{name}: {line}")));
+    }
+    ensure!(
+        problems.is_empty(),
+        "{FOLDER} differs from the API of the sources:\n{}\nreview the change, run `cargo xtask api` and \
+         commit the files that it writes",
+        problems.join("\n")
+    );
+    Ok(())
+}
+
+/// Returns the first lines that one of two texts has alone.
+fn differences<'a>(found: &'a str, expected: &'a str) -> impl Iterator<Item = String> + 'a {
+    const MAX_SHOWN: usize = 10;
+    let alone = |one: &'a str, other: &'a str, mark: char| {
+        let other: BTreeSet<&str> = other.lines().collect();
+        let lines = one.lines().filter(move |line| !other.contains(line));
+        lines.map(move |line| format!("{mark} {line}"))
+    };
+    alone(found, expected, '-').chain(alone(expected, found, '+')).take(MAX_SHOWN)
+}
+
+/// Has rustdoc describe the published libraries, and returns their texts.
+fn texts() -> Result<Texts> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps"]);
+    let metadata: Value = serde_json::from_slice(&output(&mut cargo)?)?;
+    let libraries = libraries(&metadata);
+    ensure!(!libraries.is_empty(), "the workspace publishes no library");
+    let rustdoc = env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into());
+    let mut doc = Command::new("cargo");
+    doc.current_dir(root())
+        .args(["doc", "--locked", "--no-deps", "--lib"])
+        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format json --cap-lints allow")
+        .env(RUSTDOC, rustdoc)
+        .env("RUSTDOC", env::current_exe().context("cannot find this program")?);
+    for name in &libraries {
+        doc.args(["--package", name]);
+    }
+    output(&mut doc)?;
+    let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let mut texts = BTreeMap::new();
+    for name in libraries {
+        let json =
+            Path::new(folder).join("doc").join(name.replace('-', "_")).with_extension("json");
+        let bytes = fs::read(&json).with_context(|| format!("cannot read {}", json.display()))?;
+        let version = serde_json::from_slice::<Format>(&bytes)?.format_version;
+        if !FORMATS.contains(&version) {
+            return Ok(Err(format!(
+                "this compiler's rustdoc writes JSON of format {version}; formats {} to {} can be read",
+                FORMATS.start(),
+                FORMATS.end()
+            )));
+        }
+        let api = public_api::Builder::from_rustdoc_json(&json)
+            .omit_blanket_impls(true)
+            .omit_auto_trait_impls(true)
+            .build()
+            .with_context(|| format!("cannot read {}", json.display()))?;
+        texts.insert(format!("{name}.txt"), text(&api));
+    }
+    Ok(Ok(texts))
+}
+
+/// Returns the names of the published libraries.
+fn libraries(metadata: &Value) -> Vec<String> {
+    let published = |package: &&Value| {
+        package["publish"].as_array().is_none_or(|registries| !registries.is_empty())
+    };
+    let has_library = |package: &&Value| {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let mut kinds = targets.flat_map(|target| target["kind"].as_array().into_iter().flatten());
+        kinds.any(|kind| kind == "lib" || kind == "proc-macro")
+    };
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let chosen = packages.filter(published).filter(has_library);
+    chosen.filter_map(|package| package["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// Returns a line for each item. An implementation of a trait is one line: its functions are the trait's.
+fn text(api: &PublicApi) -> String {
+    let lines: Vec<_> =
+        api.items().map(|item| (item, without_std_paths(&item.to_string()))).collect();
+    let is_of_trait = |line: &str| line.starts_with("impl") && line.contains(" for ");
+    let traits: BTreeSet<_> =
+        lines.iter().filter(|(_, line)| is_of_trait(line)).map(|(item, _)| item.id()).collect();
+    let mut text = String::new();
+    for (item, line) in &lines {
+        let is_function = line.contains(" fn ")
+            && item.parent_id().is_some_and(|parent| traits.contains(&parent));
+        // Derived with PartialEq.
+        if !is_function && !line.contains(" StructuralPartialEq for ") {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Removes the modules from paths of the standard library's items.
+fn without_std_paths(line: &str) -> String {
+    let is_of_path = |one: char| one.is_alphanumeric() || one == '_' || one == ':';
+    line.split_inclusive(|one| !is_of_path(one))
+        .map(|word| {
+            let is_std = ["core::", "alloc::", "std::"].iter().any(|root| word.starts_with(root));
+            if is_std { word.rsplit("::").next().unwrap_or(word) } else { word }
+        })
+        .collect()
+}
+
+/// Runs a command, and returns its output.
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().context("cannot run cargo")?;
+    if !output.status.success() {
+        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_differ_are_shown() {
+        let shown: Vec<String> = differences("a\nb\n", "a\nc\n").collect();
+        assert_eq!(shown, ["- b", "+ c"]);
+        assert_eq!(differences("a\n", "a\n").count(), 0);
+    }
+
+    #[test]
+    fn paths_of_the_standard_library_are_short() {
+        let short = without_std_paths(
+            "pub fn a::f(&a::B) -> core::result::Result<u8, alloc::vec::Vec<u8>>",
+        );
+        assert_eq!(short, "pub fn a::f(&a::B) -> Result<u8, Vec<u8>>");
+    }
+
+    #[test]
+    fn libraries_that_are_not_published_are_left_out() {
+        let package = |name: &str, kind: &str, publish: Value| serde_json::json!({"name": name, "targets": [{"kind": [kind]}], "publish": publish});
+        let packages = serde_json::json!({"packages": [
+            package("a", "lib", Value::Null),
+            package("b", "proc-macro", Value::Null),
+            package("c", "bin", Value::Null),
+            package("d", "lib", Value::Array(Vec::new())),
+        ]});
+        assert_eq!(libraries(&packages), ["a", "b"]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The public API of the published crates, which the program `api-text` writes to `docs/api`.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{pass_on, root};
+
+/// Returns the command that writes the texts.
+fn writer() -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).args(["run", "--quiet", "--locked", "--package", "api-text", "--"]);
+    command
+}
+
+/// `cargo xtask api`: writes the texts, or compares them with the sources.
+pub fn run(check_only: bool) -> Result<()> {
+    pass_on(writer().args(check_only.then_some("--check")))
+}
+
+/// Fails if a text differs from the API of the sources. Returns why the texts were not compared if the
+/// compiler describes the API in a format that `api-text` does not read.
+pub fn check() -> Result<Option<String>> {
+    /// The exit code for such a format.
+    const UNKNOWN_FORMAT: i32 = 3;
+    let output = writer().arg("--check").output().context("cannot run cargo")?;
+    let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    match output.status.code() {
+        Some(0) => Ok(None),
+        Some(UNKNOWN_FORMAT) => {
+            Ok(Some(format!("comparing the public API with docs/api: {errors}")))
+        }
+        _ => bail!("{errors}"),
+    }
+}
