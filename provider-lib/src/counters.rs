@@ -1,7 +1,7 @@
 //! A provider's counters.
 
 use crate::{
-    Failures, place,
+    Failures, stack_index,
     sync::{AtomicU64, Ordering, const_unless_loom},
 };
 
@@ -87,7 +87,7 @@ impl WrittenCounts {
     /// Counts an event in the line of the current stack.
     #[inline]
     pub(crate) fn count(&self) {
-        if let Some(line) = self.lines.get(place::among::<1>(LINES)) {
+        if let Some(line) = self.lines.get(stack_index::stack_index::<1>(LINES)) {
             line.0.fetch_add(1, Ordering::Relaxed);
         }
     }

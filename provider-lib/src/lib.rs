@@ -114,12 +114,12 @@ mod mode;
 mod notification;
 mod opaque;
 mod origin;
-mod place;
 mod plain;
 mod pool;
 mod provider;
 mod rundown;
 mod settle;
+mod stack_index;
 mod state;
 mod statistics;
 mod sync;
@@ -399,8 +399,8 @@ pub mod __facade {
 #[cfg(loom)]
 pub mod model {
     pub use crate::{
-        place::{among, set_group},
         rundown::{Reason, Rundown, Stripe},
+        stack_index::{set_group, stack_index},
         state::EnableState,
     };
 }

@@ -7,7 +7,7 @@
 use core::slice;
 
 use crate::{
-    opaque, place,
+    opaque, stack_index,
     sync::{AtomicU32, Ordering, const_unless_loom},
 };
 
@@ -194,7 +194,7 @@ impl Rundown {
         // Otherwise the compiler adds the array's offset in the provider last, by one more
         // instruction, and keeps the address and the index until the end of the write.
         let slots = opaque::slice(self.slots());
-        let slot = slots.get(place::among::<SLOTS>(stripes))?;
+        let slot = slots.get(stack_index::stack_index::<SLOTS>(stripes))?;
         Some(opaque::reference(slot))
     }
 

@@ -15,7 +15,7 @@ use wdk_etw::{
     __facade::settle,
     Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
     Registered, StripedProvider, Traits, WriteOptions,
-    model::{EnableState, Reason, Rundown, Stripe, among, set_group},
+    model::{EnableState, Reason, Rundown, Stripe, set_group, stack_index},
     traits,
 };
 
@@ -134,7 +134,7 @@ fn a_published_level_is_never_an_old_one() {
 fn write_in(stripe: usize, stripes: usize) {
     set_group(stripe);
     // Otherwise the models would check one stripe only, and pass.
-    assert_eq!(among::<1>(stripes), stripe);
+    assert_eq!(stack_index::<1>(stripes), stripe);
 }
 
 /// Checks that two writers, in the stripes with these numbers, never have the handle after the

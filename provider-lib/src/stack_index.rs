@@ -21,7 +21,7 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 #[cfg(not(any(loom, feature = "user-mode")))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the stack must be that of the caller's frame")]
-pub fn among<const SIZE: usize>(groups: usize) -> usize {
+pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     let shift = const { PAGE - SIZE.trailing_zeros() };
     if groups << PAGE == 1 << 16 {
         // The groups need exactly the bits of the page's number in the low 16 bits of the address,
@@ -37,7 +37,7 @@ pub fn among<const SIZE: usize>(groups: usize) -> usize {
 #[cfg(all(not(loom), feature = "user-mode"))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the stack must be that of the caller's frame")]
-pub fn among<const SIZE: usize>(groups: usize) -> usize {
+pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     group_of(stack_pointer() as u64 >> PAGE, groups).wrapping_mul(SIZE)
 }
 
@@ -122,7 +122,7 @@ loom::thread_local! {
 /// Returns the index of the first element of the group that the thread has set by [`set_group`], or of
 /// the first group.
 #[cfg(loom)]
-pub fn among<const SIZE: usize>(groups: usize) -> usize {
+pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     GROUP.with(|group| (group.get() & groups.wrapping_sub(1)).wrapping_mul(SIZE))
 }
 
