@@ -127,7 +127,7 @@ impl Provider {
         {
             return Ok(());
         }
-        let Some(pass) = self.rundown().enter() else {
+        let Some(guard) = self.rundown().enter() else {
             self.counters.count_dropped();
             return Ok(());
         };
@@ -136,14 +136,14 @@ impl Provider {
             self.failures().count_cut();
         }
         if let Some(cut) = cut {
-            self.write_field_cut(&pass, &event, &options, name_in(metadata), cut);
+            self.write_field_cut(&guard, &event, &options, name_in(metadata), cut);
         }
         WriteError::check(self.write_counted(
-            &pass,
+            &guard,
             &event,
             &options,
             &[
-                self.traits_descriptor(&pass),
+                self.traits_descriptor(&guard),
                 EventDataDescriptor::event_metadata(metadata),
                 EventDataDescriptor::bytes(data),
             ],

@@ -9,7 +9,7 @@ use core::{ffi::CStr, net::SocketAddr, ptr, slice};
 
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, NtStatus, PlainData, Provider,
-    rundown::Pass,
+    rundown::Guard,
     text,
     write::{About, Options},
 };
@@ -121,7 +121,7 @@ impl Cut {
 pub struct Write<'a, const HAS_METADATA: bool> {
     provider: &'a Provider,
     event: EventRef<HAS_METADATA>,
-    pass: Pass<'a>,
+    guard: Guard<'a>,
 }
 
 impl Provider {
@@ -138,8 +138,8 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        let pass = self.rundown().enter_fast()?;
-        Some(Write { provider: self, event, pass })
+        let guard = self.rundown().enter_fast()?;
+        Some(Write { provider: self, event, guard })
     }
 
     /// Starts a write on the slow path, if a session enables the event and the provider is
@@ -151,7 +151,7 @@ impl Provider {
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
         // First, because the composite is gone once the provider has been unregistered.
-        let Some(pass) = self.rundown().enter() else {
+        let Some(guard) = self.rundown().enter() else {
             self.counters.count_dropped();
             return None;
         };
@@ -159,7 +159,7 @@ impl Provider {
         if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
             return None;
         }
-        Some(Write { provider: self, event, pass })
+        Some(Write { provider: self, event, guard })
     }
 }
 
@@ -179,7 +179,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function compiles to two loads")]
     pub fn traits(&self) -> EventDataDescriptor<'_> {
-        self.provider.traits_descriptor(&self.pass)
+        self.provider.traits_descriptor(&self.guard)
     }
 
     /// Returns the part of a string or an array that fits in `room` bytes. `field` is its index
@@ -229,7 +229,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         self.provider.failures().count_cut();
         let cut = CutField { field, length, kept };
         let name = self.event.name();
-        self.provider.write_field_cut(&self.pass, self.event.descriptor(), options, name, cut);
+        self.provider.write_field_cut(&self.guard, self.event.descriptor(), options, name, cut);
     }
 
     /// Writes the event on the slow path. If ETW refused the provider's traits, clears channel 12,
@@ -244,7 +244,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         if descriptor.channel() == Channel::PROVIDER_METADATA && self.provider.traits_refused() {
             descriptor = descriptor.with_channel(Channel::NONE);
         }
-        self.provider.write_counted(&self.pass, &descriptor, options, data)
+        self.provider.write_counted(&self.guard, &descriptor, options, data)
     }
 
     /// Writes the event, and counts it if the provider counts its events.
@@ -258,7 +258,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         options: &O,
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
-        self.provider.write_counted(&self.pass, self.event.descriptor(), options, data)
+        self.provider.write_counted(&self.guard, self.event.descriptor(), options, data)
     }
 
     /// Writes an event of a provider that does not count its events.
@@ -272,7 +272,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         options: &O,
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
-        self.provider.write_ex(&self.pass, self.event.descriptor(), options, data)
+        self.provider.write_ex(&self.guard, self.event.descriptor(), options, data)
     }
 }
 
@@ -292,7 +292,7 @@ impl Provider {
     #[inline(never)]
     pub(crate) fn write_field_cut<O: Options>(
         &self,
-        pass: &Pass<'_>,
+        guard: &Guard<'_>,
         event: &EventDescriptor,
         options: &O,
         name: &CStr,
@@ -303,11 +303,11 @@ impl Provider {
         let sizes = Packed(cut.length, cut.kept);
         let place = Packed(event.id(), Packed(event.version(), Packed(cut.field, sizes)));
         let _counted = self.write_counted(
-            pass,
+            guard,
             &notice,
             &About(options),
             &[
-                self.traits_descriptor(pass),
+                self.traits_descriptor(guard),
                 EventDataDescriptor::event_metadata(FIELD_CUT),
                 EventDataDescriptor::bytes(name.to_bytes_with_nul()),
                 EventDataDescriptor::of(&place),

@@ -10,7 +10,7 @@ use crate::{
     filter::guid_from_raw,
     notification::{Control, Notification, RawNotification},
     pool::PoolCopy,
-    rundown::{Pass, Reason, Rundown, Stripe},
+    rundown::{Guard, Reason, Rundown, Stripe},
     state::EnableState,
     sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, const_unless_loom},
 };
@@ -202,7 +202,7 @@ pub struct Counting {
 struct Shared(UnsafeCell<Registration>);
 
 // SAFETY: only the thread that set `phase` to `CHANGING` modifies it, and only while the rundown
-// is closed and no pass exists; only holders of a pass read it.
+// is closed and no guard exists; only holders of a guard read it.
 unsafe impl Sync for Shared {}
 
 /// An ETW provider: a `static` that a driver registers and writes events to.
@@ -551,10 +551,10 @@ impl Provider {
     /// Returns `false` while the provider is not registered.
     #[must_use]
     pub fn provider_enabled(&self, level: Level, keyword: Keyword) -> bool {
-        let Some(_pass) = self.rundown.enter() else {
+        let Some(_guard) = self.rundown.enter() else {
             return false;
         };
-        // SAFETY: the pass keeps the handle registered.
+        // SAFETY: the guard keeps the handle registered.
         unsafe { ffi::EtwProviderEnabled(self.handle(), level.0, keyword.bits()) != 0 }
     }
 
@@ -563,10 +563,10 @@ impl Provider {
     /// Returns `false` while the provider is not registered.
     #[must_use]
     pub fn event_enabled(&self, event: &EventDescriptor) -> bool {
-        let Some(_pass) = self.rundown.enter() else {
+        let Some(_guard) = self.rundown.enter() else {
             return false;
         };
-        // SAFETY: the pass keeps the handle registered, and the descriptor is borrowed.
+        // SAFETY: the guard keeps the handle registered, and the descriptor is borrowed.
         unsafe { ffi::EtwEventEnabled(self.handle(), event) != 0 }
     }
 
@@ -583,13 +583,13 @@ impl Provider {
     /// Returns the data descriptor of the traits.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function only loads the descriptor")]
-    pub(crate) fn traits_descriptor(&self, _pass: &Pass<'_>) -> EventDataDescriptor<'static> {
-        // SAFETY: the registration does not change while a pass exists.
+    pub(crate) fn traits_descriptor(&self, _guard: &Guard<'_>) -> EventDataDescriptor<'static> {
+        // SAFETY: the registration does not change while a guard exists.
         let registration = unsafe { &*self.registration.0.get() };
         registration.descriptor
     }
 
-    /// Returns the handle, or 0 while the provider is not registered. The caller must hold a pass
+    /// Returns the handle, or 0 while the provider is not registered. The caller must hold a guard
     /// of the rundown.
     pub(crate) fn handle(&self) -> u64 {
         self.handle.load(Ordering::Relaxed)

@@ -129,11 +129,11 @@ pub struct Rundown<S: ?Sized = [Stripe]> {
 }
 
 /// A write in progress; dropping it ends the write.
-pub struct Pass<'a> {
+pub struct Guard<'a> {
     slot: &'a Slot,
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Guard<'_> {
     fn drop(&mut self) {
         // Release: the write happens before everything that the closing thread does once the
         // count is zero.
@@ -205,26 +205,26 @@ impl Rundown {
         clippy::inline_always,
         reason = "inlined once, at the start of each event's write function"
     )]
-    pub fn enter_fast(&self) -> Option<Pass<'_>> {
-        let pass = Pass { slot: self.slot()? };
+    pub fn enter_fast(&self) -> Option<Guard<'_>> {
+        let guard = Guard { slot: self.slot()? };
         // Acquire: everything before `open` happens before the write. The word is negative if there
-        // is a reason, so that this is one instruction and a branch on the sign. Dropping the pass
+        // is a reason, so that this is one instruction and a branch on the sign. Dropping the guard
         // restores the count; a closing thread then checks once more.
-        let before = pass.slot.word.fetch_add(1, Ordering::Acquire);
-        (before.cast_signed() >= 0).then_some(pass)
+        let before = guard.slot.word.fetch_add(1, Ordering::Acquire);
+        (before.cast_signed() >= 0).then_some(guard)
     }
 
     /// Starts a write, or returns `None` while the rundown is closed.
-    pub fn enter(&self) -> Option<Pass<'_>> {
+    pub fn enter(&self) -> Option<Guard<'_>> {
         let slot = self.slot()?;
         // No mask keeps these writes away from a closed rundown, so without this check many of them
         // could let the closing thread see a count again and again.
         if units(slot.word.load(Ordering::Relaxed)) <= OPEN_ABOVE {
             return None;
         }
-        let pass = Pass { slot };
-        let before = pass.slot.word.fetch_add(1, Ordering::Acquire);
-        (units(before) > OPEN_ABOVE).then_some(pass)
+        let guard = Guard { slot };
+        let before = guard.slot.word.fetch_add(1, Ordering::Acquire);
+        (units(before) > OPEN_ABOVE).then_some(guard)
     }
 
     /// Opens the rundown.
@@ -369,10 +369,10 @@ mod tests {
             for (number, passes) in passes.iter().enumerate() {
                 scope.spawn(move || {
                     while !done.load(Ordering::Relaxed) {
-                        let pass =
+                        let guard =
                             if number % 2 == 0 { rundown.enter() } else { rundown.enter_fast() };
-                        if let Some(_pass) = pass {
-                            // SAFETY: the pass keeps the rundown from being closed.
+                        if let Some(_guard) = guard {
+                            // SAFETY: the guard keeps the rundown from being closed.
                             let value = unsafe { *protected.0.get() };
                             passes.fetch_add(1, Ordering::Relaxed);
                             if value == 0 {

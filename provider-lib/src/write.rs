@@ -6,7 +6,7 @@ use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 
 use crate::{
     Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider, ffi,
-    rundown::Pass,
+    rundown::Guard,
 };
 
 /// Flags of a write (`EVENT_WRITE_FLAG_*`).
@@ -241,23 +241,23 @@ impl Provider {
         options: &WriteOptions,
         data: &[EventDataDescriptor<'_>; N],
     ) -> Result<(), WriteError> {
-        let Some(pass) = self.rundown().enter() else {
+        let Some(guard) = self.rundown().enter() else {
             self.counters.count_dropped();
             return Ok(());
         };
-        WriteError::check(self.write_counted(&pass, event, &options, data))
+        WriteError::check(self.write_counted(&guard, event, &options, data))
     }
 
     /// Calls `EtwWriteEx`, and counts the event if the provider counts its events.
     #[inline]
     pub(crate) fn write_counted<O: Options, const N: usize>(
         &self,
-        pass: &Pass<'_>,
+        guard: &Guard<'_>,
         event: &EventDescriptor,
         options: &O,
         data: &[EventDataDescriptor<'_>; N],
     ) -> NtStatus {
-        let status = self.write_ex(pass, event, options, data);
+        let status = self.write_ex(guard, event, options, data);
         if status.is_success()
             && let Some(counting) = self.counting
         {
@@ -275,7 +275,7 @@ impl Provider {
     )]
     pub(crate) fn write_ex<O: Options, const N: usize>(
         &self,
-        _pass: &Pass<'_>,
+        _guard: &Guard<'_>,
         event: &EventDescriptor,
         options: &O,
         data: &[EventDataDescriptor<'_>; N],
@@ -286,7 +286,7 @@ impl Provider {
                 "an event can have at most 128 data descriptors; combine several fields into one"
             );
         }
-        // SAFETY: the pass keeps the handle registered, and everything else is borrowed for the
+        // SAFETY: the guard keeps the handle registered, and everything else is borrowed for the
         // call.
         let status = NtStatus(unsafe {
             ffi::EtwWriteEx(
