@@ -103,12 +103,12 @@ const _: () = assert!(
 mod activity;
 mod counters;
 mod data;
-mod dump;
 mod dynamic;
 mod event;
 mod failures;
 mod ffi;
 mod filter;
+mod hex_dump;
 mod limit;
 mod mode;
 mod notification;
@@ -133,10 +133,10 @@ pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     counters::WrittenCounts,
     data::EventDataDescriptor,
-    dump::Dump,
     dynamic::{DynamicEvent, EventMetadata, EventMetadataError, FieldName},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
+    hex_dump::HexDump,
     limit::RateLimit,
     notification::{Composite, Control, Notification, RawNotification},
     plain::PlainData,
@@ -322,7 +322,7 @@ pub use wdk_etw_macros::event;
 /// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
 /// System (8), Application (9) or Security (10).
 ///
-/// [`Dump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
+/// [`HexDump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.
 ///
 /// # Encodings

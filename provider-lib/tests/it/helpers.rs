@@ -1,30 +1,30 @@
-//! Tests `Dump` and `Traced`.
+//! Tests `HexDump` and `Traced`.
 
 use std::cell::Cell;
 
 use etl_file::decode::Value;
 use mock_etw::{DISABLE, Turn, Written, enabled};
-use wdk_etw::{Dump, HasStatus, NtStatus, Traced as _, emit, event};
+use wdk_etw::{HasStatus, HexDump, NtStatus, Traced as _, emit, event};
 
 #[wdk_etw::provider(name = "Test.Helpers")]
 mod trace {
     #[structure]
     pub struct Transfer<'a> {
         pub endpoint: u8,
-        pub data: Dump<'a>,
+        pub data: HexDump<'a>,
     }
 
     #[event(level = Info, keyword = none)]
-    pub fn dumped(number: u32, data: Dump<'_>);
+    pub fn dumped(number: u32, data: HexDump<'_>);
 
     #[event(level = Info, keyword = none)]
-    pub fn borrowed(data: &Dump<'_>);
+    pub fn borrowed(data: &HexDump<'_>);
 
     #[event(level = Info, keyword = none)]
     pub fn nested(transfer: Transfer<'_>);
 
     #[event(id = 1, level = Info, keyword = none)]
-    pub fn in_manifest(data: Dump<'_>, last: u8);
+    pub fn in_manifest(data: HexDump<'_>, last: u8);
 
     #[event(level = Error, keyword = none)]
     pub fn failed(status: NtStatus);
@@ -37,12 +37,12 @@ mod trace {
 #[wdk_etw::provider(name = "Test.Own")]
 mod own {
     #[structure]
-    pub struct Dump {
+    pub struct HexDump {
         pub pages: u32,
     }
 
     #[event(level = Info, keyword = none)]
-    pub fn dumped(dump: Dump);
+    pub fn dumped(dump: HexDump);
 }
 
 fn registered() -> Turn {
@@ -66,11 +66,11 @@ fn dump(offset: u64, size: u64, bytes: &[u8]) -> Value {
 fn a_dump_is_its_offset_the_whole_size_and_the_bytes() {
     let etw = registered();
     let buffer: Vec<u8> = (0..=255).collect();
-    emit!(trace::dumped(1, Dump::of(&buffer[..3])));
-    emit!(trace::dumped(2, Dump::window(&buffer, 16, 2)));
-    emit!(trace::dumped(3, Dump::window(&buffer, 254, 100)));
-    emit!(trace::dumped(4, Dump::window(&buffer, 300, 100)));
-    emit!(trace::dumped(5, Dump::window(&buffer, 1, 1).based_at(0x1000)));
+    emit!(trace::dumped(1, HexDump::of(&buffer[..3])));
+    emit!(trace::dumped(2, HexDump::window(&buffer, 16, 2)));
+    emit!(trace::dumped(3, HexDump::window(&buffer, 254, 100)));
+    emit!(trace::dumped(4, HexDump::window(&buffer, 300, 100)));
+    emit!(trace::dumped(5, HexDump::window(&buffer, 1, 1).based_at(0x1000)));
     let writes = etw.writes();
     let dumps: Vec<_> = writes.iter().map(|one| decoded(one)[1].clone()).collect();
     let named = |value| ("Data".to_owned(), value);
@@ -90,11 +90,11 @@ fn a_dump_is_its_offset_the_whole_size_and_the_bytes() {
 #[test]
 fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
     let etw = registered();
-    let data = Dump::window(&[1, 2, 3, 4], 1, 2);
+    let data = HexDump::window(&[1, 2, 3, 4], 1, 2);
     emit!(trace::nested(trace::Transfer { endpoint: 3, data }));
-    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: Dump = data });
+    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: HexDump = data });
     emit!(trace::borrowed(data));
-    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: &Dump<'_> = data });
+    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: &HexDump<'_> = data });
     emit!(trace::in_manifest(data, 9));
     let writes = etw.writes();
     let expected = dump(1, 4, &[2, 3]);
@@ -116,7 +116,7 @@ fn a_dump_that_does_not_fit_is_cut_and_counted() {
     let etw = registered();
     let before = trace::PROVIDER.statistics().cut;
     let buffer = vec![7; 100_000];
-    emit!(trace::dumped(1, Dump::window(&buffer, 5, 80_000)));
+    emit!(trace::dumped(1, HexDump::window(&buffer, 5, 80_000)));
     let writes = etw.writes();
     assert_eq!(writes.len(), 2, "`FieldCut` and the event");
     let (_, Value::Struct(members)) = &decoded(&writes[1])[1] else {
@@ -130,7 +130,7 @@ fn a_dump_that_does_not_fit_is_cut_and_counted() {
 
 #[test]
 fn a_declarations_own_structure_has_precedence() {
-    own::dumped(own::Dump { pages: 1 });
+    own::dumped(own::HexDump { pages: 1 });
 }
 
 #[test]

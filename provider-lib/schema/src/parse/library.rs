@@ -9,13 +9,13 @@ use super::event::field;
 use crate::{Field, FieldType, Provider, Structure};
 
 /// The name of the structure for a range of bytes.
-const DUMP: &str = "Dump";
+const HEX_DUMP: &str = "HexDump";
 
 /// Returns the library's structures, or an error in their field types.
 fn structures() -> syn::Result<[Structure; 1]> {
     let named = |name: &str| Ident::new(name, Span::call_site());
     Ok([Structure {
-        ident: named(DUMP),
+        ident: named(HEX_DUMP),
         visibility: Visibility::Inherited,
         generics: parse_quote!(<'a>),
         in_library: true,

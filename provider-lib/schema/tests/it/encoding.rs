@@ -336,7 +336,7 @@ fn an_event_at_its_call_site_has_its_arguments() {
     let event = |text: &str| ad_hoc(text.parse().unwrap());
     let all = event(
         "P, \"Name\", level = Warning, keyword = trace::READ, opcode = Start, tag = 0x10, every = 3, \
-         activity = a, { n: u32 = 1, d: Dump = d }",
+         activity = a, { n: u32 = 1, d: HexDump = d }",
     )
     .unwrap();
     assert_eq!((all.name.as_str(), all.level.0, all.opcode, all.tag), ("Name", 3, 1, 0x10));

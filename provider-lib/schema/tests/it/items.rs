@@ -404,18 +404,18 @@ fn traits_have_at_most_255_bytes() {
 
 #[test]
 fn a_declarations_types_have_precedence_and_the_librarys_are_added() {
-    const EVENT: &str = "#[event(level = Info, keyword = none)] fn x(a: Dump);";
+    const EVENT: &str = "#[event(level = Info, keyword = none)] fn x(a: HexDump);";
     let library = provider(EVENT);
     assert_eq!(library.structures.len(), 1);
     assert!(library.structures[0].in_library);
     let names: Vec<_> =
         library.structures[0].fields.iter().map(|field| field.name.as_str()).collect();
     assert_eq!(names, ["Offset", "Size", "Bytes"]);
-    for own in ["#[structure] struct Dump { x: u8 }", "#[map] enum Dump { X = 1 }"] {
+    for own in ["#[structure] struct HexDump { x: u8 }", "#[map] enum HexDump { X = 1 }"] {
         let provider = provider(&format!("{own} {EVENT}"));
         assert!(provider.structures.iter().all(|one| !one.in_library), "{own}");
     }
-    let inside = provider("#[structure] struct A { d: Dump, x: u8 }");
+    let inside = provider("#[structure] struct A { d: HexDump, x: u8 }");
     assert_eq!(inside.structures.len(), 2);
     assert!(
         provider("#[structure] struct A { x: u8 }").structures.iter().all(|one| !one.in_library)

@@ -10,7 +10,7 @@ mod trace {
     pub fn failed_at(offset: u64, status: NtStatus);
 
     #[event(level = Info, keyword = none)]
-    pub fn dumped(data: Dump<'_>);
+    pub fn dumped(data: HexDump<'_>);
 }
 
 fn main() {

@@ -1,6 +1,6 @@
 //! This project's events with a helper, in the caller with five arguments.
 
-use wdk_etw::{Dump, NtStatus, RateLimit, Traced as _, emit};
+use wdk_etw::{HexDump, NtStatus, RateLimit, Traced as _, emit};
 
 use crate::{another, other, text};
 
@@ -16,7 +16,7 @@ mod trace {
     pub fn failed(status: NtStatus);
 
     #[event(level = Info, keyword = READ)]
-    pub fn dumped(status: u32, bytes: u64, name: Dump<'_>);
+    pub fn dumped(status: u32, bytes: u64, name: HexDump<'_>);
 }
 
 /// The same event of a provider that counts its events.
@@ -86,7 +86,7 @@ macro_rules! with_one_stripe {
 #[cfg(feature = "timing")]
 crate::loops::writes!(with_one_stripe: single_writes);
 caller!(helper_dump: |status, bytes, text| {
-    emit!(trace::dumped(status, bytes, Dump::window(text.as_bytes(), 2, 8)));
+    emit!(trace::dumped(status, bytes, HexDump::window(text.as_bytes(), 2, 8)));
 });
 caller!(helper_traced: |status, _bytes, _text| {
     let _same = NtStatus::from_bits(status).traced(trace::failed);

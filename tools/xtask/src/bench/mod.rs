@@ -298,7 +298,7 @@ const HELPERS: [(&str, &str, f64); 7] = [
     ("limit", "`emit!(…, limit = LIMIT)`", 59.0),
     ("single", "a provider with `stripes = 1`", 43.0),
     ("counted", "a provider with `statistics`", 56.0),
-    ("dump", "a `Dump` of 8 bytes instead of the string", 65.0),
+    ("dump", "a `HexDump` of 8 bytes instead of the string", 65.0),
     ("traced", "`status.traced(trace::failed)`, an event with the status only", 42.0),
 ];
 

@@ -4,7 +4,7 @@
 
 mod trace;
 
-use wdk_etw::{Dump, NtStatus, Traced as _, emit};
+use wdk_etw::{HexDump, NtStatus, Traced as _, emit};
 
 pub use trace::provider::{register, unregister};
 
@@ -14,7 +14,7 @@ pub use trace::provider::{register, unregister};
 ///
 /// Returns `STATUS_INVALID_PARAMETER` if the message has another length than it says.
 pub fn check(message: &[u8]) -> Result<(), NtStatus> {
-    emit!(trace::provider::received(message.len(), Dump::window(message, 1, 4)));
+    emit!(trace::provider::received(message.len(), HexDump::window(message, 1, 4)));
     let said = message.first().copied().map(usize::from);
     let valid = said == message.len().checked_sub(1);
     valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER).traced(trace::provider::refused)

@@ -8,7 +8,7 @@ pub mod provider {
 
     /// The library received a message.
     #[event(id = 1, level = Info, keyword = MESSAGE, message = "Received %1 bytes.")]
-    pub fn received(length: usize, start: Dump<'_>);
+    pub fn received(length: usize, start: HexDump<'_>);
 
     /// The library refused a message.
     #[event(id = 2, level = Error, keyword = MESSAGE, message = "Refused: %1.")]

@@ -10,13 +10,13 @@
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
 /// # mod trace {
 /// #[event(level = Verbose, keyword = none)]
-/// pub fn transfer_descriptor(device: u32, descriptor: Dump<'_>);
+/// pub fn transfer_descriptor(device: u32, descriptor: HexDump<'_>);
 /// # }
-/// use wdk_etw::{Dump, emit};
+/// use wdk_etw::{HexDump, emit};
 ///
 /// # fn example(descriptor: &[u8]) {
 /// // 64 bytes from offset 0x100, or fewer if the buffer ends before.
-/// emit!(trace::transfer_descriptor(7, Dump::window(descriptor, 0x100, 64)));
+/// emit!(trace::transfer_descriptor(7, HexDump::window(descriptor, 0x100, 64)));
 /// # }
 /// ```
 ///
@@ -27,7 +27,7 @@
 ///
 /// Any. Above `APC_LEVEL` the bytes must be in non-pageable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dump<'a> {
+pub struct HexDump<'a> {
     /// The offset of the first byte.
     pub offset: u64,
     /// The size of the whole buffer in bytes.
@@ -36,7 +36,7 @@ pub struct Dump<'a> {
     pub bytes: &'a [u8],
 }
 
-impl<'a> Dump<'a> {
+impl<'a> HexDump<'a> {
     /// Returns the dump of a whole buffer.
     #[must_use]
     pub const fn of(buffer: &'a [u8]) -> Self {
