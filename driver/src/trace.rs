@@ -245,7 +245,7 @@ pub fn unregister() {
 pub fn statistics() -> Statistics {
     let provider = &provider::PROVIDER;
     let failures = provider.failures();
-    let wanted = provider.composite();
+    let wanted = provider.enable_info();
     Statistics {
         events_failed: failures.total(),
         failed_without_memory: failures.with_status(NtStatus(STATUS_NO_MEMORY)),

@@ -150,7 +150,7 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        // First, because the composite is gone once the provider has been unregistered.
+        // First, because the enable info is gone once the provider has been unregistered.
         let Some(guard) = self.rundown().enter() else {
             self.counters.count_dropped();
             return None;

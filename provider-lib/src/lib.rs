@@ -138,7 +138,7 @@ pub use crate::{
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
     hex_dump::HexDump,
     limit::RateLimit,
-    notification::{Composite, Control, Notification, RawNotification},
+    notification::{Control, EnableInfo, Notification, RawNotification},
     plain::PlainData,
     pool::POOL_TAG,
     provider::{

@@ -3,10 +3,10 @@
 
 use crate::{FilterData, Guid, Keyword, Level};
 
-/// The composite of the enable info of all sessions that enable a provider. A level or match-any
+/// The combined enable info of all sessions that enable a provider. A level or match-any
 /// mask of 0, which means "no limit", is replaced by the widest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Composite {
+pub struct EnableInfo {
     /// The highest level that a session enables.
     pub level: Level,
     /// The union of the sessions' match-any keywords.
@@ -15,16 +15,16 @@ pub struct Composite {
     pub match_all: Keyword,
 }
 
-impl Composite {
-    /// The composite that every event passes.
+impl EnableInfo {
+    /// The enable info that every event passes.
     pub const EVERYTHING: Self = Self {
         level: Level(u8::MAX),
         match_any: Keyword::from_bits(u64::MAX),
         match_all: Keyword::NONE,
     };
 
-    /// Creates the composite that ETW delivers: a level of 0 means all levels, a match-any mask of
-    /// 0 means all keywords.
+    /// Creates the enable info from the values that ETW delivers: a level of 0 means all levels, a
+    /// match-any mask of 0 means all keywords.
     #[must_use]
     pub const fn delivered(level: u8, match_any: u64, match_all: u64) -> Self {
         Self {
@@ -51,10 +51,10 @@ impl Composite {
 pub enum Control {
     /// The last session disabled the provider.
     Disable,
-    /// A session enabled the provider, or the composite may have changed.
-    Enable(Composite),
+    /// A session enabled the provider, or the enable info may have changed.
+    Enable(EnableInfo),
     /// A session requests events that describe the provider's current state.
-    CaptureState(Composite),
+    CaptureState(EnableInfo),
 }
 
 /// A notification, borrowed for the hook's call.
@@ -100,8 +100,8 @@ mod tests {
     // R-E8, R-K3, R-O3
     #[test]
     fn an_event_passes_by_level_any_and_all() {
-        let composite = Composite::delivered(4, 1, 3);
-        let passes = |level, keyword| composite.passes(Level(level), Keyword::from_bits(keyword));
+        let info = EnableInfo::delivered(4, 1, 3);
+        let passes = |level, keyword| info.passes(Level(level), Keyword::from_bits(keyword));
         assert!(passes(4, 3) && passes(0, 3) && passes(4, 0));
         assert!(!passes(5, 3) && !passes(4, 1) && !passes(4, 2));
     }
@@ -109,6 +109,6 @@ mod tests {
     // R-O3
     #[test]
     fn zeros_mean_no_limit() {
-        assert_eq!(Composite::delivered(0, 0, 0), Composite::EVERYTHING);
+        assert_eq!(EnableInfo::delivered(0, 0, 0), EnableInfo::EVERYTHING);
     }
 }

@@ -3,7 +3,7 @@
 use core::{cell::UnsafeCell, ffi::c_void, fmt, ops::Deref, ptr};
 
 use crate::{
-    Composite, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
+    EnableInfo, EventDataDescriptor, EventDescriptor, Failures, FilterData, Guid, Keyword, Level,
     NtStatus, Traits, TraitsBuffer,
     counters::{Counters, WrittenCounts},
     ffi::{self, FilterDescriptor},
@@ -535,14 +535,14 @@ impl Provider {
         self.state.is_enabled_slow(level, keyword)
     }
 
-    /// Returns the composite of all sessions' enable info, or `None` while no session enables
+    /// Returns the combined enable info of all sessions, or `None` while no session enables
     /// the provider.
     ///
-    /// The function never waits. During an update it returns the old composite, the new one, or
-    /// [`Composite::EVERYTHING`], but never a mixture.
+    /// The function never waits. During an update it returns the old enable info, the new one, or
+    /// [`EnableInfo::EVERYTHING`], but never a mixture.
     #[must_use]
-    pub fn composite(&self) -> Option<Composite> {
-        self.state.composite()
+    pub fn enable_info(&self) -> Option<EnableInfo> {
+        self.state.enable_info()
     }
 
     /// Asks ETW whether a session enables events of this level and keyword
@@ -650,7 +650,7 @@ impl Provider {
 
     /// Updates the enable state and calls the hook.
     fn notify(&self, raw: RawNotification, source: Guid, filter: Option<FilterData<'_>>) {
-        let delivered = Composite::delivered(raw.level, raw.match_any, raw.match_all);
+        let delivered = EnableInfo::delivered(raw.level, raw.match_any, raw.match_all);
         let (control, hook) = match raw.control_code {
             DISABLE => {
                 self.disable();

@@ -4,26 +4,26 @@
 //! or zero. They load one word, so they cannot combine the level of one update with the keywords
 //! of another. `docs/reference/event-cost.md` compares this design with others.
 //!
-//! The composite (level and both keyword masks) needs more than one load. A lock is not possible:
+//! The enable info (level and both keyword masks) needs more than one load. A lock is not possible:
 //! a reader at `DISPATCH_LEVEL` may have interrupted the writer on the same processor, and would
 //! deadlock. Instead there are two slots and an index: the writer fills the slot that is not
 //! current, and then makes it current. If the writer finishes one update and begins another
 //! during a read, the slot's version changes, and the reader tries again. After a few tries it
-//! returns the widest composite. That is always safe, because ETW filters events again for each
+//! returns the widest enable info. That is always safe, because ETW filters events again for each
 //! session.
 
 use crate::{
     Keyword, Level,
-    notification::Composite,
+    notification::EnableInfo,
     sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, fence},
 };
 
-/// The number of levels with a mask: 0 to 5. Other levels are checked by the composite.
+/// The number of levels with a mask: 0 to 5. Other levels are checked by the enable info.
 const LEVELS: usize = 6;
-/// The number of times that a reader tries to read a slot before it returns the widest composite.
+/// The number of times that a reader tries to read a slot before it returns the widest enable info.
 const TRIES: usize = 4;
 
-/// One copy of the composite.
+/// One copy of the enable info.
 struct Slot {
     /// Odd while the slot is being written.
     version: AtomicU32,
@@ -104,15 +104,15 @@ impl EnableState {
         self.closed.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns whether a session enables events of this level and keyword, by the composite: its
+    /// Returns whether a session enables events of this level and keyword, by the enable info: its
     /// level, match-any and match-all keywords.
     #[cold]
     pub fn is_enabled_slow(&self, level: Level, keyword: Keyword) -> bool {
-        self.composite().is_some_and(|composite| composite.passes(level, keyword))
+        self.enable_info().is_some_and(|info| info.passes(level, keyword))
     }
 
-    /// Returns the composite, or `None` while no session enables the provider. Wait-free.
-    pub fn composite(&self) -> Option<Composite> {
+    /// Returns the enable info, or `None` while no session enables the provider. Wait-free.
+    pub fn enable_info(&self) -> Option<EnableInfo> {
         for _ in 0..TRIES {
             let Some(slot) = self.slots.get(self.current.load(Ordering::Acquire) as usize) else {
                 break;
@@ -124,26 +124,26 @@ impl EnableState {
             fence(Ordering::Acquire);
             if before % 2 == 0 && slot.version.load(Ordering::Relaxed) == before {
                 let [level, flags, ..] = level.to_le_bytes();
-                return (flags != 0).then_some(Composite {
+                return (flags != 0).then_some(EnableInfo {
                     level: Level(level),
                     match_any: Keyword::from_bits(match_any),
                     match_all: Keyword::from_bits(match_all),
                 });
             }
         }
-        Some(Composite::EVERYTHING)
+        Some(EnableInfo::EVERYTHING)
     }
 
-    /// Enables the provider with a composite that [`Composite::delivered`] made.
+    /// Enables the provider with enable info that [`EnableInfo::delivered`] made.
     ///
     /// Calls must not overlap. ETW serializes a registration's enable callbacks, and no other code
     /// calls this function or [`Self::disable`] while the provider is registered.
-    pub fn enable(&self, composite: Composite) {
-        self.publish(Some(composite));
+    pub fn enable(&self, info: EnableInfo) {
+        self.publish(Some(info));
         if self.is_closed() {
             return;
         }
-        self.set_masks(Some(composite));
+        self.set_masks(Some(info));
         // Either this thread sees that the masks are to stay clear, or `close` clears them after the
         // stores above.
         fence(Ordering::SeqCst);
@@ -159,7 +159,7 @@ impl EnableState {
     }
 
     /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write site
-    /// fails, also for levels without a mask. The composite stays current. Can be called while another
+    /// fails, also for levels without a mask. The enable info stays current. Can be called while another
     /// thread calls [`Self::enable`], whose masks are then clear when both have returned.
     pub fn close(&self) {
         self.closed.store(1, Ordering::Relaxed);
@@ -173,17 +173,17 @@ impl EnableState {
         self.closed.store(0, Ordering::Relaxed);
     }
 
-    fn set_masks(&self, composite: Option<Composite>) {
+    fn set_masks(&self, info: Option<EnableInfo>) {
         for (level, mask) in (0_u8..).zip(&self.masks) {
-            let value = match composite {
-                Some(composite) if level <= composite.level.0 => composite.match_any.bits(),
+            let value = match info {
+                Some(info) if level <= info.level.0 => info.match_any.bits(),
                 _ => 0,
             };
             mask.store(value, Ordering::Relaxed);
         }
     }
 
-    fn publish(&self, composite: Option<Composite>) {
+    fn publish(&self, info: Option<EnableInfo>) {
         let next = self.current.load(Ordering::Relaxed) ^ 1;
         let Some(slot) = self.slots.get(next as usize) else {
             return;
@@ -192,12 +192,8 @@ impl EnableState {
         slot.version.store(version.wrapping_add(1), Ordering::Relaxed);
         // No reader sees the stores below before it can see the odd version.
         fence(Ordering::Release);
-        let (level, match_any, match_all) = composite.map_or((0, 0, 0), |composite| {
-            (
-                ENABLED | u32::from(composite.level.0),
-                composite.match_any.bits(),
-                composite.match_all.bits(),
-            )
+        let (level, match_any, match_all) = info.map_or((0, 0, 0), |info| {
+            (ENABLED | u32::from(info.level.0), info.match_any.bits(), info.match_all.bits())
         });
         slot.level.store(level, Ordering::Relaxed);
         slot.match_any.store(match_any, Ordering::Relaxed);

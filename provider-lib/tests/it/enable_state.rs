@@ -7,7 +7,7 @@ use std::sync::{
 
 use mock_etw::{CAPTURE_STATE, DISABLE, ENABLE, turn};
 use wdk_etw::{
-    Composite, Control, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
+    Control, EnableInfo, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
     RawNotification, Registered, StripedProvider, event, guid_of_name, traits,
 };
 
@@ -86,12 +86,12 @@ fn a_notification_replaces_the_previous_state() {
     etw.notify(ENABLE, 5, 0xFF, 0);
     etw.notify(ENABLE, 2, 0x01, 0x01);
     assert_eq!(
-        provider.composite(),
-        Some(Composite { level: Level(2), match_any: keyword(1), match_all: keyword(1) })
+        provider.enable_info(),
+        Some(EnableInfo { level: Level(2), match_any: keyword(1), match_all: keyword(1) })
     );
     assert!(!provider.is_enabled_fast(Level(3), keyword(1)));
     etw.notify(DISABLE, 0, 0, 0);
-    assert_eq!(provider.composite(), None);
+    assert_eq!(provider.enable_info(), None);
     for level in 0..=255 {
         assert!(!provider.is_enabled_fast(Level(level), keyword(u64::MAX)));
         assert!(!provider.is_enabled_fast(Level(level), keyword(0)));
@@ -106,10 +106,10 @@ fn other_codes_change_nothing() {
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
     etw.notify(ENABLE, 3, 7, 0);
-    let before = provider.composite();
+    let before = provider.enable_info();
     for code in [CAPTURE_STATE, 3, 4, 1000, u32::MAX] {
         etw.notify(code, 1, 1, 1);
-        assert_eq!(provider.composite(), before, "code {code}");
+        assert_eq!(provider.enable_info(), before, "code {code}");
         assert!(provider.is_enabled_fast(Level(3), keyword(4)));
     }
     provider.unregister().unwrap();
@@ -125,7 +125,7 @@ fn callback_during_register_is_safe() {
     assert!(provider.is_enabled_fast(Level(4), keyword(2)));
     provider.unregister().unwrap();
     assert!(!provider.is_enabled_fast(Level(1), keyword(2)));
-    assert_eq!(provider.composite(), None);
+    assert_eq!(provider.enable_info(), None);
 }
 
 static ENABLED: AtomicU32 = AtomicU32::new(0);
@@ -134,12 +134,12 @@ static CAPTURED: AtomicU32 = AtomicU32::new(0);
 
 fn count_enabled(provider: &Provider, notification: &Notification<'_>) {
     // The state is up to date when the hook runs.
-    assert_eq!(notification.control, Control::Enable(provider.composite().unwrap()));
+    assert_eq!(notification.control, Control::Enable(provider.enable_info().unwrap()));
     ENABLED.fetch_add(1, Ordering::Relaxed);
 }
 
 fn disabled(provider: &Provider, notification: &Notification<'_>) {
-    assert_eq!(provider.composite(), None);
+    assert_eq!(provider.enable_info(), None);
     assert_eq!(notification.control, Control::Disable);
     assert!(notification.source.is_null() && notification.filter.is_none());
     DISABLED.fetch_add(1, Ordering::Relaxed);
@@ -202,7 +202,7 @@ fn a_hook_receives_the_arguments_as_etw_passed_them() {
         on_capture_state: Some(copy_raw),
     });
     assert_eq!(provider.register(), Ok(Registered::Complete));
-    // The composite has the widest values instead of zeros.
+    // The enable info has the widest values instead of zeros.
     etw.notify(ENABLE, 0, 0, 6);
     etw.notify_filtered(Guid::new(1, 2, 3, [4; 8]), 0x8000_0200, b"ids");
     etw.notify(CAPTURE_STATE, 4, 1, 0);
@@ -297,8 +297,8 @@ fn readers_never_see_a_mixture() {
     let etw = turn();
     let provider = provider!();
     assert_eq!(provider.register(), Ok(Registered::Complete));
-    let one = Composite { level: Level(2), match_any: keyword(0x1111), match_all: keyword(0x1) };
-    let other = Composite { level: Level(5), match_any: keyword(0x2222), match_all: keyword(0x2) };
+    let one = EnableInfo { level: Level(2), match_any: keyword(0x1111), match_all: keyword(0x1) };
+    let other = EnableInfo { level: Level(5), match_any: keyword(0x2222), match_all: keyword(0x2) };
     let states = [one, other];
     etw.notify(ENABLE, 2, 0x1111, 0x1);
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -307,9 +307,9 @@ fn readers_never_see_a_mixture() {
             .map(|_| {
                 scope.spawn(|| {
                     while !done.load(Ordering::Relaxed) {
-                        let read = provider.composite().unwrap();
+                        let read = provider.enable_info().unwrap();
                         assert!(
-                            states.contains(&read) || read == Composite::EVERYTHING,
+                            states.contains(&read) || read == EnableInfo::EVERYTHING,
                             "{read:?}"
                         );
                         // The event passes only the level of one state combined with the keyword of

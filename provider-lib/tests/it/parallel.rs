@@ -7,7 +7,7 @@ use std::{
 
 use mock_etw::{DISABLE, ENABLE, turn};
 use wdk_etw::{
-    Composite, Keyword, Level, Provider, RegisterError, Registered, TraitsBuffer, UnregisterError,
+    EnableInfo, Keyword, Level, Provider, RegisterError, Registered, TraitsBuffer, UnregisterError,
     emit, event,
 };
 
@@ -35,8 +35,8 @@ const EVENTS: u32 = 200;
 const FIRST: (u8, u64, u64) = (4, 1, 1);
 const SECOND: (u8, u64, u64) = (5, 2, 2);
 
-const fn composite(of: (u8, u64, u64)) -> Composite {
-    Composite::delivered(of.0, of.1, of.2)
+const fn enable_info(of: (u8, u64, u64)) -> EnableInfo {
+    EnableInfo::delivered(of.0, of.1, of.2)
 }
 
 /// Ends the threads when the test ends, even if it fails.
@@ -51,10 +51,10 @@ impl Drop for Ends<'_> {
 /// Checks that a reader sees nothing, one of the two composites, or everything.
 fn look(provider: &Provider) {
     let known =
-        [None, Some(composite(FIRST)), Some(composite(SECOND)), Some(Composite::EVERYTHING)];
-    let seen = provider.composite();
+        [None, Some(enable_info(FIRST)), Some(enable_info(SECOND)), Some(EnableInfo::EVERYTHING)];
+    let seen = provider.enable_info();
     assert!(known.contains(&seen), "{seen:?}");
-    // No composite enables Verbose with the low keyword. Only the level of one update with the
+    // No enable info enables Verbose with the low keyword. Only the level of one update with the
     // keywords of the other update would.
     assert!(!provider.is_enabled_fast(Level::VERBOSE, Keyword::bit::<0>()));
 }

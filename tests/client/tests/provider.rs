@@ -20,7 +20,7 @@ fn the_provider_registers_writes_and_unregisters() {
     );
     assert_eq!(provider::register(), Err(RegisterError::AlreadyRegistered));
     assert!(!provider::request_sent::is_enabled());
-    assert_eq!(provider::PROVIDER.composite(), None);
+    assert_eq!(provider::PROVIDER.enable_info(), None);
     let activity = ActivityId::create();
     assert!(activity.is_ok(), "{activity:?}");
     emit!(

@@ -13,14 +13,14 @@ use std::{
 use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
     __facade::settle,
-    Composite, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
+    EnableInfo, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
     Registered, StripedProvider, Traits, WriteOptions,
     model::{EnableState, Reason, Rundown, Stripe, set_group, stack_index},
     traits,
 };
 
-const fn composite(level: u8, any: u64, all: u64) -> Composite {
-    Composite {
+const fn enable_info(level: u8, any: u64, all: u64) -> EnableInfo {
+    EnableInfo {
         level: Level(level),
         match_any: Keyword::from_bits(any),
         match_all: Keyword::from_bits(all),
@@ -30,8 +30,8 @@ const fn composite(level: u8, any: u64, all: u64) -> Composite {
 // R-C5
 #[test]
 fn a_composite_is_the_old_or_the_new_or_everything() {
-    const FIRST: Composite = composite(2, 0x11, 0x1);
-    const SECOND: Composite = composite(5, 0x22, 0x2);
+    const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
+    const SECOND: EnableInfo = enable_info(5, 0x22, 0x2);
     model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(FIRST);
@@ -42,19 +42,19 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
                 state.disable();
             })
         };
-        let read = state.composite();
-        let known = [Some(FIRST), Some(SECOND), None, Some(Composite::EVERYTHING)];
+        let read = state.enable_info();
+        let known = [Some(FIRST), Some(SECOND), None, Some(EnableInfo::EVERYTHING)];
         assert!(known.contains(&read), "{read:?}");
         writer.join().unwrap();
-        assert_eq!(state.composite(), None);
+        assert_eq!(state.enable_info(), None);
     });
 }
 
-// R-C5: one update leaves the current composite alone, in the other slot.
+// R-C5: one update leaves the current enable info alone, in the other slot.
 #[test]
 fn during_one_update_a_composite_is_the_old_or_the_new() {
-    const FIRST: Composite = composite(2, 0x11, 0x1);
-    const SECOND: Composite = composite(5, 0x22, 0x2);
+    const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
+    const SECOND: EnableInfo = enable_info(5, 0x22, 0x2);
     model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(FIRST);
@@ -62,7 +62,7 @@ fn during_one_update_a_composite_is_the_old_or_the_new() {
             let state = Arc::clone(&state);
             thread::spawn(move || state.enable(SECOND))
         };
-        let read = state.composite();
+        let read = state.enable_info();
         assert!([Some(FIRST), Some(SECOND)].contains(&read), "{read:?}");
         writer.join().unwrap();
     });
@@ -73,10 +73,10 @@ fn during_one_update_a_composite_is_the_old_or_the_new() {
 fn the_hot_check_never_mixes_level_and_keyword() {
     model(|| {
         let state = Arc::new(EnableState::new());
-        state.enable(composite(2, 0x11, 0));
+        state.enable(enable_info(2, 0x11, 0));
         let writer = {
             let state = Arc::clone(&state);
-            thread::spawn(move || state.enable(composite(5, 0x22, 0)))
+            thread::spawn(move || state.enable(enable_info(5, 0x22, 0)))
         };
         // Only the second state enables level 3, and only the first one keyword 0x11.
         assert!(!state.is_enabled_fast(Level(3), Keyword::from_bits(0x11)));
@@ -92,13 +92,13 @@ fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
         let state = Arc::new(EnableState::new());
         let notification = {
             let state = Arc::clone(&state);
-            thread::spawn(move || state.enable(composite(4, 0x11, 0)))
+            thread::spawn(move || state.enable(enable_info(4, 0x11, 0)))
         };
         state.close();
         notification.join().unwrap();
         assert!(!state.is_enabled_fast(Level(4), Keyword::from_bits(0x11)));
         state.open();
-        state.enable(composite(4, 0x11, 0));
+        state.enable(enable_info(4, 0x11, 0));
         assert!(state.is_enabled_fast(Level(4), Keyword::from_bits(0x11)));
     });
 }
@@ -120,7 +120,7 @@ fn a_published_level_is_never_an_old_one() {
         let hook = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
-                shared.0.enable(composite(4, 1, 0));
+                shared.0.enable(enable_info(4, 1, 0));
                 publish(&shared);
             })
         };
