@@ -136,7 +136,7 @@ impl Activity {
     /// Returns an [`ActivityError`] if ETW cannot create an id or, in debug builds, if the IRQL is
     /// too high.
     pub fn from_thread() -> Result<Self, ActivityError> {
-        match ActivityId::of_thread() {
+        match ActivityId::current() {
             Ok(id) => Self::from_activity(id),
             Err(ActivityError::Refused(_)) => Self::new(),
             Err(error) => Err(error),
@@ -205,7 +205,7 @@ impl ActivityId {
     ///
     /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
     /// system process, or, in debug builds, if the IRQL is too high.
-    pub fn of_thread() -> Result<Self, ActivityError> {
+    pub fn current() -> Result<Self, ActivityError> {
         control(GET_ID, Guid::NULL)
     }
 

@@ -482,7 +482,7 @@ fn an_activity_originates_from_the_threads_activity() {
     // A thread without a thread environment block.
     etw.set(|etw| etw.thread_activity_status = NO_MEMORY);
     let refused = wdk_etw::ActivityError::Refused(NtStatus::NO_MEMORY);
-    assert_eq!(ActivityId::of_thread(), Err(refused));
+    assert_eq!(ActivityId::current(), Err(refused));
     let activity = Activity::from_thread().unwrap();
     assert_eq!(activity.related(), None);
     assert_ne!(activity.id(), ActivityId::NONE);

@@ -369,11 +369,11 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
     let error = RegisterError::TooHighIrql(1);
     assert_eq!(provider.register(), Err(error));
     assert!(error.to_string().contains("PASSIVE_LEVEL"));
-    let thread = ActivityId::of_thread();
+    let thread = ActivityId::current();
     assert!(thread.is_ok(), "APC_LEVEL is low enough for a thread's activity");
     etw.set(|etw| etw.irql = 2);
     let error = ActivityError::TooHighIrql(2);
-    assert_eq!(ActivityId::of_thread(), Err(error));
+    assert_eq!(ActivityId::current(), Err(error));
     assert_eq!(
         error.to_string(),
         "cannot read or set the thread's activity id at IRQL 2: call EtwActivityIdControl at \

@@ -64,22 +64,22 @@ fn activities_and_flags_are_passed_on() {
 fn a_scope_restores_the_threads_activity_on_every_path() {
     fn work(fail: bool) -> Result<(), ()> {
         let scope = ActivityId::create().unwrap().enter().unwrap();
-        assert_eq!(scope.previous(), ActivityId::of_thread_before());
+        assert_eq!(scope.previous(), ActivityId::before());
         if fail { Err(()) } else { Ok(()) }
     }
     trait Before {
-        fn of_thread_before() -> Self;
+        fn before() -> Self;
     }
     impl Before for ActivityId {
-        fn of_thread_before() -> Self {
+        fn before() -> Self {
             Self::from_guid(guid!("0000000b-0000-0000-0000-000000000000"))
         }
     }
     let etw = turn();
-    etw.set(|etw| etw.thread_activity = ActivityId::of_thread_before().guid());
+    etw.set(|etw| etw.thread_activity = ActivityId::before().guid());
     for fail in [false, true] {
         let _result = work(fail);
-        assert_eq!(ActivityId::of_thread(), Ok(ActivityId::of_thread_before()));
+        assert_eq!(ActivityId::current(), Ok(ActivityId::before()));
     }
 }
 
@@ -89,9 +89,9 @@ fn a_threads_activity_can_be_set_and_swapped() {
     let etw = turn();
     let [first, second] = [1, 2].map(|id| ActivityId::from_guid(Guid::new(id, 0, 0, [0; 8])));
     first.set_for_thread().unwrap();
-    assert_eq!(ActivityId::of_thread(), Ok(first));
+    assert_eq!(ActivityId::current(), Ok(first));
     assert_eq!(second.swap_for_thread(), Ok(first));
-    assert_eq!(ActivityId::of_thread(), Ok(second));
+    assert_eq!(ActivityId::current(), Ok(second));
     assert_eq!(etw.calls(), [2, 1, 4, 1].map(Call::Activity), "SET_ID, GET_ID, GET_SET_ID, GET_ID");
 }
 

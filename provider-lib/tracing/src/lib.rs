@@ -423,7 +423,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         }
         let thread = ffi::current_thread();
         self.restore(|| self.entered.leave_now(thread));
-        let previous = ActivityId::of_thread();
+        let previous = ActivityId::current();
         let entered = self.entered.enter(
             thread,
             key.to_bits().get(),
@@ -462,8 +462,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     fn restore(&self, mut next: impl FnMut() -> Option<Left>) {
         while let Some(left) = next() {
             // Other code may have replaced the span's activity; it restores its own.
-            if ActivityId::of_thread() == Ok(left.activity)
-                && left.previous.set_for_thread().is_err()
+            if ActivityId::current() == Ok(left.activity) && left.previous.set_for_thread().is_err()
             {
                 self.ignored_enters.fetch_add(1, Ordering::Relaxed);
             }
@@ -476,7 +475,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
             return None;
         }
         let (bits, activity) = self.entered.current(ffi::current_thread())?;
-        if ActivityId::of_thread().is_ok_and(|of_thread| of_thread != activity) {
+        if ActivityId::current().is_ok_and(|current| current != activity) {
             return None;
         }
         let key = Key::from_bits(bits)?;
@@ -490,7 +489,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         if ffi::current_irql() > ffi::APC_LEVEL {
             return ActivityId::NONE;
         }
-        ActivityId::of_thread().unwrap_or_else(|_| {
+        ActivityId::current().unwrap_or_else(|_| {
             self.entered
                 .current(ffi::current_thread())
                 .map_or(ActivityId::NONE, |(_, activity)| activity)
@@ -502,7 +501,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     fn in_current_activity(&self) -> WriteOptions {
         if !self.threads_refuse.load(Ordering::Relaxed)
             || ffi::current_irql() > ffi::APC_LEVEL
-            || ActivityId::of_thread().is_ok()
+            || ActivityId::current().is_ok()
         {
             return WriteOptions::at_current_irql();
         }

@@ -185,11 +185,11 @@ fn inside_a_span_the_threads_activity_is_the_spans() {
     outer.in_scope(|| {
         assert_eq!(Span::current(), outer);
         // Both facades' and declared events have the thread's activity.
-        assert_eq!(ActivityId::of_thread().unwrap().guid(), Guid::new(0xAC71, 1, 1, [0; 8]));
+        assert_eq!(ActivityId::current().unwrap().guid(), Guid::new(0xAC71, 1, 1, [0; 8]));
         tracing::info!("inside");
         emit!(trace::declared());
         let inner = tracing::info_span!("inner").entered();
-        assert_eq!(ActivityId::of_thread().unwrap().guid(), Guid::new(0xAC71, 2, 1, [0; 8]));
+        assert_eq!(ActivityId::current().unwrap().guid(), Guid::new(0xAC71, 2, 1, [0; 8]));
         drop(inner);
         assert_eq!(Span::current(), outer);
         let root = tracing::info_span!(parent: None, "root");
@@ -197,7 +197,7 @@ fn inside_a_span_the_threads_activity_is_the_spans() {
         tracing::info!(parent: None, "nowhere");
     });
     assert!(Span::current().is_none());
-    assert_eq!(ActivityId::of_thread(), Ok(client));
+    assert_eq!(ActivityId::current(), Ok(client));
     drop(outer);
     let expected = [
         line("outer", 1, 1, Some(99)),
@@ -252,7 +252,7 @@ fn a_thread_without_activity_id_is_in_its_span_nevertheless() {
 }
 
 fn thread_activity() -> u16 {
-    let bytes = ActivityId::of_thread().unwrap().guid().to_bytes();
+    let bytes = ActivityId::current().unwrap().guid().to_bytes();
     u16::from_le_bytes([bytes[4], bytes[5]])
 }
 
@@ -290,7 +290,7 @@ fn activities_that_other_code_sets_inside_a_span_stay() {
     own.set_for_thread().unwrap();
     assert!(Span::current().is_none());
     drop(guard);
-    assert_eq!(ActivityId::of_thread(), Ok(own));
+    assert_eq!(ActivityId::current(), Ok(own));
     unregister(&etw);
 }
 

@@ -303,7 +303,7 @@ fn the_threads_activity_is_that_of_the_process() {
     let _turn = turn();
     let activity = ActivityId::create().unwrap();
     let scope = activity.enter().unwrap();
-    assert_eq!(ActivityId::of_thread(), Ok(activity));
+    assert_eq!(ActivityId::current(), Ok(activity));
     drop(scope);
-    assert_eq!(ActivityId::of_thread(), Ok(ActivityId::NONE));
+    assert_eq!(ActivityId::current(), Ok(ActivityId::NONE));
 }
