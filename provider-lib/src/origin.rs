@@ -20,7 +20,7 @@ pub type Event = DynamicEvent<MAX_METADATA, MAX_DATA>;
 
 const _: () = assert!(size_of::<Event>() + 1024 <= MAX_STACK);
 
-/// Where a record of a facade comes from.
+/// The source location of a facade's record.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// The record's level, as the facade writes it.

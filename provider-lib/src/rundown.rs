@@ -348,7 +348,7 @@ mod tests {
         check::<64>();
     }
 
-    /// What only the closing thread writes, and only while the rundown is closed.
+    /// A value that only the closing thread writes, and only while the rundown is closed.
     struct Protected(UnsafeCell<u64>);
 
     // SAFETY: the rundown keeps the writes of the closing thread apart from the reads of others.

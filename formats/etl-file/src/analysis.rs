@@ -1,4 +1,4 @@
-//! What a trace's own events say about its other events: names, places and stacks.
+//! Completes events with data from other events of the trace: names, places and stacks.
 //!
 //! A [`FirstPass`] over all events collects the tables. An [`Enricher`] then completes the events of
 //! a second pass, in a stream: it joins stacks, and fills in names where they are wanted.

@@ -443,7 +443,7 @@ impl Names {
             return;
         }
         let time = event.timestamp;
-        // Where an event starts a thread, the field names its process.
+        // If an event starts a thread, the field names its process.
         let process = id(event, "ProcessId").unwrap_or_else(|| self.owner(event));
         for field in event.fields.iter_mut().filter(|field| is_code(field)) {
             if let (_, Value::Pointer(address)) = field

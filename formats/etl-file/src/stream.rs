@@ -75,7 +75,7 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
     }
 }
 
-/// What a pass over the buffers of a trace finds.
+/// The results of a pass over the buffers of a trace.
 #[derive(Debug)]
 pub struct Contents {
     /// The schemas that the trace contains itself.
@@ -160,7 +160,7 @@ impl RecordCounts {
     }
 }
 
-/// What a stream gave out, and what it did not.
+/// The numbers of records that a stream decoded, selected and skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The records that were decoded.
@@ -192,8 +192,7 @@ impl Summary {
     }
 }
 
-/// What is added to events besides their own fields. Stacks are joined with their events in any
-/// case.
+/// The data that a stream adds to events. Stacks are always joined with their events.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
     /// Add the names of processes and threads, from the trace's own kernel events.

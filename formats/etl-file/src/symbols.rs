@@ -249,7 +249,7 @@ const TIME_LIMIT: Duration = Duration::from_mins(2);
 /// The most bytes that a process may answer with.
 const MAX_ANSWER: u64 = 512 << 20;
 
-/// What a process answers: the functions, or why there are none.
+/// A process's answer: the functions, or the reason why there are none.
 type Answer = Result<Pdb, String>;
 
 /// Reads a PDB, and writes its functions for the process that asked for them with

@@ -10,7 +10,7 @@ use crate::{
 /// The size of an IPv6 address, which its presentation implies.
 const IPV6_LENGTH: Size = Size::Fixed(16);
 
-/// What a viewer shows of an event: the fields with their types and maps, and the names.
+/// The parts of an event that a viewer shows: the fields with their types and maps, and the names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presentation {
     /// The fields: name, encoding, presentation, map, count and length.

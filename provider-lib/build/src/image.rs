@@ -69,7 +69,7 @@ pub enum BuildError {
          another name or GUID"
     )]
     Meeting {
-        /// What they have in common: the name or the GUID.
+        /// The part that they share: the name or the GUID.
         what: String,
         /// The file and the line of one.
         first: String,

@@ -52,7 +52,8 @@ pub fn manifest_of_all(
             })?;
         }
     }
-    // What no file breaks alone, such as the number of providers with generated message ids.
+    // Checks the limits that no file exceeds alone, such as the number of providers with generated
+    // message ids.
     let errors = manifest::check(&all);
     if errors.is_empty() {
         Ok((all, read))

@@ -118,7 +118,7 @@ mod tests {
             "%2!s!!",
             "%1%0",
             "%%1",
-            // What follows a format, an insertion or `%%` is text.
+            // The characters after a format, an insertion or `%%` are text.
             "%1!x!%2",
             "%0!",
             "%%%1%%",

@@ -76,7 +76,7 @@ fn arrays_of_structures_read_back() {
         // One data descriptor for each array, whatever its length.
         assert_eq!((writes[0].data.len(), writes[1].data.len()), (4, 6));
     }
-    // What does not fit is cut between structures.
+    // Data that does not fit is cut between structures.
     let many = vec![extent(1); 5_000];
     emit!(trace::listed(&few, &many, extent(6), 7));
     let writes = etw.writes();

@@ -28,7 +28,7 @@ struct Entry {
     span: AtomicU64,
     /// Increases with each entry.
     order: AtomicU64,
-    /// How often the thread, or code that interrupted it, entered the span once more at
+    /// The number of times that the thread, or code that interrupted it, entered the span again at
     /// `DISPATCH_LEVEL`, without effect, and has not left it.
     in_vain: AtomicU32,
     activity: AtomicId,

@@ -201,7 +201,7 @@ pub struct EtwSubscriber<const SPANS: usize = 64> {
     entered: Entered<SPANS>,
     refused_spans: AtomicU64,
     ignored_enters: AtomicU64,
-    /// Whether a span was entered on a thread for which ETW keeps no activity id.
+    /// True if a span was entered on a thread for which ETW keeps no activity id.
     threads_refuse: AtomicBool,
 }
 

@@ -118,7 +118,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// What a slot has about a span: its activity and its metadata.
+/// A span's data in a slot: its activity and its metadata.
 #[derive(Debug)]
 pub struct Span<T: 'static> {
     /// The activity.

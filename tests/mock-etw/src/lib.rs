@@ -134,7 +134,7 @@ pub struct Etw {
     pub enabled_before: Option<(u8, u64, u64)>,
     /// The thread's activity id.
     pub thread_activity: Guid,
-    /// What `EtwActivityIdControl` returns if it is to read or set the thread's id.
+    /// The status that `EtwActivityIdControl` returns when it reads or sets the thread's id.
     pub thread_activity_status: i32,
     /// The number of activity ids that were created.
     pub activities: u16,

@@ -24,9 +24,9 @@ pub struct Difference {
     /// The property or the field; `event` for an event that one decoder lacks, `problem` for a part
     /// that one of them could not decode.
     pub field: String,
-    /// What this crate decodes; `None` if it has no such field.
+    /// The value that this crate decodes; `None` if it has no such field.
     pub ours: Option<String>,
-    /// What the other decoder shows; `None` if it has no such field.
+    /// The value that the other decoder shows; `None` if it has no such field.
     pub theirs: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What another decoder says about a trace.
+//! The output of another decoder for a trace.
 
 use std::collections::HashSet;
 use std::fs::File;

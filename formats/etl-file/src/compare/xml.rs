@@ -130,7 +130,7 @@ impl Fields<'_> {
             let element = member.tag_name().name();
             let name = match element {
                 "Data" | "ComplexData" => member.attribute("Name").unwrap_or_default(),
-                // What the schema does not have is a field that ours does not have.
+                // Our events have no fields for other elements.
                 other => other,
             };
             let name = format!("{prefix}{name}");

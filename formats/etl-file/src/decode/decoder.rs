@@ -46,7 +46,7 @@ struct Known {
 /// The limit of the metadata of all known kinds, in bytes. A parsed schema takes at most some 50
 /// times as much as its metadata.
 const MAX_SIZE: usize = 128 << 10;
-/// What a kind counts besides its metadata.
+/// The size in bytes that a kind counts in addition to its metadata.
 const KIND: usize = 64;
 
 impl<'c> Decoder<'c> {

@@ -1,4 +1,4 @@
-//! What all events of one kind have in common.
+//! The data that all events of one kind share.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::traits::ProviderTraits;
 use crate::read::{EventRef, PointerSize};
 use crate::record::{EventDescriptor, ext_type};
 
-/// What all events with the same provider, descriptor, metadata and traits have in common.
+/// The data that all events with the same provider, descriptor, metadata and traits share.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The provider's name, if its traits or a manifest give it.

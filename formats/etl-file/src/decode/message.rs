@@ -328,7 +328,7 @@ mod tests {
     fn zero_has_no_sign_and_a_kind_ends_its_format() {
         assert_shown("d", Value::Int(0), "0");
         assert_shown("+d", Value::Int(0), "+0");
-        // What is no format is left out.
+        // Text that is not a format is left out.
         for format in ["5dx", "5d ", "5q", "5"] {
             assert_shown(format, Value::Int(7), "7");
         }

@@ -15,7 +15,7 @@ const MAX_LANES: usize = 256;
 /// The most kinds of lanes.
 const MAX_KINDS: usize = 16_384;
 
-/// What the intervals of a set of lanes have in common.
+/// The properties that the intervals of a set of lanes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lanes {
     /// Deferred procedure calls of a processor.

@@ -222,7 +222,7 @@ pub(super) fn items_end(record: &[u8]) -> (usize, bool) {
     }
 }
 
-/// Where a record is, and when it was written.
+/// The location of a record, and the time when it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub time: FileTime,

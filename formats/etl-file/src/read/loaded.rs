@@ -216,7 +216,7 @@ pub(super) struct Part {
     pub bytes: Vec<u8>,
     /// True if the file ends within the used part.
     pub cut: bool,
-    /// What is wrong with the buffer itself.
+    /// The damage to the buffer itself.
     pub damages: Vec<Damage>,
 }
 

@@ -67,7 +67,7 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// What few events have.
+/// The members that few events have.
 #[derive(Serialize)]
 struct Extra<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

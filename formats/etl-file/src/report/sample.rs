@@ -109,7 +109,7 @@ impl Sample {
                 shown = next;
                 fitting += 1;
             }
-            // What was not shown is gone: a limit never rises.
+            // Events that were left out cannot return: a limit never rises.
             *limit = fitting.min(*limit);
             room -= shown;
         }

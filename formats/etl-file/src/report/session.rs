@@ -1,4 +1,4 @@
-//! What a page says about its sources.
+//! A page's data about its sources.
 
 use serde::Serialize;
 

@@ -17,8 +17,8 @@ pub struct Source<'a, R> {
     pub name: &'a str,
     /// The file.
     pub file: &'a mut TraceFile<R>,
-    /// What decodes the file's events; with the file's own [`schemas`](crate::schemas), more is
-    /// decoded.
+    /// The catalog that decodes the file's events; with the file's own [`schemas`](crate::schemas),
+    /// it decodes more.
     pub catalog: &'a Catalog,
     /// True if the file has events that may complete its other events; see
     /// [`Contents::completes`](crate::stream::Contents::completes).

@@ -7,7 +7,7 @@ use etw_wire::Guid;
 
 use super::sample::Class;
 
-/// What a page needs of one event.
+/// The data of one event that a page needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub class: Class,

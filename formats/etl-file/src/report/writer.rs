@@ -71,7 +71,7 @@ pub struct Writer {
     unlisted: u64,
 }
 
-/// What a page shows.
+/// The contents of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// The number of events that were pushed.

@@ -153,7 +153,7 @@ pub struct LogFile<W> {
     by_age: VecDeque<u64>,
     losses: Losses,
     pending_flags: u16,
-    /// What fills the buffers after their records.
+    /// The bytes that fill the buffers after their records.
     filler: Vec<u8>,
 }
 
@@ -409,9 +409,9 @@ impl<W: Write + Seek> LogFile<W> {
     }
 }
 
-/// Writes several pieces as if they were one, without copying them together.
+/// Writes several slices one after the other, without copying them into one buffer.
 fn write_all(to: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
-    // Leaves out empty pieces at the start.
+    // Skips empty slices at the start.
     IoSlice::advance_slices(&mut pieces, 0);
     while !pieces.is_empty() {
         match to.write_vectored(pieces) {

@@ -20,7 +20,7 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// How long a browser may take for one answer. Machines that run other tests are slow.
+/// The longest time that a browser may take for one answer. Machines that run other tests are slow.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 impl Browser {

@@ -121,7 +121,7 @@ fn an_independent_decoder_agrees_in_every_form() {
 #[ignore = "needs the third-party readers: cargo xtask doctor --install"]
 fn each_changed_value_is_found_in_every_form() {
     let trace = Trace::new();
-    // What is changed, by the event's own time in each form, and the name of the difference.
+    // Each change: the event's time in each form, and the name of the difference.
     let changes = [
         ("provider", "29d5a000-45bd", "29d5a001-45bd"),
         ("provider name", "Contoso.Sample", "Contoso.Simple"),

@@ -385,7 +385,7 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     assert!(shown.contains("<img src=x onerror="), "{shown}");
     assert!(!shown.contains('\u{202e}'), "a control character is shown as it is");
     browser.assert_no_errors();
-    // What got in all the same would not run: the policy permits the page's own script only.
+    // An injected script would not run: the policy permits only the page's own script.
     for blocked in [
         "(() => { const made = document.createElement('script'); made.textContent = 'document.title=\"owned\"'; document.body.append(made); })()",
         "(() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\"><style>body { color: red }</style>'); })()",

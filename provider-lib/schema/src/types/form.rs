@@ -15,7 +15,7 @@ use super::{
 };
 use crate::attribute;
 
-/// What to write for a `usize` that takes fewer bytes in an event.
+/// The advice for a `usize` that takes fewer bytes in an event.
 const NARROWER: &str = "a `usize` or `isize` has 64 bits in an event on every machine, and fewer with, \
                         for example, `#[repr(u32)] size: usize`";
 
@@ -41,7 +41,7 @@ pub struct Form {
     pub counter: Option<Counter>,
     /// True if the bytes contain their length and have no field for it: `#[counted] &[u8]`.
     pub counted: bool,
-    /// What an array is, if it is not an array: `#[bytes] [u8; 6]`, `#[text] [u16; 8]`.
+    /// The form of an array that is written as one block: `#[bytes] [u8; 6]`, `#[text] [u16; 8]`.
     pub block: Option<Block>,
     /// The integer that a `usize` or `isize` is in an event: `#[repr(u32)] usize`.
     pub sized: Option<Scalar>,

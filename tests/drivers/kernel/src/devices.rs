@@ -1,4 +1,4 @@
-//! What the plug-and-play manager keeps of a device: its keys, and its interfaces with theirs.
+//! A device's data in the plug-and-play manager: its keys, and its interfaces with their keys.
 
 use core::{
     ffi::c_void,
@@ -231,7 +231,7 @@ fn reports(physical: u64) {
         low(call!("IoReportTargetDeviceChange", physical, at(&mut notification))),
         INVALID_PARAMETER
     );
-    // What only the system reports.
+    // Only the system reports this event.
     notification[1..5].copy_from_slice(&[0xCB3A_4006, 0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397]);
     same!(report(physical, &mut notification), INVALID_REQUEST);
 }

@@ -1,4 +1,4 @@
-//! What a driver must not do.
+//! Actions that drivers must not take.
 
 use core::ffi::c_void;
 

@@ -19,7 +19,7 @@ const WRITE: u64 = 0x4010_0000;
 const APPEND: u64 = 0x10_0004;
 const DELETE: u64 = 0x1_0000;
 const SYNCHRONOUS: u64 = 0x20;
-/// What to do with a file.
+/// The operations on a file.
 const OPEN: u64 = 1;
 const CREATE: u64 = 2;
 const OPEN_IF: u64 = 3;

@@ -47,7 +47,7 @@ mod wmi;
 use etw_driver_support::{Service, config, create_driver};
 use wdk_sys::{DRIVER_OBJECT, NTSTATUS, WDF_DRIVER_CONFIG, WDFDRIVER};
 
-/// What the driver does, by service name.
+/// The driver's action for each service name.
 const SERVICES: &[(&str, fn())] = &[
     ("text", text::run),
     ("strings", text::strings),

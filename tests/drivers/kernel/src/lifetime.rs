@@ -1,4 +1,4 @@
-//! What a driver registers for its device and for itself, and requests of processes.
+//! Registrations of a driver for its device and for itself, and requests of processes.
 
 use core::{
     ffi::c_void,

@@ -86,7 +86,7 @@ fn of_object(device: u64, handle: u64) {
             call!("ZwQuerySecurityObject", handle, information, to, length, at(&mut needed));
         (low(status), needed)
     };
-    // What nobody set: an owner, and a list of three entries.
+    // The defaults, which no caller has set: an owner, and a list of three entries.
     same!(query(OWNER, 10, &mut buffer) == (TOO_SMALL, 36), true);
     same!(query(OWNER, 256, &mut buffer) == (0, 36), true);
     same!(buffer[5..9] == ADMINISTRATORS, true);

@@ -1,4 +1,5 @@
-//! What is below the framework's timers and DPCs, and devices that are removed with others.
+//! The kernel objects under the framework's timers and DPCs, and devices that are removed with
+//! others.
 
 use core::ptr;
 

@@ -16,7 +16,7 @@ use crate::{
     locks,
 };
 
-/// What identifies a child of the list.
+/// The identification of a child of the list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Description {

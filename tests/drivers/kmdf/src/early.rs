@@ -1,5 +1,5 @@
-//! What a driver sees of requests before its queues: IRPs before the framework has them, and requests
-//! in their senders' contexts.
+//! Requests before they reach the driver's queues: IRPs before the framework handles them, and
+//! requests in their senders' contexts.
 
 use core::ptr;
 

@@ -1,4 +1,4 @@
-//! What the service name selects for the device.
+//! The device's mode, which the service name selects.
 
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 

@@ -1,4 +1,4 @@
-//! What a request shows of its sender: the buffers of its IRP, the parameters of an open, and the
+//! A request's data from its sender: the buffers of its IRP, the parameters of an open, and the
 //! buffers that another driver passes with `METHOD_NEITHER` and `METHOD_IN_DIRECT`.
 
 use core::{

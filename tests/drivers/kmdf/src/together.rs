@@ -36,7 +36,7 @@ const ENTRIES: usize = 8;
 /// The number of kinds of locks.
 const KINDS: usize = 6;
 
-/// What the threads share.
+/// The state that the threads share.
 #[repr(C, align(16))]
 struct Shared {
     /// The lists, each with a header of two words, and the entries, of two words each.

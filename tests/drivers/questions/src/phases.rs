@@ -1,4 +1,4 @@
-//! What the driver is doing with each registration, for callbacks that come in the meantime.
+//! The driver's current operation on each registration, for callbacks that arrive during it.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 

@@ -43,11 +43,11 @@ pub struct Extension {
     pub counts: [u8; MINORS],
     /// The power states, the newest first.
     pub states: [u8; 8],
-    /// What keeps the device until its requests are done.
+    /// The lock that keeps the device until its requests are completed.
     pub lock: IO_REMOVE_LOCK,
     /// The requests that are kept: any number, or one.
     pub queues: [Queue; 2],
-    /// What was written last.
+    /// The bytes of the last write.
     pub written: [u8; 16],
     /// Set if the device works.
     pub is_started: bool,

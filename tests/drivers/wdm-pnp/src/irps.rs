@@ -1,4 +1,5 @@
-//! What wdm.h has as inline functions: stack locations, completion routines, and the passing of requests.
+//! Counterparts of wdm.h's inline functions: stack locations, completion routines, and the passing
+//! of requests.
 
 use core::ptr;
 

@@ -20,7 +20,7 @@ use crate::{
     irps::{next, set_status},
 };
 
-/// What a request of the driver's own ended with.
+/// The result of a request that the driver created.
 pub type Outcome = (NTSTATUS, usize);
 
 /// Runs `body` with the top of the device's stack, an event and a status block, and returns what the block

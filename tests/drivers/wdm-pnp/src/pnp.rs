@@ -106,7 +106,7 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
             let _status = pass(its.lower, irp);
             STATUS_PENDING
         }
-        // What this driver does not know is the lower drivers'.
+        // The lower drivers handle requests that this driver does not know.
         _ => pass(its.lower, irp),
     }
 }

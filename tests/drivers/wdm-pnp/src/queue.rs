@@ -23,7 +23,7 @@ pub struct Queue {
     lock: KSPIN_LOCK,
     list: LIST_ENTRY,
     length: u32,
-    /// What finds one request of the queue.
+    /// The context that finds one request in the queue.
     found: wdk_sys::IO_CSQ_IRP_CONTEXT,
 }
 

@@ -1,10 +1,10 @@
-//! What the driver does otherwise than well, by the name of its service.
+//! The driver's deliberate faults, which the name of its service selects.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use etw_driver_support::Service;
 
-/// What the driver does otherwise than well, by the name of its service.
+/// The driver's deliberate faults, which the name of its service selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// It is a function driver without a fault.

@@ -15,7 +15,7 @@ use wdk_sys::{
 /// The rights that are checked: reading data, and changing the descriptor's list.
 const WANTED: [u32; 2] = [0x1, 0x4_0000];
 
-/// What the last opener got: the granted access and the status, for each of the rights.
+/// The result of the last open: the granted access and the status, for each of the rights.
 static RESULTS: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
 
 /// Checks the access of the process that opens the device.

@@ -134,8 +134,8 @@ unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: 
     STATUS_MORE_PROCESSING_REQUIRED
 }
 
-/// How far a forwarded request has come: 1 at the upper driver below its owner, 2 at the lower one, and 3
-/// when it is back at the upper one and that has gone on with it.
+/// The progress of a forwarded request: 1 at the upper driver below its owner, 2 at the lower
+/// driver, and 3 when it is back at the upper driver, which has continued it.
 static STEP: AtomicU32 = AtomicU32::new(0);
 
 /// Forwards a request to a driver that forwards it on a thread of the system. Returns how far it had come

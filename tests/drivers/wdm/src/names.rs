@@ -26,11 +26,11 @@ static OPENS: AtomicU32 = AtomicU32::new(0);
 static CLEANUPS: AtomicU32 = AtomicU32::new(0);
 static CLOSES: AtomicU32 = AtomicU32::new(0);
 
-/// Whether all APCs were disabled in the last close, and the process that it ran in.
+/// 1 if all APCs were disabled in the last close, and the process in which it ran.
 static CLOSED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-/// What `IoValidateDeviceIoControlAccess` said of the last open, and of the last device control: for reading,
-/// and for an access that does not exist.
+/// The results of `IoValidateDeviceIoControlAccess` for the last open, and of the last device
+/// control: for reading, and for an access that does not exist.
 static VALIDATED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
 /// The length of the name of the last file in bytes, and its first characters.

@@ -1,5 +1,4 @@
-//! What the driver does with requests and devices of its own, and with lists that lead back to
-//! themselves.
+//! Requests and devices that the driver creates, and circular lists.
 
 use core::{
     ptr,

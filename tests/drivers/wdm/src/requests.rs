@@ -22,7 +22,7 @@ use crate::{
     locations, names, own, trace,
 };
 
-/// What was written last, in the device's extension.
+/// The bytes of the last write, in the device's extension.
 #[repr(C)]
 pub struct State {
     length: usize,

@@ -108,7 +108,7 @@ type RegisterClassic =
     unsafe extern "C" fn(*const GUID, u32, ClassicCallback, PVOID, *mut u64) -> NTSTATUS;
 type Unregister = unsafe extern "C" fn(u64) -> NTSTATUS;
 
-/// What the callback of a classic provider gets: the parts of the trace handle.
+/// The callback's argument in a classic provider: the parts of the trace handle.
 #[repr(C)]
 pub struct EnableContext {
     logger: u16,

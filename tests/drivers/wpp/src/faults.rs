@@ -1,4 +1,4 @@
-//! What single services do: unusual calls, and faults.
+//! The actions of individual services: unusual calls, and faults.
 
 use core::{ffi::c_void, ptr, sync::atomic::Ordering};
 
@@ -146,7 +146,7 @@ fn write_events(logger: u64) {
     say("event of fields", status);
 }
 
-/// What a service does with the handle of a session.
+/// A service's action on the handle of a session.
 type Action = fn(u64);
 
 /// Runs what a service does after the registration, if it does something.

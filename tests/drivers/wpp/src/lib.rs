@@ -34,7 +34,7 @@ use crate::control::Way;
 /// The name by which programs open the device.
 static LINK: [u16; 19] = utf16(br"\DosDevices\WppTest");
 
-/// What the driver does at its unload: 0 nothing, 1 and 2 end the registration of their way.
+/// The driver's action at its unload: 0 does nothing, 1 and 2 end the registration of their kind.
 static AT_UNLOAD: AtomicU32 = AtomicU32::new(0);
 
 etw_driver_support::entry!(driver_entry);

@@ -126,7 +126,7 @@ pub enum Defect {
     },
 }
 
-/// What a trace's schemas amount to.
+/// A summary of a trace's schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Events that are described by themselves.
@@ -329,7 +329,8 @@ impl Collector {
             ..Schemas::default()
         };
         let mut maps = Maps::default();
-        // What was gathered is freed as it is read, so that it does not lie beside what is made of it.
+        // The gathered data is freed as it is read, so that it does not occupy memory together with
+        // the result.
         let mut payloads: Vec<_> = std::mem::take(&mut self.maps).into_iter().collect();
         payloads.sort_unstable_by_key(|(_, number)| *number);
         for (payload, _) in payloads {

@@ -12,7 +12,7 @@ use crate::read::PointerSize;
 /// The longest text of a message, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 
-/// What the header of a message says, for the places of it in the text.
+/// The values of a message's header that its text can show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The thread.

@@ -48,7 +48,7 @@ pub struct Argument {
     /// The expression in the source, or a placeholder, made unique in the message.
     pub name: Arc<str>,
     pub item: Item,
-    /// How a number is written.
+    /// The notation of a number.
     pub style: Style,
 }
 
@@ -58,11 +58,11 @@ pub struct Argument {
 pub struct Defect {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The kind of the defect.
     pub kind: DefectKind,
 }
 
-/// What is wrong with a part of a TMF file, or with an annotation.
+/// The kinds of defects in a TMF file or an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectKind {
     /// A line has no known form.
@@ -116,7 +116,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
                 let added = format.map_or(Ok(()), |format| add_argument(format, argument));
                 if let Err(kind) = added {
                     complain(number, kind);
-                    // What follows the argument cannot be found.
+                    // The end of the argument cannot be found.
                     if inside == Some(true) {
                         formats.pop();
                     }

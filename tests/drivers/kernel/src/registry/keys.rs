@@ -132,7 +132,7 @@ fn creating() {
     }
 }
 
-/// What a query tells of a key: the status, the length, and the numbers.
+/// The results of a query for a key: the status, the length, and the numbers.
 fn query(handle: u64, class: u64, room: u64) -> (u32, u32, [u32; 16]) {
     let mut buffer = [0_u32; 16];
     let mut length = 0_u32;

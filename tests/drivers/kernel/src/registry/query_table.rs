@@ -52,7 +52,7 @@ impl Entry {
     };
 }
 
-/// What the routine was called with, oldest first.
+/// The arguments of the routine's calls, oldest first.
 #[derive(Clone, Copy, Default)]
 struct Called {
     kind: u32,
@@ -171,7 +171,7 @@ fn routines() {
     let mut calls = Calls::default();
     same!(query(&[calling(NO_VALUE)], &mut calls), 0);
     same!((calls.count, calls.all[0].has_name) == (1, false), true);
-    // What the routine returns ends the query, except for one status.
+    // Every failure that the routine returns ends the query, except for one status.
     let mut calls = Calls { status: 0xC000_0001, ..Calls::default() };
     same!(query(&[calling(0)], &mut calls), 0xC000_0001);
     same!(calls.count, 1);

@@ -1,4 +1,4 @@
-//! What the driver that asks the kernel questions and its client agree on.
+//! The interface between the driver that asks the kernel questions and its client.
 //!
 //! A request is an [`Ask`], which may have bytes behind it; its answer is a [`Reply`]. The enable
 //! callbacks that the driver has received are in [`Callbacks`]. All control codes use
@@ -161,7 +161,7 @@ pub mod write {
     pub const IMPLICIT_ACTIVITY: u32 = 8;
 }
 
-/// How [`operation::IMPLICIT`] sets the thread's activity id.
+/// The ways in which [`operation::IMPLICIT`] sets the thread's activity id.
 pub mod setter {
     /// Not at all.
     pub const NONE: u32 = 0;
