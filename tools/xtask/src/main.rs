@@ -39,6 +39,7 @@ mod sample;
 mod standin;
 mod test;
 mod tree;
+mod unused;
 mod vm;
 mod windows;
 

@@ -19,7 +19,7 @@ use crate::{
     packages::BROWSER,
     process::{self, output_of, root, run_quietly, target, use_built_programs},
     progress::{step, step_with_output},
-    publish, reproducible, requirements, sample, standin, windows,
+    publish, reproducible, requirements, sample, standin, unused, windows,
 };
 
 /// The module that tests which build drivers in other folders are in. They take most of their time in
@@ -252,6 +252,7 @@ fn check_quickly() -> Result<()> {
     })?;
     step("Checking workflows and PowerShell scripts", lint::check)?;
     step("Checking modules for cycles", modules::check)?;
+    step("Checking for unused dependencies", unused::check)?;
     step("Packaging the published crates", publish::check)?;
     step_with_output("Checking that every requirement has a test", requirements::check)?;
     step("Checking ids and links", citations::check)

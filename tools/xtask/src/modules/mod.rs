@@ -42,6 +42,15 @@ pub struct Target {
     pub file: PathBuf,
 }
 
+/// Returns the packages of all workspaces, as `cargo metadata` describes them.
+pub fn all_packages() -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for workspace in WORKSPACES {
+        all.extend(packages(&root().join(workspace))?);
+    }
+    Ok(all)
+}
+
 /// Fails if modules of a crate form a cycle, and shows each.
 pub fn check() -> Result<()> {
     let mut problems = Vec::new();
@@ -80,24 +89,22 @@ pub fn run() -> Result<()> {
 pub fn targets() -> Result<Vec<Target>> {
     const KINDS: [&str; 5] = ["lib", "rlib", "cdylib", "proc-macro", "bin"];
     let mut targets = Vec::new();
-    for workspace in WORKSPACES {
-        for package in packages(&root().join(workspace))? {
-            for target in package["targets"].as_array().into_iter().flatten() {
-                let kinds = target["kind"].as_array().into_iter().flatten();
-                let is_meant = kinds.filter_map(Value::as_str).any(|kind| KINDS.contains(&kind));
-                let text = |value: &Value| value.as_str().map(str::to_owned);
-                let whole = (text(&package["name"]), text(&target["name"]));
-                let (Some(package), Some(program)) = whole else {
-                    continue;
-                };
-                let file = text(&target["src_path"]).map(PathBuf::from);
-                let Some(file) = file.filter(|_| is_meant) else {
-                    continue;
-                };
-                let is_same = program.replace('_', "-") == package;
-                let name = if is_same { package } else { format!("{package} ({program})") };
-                targets.push(Target { name, file });
-            }
+    for package in all_packages()? {
+        for target in package["targets"].as_array().into_iter().flatten() {
+            let kinds = target["kind"].as_array().into_iter().flatten();
+            let is_meant = kinds.filter_map(Value::as_str).any(|kind| KINDS.contains(&kind));
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let whole = (text(&package["name"]), text(&target["name"]));
+            let (Some(package), Some(program)) = whole else {
+                continue;
+            };
+            let file = text(&target["src_path"]).map(PathBuf::from);
+            let Some(file) = file.filter(|_| is_meant) else {
+                continue;
+            };
+            let is_same = program.replace('_', "-") == package;
+            let name = if is_same { package } else { format!("{package} ({program})") };
+            targets.push(Target { name, file });
         }
     }
     ensure!(!targets.is_empty(), "the workspaces have no crates");
