@@ -113,7 +113,7 @@ impl FirstPass {
         }
     }
 
-    /// Notes what an event says. Only kernel and classic events say something, and the events
+    /// Collects the data of an event. Only kernel and classic events have such data; the events
     /// should come in the order of time.
     pub fn observe(&mut self, event: &Decoded) {
         self.names.observe(event);
@@ -131,7 +131,7 @@ fn waits(event: &EventRef<'_>) -> bool {
     })
 }
 
-/// Completes the events of a stream. `T` is what the caller keeps beside each event.
+/// Completes the events of a stream. `T` is the caller's data for each event.
 #[derive(Debug)]
 pub struct Enricher<T> {
     names: Names,

@@ -14,11 +14,11 @@
 //! - [`read`]: traces, including damaged ones.
 //! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
-//! - [`analysis`]: what a trace says about its own events: [`names`] of processes, threads and
+//! - [`analysis`]: data from a trace about its own events: [`names`] of processes, threads and
 //!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
-//! - [`compare`]: comparison with what other decoders say about a trace.
+//! - [`compare`]: comparison with other decoders' output for a trace.
 //! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.

@@ -95,8 +95,8 @@ fn tmf() -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// Opens a file, and completes a catalog with the schemas that it contains; what was loaded is
-/// stronger. Also returns true if kernel events of the file may complete its other events.
+/// Opens a file, and completes a catalog with the schemas that it contains; loaded schemas take
+/// precedence. Also returns true if kernel events of the file may complete its other events.
 fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure> {
     let failed = |source| Failure::Read { file: file.to_owned(), source };
     let mut trace = TraceFile::open(file).map_err(failed)?;
@@ -647,7 +647,7 @@ fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns
     Ok(columns)
 }
 
-/// Prints the selected events as a timeline of Perfetto, and what it leaves out on standard error.
+/// Prints the selected events as a Perfetto timeline, and reports omitted events on standard error.
 fn timeline(
     input: &mut Input,
     selection: &Selection,
@@ -690,7 +690,8 @@ fn timeline(
     Ok(summary)
 }
 
-/// Prints the counts of stacks, and what the names of processes and images could not be known for.
+/// Prints the counts of stacks, and of processes, threads, images and stacks that did not fit in
+/// memory.
 fn tell_stacks(file: &Path, summary: &Summary) {
     let file = file.display();
     if summary.stacks != StackCounts::default() {
@@ -715,7 +716,7 @@ fn tell_without_format(file: &Path, summary: &Summary) {
     }
 }
 
-/// Prints what an output does not contain, if the output itself has no place for it.
+/// Prints the counts of skipped records, if the output itself cannot contain them.
 fn tell_skipped(file: &Path, summary: &Summary) {
     for (kind, count) in summary.skipped.iter() {
         complain(&format_args!(

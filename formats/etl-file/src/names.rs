@@ -4,7 +4,7 @@
 //! threads and images. A number is reused after its owner has ended, so every entry has an interval
 //! of the session's clock.
 //!
-//! The tables are bounded: what exceeds [`Names::MAX_ENTRIES`] is counted and not stored.
+//! The tables are bounded: entries beyond [`Names::MAX_ENTRIES`] are counted and not stored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -237,7 +237,7 @@ impl Names {
         self.entries == 0
     }
 
-    /// Notes what an event says about processes, threads and images. Events of other kinds change
+    /// Collects an event's data about processes, threads and images. Events of other kinds change
     /// nothing. The events should come in the order of time.
     pub fn observe(&mut self, event: &Decoded) {
         let opcode = event.descriptor.opcode;

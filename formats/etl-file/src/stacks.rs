@@ -11,8 +11,8 @@
 //! (ETL-15.6).
 //!
 //! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
-//! window of events that wait for their stacks. Both are bounded; what does not fit, and what
-//! matches no event in the window, is counted.
+//! window of events that wait for their stacks. Both are bounded; entries that do not fit, and
+//! stacks that match no event in the window, are counted.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -468,7 +468,7 @@ fn add(stack: &mut Stack, addresses: &[u64]) {
 }
 
 /// The bytes that an event in the window takes besides itself: its places in the queue and in the
-/// index by time, and what the allocator adds.
+/// index by time, and the allocator's overhead.
 const WAITING: usize = 192;
 
 /// Returns about how many bytes an event takes.

@@ -27,8 +27,8 @@ struct Count {
 /// The names by which events are counted: provider, event and level.
 type Names = [String; 3];
 
-/// The counts of the events in a trace by provider, event and level, with its time span and what
-/// was lost or skipped.
+/// The counts of the events in a trace by provider, event and level, with its time span and its
+/// lost and skipped records.
 #[derive(Debug, Default)]
 pub struct Stats {
     counts: BTreeMap<Names, Count>,
@@ -225,7 +225,7 @@ impl Stats {
         self.counts.values().map(|count| count.events).sum()
     }
 
-    /// Formats the counts, the events' rate, the losses, and what was skipped.
+    /// Formats the counts, the events' rate, the losses, and the skipped records.
     #[must_use]
     pub fn render(&self) -> String {
         let mut table = Table::new();

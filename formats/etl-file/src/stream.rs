@@ -228,9 +228,9 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         }
     }
 
-    /// Decodes the records of a trace, selects events, and completes them by what the trace's own
-    /// kernel events say: stacks, the threads of performance events, and names. Reads the trace in
-    /// a first pass, which only traces with [`Contents::completes`] need.
+    /// Decodes the records of a trace, selects events, and completes them with data from the
+    /// trace's own kernel events: stacks, the threads of performance events, and names. Reads the
+    /// trace in a first pass, which only traces with [`Contents::completes`] need.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.
@@ -319,7 +319,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         self.records.file()
     }
 
-    /// Returns what the stream gave out so far, and what it did not.
+    /// Returns the stream's counts so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         Summary {

@@ -104,10 +104,10 @@ impl Symbols {
         Self::default()
     }
 
-    /// Has a program read each PDB in a process of its own, which a damaged PDB may end. The program
-    /// gets the PDB as its standard input, and writes to its standard output what [`answer`] writes.
-    /// Without such a program, PDBs are read in this process: in a program that aborts when it panics,
-    /// a damaged PDB can end it.
+    /// Has a program read each PDB in a process of its own, which a damaged PDB may end. The
+    /// program gets the PDB as its standard input, and writes the output of [`answer`] to its
+    /// standard output. Without such a program, PDBs are read in this process: in a program that
+    /// aborts when it panics, a damaged PDB can end it.
     #[must_use]
     pub fn read_by(
         mut self,

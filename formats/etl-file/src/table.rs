@@ -104,7 +104,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes what the table shows and what it does not, and flushes the output.
+    /// Writes the counts of shown and omitted events, and flushes the output.
     ///
     /// # Errors
     /// Returns the error of the output.

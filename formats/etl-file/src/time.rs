@@ -222,7 +222,7 @@ impl Clock {
     }
 
     /// Returns the reading of a buffer's `TimeStamp`, which is a FILETIME in merged files whatever
-    /// their clock is (ETL-12.7): of the two, it is what is nearer to the start of the session.
+    /// their clock is (ETL-12.7): it is the reading that is nearer to the start of the session.
     pub(crate) fn reading_of_buffer(&self, timestamp: i64) -> i64 {
         let from_start = |time: FileTime| time.0.abs_diff(self.start_time.0);
         let as_reading = from_start(self.to_file_time(timestamp));

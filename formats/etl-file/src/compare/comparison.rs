@@ -64,7 +64,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the events of a trace with what another decoder shows of it. `limit` is the number
+    /// Compares the events of a trace with another decoder's output for it. `limit` is the number
     /// of differences to list.
     #[must_use]
     pub fn new(ours: &Ours, other: &Other, limit: usize) -> Self {

@@ -38,7 +38,8 @@ pub(super) fn events(text: &str) -> Result<(Form, Vec<OtherEvent>), Content> {
     Ok((form.unwrap_or(Form::Empty), events))
 }
 
-/// Reads a value in each line. The error of the whole text is returned if the first line is none.
+/// Reads a value in each line. Returns the error of the whole text if the first line is not a JSON
+/// value.
 fn lines(text: &str, whole: serde_json::Error) -> Result<Vec<Value>, Content> {
     let mut records = Vec::new();
     for (at, line) in text.lines().enumerate() {

@@ -1,4 +1,4 @@
-//! Comparison of decoded events with what other decoders say about the same trace.
+//! Comparison of decoded events with the output of other decoders for the same trace.
 //!
 //! [`Other`] holds the events of a file that another decoder wrote: the XML of tracerpt, the events of
 //! Get-WinEvent as JSON with the XML of each, or the lines of the sample driver's client, which

@@ -46,7 +46,7 @@ impl Other {
         Self::parse(&bytes).map_err(failed)
     }
 
-    /// Reads what another decoder wrote, in UTF-8 or in UTF-16 with a byte order mark.
+    /// Reads another decoder's output, in UTF-8 or in UTF-16 with a byte order mark.
     ///
     /// # Errors
     /// Fails if the text has an unknown form.

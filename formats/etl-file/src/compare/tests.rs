@@ -281,7 +281,7 @@ fn only_complex_data_with_elements_is_a_structure() {
     assert_eq!(other.events[0].fields, [field("a", "1"), field("c", "3")]);
 }
 
-/// Returns what is said of a file named "b.xml".
+/// Returns the report for a file named "b.xml".
 fn rendered(form: Form, result: Comparison) -> String {
     let ours = Ours { events: vec![own(1)], left_out: 0 };
     let other = Other { form, events: Vec::new(), left_out: 2 };

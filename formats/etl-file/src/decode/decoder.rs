@@ -1,4 +1,4 @@
-//! Decodes events, and remembers what events of one kind have in common.
+//! Decodes events, and caches the data that events of one kind share.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -69,8 +69,8 @@ impl<'c> Decoder<'c> {
         description.decode(event)
     }
 
-    /// Returns what all events of the kind of an event have in common, and the number of the kind.
-    /// A kind may get another number later, but a number stands for one kind only.
+    /// Returns the data that all events of an event's kind share, and the number of the kind. A
+    /// kind may get another number later, but a number stands for one kind only.
     pub fn describe(&mut self, event: &EventRef<'_>) -> (u64, &Description) {
         let (mut metadata, mut traits) = (None, None);
         for (ext_type, data) in event.items.iter() {
@@ -192,7 +192,7 @@ impl Hasher for Unchanged {
     }
 }
 
-/// Returns an event as it is decoded by what it contains itself.
+/// Decodes an event by its own metadata alone.
 #[cfg(test)]
 pub fn decoded(record: crate::record::EventRecord) -> Decoded {
     let event = Event {

@@ -89,7 +89,7 @@ impl From<InType> for Encoding {
 }
 
 /// The presentation of a value. It combines the numberings of manifests and of `TraceLogging`
-/// ([`OutType`], [`TlgOutType`]), without differences that do not change what is shown.
+/// ([`OutType`], [`TlgOutType`]), and ignores differences that do not change the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Presentation {
     /// As the encoding suggests.

@@ -165,8 +165,8 @@ impl RecordHeader {
         }
     }
 
-    /// Returns the header of a classic event in an event record: what its payload is decoded by. The
-    /// event has the rest.
+    /// Returns the header of a classic event in an event record, which selects the layout of the
+    /// payload. The event has the rest.
     pub(super) fn of_event(event: &EventRef<'_>) -> Self {
         Self {
             version: event.descriptor.version.into(),

@@ -127,7 +127,7 @@ struct Reader<'a> {
 
 type Result<T> = std::result::Result<T, PayloadErrorKind>;
 
-/// Takes what the payload may be too short for.
+/// Takes a value for which the payload may be too short.
 fn present<T>(value: Option<T>) -> Result<T> {
     value.ok_or(PayloadErrorKind::TooShort)
 }

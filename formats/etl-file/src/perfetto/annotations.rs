@@ -30,8 +30,8 @@ pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: 
     }
 }
 
-/// Returns distinct names for fields of which some have the same name: `x`, `x#2`. Returns `None` if
-/// all names are distinct already.
+/// Returns distinct names for fields, some of which have the same name: `x`, `x#2`. Returns `None`
+/// if all names are distinct already.
 fn numbered(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
     let distinct = if fields.len() <= FEW {
         let earlier = |at| fields.iter().take(at).map(|(name, _)| name);

@@ -1,8 +1,8 @@
 //! Interned data: texts and call stacks that packets refer to by number.
 //!
 //! The tables are bounded. When they are full they are cleared, and the next packet says so
-//! (`SEQ_INCREMENTAL_STATE_CLEARED`). Numbers are not used again, because readers cache what they
-//! stand for.
+//! (`SEQ_INCREMENTAL_STATE_CLEARED`). Numbers are not used again, because readers cache their
+//! meanings.
 
 use std::collections::HashMap;
 

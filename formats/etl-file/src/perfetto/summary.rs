@@ -1,4 +1,4 @@
-//! The counts of what a timeline shows, and of what it cannot show.
+//! The counts of shown and omitted parts of a timeline.
 
 use std::fmt;
 
@@ -61,8 +61,8 @@ impl Summary {
     }
 }
 
-/// Formats what the timeline cannot show as the trace has it, one line each. Empty if there is
-/// nothing.
+/// Formats the parts of the trace that the timeline cannot show unchanged, one line each. Empty if
+/// there is nothing.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [

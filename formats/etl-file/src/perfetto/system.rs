@@ -191,7 +191,7 @@ mod tests {
     use crate::header::LogFileHeader;
     use crate::record::EventRecord;
 
-    /// Returns what is written by an operation.
+    /// Returns the bytes that an operation writes.
     fn written(add: impl FnOnce(&mut Core<Vec<u8>>)) -> Vec<u8> {
         let mut core = Core::new(Vec::new(), &LogFileHeader::default());
         add(&mut core);

@@ -70,7 +70,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Adds a property of the trace, which Perfetto shows among its information about the trace.
-    /// Attributes that say what a timeline leaves out should be added before [`Writer::finish`].
+    /// Attributes that report omissions of a timeline should be added before [`Writer::finish`].
     ///
     /// # Errors
     /// Returns the error of the output.
@@ -85,8 +85,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the rest of the timeline. Returns the output and the counts of what the timeline
-    /// shows.
+    /// Writes the rest of the timeline. Returns the output and the timeline's counts.
     ///
     /// # Errors
     /// Returns the error of the output.

@@ -29,7 +29,7 @@ const COMPRESSED_PROBE: usize = 1024;
 /// record that contains its time stamp.
 const PROBE: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
 
-/// A trace of any length, of which only a few buffers are in memory.
+/// A trace of any length. Only a few of its buffers are in memory.
 ///
 /// The file is opened in one pass over the headers of its buffers. [`records`](Self::records) then
 /// reads the buffers and gives out their records in the order of time; it keeps one buffer of each
@@ -238,7 +238,7 @@ impl<R: Read + Seek> TraceFile<R> {
         known.or_else(|| self.index.stride.checked_mul(u64::from(number)))
     }
 
-    /// Returns the number of used bytes of a buffer, if it can be read, and what is wrong with it.
+    /// Returns the number of used bytes of a buffer, if it can be read, and the buffer's damage.
     fn used(&self, info: &BufferInfo) -> (Option<usize>, Option<(usize, DamageKind)>) {
         let size = info.size;
         if !self.index.by_size && size != self.index.size {

@@ -34,9 +34,9 @@ struct Entry {
 }
 
 impl LoadedBuffer {
-    /// Walks the records of a buffer. `bytes` is its used part, of which a record may be missing
-    /// at the end if `cut` is true. `damages` lists what is wrong with the buffer itself. The
-    /// memory of `entries` is reused.
+    /// Walks the records of a buffer. `bytes` is its used part; if `cut` is true, its last record
+    /// may be missing. `damages` lists the damage to the buffer itself. The memory of `entries` is
+    /// reused.
     pub(super) fn new(part: Part, reused: Reused, clock: Clock) -> Self {
         let Reused { mut entries, .. } = reused;
         entries.clear();

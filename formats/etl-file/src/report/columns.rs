@@ -1,8 +1,9 @@
 //! The parts of a page that hold events.
 //!
 //! Each part is compressed and written as text in base64, in an element of its own. A block has the
-//! columns of many events, which the script reads when the page loads: what filters and the timeline
-//! need. A chunk has the details of some events, which the script reads when they are shown.
+//! columns of many events, which the script reads when the page loads: the values that filters and
+//! the timeline need. A chunk has the details of some events, which the script reads when they are
+//! shown.
 //!
 //! A block starts with the number of its events as 32 bits. The times follow, each as the difference
 //! to the one before in groups of seven bits, the lowest first. Then come the columns: the number of
@@ -177,7 +178,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Writes what is left, and the activities' GUIDs.
+    /// Writes the remaining block, and the activities' GUIDs.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.flush_chunk(out)?;
         self.flush_block(out)?;

@@ -1,8 +1,9 @@
 //! Reports: HTML pages that show traces in a browser.
 //!
-//! A page is a single file without dependencies, which loads nothing. It starts with what went wrong,
-//! and has a timeline of processors, threads and activities, counts, and a table of events that can
-//! be filtered, searched and opened. [`Writer`] makes one from events that come one at a time.
+//! A page is a single file without dependencies, which loads nothing. It starts with the problems
+//! of the trace, and has a timeline of processors, threads and activities, counts, and a table of
+//! events that can be filtered, searched and opened. [`Writer`] makes one from events that come one
+//! at a time.
 //!
 //! The contents of a trace are untrusted. The page has them as data that no browser takes for markup
 //! or script, shows them as text only, and has a policy that permits its own script and style only.

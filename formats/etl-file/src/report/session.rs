@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::read::{Trace, TraceHeader};
 use crate::time::FileTime;
 
-/// A session whose events a page shows: what its file says of it.
+/// The data of a session whose events a page shows, from the session's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Session {
     /// The name of the file.

@@ -1,4 +1,4 @@
-//! The events of files, read buffer by buffer and completed by what the files say themselves.
+//! The events of files, read buffer by buffer and completed with data from the files themselves.
 
 use std::io::{self, Read, Seek};
 
@@ -75,7 +75,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
         Ok(())
     }
 
-    /// Returns what is known at the end.
+    /// Returns the data that is known only at the end.
     fn finish(self) -> (Session, Damages) {
         let summary = self.events.summary();
         let session = Session::new(&self.name, self.events.file().header());

@@ -106,7 +106,7 @@ struct Kind {
     of: Form,
 }
 
-/// Returns what the form of a record is called, unless it is the usual one.
+/// Returns the name of a record's form, unless it is the usual one.
 fn form_text(form: Form) -> Option<String> {
     match form {
         Form::Event => None,

@@ -194,7 +194,7 @@ impl<W: Write + Seek> LogFile<W> {
         })
     }
 
-    /// Continues a file whose recording was cut short. `trace` is what [`Trace::open`] reads from
+    /// Continues a file whose recording was cut short. `trace` is the result of [`Trace::open`] for
     /// the file, and `out` is the same file.
     ///
     /// # Errors
@@ -467,8 +467,8 @@ struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// Writes the whole buffer: header, content and filler, of which `filler` keeps enough for all
-    /// buffers. Returns the buffer's size on disk.
+    /// Writes the whole buffer: header, content and filler; `filler` is long enough for every
+    /// buffer. Returns the buffer's size on disk.
     fn write(
         &self,
         to: &mut impl Write,

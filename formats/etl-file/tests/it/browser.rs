@@ -99,7 +99,7 @@ impl Browser {
         }
     }
 
-    /// Keeps what tells of an error in the page.
+    /// Keeps the messages that report an error in the page.
     fn note(&mut self, event: &Value) {
         let parameters = &event["params"];
         let is_error = match event["method"].as_str() {

@@ -30,7 +30,7 @@ impl Trace {
         self.folder.path().join(name)
     }
 
-    /// Returns what an independent decoder says in the form of one of Windows.
+    /// Returns an independent decoder's output in the form of a Windows decoder.
     fn foreign(&self, form: &str) -> Vec<u8> {
         let script = support::oracle("event_xml.py");
         support::run_python([
@@ -56,7 +56,7 @@ impl Trace {
             .unwrap()
     }
 
-    /// Compares with one file, and returns the exit code and what is said of the file.
+    /// Compares with one file, and returns the exit code and the report for the file.
     fn json(&self, name: &str, more: &[&str]) -> (i32, Value) {
         let output = self.compare(&[&["--json", name], more].concat());
         let said: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -289,7 +289,7 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
         let shown = text(&trace.compare(&["winevent.json"]).stdout);
         let line = "the fields are not stated for 1 TraceLogging events";
         assert!(shown.contains(line), "{shown}");
-        // tracerpt decodes such events: what it lacks is a difference.
+        // tracerpt decodes such events: a field that it lacks is a difference.
         let (_, said) = trace
             .write("tracerpt.xml", format!("<Events>{xml}</Events>"))
             .json("tracerpt.xml", &["--limit", "100"]);

@@ -33,7 +33,7 @@ fn file_of(records: &[Vec<u8>]) -> Vec<u8> {
     file.finish(Finish::default()).unwrap().into_inner()
 }
 
-/// Returns what dissect.etl reads from records in a file, without the header event.
+/// Returns the values that dissect.etl reads from records in a file, without the header event.
 fn dissect(records: &[Vec<u8>]) -> Vec<Json> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernel.etl");

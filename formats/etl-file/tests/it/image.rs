@@ -261,7 +261,7 @@ fn damaged_maps_are_skipped_and_returned() {
     assert_eq!(skipped, [tag]);
     let schema = catalog.schema(PROVIDER, 7, 2).unwrap();
     assert_eq!(schema.fields[0].map, None);
-    // The command shows what it skips.
+    // The command reports the records that it skips.
     let folder = tempfile::tempdir().unwrap();
     let image = image_with(folder.path(), "x64", damaged);
     let trace = folder.path().join("sample.etl");

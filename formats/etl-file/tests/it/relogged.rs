@@ -16,7 +16,7 @@ use etl_fixtures::trace;
 
 const THREAD: Guid = Guid::from_u128(0x3d6f_a8d1_fe05_11d0_9dda_00c0_4fd7_ba7c);
 const STACK_WALK: Guid = Guid::from_u128(0xdef2_fe46_7bd6_4b80_bd94_f57f_e20d_0ce3);
-/// The process and the thread of a record of which neither is known.
+/// The process and thread ids of a record whose process and thread are unknown.
 const NOBODY: u32 = u32::MAX;
 
 /// Returns an event with an `EVENT_HEADER`.

@@ -169,7 +169,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     let mut browser = Browser::start(1400, 900);
     browser.open(&page, "");
     assert_eq!(browser.text(SHOWN), "1200");
-    // A filter of one facet; its count is what it leaves.
+    // A filter of one facet; its count is the number of events that it leaves.
     let promised = browser.text(
         "document.querySelector('.facet[data-facet=level] .value[data-value=\"2\"] .number').textContent",
     );
@@ -177,7 +177,8 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     assert_eq!(browser.text(SHOWN), promised);
     assert_eq!(promised, "20");
     assert_eq!(browser.text("location.hash"), "#level=2");
-    // The facet's other values stay, with what they would leave; other facets count what is left.
+    // The facet's other values stay, with the numbers of events that they would leave; other facets
+    // count the remaining events.
     assert!(
         browser
             .text("document.querySelector('.facet[data-facet=level]').innerText")

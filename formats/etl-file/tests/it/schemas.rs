@@ -445,8 +445,7 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
     assert_eq!(of_event(&lines, 3)["fields"]["Value"], 77);
 }
 
-/// Returns what the program says on standard error about a file with descriptions of events, one for
-/// each payload.
+/// Returns the program's standard error for a file with event schemas, one for each payload.
 fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
     const BUFFER: u32 = 0x1_0000;
     let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };

@@ -364,7 +364,7 @@ fn buffers_that_were_read_make_room_for_others() {
     assert_eq!(late, 0);
 }
 
-/// A source that notes what is read of it: offsets and lengths.
+/// A source that records the reads from it: offsets and lengths.
 struct Noted<'a> {
     source: Cursor<Vec<u8>>,
     reads: &'a RefCell<Vec<(u64, usize)>>,

@@ -1,7 +1,8 @@
-//! Compares timelines with what Perfetto's published protocol buffers read in them, and checks those
-//! for Chrome.
+//! Compares timelines with the values that Perfetto's published protocol buffers read in them, and
+//! checks those for Chrome.
 //!
-//! The script that reads them also checks what every timeline must have: `perfetto_dump.py` says what.
+//! The script that reads them also checks the properties of every timeline: `perfetto_dump.py`
+//! lists them.
 
 use std::collections::HashSet;
 use std::fs;

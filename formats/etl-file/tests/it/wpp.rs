@@ -483,7 +483,7 @@ fn an_annotation_ends_at_the_words_of_who_may_see_it() {
     let mut formats = Formats::new();
     formats.add_annotation(&strings).unwrap();
     assert_eq!(formats.len(), 1);
-    // Without these words, what follows is an argument.
+    // Without these words, the following text is an argument.
     let others = [strings[0], strings[1], "#typev b_c1 12 \"text\"", "no argument"];
     assert_eq!(formats.add_annotation(&others), Err(DefectKind::Argument));
 }

@@ -101,7 +101,7 @@ impl Catalog {
         }
     }
 
-    /// Adds what the catalog lacks of a provider: all of it, or single events and names.
+    /// Adds the parts of a provider that the catalog lacks: all of it, or single events and names.
     pub(crate) fn complete(&mut self, provider: &Provider) {
         let Some(known) = self.providers.get(&provider.guid) else {
             self.insert(vec![provider.clone()]);

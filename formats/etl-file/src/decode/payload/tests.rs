@@ -442,7 +442,7 @@ fn text_of_a_fixed_length_ends_before_its_padding() {
         values,
         [
             text("ab"),
-            // A NUL inside is no padding.
+            // A NUL inside the text is not padding.
             text("a\0b"),
             text(""),
             Value::Binary(b"x\0\0".to_vec()),

@@ -54,8 +54,8 @@ pub enum SchemaError {
 const SOURCE_MANIFEST: u32 = 0;
 /// `DecodingSource` of the events of WBEM, WPP and `TraceLogging`.
 const OTHER_SOURCES: std::ops::RangeInclusive<u32> = 1..=3;
-/// The size of what tells apart the descriptions of other sources: the GUIDs of provider and event,
-/// the event's descriptor and the source.
+/// The size of the key of other sources' schemas: the GUIDs of provider and event, the event's
+/// descriptor and the source.
 pub const IDENTITY: usize = 52;
 /// The size of `TRACE_EVENT_INFO` without its properties.
 const EVENT_INFO: usize = 112;

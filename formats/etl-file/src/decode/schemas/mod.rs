@@ -1,9 +1,9 @@
 //! The schemas that a trace contains itself.
 //!
-//! xperf and `PerfView` write what the system knows of the events into a trace when they merge it
+//! xperf and `PerfView` write the system's schemas of the events into a trace when they merge it
 //! (`TRACE_EVENT_INFO`, `EVENT_MAP_INFO`), and .NET's event sources write their manifests. A
 //! [`Collector`] takes the records of a trace, in any order, and gathers them for a [`Catalog`].
-//! Memory is bounded: what exceeds the limit is counted.
+//! Memory is bounded: schemas beyond the limit are counted.
 
 mod envelope;
 mod event_info;
@@ -473,8 +473,8 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Adds the schemas to a catalog, which keeps what it has: loaded manifests and images are
-    /// stronger.
+    /// Adds the schemas to a catalog, which keeps its own: loaded manifests and images take
+    /// precedence.
     pub fn add_to(&self, catalog: &mut Catalog) {
         for provider in &self.providers {
             catalog.complete(provider);
@@ -496,7 +496,7 @@ impl Schemas {
         &self.defects
     }
 
-    /// Adds what is missing of an event source, of which several programs can write manifests that
+    /// Adds the missing parts of an event source, because several programs can write manifests that
     /// differ.
     fn add_source(&mut self, provider: Provider) {
         let guid = provider.guid;

@@ -55,8 +55,9 @@ impl Format {
         })
     }
 
-    /// Reads a message's arguments, and puts them in its text. The prefix `%0`, which tools replace by
-    /// what the header says, is left out. A place whose argument could not be read stays as it is.
+    /// Reads a message's arguments, and puts them in its text. The prefix `%0`, which tools replace
+    /// by values of the header, is left out. A place whose argument could not be read stays as it
+    /// is.
     #[must_use]
     pub fn expand(&self, arguments: &[u8], header: Header) -> Expanded {
         let mut c = Cursor::new(arguments);
@@ -98,7 +99,8 @@ impl Format {
         out
     }
 
-    /// Writes what stands at a place, whose percent sign is before `after`, and returns what follows.
+    /// Writes the value of the placeholder whose percent sign precedes `after`, and returns the
+    /// text that follows it.
     fn place<'t>(
         &self,
         after: &'t str,

@@ -58,7 +58,7 @@ pub enum Item {
         size: u8,
         names: Names,
     },
-    /// A type that is not known, whose size nobody knows.
+    /// An unknown type, whose size is unknown too.
     Unknown(Arc<str>),
 }
 

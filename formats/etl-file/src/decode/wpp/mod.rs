@@ -1,9 +1,9 @@
 //! The formats of WPP messages: the text of each message and the types of its arguments.
 //!
 //! A message in a trace has a GUID, a number and the bytes of its arguments. Its format is in a TMF
-//! file, or in an annotation of the PDB from which tools make such files. Microsoft does not document
-//! the files; what this module reads is what WPP's published configuration and tools write
-//! (ETL-14.12).
+//! file, or in an annotation of the PDB from which tools make such files. Microsoft does not
+//! document the files; this module reads the form that WPP's published configuration and tools
+//! write (ETL-14.12).
 
 mod expand;
 mod item;
@@ -53,7 +53,7 @@ pub enum FormatsError {
 pub struct SkippedFormat {
     /// The file.
     pub path: PathBuf,
-    /// The part, and what is wrong with it.
+    /// The part, and its defect.
     pub defect: Defect,
 }
 

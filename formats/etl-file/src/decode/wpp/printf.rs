@@ -6,7 +6,7 @@ use crate::read::PointerSize;
 /// The greatest width and precision.
 const MAX_WIDTH: usize = 1024;
 
-/// The form of an argument at its place: what stands between the exclamation marks.
+/// The form of an argument at its place: the text between the exclamation marks.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of C's printf")]
 pub struct Spec {
@@ -54,7 +54,7 @@ impl Spec {
     }
 }
 
-/// Reads a number, and returns it with what follows.
+/// Reads a number, and returns it with the rest of the text.
 fn digits(text: &str) -> Option<(usize, &str)> {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, rest) = text.split_at_checked(length)?;

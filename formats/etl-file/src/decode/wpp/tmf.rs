@@ -244,7 +244,7 @@ fn keys(words: &str) -> Vec<(String, Arc<str>)> {
     found.map(|(key, value)| (key, value.into())).collect()
 }
 
-/// Splits what follows `#typev` into the words before the text, the text, and what follows it.
+/// Splits the rest of a line after `#typev` into the words before the text, the text, and the rest.
 fn text_of(line: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = line.split_once('"')?;
     // The text can have quotation marks; words after a comment sign can have them too.
