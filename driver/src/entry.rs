@@ -30,8 +30,8 @@ pub unsafe extern "system" fn driver_entry(
         ..WDF_DRIVER_CONFIG::default()
     };
     let mut handle: WDFDRIVER = ptr::null_mut();
-    // SAFETY: the driver object and the path are those of this driver, and the
-    // configuration outlives the call.
+    // SAFETY: the driver object and the path belong to this driver, and the configuration outlives
+    // the call.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
             WdfDriverCreate,

@@ -1,4 +1,4 @@
-//! A record of what ETW told the provider, for the device's users.
+//! A record of ETW's notifications to the provider, for the device's users.
 //!
 //! Notifications and requests run on any processor at the same time, so everything is atomic: nothing
 //! here locks, waits or allocates.

@@ -69,8 +69,8 @@ impl Device {
     pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
         // SAFETY: the device is live and was created with this context type.
         let context = unsafe { CONTEXT.of(device.cast()) };
-        // SAFETY: the context was built in `device::add`, before any other callback, and
-        // lives as long as the device; what changes in it is atomic or locked.
+        // SAFETY: the context was built in `device::add`, before any other callback, and lives as
+        // long as the device; its mutable fields are atomic or locked.
         unsafe { &*context }
     }
 

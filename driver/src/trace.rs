@@ -301,8 +301,8 @@ pub fn write_data(data: &[u8]) {
 }
 
 /// Starts a device control request's part of the activity that its sender passed. Without one,
-/// starts an activity, related to that of the sender's thread in the kernel, if there is one.
-/// [`device_control_stopped`] ends both. IRQL: `APC_LEVEL` or below.
+/// starts an activity that is related to the activity of the sender's thread in the kernel, if the
+/// thread has one. [`device_control_stopped`] ends both. IRQL: `APC_LEVEL` or below.
 pub fn device_control_started(code: ULONG, sender: Option<ActivityId>) -> Activity {
     if let Some(sender) = sender {
         emit!(provider::device_control_start(code), activity = sender);

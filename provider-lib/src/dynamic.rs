@@ -267,7 +267,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     /// Adds a text in UTF-8, with a NUL at its end. A NUL inside becomes a space.
     pub fn str<'n>(&mut self, name: impl Into<FieldName<'n>>, value: &str) {
         self.text(name.into(), |text| {
-            // The text counts what it does not take.
+            // The text counts the bytes that do not fit.
             let _result = text.write_str(value);
         });
     }
@@ -436,7 +436,7 @@ impl<const N: usize> Buffer<N> {
     }
 }
 
-/// A text that keeps what fits, and counts all of it.
+/// A text that keeps the bytes that fit, and counts all bytes.
 struct Text<'a> {
     room: &'a mut [u8],
     kept: usize,

@@ -20,7 +20,7 @@
 /// # }
 /// ```
 ///
-/// Bytes that do not fit in the event are cut and counted, as those of every field are
+/// Bytes that do not fit in the event are cut and counted, as in every field
 /// ([`Failures::cut`](crate::Failures::cut)).
 ///
 /// # IRQL

@@ -65,7 +65,7 @@
 //! - Statuses are those that the kernel's routine returns in the same case. Other Win32 error codes
 //!   become `0xC007` and the code (`NTSTATUS_FROM_WIN32`).
 //! - [`Provider::register_with`] allocates from the process's heap instead of the pool.
-//! - A thread's activity id is that of the process's thread. The kernel has another one for the
+//! - A thread's activity id belongs to the process's thread. The kernel has another one for the
 //!   same thread, so pass an activity to a driver in the request.
 //! - A DLL must unregister its providers before it is unloaded.
 //!
@@ -305,7 +305,7 @@ pub use wdk_etw_macros::event;
 /// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64; `#[repr(u32)] length: usize`
 /// has fewer. The declaration's own types take precedence over field types of the same name.
 ///
-/// Attributes of a field change what the event says of it, for authors who follow a manifest:
+/// Attributes of a field change its metadata, for authors who follow a manifest:
 ///
 /// | attribute | effect |
 /// |---|---|

@@ -12,9 +12,10 @@ use crate::{
 ///
 /// - `every = 100` writes the occurrences 1, 101, 201 and so on of this place in the source;
 /// - `once` writes the first occurrence;
-/// - `limit = READS` uses a limit that the driver declares, in a `static` or in a structure such as a
-///   device's context. Several places can share it, and the driver can read what it left out, and
-///   reset it. A temporary value or a `const`, which would admit every occurrence, is refused.
+/// - `limit = READS` uses a limit that the driver declares, in a `static` or in a structure such as
+///   a device's context. Several places can share it, and the driver can read the number of omitted
+///   events, and reset the limit. A temporary value or a `const`, which would admit every
+///   occurrence, is refused.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]

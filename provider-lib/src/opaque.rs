@@ -1,4 +1,4 @@
-//! Values of which the compiler knows nothing, so that it chooses shorter code.
+//! Values that are opaque to the compiler, so that it chooses shorter code.
 
 /// Returns the value. `reg` is the class of its register.
 macro_rules! hide {

@@ -213,8 +213,8 @@ unsafe impl Sync for Shared {}
 /// The `static` is a [`StripedProvider`], which has a number of stripes; code that uses a provider
 /// takes a `&Provider`, which has any number.
 ///
-/// What changes only when a session or the driver changes something is in other cache lines than
-/// what writes change.
+/// Data that changes only when a session or the driver changes something is not in the cache lines
+/// that writes change.
 #[repr(C)]
 #[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
@@ -639,12 +639,12 @@ impl Provider {
         }
         // The fields before the stripes are where they are for any number of these.
         let head = context.cast::<Provider<[Stripe; 0]>>();
-        // SAFETY: the address is that of a provider, as the caller guarantees.
+        // SAFETY: the address refers to a provider, as the caller guarantees.
         let stripes = unsafe { &raw const (*head).stripes };
         // SAFETY: the number never changes.
         let stripes = unsafe { stripes.read() };
         let whole = ptr::slice_from_raw_parts(context.cast::<Stripe>(), stripes) as *const Self;
-        // SAFETY: the address is that of a static provider with this number of stripes.
+        // SAFETY: the address refers to a static provider with this number of stripes.
         Some(unsafe { &*whole })
     }
 

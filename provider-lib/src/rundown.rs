@@ -16,9 +16,9 @@ use crate::{
 const REASON: u32 = 1 << 26;
 /// The low bits, which count the writes in progress.
 const COUNT: u32 = REASON - 1;
-/// The reason that there is no valid handle, in units. It outweighs all [`Reason`]s, also when one
-/// thread removes these while another still adds them: an open slot has at least −3 units, and a
-/// closed one at most −13.
+/// The units of the reason "no valid handle". It outweighs all [`Reason`]s, also when one thread
+/// removes these while another still adds them: an open slot has at least −3 units, and a closed
+/// one at most −13.
 const CLOSED: u32 = 16;
 /// A slot with more units than this is open.
 const OPEN_ABOVE: i32 = -8;

@@ -1,10 +1,11 @@
-//! Numbers that mostly differ between the stacks of the threads and processors that run code.
+//! Computes an index from the current stack. It mostly differs between the stacks of threads and
+//! processors.
 //!
-//! Every thread has a stack of its own, and so has every processor for its DPCs. In the kernel, stacks
-//! that follow one another are 7 pages apart, with the one that guards them, which is prime to every
-//! power of two: the page's number tells them apart, whatever power of two it is taken modulo. Stacks
-//! in user mode begin at multiples of 64 KiB, and mostly of their size, so that the low bits of their
-//! pages' numbers are alike.
+//! Every thread has a stack of its own, and so has every processor for its DPCs. In the kernel,
+//! adjacent stacks are 7 pages apart, guard page included. 7 is coprime to every power of two, so
+//! the page number modulo any power of two distinguishes adjacent stacks. Stacks in user mode begin
+//! at multiples of 64 KiB, and mostly at multiples of their size, so the low bits of their page
+//! numbers are equal.
 
 /// The size of a page, as a power of two.
 #[cfg(not(loom))]
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    // Stacks in user mode begin at multiples of 64 KiB, and those of one size follow one another.
+    // Stacks in user mode begin at multiples of 64 KiB, and stacks of one size are adjacent.
     #[test]
     fn stacks_in_user_mode_use_many_groups() {
         for pages_between in [16, 256, 2048, 2049] {

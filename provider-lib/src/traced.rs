@@ -26,8 +26,8 @@ use crate::{NtStatus, WriteError};
 /// }
 /// ```
 ///
-/// A success costs the comparison that tells it from an error. An error that no session enables
-/// costs the event's check in addition.
+/// A success costs one comparison. An error that no session enables costs the event's check in
+/// addition.
 ///
 /// # IRQL
 ///

@@ -66,7 +66,7 @@ pub struct SystemTime {
     pub millisecond: u16,
 }
 
-/// A locally unique identifier (`LUID`), such as that of a graphics adapter.
+/// A locally unique identifier (`LUID`), such as the identifier of a graphics adapter.
 ///
 /// 8 bytes: `low_part` at 0, `high_part` at 4. Decoders show it as one hexadecimal number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -297,7 +297,7 @@ impl<'a> Sid<'a> {
             return None;
         }
         let start = start.cast::<u8>();
-        // SAFETY: every identifier has 8 bytes, which the caller guarantees to be readable.
+        // SAFETY: every identifier is 8 bytes long, which the caller guarantees to be readable.
         let head = unsafe { slice::from_raw_parts(start, SID_HEAD) };
         let [1, count @ 0..=MAX_SUBAUTHORITIES, ..] = head else {
             return None;

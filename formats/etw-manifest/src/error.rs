@@ -65,7 +65,7 @@ pub enum Rule {
     /// The text is not well-formed XML.
     #[error("the XML is malformed: {0}")]
     Xml(String),
-    /// A character has to be escaped, or is not allowed.
+    /// A character must be escaped, or is not allowed.
     #[error("`{0}` has to be escaped in XML")]
     Unescaped(String),
     /// The document is of another kind.

@@ -58,7 +58,7 @@ impl Presentation {
         Self {
             fields,
             maps,
-            // Task 0 and opcode 0 are those of events without one.
+            // Events without a task have task 0, and events without an opcode have opcode 0.
             task: task
                 .filter(|task| task.value != 0)
                 .map_or_else(String::new, |task| task.name.local().to_owned()),
@@ -79,7 +79,8 @@ impl Presentation {
         self.fields == other.fields && self.maps == other.maps
     }
 
-    /// Returns a sentence for each difference: what this presentation has, and what `other` has.
+    /// Returns a sentence for each difference: the value in this presentation, and the value in
+    /// `other`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();

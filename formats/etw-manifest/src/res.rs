@@ -65,7 +65,7 @@ fn align(out: &mut Vec<u8>) {
 ///
 /// Fails if a resource is larger than 4 GiB.
 pub fn file(resources: &[Resource]) -> Result<Vec<u8>, std::num::TryFromIntError> {
-    // An empty resource comes first; it distinguishes the format from that of 16-bit Windows.
+    // An empty resource comes first; it distinguishes the format from the 16-bit format.
     let empty = Resource { kind: Name::Id(0), name: Name::Id(0), language: 0, data: Vec::new() };
     let mut out = Vec::new();
     write(&empty, 0, &mut out)?;

@@ -220,7 +220,7 @@ impl EventDescriptor {
         level / set_level / with_level: Level;
         /// Returns the opcode.
         opcode / set_opcode / with_opcode: Opcode;
-        /// Returns the task; 0 is none.
+        /// Returns the task, or 0 for an event without a task.
         task / set_task / with_task: u16;
         /// Returns the keywords.
         keyword / set_keyword / with_keyword: Keyword;

@@ -318,7 +318,7 @@ mod tests {
             bad[at] = b'x';
             let bad = String::from_utf8(bad).unwrap();
             assert_eq!(Guid::parse(&bad), Err(GuidError::Character(at)));
-            // A digit in the place of a hyphen, and a hyphen in that of a digit.
+            // A digit in place of a hyphen, and a hyphen in place of a digit.
             let is_hyphen = text.as_bytes()[at] == b'-';
             let mut bad = text.as_bytes().to_vec();
             bad[at] = if is_hyphen { b'0' } else { b'-' };

@@ -1,8 +1,9 @@
 //! The codes of field types.
 //!
 //! `InType` is the encoding of a value; manifests and `TraceLogging` use the same numbers. The
-//! presentation of a value has two numberings: [`OutType`] is that of winmeta.xml, which manifests
-//! and `WEVT_TEMPLATE` resources use, and [`TlgOutType`] is that of TraceLoggingProvider.h.
+//! presentation of a value has two numberings: [`OutType`] has the numbers of winmeta.xml, which
+//! manifests and `WEVT_TEMPLATE` resources use, and [`TlgOutType`] has the numbers of
+//! TraceLoggingProvider.h.
 
 /// Declares an enumeration of codes, and the conversions from and to them.
 macro_rules! codes {

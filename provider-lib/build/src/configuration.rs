@@ -69,7 +69,7 @@ fn put_features(configuration: &mut Configuration, features: &[String]) {
     configuration.close("feature");
 }
 
-/// Returns what a build script knows of its target: everything but features.
+/// Returns the options that a build script knows about its target: everything but features.
 fn of_target() -> Configuration {
     let mut configuration = Configuration::new();
     if env::var_os("CARGO_CFG_TARGET_OS").is_none() {
@@ -102,7 +102,7 @@ fn of_target() -> Configuration {
     configuration
 }
 
-/// Returns whether cargo passes a feature, in a form that does not tell its name.
+/// Returns whether cargo passes a feature, in a form that does not determine its name.
 fn has_features() -> bool {
     env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO_FEATURE_"))
 }
@@ -213,8 +213,9 @@ mod tests {
         "feature = \"other\"",
     ];
 
-    /// Returns what a process with these variables knows of each option, for its own declarations and
-    /// for those of a dependency with the feature `other`: `+` for set, `-` for not set, `?` for unknown.
+    /// Returns each option's value in a process with these variables, for its own declarations and
+    /// for the declarations of a dependency with the feature `other`: `+` for set, `-` for not set,
+    /// `?` for unknown.
     fn known(variables: &[(&str, &str)]) -> [String; 2] {
         let mut command = Command::new(env::current_exe().unwrap());
         command

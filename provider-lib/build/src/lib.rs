@@ -10,7 +10,7 @@
 //! }
 //! ```
 //!
-//! The result is what mc.exe and rc.exe would produce from a manifest with the same events: a
+//! The result equals the output of mc.exe and rc.exe for a manifest with the same events: a
 //! `WEVT_TEMPLATE` resource, a message table and a version resource. With these, `tracerpt`, Event
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
 //! `TraceLogging` events do not need the resources.
@@ -40,8 +40,8 @@ pub use library::{export, export_dependencies};
 pub use several::manifest_of_all;
 pub use wdk_etw_schema::Configuration;
 
-/// Adds the resources of the providers that a source file declares to the package's image, with
-/// those of the libraries that pass on theirs ([`export`]).
+/// Adds the resources of the providers that a source file declares to the package's image, together
+/// with the resources that libraries export ([`export`]).
 ///
 /// Also adds a version resource that is derived from the package's `Cargo.toml`. Call this function
 /// from a build script; the path is relative to the package's folder.

@@ -38,9 +38,9 @@ const KEY: &str = "WDK_ETW_DECLARATIONS";
 /// links = "contoso-usb-etw"
 /// ```
 ///
-/// Cargo passes metadata only to packages that depend on the library directly. A library in between
-/// passes on what its own dependencies declare, with this function or, if it has no provider, with
-/// [`export_dependencies`].
+/// Cargo passes metadata only to packages that depend on the library directly. An intermediate
+/// library passes on the declarations of its own dependencies, with this function or, if it has no
+/// provider, with [`export_dependencies`].
 ///
 /// ```no_run
 /// // build.rs of the library
@@ -118,7 +118,7 @@ pub fn of_dependencies() -> Vec<Declaration> {
     values.sort();
     let mut declarations: Vec<Declaration> = Vec::new();
     for entry in values.iter().flat_map(|(_, value)| env::split_paths(value)) {
-        // The text is that of `written`, which is Unicode.
+        // The text equals `written`, which is Unicode.
         let declaration = read(&entry.to_string_lossy());
         if !declarations.contains(&declaration) {
             declarations.push(declaration);

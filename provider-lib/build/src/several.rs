@@ -19,7 +19,7 @@ use crate::{
 /// # Errors
 ///
 /// Fails with [`BuildError`]: with [`BuildError::Meeting`] if two of the files declare providers of
-/// the same name or GUID, which decoders could not tell apart.
+/// the same name or GUID, which decoders could not distinguish.
 pub fn manifest_of_all(
     sources: &[(PathBuf, Configuration)],
     files: &Files<'_>,
@@ -62,7 +62,7 @@ pub fn manifest_of_all(
     }
 }
 
-/// Returns what two providers have in common and must not.
+/// Returns the part that two providers share but must not share.
 fn meeting(one: &Provider, other: &Provider) -> Option<String> {
     // A GUID is derived from the name without its case.
     if one.name.to_uppercase() == other.name.to_uppercase() {

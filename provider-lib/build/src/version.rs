@@ -62,7 +62,7 @@ impl Block {
             let units = text.encode_utf16().chain([0]);
             units.flat_map(u16::to_le_bytes).collect()
         };
-        // The lengths of strings count UTF-16 units, those of other values bytes.
+        // The length of a string is in UTF-16 units; the length of another value is in bytes.
         let (value, length, is_text) = match &self.value {
             Value::None => (Vec::new(), 0, true),
             Value::Bytes(bytes) => (bytes.clone(), bytes.len(), false),

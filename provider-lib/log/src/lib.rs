@@ -1,6 +1,6 @@
 //! Writes the records of the [`log`] crate as ETW events of a kernel-mode driver.
 //!
-//! Many `no_std` crates report what they do through `log`. With this crate as the logger, their
+//! Many `no_std` crates report their actions through `log`. With this crate as the logger, their
 //! records are events of the driver's own provider, in the same trace as its declared events:
 //!
 //! ```no_run
@@ -48,7 +48,7 @@
 //! | `Message` | text | the formatted message |
 //! | the keys of the record | number, Boolean or text | the values, with the feature `kv` |
 //!
-//! The levels of ETW are those of the table. `Debug` and `Trace` are both `Verbose`; the field
+//! The table has the corresponding ETW levels. `Debug` and `Trace` are both `Verbose`; the field
 //! `Level` distinguishes them, and so does the keyword, if [`EtwLogger::with_trace_keyword`] sets
 //! another one for `Trace`.
 //!

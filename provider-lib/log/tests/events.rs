@@ -146,7 +146,7 @@ fn arguments_are_evaluated_only_up_to_the_level_that_a_session_enables() {
     assert_eq!(log::max_level(), LevelFilter::Debug);
     etw.notify(ENABLE, 5, trace::DETAIL.bits(), 0);
     assert_eq!(log::max_level(), LevelFilter::Trace);
-    // The logger filters what the maximum level cannot.
+    // The logger filters records that the maximum level lets through.
     log::debug!("not written");
     log::trace!("written");
     assert_eq!(etw.writes().len(), 1);

@@ -38,7 +38,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Toke
     Ok(expanded)
 }
 
-/// Returns whether arguments are those of the second run, and the arguments of the provider.
+/// Returns whether the arguments belong to the second run, and the provider's arguments.
 fn split(input: ParseStream<'_>) -> syn::Result<(bool, TokenStream)> {
     let ahead = input.fork();
     let is_second = ahead.parse::<Ident>().is_ok_and(|word| word == SECOND_RUN);

@@ -204,8 +204,8 @@ fn is_counter(at: usize, layout: &Layout) -> bool {
     leaves.any(|leaf| leaf.counted_by == Some(at))
 }
 
-/// Generates the number that a field with a length or count has in the event: the caller's, or that
-/// of the shortest value which it counts. The other values are cut to it.
+/// Generates the number that a field with a length or count has in the event: the caller's, or the
+/// length of the shortest value that it counts. The other values are cut to it.
 fn counters(layout: &Layout) -> TokenStream {
     let mut all = TokenStream::new();
     for (at, leaf) in layout.leaves.iter().enumerate() {

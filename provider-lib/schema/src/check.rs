@@ -168,7 +168,7 @@ fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
     }
 }
 
-/// The names of the items that the macro generates in addition to those of the declaration.
+/// The names of the items that the macro generates in addition to the declaration's items.
 const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
 
 /// The beginnings of names of generated items that nobody uses by name.
@@ -286,7 +286,7 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     let mut seen = HashMap::new();
     let mut names = HashSet::new();
     for (number, span, ident) in entries {
-        // The names of constants are checked with those of other items.
+        // The names of constants are checked together with the names of other items.
         if what != "keyword" && !names.insert(ident.to_string()) {
             errors.at(
                 ident.span(),

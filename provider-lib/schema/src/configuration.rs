@@ -31,12 +31,12 @@ pub trait Evaluate {
 pub struct Configuration {
     /// The options that are known to be set or not set.
     options: BTreeMap<(String, Option<String>), bool>,
-    /// The names of which every other option is known not to be set.
+    /// The names for which every option that is not listed is known to be unset.
     closed: BTreeSet<String>,
 }
 
 impl Configuration {
-    /// Returns a configuration of which nothing is known.
+    /// Returns a configuration whose options are all unknown.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -3,7 +3,7 @@
 use proc_macro2::Span;
 use syn::Ident;
 
-/// Errors, all of which are reported.
+/// A list of errors, which are all reported.
 #[derive(Default)]
 pub struct Errors(Option<syn::Error>);
 

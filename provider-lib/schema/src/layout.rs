@@ -40,7 +40,7 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Returns the size in bytes of what a length or count counts.
+    /// Returns the size in bytes of one unit of a length or count.
     #[must_use]
     pub fn unit(&self) -> usize {
         match self.wire {
@@ -152,7 +152,7 @@ pub enum BlockPart {
 }
 
 impl BlockPart {
-    /// Returns the part's size in bytes. `leaves` are those of its layout.
+    /// Returns the part's size in bytes. `leaves` are the leaves of its layout.
     #[must_use]
     pub fn size(self, leaves: &[Leaf]) -> usize {
         let (Self::Value(at) | Self::Length(at) | Self::Nul(at)) = self;

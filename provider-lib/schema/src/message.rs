@@ -9,11 +9,11 @@ const SUPPORTED: &str = "supported: `%1` to `%99` for a field, with a format as 
                          a percent sign, `%n`, `%r`, `%t` and `%b` for white space, `%!` for an \
                          exclamation mark, `%0` for the end";
 
-/// Checks that every `%` of an event's message stands for something.
+/// Checks that every `%` of an event's message begins a valid sequence.
 ///
 /// # Errors
 ///
-/// Returns an error at the `%`, where the compiler can tell its place inside the literal, or else at
+/// Returns an error at the `%`, if the compiler reports its position inside the literal, or else at
 /// the literal.
 pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
     let text = message.value();
@@ -88,8 +88,8 @@ fn missing(number: usize, fields: usize) -> String {
     }
 }
 
-/// Returns the place of a part of a literal's text, if the compiler can tell it and if the text is
-/// in the source as it is in the value; otherwise the literal's.
+/// Returns the position of a part of a literal's text, if the compiler reports it and if the source
+/// text equals the value; otherwise, returns the literal's position.
 fn place(message: &LitStr, text: &str, at: Range<usize>) -> proc_macro2::Span {
     let literal = message.token();
     let source = literal.to_string();

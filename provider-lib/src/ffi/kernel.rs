@@ -1,7 +1,7 @@
 //! The routines of ntoskrnl.exe that this crate calls.
 //!
 //! On Windows the crate imports them without an import library. On other systems the program that
-//! links the crate must define them, as the tests do. The signatures are those of wdm.h.
+//! links the crate must define them, as the tests do. The signatures come from wdm.h.
 
 use core::ffi::c_void;
 

@@ -3,7 +3,7 @@
 //! The functions have the names, the signatures and the statuses of the kernel's routines, so that
 //! the rest of the crate is the same in both modes. The routines return Win32 error codes, which
 //! become the `NTSTATUS` of the same meaning. On systems other than Windows the program that links
-//! the crate must define them, as the tests do. The signatures are those of evntprov.h.
+//! the crate must define them, as the tests do. The signatures come from evntprov.h.
 
 use core::ffi::c_void;
 

@@ -34,8 +34,8 @@ fn notice(name: &str, id: u16, field: usize, asked: i64, kept: i64) -> Vec<Strin
 
 const NAMES: [&str; 4] = ["One", "Two", "Four", "Eight"];
 
-/// Returns what is written for an event whose four fields are a number, limited to these ranges: the
-/// notices, and the event.
+/// Returns the written events for an event whose four fields are a number, limited to these ranges:
+/// the notices, and the event.
 fn limited(
     name: &str,
     id: u16,
@@ -57,7 +57,7 @@ fn limited(
     all
 }
 
-/// Writes events, and checks what is written and how many cuts are counted.
+/// Writes events, and checks the output and the number of counted cuts.
 fn assert_written(
     etw: &Turn,
     catalog: &Catalog,

@@ -1,14 +1,14 @@
 //! The spans that threads are in.
 //!
 //! A kernel has no thread-local storage for drivers, but ETW keeps an activity id for each thread.
-//! To enter a span is to make its activity the thread's, and to leave it is to restore the
-//! activity before. This table keeps what leaving needs: for each thread and span that it entered,
-//! the activity before.
+//! To enter a span is to make its activity the thread's, and to leave it is to restore the activity
+//! before. For each span that a thread has entered, this table keeps the previous activity, which
+//! leaving the span restores.
 //!
 //! All functions are called at `APC_LEVEL` or below, except [`Entered::enter_in_vain`] and
-//! [`Entered::leave_later`]. A thread accesses its own entries only; of the others it reads the thread.
-//! So all accesses of an entry's contents are by one thread, of which one part may be an APC or a DPC
-//! that interrupted another part, and that ends before the other part continues.
+//! [`Entered::leave_later`]. A thread accesses its own entries only; of the others it reads the
+//! thread. So only one thread accesses an entry's contents. An APC or a DPC may interrupt the
+//! thread during an access, and ends before the thread continues.
 
 use wdk_etw::ActivityId;
 
@@ -161,8 +161,7 @@ impl<const N: usize> Entered<N> {
         }
     }
 
-    /// Does the same as [`Self::leave`] for a span that the thread left with
-    /// [`Self::leave_later`], until there is none.
+    /// Leaves, as [`Self::leave`] does, each span that the thread left with [`Self::leave_later`].
     pub fn leave_now(&self, thread: u64) -> Option<Left> {
         while self.newest(thread, LEFT).is_some() {
             let left = self.leave(thread, LEFT);

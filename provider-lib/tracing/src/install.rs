@@ -79,8 +79,8 @@ impl Installation {
         self.phase.load(Ordering::Relaxed) == REMOVED
     }
 
-    /// Makes a dispatcher of the subscriber that `new` creates the default of the image. Out of line,
-    /// so that the panic check can tell the panic of `Dispatch::new` from others.
+    /// Makes a dispatcher of the subscriber that `new` creates the default of the image. Out of
+    /// line, so that the panic check can distinguish the panic of `Dispatch::new` from others.
     #[inline(never)]
     pub fn install(&self, new: impl FnOnce() -> Dispatch) -> Result<(), InstallError> {
         if !self.change(NEW) {

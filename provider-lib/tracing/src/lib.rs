@@ -65,9 +65,9 @@
 //! | `Message` | text | the message of an event |
 //! | the other fields | as recorded | 64-bit numbers, `f64` and `bool` as such, bytes as bytes, everything else as the text that `Display` or `Debug` writes |
 //!
-//! The levels of ETW are those of the table. `DEBUG` and `TRACE` are both `Verbose`; the field
-//! `Level` distinguishes them, and so does the keyword, if
-//! [`EtwSubscriber::with_trace_keyword`] sets another one for `TRACE`.
+//! The table has the corresponding ETW levels. `DEBUG` and `TRACE` are both `Verbose`; the field
+//! `Level` distinguishes them, and so does the keyword, if [`EtwSubscriber::with_trace_keyword`]
+//! sets another one for `TRACE`.
 //!
 //! | `tracing` | ETW |
 //! |---|---|
@@ -79,8 +79,8 @@
 //! # Spans are activities
 //!
 //! A span has an activity id of its own, which its `Start` and `Stop` events and the events inside
-//! it have. The `Start` event's related activity is that of the parent. Decoders and timelines pair
-//! both events by the activity.
+//! it have. The `Start` event's related activity is the parent's activity. Decoders and timelines
+//! pair both events by the activity.
 //!
 //! A kernel has no thread-local storage for drivers. What "inside a span" means depends on the
 //! IRQL:
@@ -484,7 +484,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     }
 
     /// Returns the thread's activity, or no activity above `APC_LEVEL`. If ETW keeps no id for the
-    /// thread, returns that of the span which it is in.
+    /// thread, returns the id of the span that the thread is in.
     fn current_activity(&self) -> ActivityId {
         if ffi::current_irql() > ffi::APC_LEVEL {
             return ActivityId::NONE;

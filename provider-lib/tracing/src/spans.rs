@@ -214,7 +214,7 @@ impl<T, const N: usize> SpanTable<T, N> {
     pub fn free(&self, key: Key) {
         if let Some(slot) = self.slot(key) {
             let next = state(key.generation.wrapping_add(1), 0);
-            // Release: accesses of the span precede those of the slot's next span.
+            // Release: accesses of the span happen before accesses of the slot's next span.
             slot.state.store(next, Ordering::Release);
         }
     }

@@ -94,7 +94,7 @@ fn bytes_of<'a>(request: WDFREQUEST) -> Result<&'a [u8], NTSTATUS> {
     }
 }
 
-/// Calls the decoder. Out of line, so that the panic check of the repository can tell the crate's
+/// Calls the decoder. Out of line, so that the repository's panic check can distinguish the crate's
 /// panics, such as those of its index checks, from the driver's.
 #[inline(never)]
 fn find_frame(
@@ -105,7 +105,7 @@ fn find_frame(
 
 /// Decodes a frame. Returns the request's status, and the number of bytes up to the frame's end.
 fn decode(bytes: &[u8], request: &Span) -> (NTSTATUS, usize) {
-    // The crate logs what it finds wrong with the bytes.
+    // The crate logs the errors that it finds in the bytes.
     match find_frame(bytes) {
         Ok(Some((frame, place))) => {
             let function = frame.pdu.first().copied().map(u32::from);

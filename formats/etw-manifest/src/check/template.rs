@@ -119,7 +119,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
             PropertyKind::Unknown { .. } => {}
             PropertyKind::Data { in_type, out_type, .. } => {
                 let has_length = property.length != Size::None;
-                // The value always has 16 bytes.
+                // The value is always 16 bytes long.
                 let is_fixed_address = *out_type == OutType::Ipv6;
                 if *in_type == InType::Binary && !has_length && !is_fixed_address {
                     let rule = Rule::LengthMissing;

@@ -55,7 +55,8 @@ impl<'a, 'i> Reader<'a, 'i> {
             }
         }
         let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
-        // No provider was found: there is none, or it is in a place where providers are not read.
+        // No provider was found: the file has none, or the provider is in a place where providers
+        // are not read.
         let is_elsewhere = || root.descendants().any(|it| it.tag_name().name() == "provider");
         if mode == Mode::Lenient
             && providers.next().is_none()

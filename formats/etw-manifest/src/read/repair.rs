@@ -1,6 +1,6 @@
 //! Makes text well-formed XML, for decoders.
 //!
-//! Tools that export manifests do not always escape what they write: `"`, `<` and `&` in attributes,
+//! Tools that export manifests do not always escape their output: `"`, `<` and `&` in attributes,
 //! and characters that XML does not allow. A parser refuses the whole document for one of them.
 
 /// The characters of a text that were taken literally.

@@ -3,7 +3,7 @@
 //! The root is `instrumentationManifest`, or the `assembly` of a component of Windows or of an
 //! application. An assembly contains either a whole `instrumentationManifest`, or only its children
 //! beside elements of its own. In an assembly, `instrumentation`, `events` and `localization` may
-//! each be in the assembly's namespace or in that of manifests.
+//! each be in the assembly's namespace or in the manifest namespace.
 
 use roxmltree::Node as Xml;
 

@@ -41,7 +41,7 @@ pub struct Imported {
     pub counts: Counts,
 }
 
-/// The numbers of a manifest's events by what became of them.
+/// The numbers of a manifest's events by the result of their import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All events.
@@ -91,8 +91,8 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
     imported
 }
 
-/// Returns the module of a provider, which its own reader accepts: what it does not accept is left
-/// out and noted.
+/// Returns the module of a provider, which the declaration's reader accepts: the parts that it does
+/// not accept are left out and noted.
 fn import(
     manifest: &Manifest,
     provider: &Provider,
@@ -399,7 +399,7 @@ impl Writer<'_> {
         let mut taken: HashMap<Option<usize>, HashSet<String>> = HashMap::new();
         let mut by_value: HashMap<(Option<usize>, u8), String> = HashMap::new();
         let mut names: HashMap<Option<usize>, HashSet<String>> = HashMap::new();
-        // An event of a task can have the task's opcodes and those of all tasks.
+        // An event of a task can have the task's opcodes and the opcodes of all tasks.
         let (own, of_tasks): (Vec<_>, Vec<_>) =
             provider.opcodes.iter().enumerate().partition(|(_, opcode)| opcode.task.is_none());
         for (at, opcode) in own.into_iter().chain(of_tasks) {
@@ -420,7 +420,7 @@ impl Writer<'_> {
                 self.note(opcode.at, what);
                 continue;
             }
-            // A task without a number is no task of a declaration.
+            // A declaration cannot have a task without a number.
             let task = opcode
                 .task
                 .filter(|task| tasks.get(*task).is_some_and(Option::is_some))

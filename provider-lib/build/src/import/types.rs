@@ -137,7 +137,7 @@ pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
 /// for each encoding and presentation.
 fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
-        // Each has the encoding of another type, which says no more than the manifest does.
+        // Each has the encoding of another type, so importing it as that type loses nothing.
         (Scalar::Usize | Scalar::Isize | Scalar::Luid | Scalar::UnicodeString, _)
         | (Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, Format::Hex)
         // The event of a manifest has the address.

@@ -1,5 +1,5 @@
-//! Checks an imported declaration: its own reader must accept it, and what it says differently from
-//! the manifest is noted.
+//! Checks an imported declaration: the declaration's reader must accept it, and its differences
+//! from the manifest are noted.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,8 +23,8 @@ pub enum Missing {
     Event(String),
 }
 
-/// Parses the declaration. Returns its providers, or adds what it must leave out to be accepted.
-/// Returns `Err` with the reason if leaving out events does not help.
+/// Parses the declaration. Returns its providers, or adds the parts that it must leave out to be
+/// accepted. Returns `Err` with the reason if leaving out events does not help.
 pub fn accepted(
     source: &str,
     parts: &[Part],
@@ -74,8 +74,8 @@ pub fn accepted(
     Err(first.unwrap_or_default())
 }
 
-/// Returns a note for each difference between what the declaration says of an event and what the
-/// manifest says, with the event's index.
+/// Returns a note for each difference between an event in the declaration and in the manifest, with
+/// the event's index.
 pub fn differences(
     manifest: &Manifest,
     provider: &Provider,

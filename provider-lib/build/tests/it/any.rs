@@ -1,5 +1,5 @@
-//! Imports any manifest: the declaration's own reader accepts what is written, and notes name what
-//! is missing or different.
+//! Imports any manifest: the declaration's reader accepts the output, and notes name missing and
+//! different parts.
 
 use std::collections::HashSet;
 

@@ -222,8 +222,8 @@ fn the_image_has_the_packages_version() {
     ] {
         assert!(contains(&folder, text), "{text}");
     }
-    // A release build with debug information is no debug build, and neither is a build for debugging
-    // without it.
+    // A release build with debug information is not a debug build, and neither is a debug build
+    // without debug information.
     for (debug, profile) in [("true", "release"), ("false", "debug"), ("false", "release")] {
         embedded(&folder, &[("DEBUG", debug), ("PROFILE", profile)]);
         assert_eq!(version(&folder).1, 0, "{debug} {profile}");

@@ -104,8 +104,8 @@ fn conditional(attribute: &Attribute) -> syn::Result<(TokenStream, Vec<Attribute
     Ok((predicate, inside.collect()))
 }
 
-/// Replaces `#[cfg(…)]` and `#[cfg_attr(…)]` by what they mean, and returns whether the item that
-/// has the attributes exists.
+/// Evaluates and removes `#[cfg(…)]` and `#[cfg_attr(…)]`, and returns whether the item that has
+/// the attributes exists.
 pub fn keep(attributes: &mut Vec<Attribute>, configuration: &dyn Evaluate) -> syn::Result<bool> {
     let mut kept = Vec::new();
     for attribute in std::mem::take(attributes) {

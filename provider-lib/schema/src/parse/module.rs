@@ -5,8 +5,8 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-/// The module under `#[provider]`. Its events are functions without a body, which is no valid Rust
-/// outside macros.
+/// The module under `#[provider]`. Its events are functions without a body, which are not valid
+/// Rust outside macros.
 pub struct Module {
     pub attributes: Vec<Attribute>,
     pub visibility: Visibility,

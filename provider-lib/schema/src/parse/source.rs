@@ -105,8 +105,8 @@ fn declaration(
         .map_err(|error| with_places(error, whole))
 }
 
-/// Returns an error about a declaration as a whole at its attribute, where the compiler shows it. Outside
-/// the compiler its span is that of no source text.
+/// Returns an error about a declaration as a whole at its attribute, where the compiler shows it.
+/// Outside the compiler, its span refers to no source text.
 fn with_places(error: syn::Error, whole: Span) -> syn::Error {
     let mut errors = Errors::default();
     for error in error.clone() {

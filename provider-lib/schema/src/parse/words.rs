@@ -1,4 +1,4 @@
-//! The words and numbers after `=` in arguments, with errors that say what to write.
+//! The words and numbers after `=` in arguments, with errors that name the accepted forms.
 
 use proc_macro2::Span;
 use syn::{
@@ -37,7 +37,7 @@ where
     Ok((value, number.span()))
 }
 
-/// The arguments of an attribute or a macro that were given, each of which can be given once.
+/// The arguments that an attribute or a macro was given. Each can be given once.
 #[derive(Default)]
 pub struct Given(Vec<Ident>);
 

@@ -1,8 +1,8 @@
 //! The one table of field types.
 //!
-//! Everything that depends on a field's type comes from here: what a declaration may name, the
-//! type of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
-//! `outType` of manifests, how a value becomes bytes, the error texts and the table in the
+//! Everything that depends on a field's type comes from here: the names in declarations, the type
+//! of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
+//! `outType` of manifests, the conversion of a value to bytes, the error texts and the table in the
 //! documentation of `wdk_etw::provider`. A new type needs a row here, a type in `wdk-etw` that can
 //! be viewed as bytes, and a test.
 

@@ -1,4 +1,5 @@
-//! The bytes and the layout of events, against what `TraceLogging` and ETW fix, written out by hand.
+//! Compares the bytes and the layout of events with values from `TraceLogging` and ETW, which are
+//! written by hand.
 
 use wdk_etw_schema::{
     BlockPart, DataDescriptor, Encoding, FieldType, Format, Layout, Leaf, MAX_CONTENT, Provider,
@@ -55,7 +56,7 @@ fn blob(rest: &[&[u8]]) -> Vec<u8> {
     [size.to_le_bytes().as_slice(), &rest].concat()
 }
 
-// R-O5: the metadata is what TraceLoggingProvider.h writes.
+// R-O5: the metadata equals the metadata that TraceLoggingProvider.h writes.
 #[test]
 fn types_of_fields_are_their_codes() {
     for (field, expected) in [

@@ -191,7 +191,7 @@ fn numbers_and_names_are_not_used_twice() {
         provider(&format!("{EVENT} fn x(); #[cfg(any())] {other}"));
         provider(&format!("{EVENT} fn y(); #[allow(dead_code)] {other}"));
     }
-    // A structure with named fields is no value, and a function no type.
+    // A structure with named fields is not a value, and a function is not a type.
     provider("struct A { a: u8 } #[keyword] const A: Keyword = 1;");
     provider("fn A() {} #[structure] struct A { a: u8 }");
     assert!(error("struct A; #[keyword] const A: Keyword = 1;").contains("already used"));
@@ -425,7 +425,7 @@ fn a_declarations_types_have_precedence_and_the_librarys_are_added() {
         "#[structure] struct Luid { x: u8 } #[event(level = Info, keyword = none)] fn x(a: Luid);",
     );
     assert!(matches!(own.events[0].fields[0].kind, FieldType::Named(_)));
-    // A type that is none of the declaration's has no such precedence.
+    // A type from outside the declaration has no such precedence.
     for other in ["struct Luid { x: u8 }", "enum Luid { X = 1 }"] {
         let event = "#[event(level = Info, keyword = none)] fn x(a: Luid);";
         let provider = provider(&format!("{other} {event}"));
@@ -480,7 +480,7 @@ fn the_predicates_of_a_module_are_found_once() {
         #[cfg(other)] enum Own {}
         #[cfg(other)] struct OwnFields { #[cfg(other)] x: u8 }
     }";
-    // The compiler evaluates those of the author's own items.
+    // The compiler evaluates the attributes of the author's own items.
     let found = predicates(module.parse().unwrap()).unwrap();
     let found: Vec<String> = found.iter().map(|one| one.to_string().replace(' ', "")).collect();
     assert_eq!(found, ["test", "feature=\"a\"", "windows", "unix", "miri"]);

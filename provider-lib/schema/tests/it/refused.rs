@@ -31,13 +31,13 @@ fn found(error: syn::Error) -> impl Iterator<Item = Found> {
     })
 }
 
-/// Only the compiler tells the columns inside a literal. Such an error contains its own.
+/// Only the compiler reports columns inside a literal. Such an error contains its own.
 fn found_at(line: usize, column: usize, text: String) -> Found {
     let is_inside_literal = text.starts_with("column ");
     (line, if is_inside_literal { 0 } else { column }, text)
 }
 
-/// Does with an event at its call site what the macro does before it generates code.
+/// Parses and checks an event at its call site as the macro does before it generates code.
 fn expand(tokens: TokenStream) -> syn::Result<()> {
     let event = ad_hoc(tokens)?;
     let metadata = event_metadata(&event.name, event.tag, &event.fields, event.types())?;
@@ -80,7 +80,7 @@ fn errors(text: &str) -> Vec<Found> {
     errors
 }
 
-/// Returns the errors in the compiler's output that have no code: those of the macros.
+/// Returns the errors in the compiler's output that have no code, which are the macros' errors.
 fn expected(output: &str) -> Vec<Found> {
     let mut expected = Vec::new();
     for block in output.split("\n\n") {

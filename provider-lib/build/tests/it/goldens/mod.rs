@@ -80,7 +80,7 @@ fn read(path: &Path) -> Manifest {
     }
 }
 
-/// Compares the resources of a manifest with those of an image.
+/// Compares the resources of a manifest with an image's resources.
 fn assert_makes(manifest: &Manifest, version: Version, image: &str) {
     let golden = golden(image);
     let templates = wevt_template(manifest, version).unwrap();

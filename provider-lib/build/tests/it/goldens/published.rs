@@ -1,4 +1,5 @@
-//! Imports published manifests: their declarations alone must decode what the manifests decode.
+//! Imports published manifests: their declarations alone must decode every event that the manifests
+//! decode.
 
 use std::{env, fmt::Write as _, fs, path::Path, process::Command};
 
@@ -21,8 +22,8 @@ const MANIFESTS: [&str; 3] = [
     "msquic-2.5.1-beta/MsQuicEtw.man",
 ];
 
-/// The numbers of a manifest's events: all, those that its declaration has, and those of which the
-/// declaration has the same fields, types and maps.
+/// The numbers of a manifest's events: all events, the events that its declaration has, and the
+/// events whose fields, types and maps are the same in the declaration.
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,
