@@ -1,6 +1,6 @@
 //! A filter driver: it forwards every request to the next driver, and prints how each was completed.
 //!
-//! Tests check that the driver compiles without the WDK, and what it does above other devices.
+//! Tests check that the driver compiles without the WDK, and how it behaves above other devices.
 
 #![no_std]
 #![allow(

@@ -1,8 +1,8 @@
-//! A driver of a device with registers and an interrupt, which sends what the device reports to
+//! A driver of a device with registers and an interrupt, which sends the device's reports to
 //! another device.
 //!
-//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names what it
-//! does not provide.
+//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names the
+//! routines that it does not provide.
 
 #![no_std]
 #![allow(

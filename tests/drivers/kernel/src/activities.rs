@@ -59,7 +59,7 @@ pub fn run() {
     call!("IoFreeIrp", other);
 }
 
-/// Asks for the id of what is not a request.
+/// Asks for the id of an object that is not a request.
 pub fn wrong_request() {
     let mut memory = [0_u64; 32];
     let _status = of_request(at(&mut memory));

@@ -64,8 +64,8 @@ impl Routine {
         // SAFETY: the string is a local with a buffer of its length.
         let address = unsafe { MmGetSystemRoutineAddress(&raw mut string) };
         assert!(!address.is_null(), "{name} is not found");
-        // SAFETY: the address is that of a routine; its callers pass what it takes, and the registers
-        // and slots of more arguments than it has do not matter.
+        // SAFETY: the address is a routine's; its callers pass the arguments that it takes, and it
+        // ignores the registers and slots of further arguments.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
     }
 
@@ -76,15 +76,15 @@ impl Routine {
 
     /// Returns the routine at an address that [`Self::address`] returned.
     pub fn of(address: u64) -> Self {
-        // SAFETY: the address is that of a routine, as above.
+        // SAFETY: the address is a routine's, as above.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })
     }
 
     /// Calls the routine with up to twelve arguments.
     pub fn call(self, arguments: &[u64]) -> u64 {
         let at = |number: usize| arguments.get(number).copied().unwrap_or(0);
-        // SAFETY: the callers pass what the routine takes. Calls that are wrong are faults that a test
-        // expects.
+        // SAFETY: the callers pass the arguments that the routine takes. Calls that are wrong are
+        // faults that a test expects.
         unsafe {
             (self.0)(
                 at(0),

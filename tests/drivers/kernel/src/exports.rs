@@ -11,7 +11,7 @@ pub fn variable(name: &str) -> u64 {
 
 /// Reads a value of the kernel.
 const fn read<T: Copy>(address: u64) -> T {
-    // SAFETY: the address is that of a variable of this type.
+    // SAFETY: the address refers to a variable of this type.
     unsafe { (address as *const T).read() }
 }
 

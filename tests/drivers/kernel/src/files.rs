@@ -25,7 +25,7 @@ const CREATE: u64 = 2;
 const OPEN_IF: u64 = 3;
 const OVERWRITE_IF: u64 = 5;
 
-/// The result of opening: the status, what happened, and the handle.
+/// The result of an open: the status, the information of the status block, and the handle.
 type Opened = (u32, u64, u64);
 
 fn open(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> Opened {
@@ -55,7 +55,7 @@ fn open(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) ->
     (low(status), block[1], handle)
 }
 
-/// Returns the status of an attempt to open, and closes what was opened.
+/// Returns the status of an attempt to open a file, and closes its handle.
 fn attempt(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> u32 {
     let (status, _, handle) = open(name, access, share, disposition, options);
     if status == 0 {

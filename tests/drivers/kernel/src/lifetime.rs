@@ -96,7 +96,7 @@ const CODE: u64 = 0x18;
 const INPUT: u64 = 0x20;
 
 const fn read(address: u64) -> u64 {
-    // SAFETY: the fields are those of a request that this driver has, or in a buffer that was probed.
+    // SAFETY: the fields are in a request that this driver owns, or in a buffer that was probed.
     unsafe { (address as *const u64).read() }
 }
 

@@ -179,7 +179,8 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     same!(low(call!("RtlCreateSecurityDescriptor", to, 1)), 0);
     same!(low(call!("RtlCreateAcl", at(&mut acl), 64, 2)), 0);
     same!(low(call!("RtlSetDaclSecurityDescriptor", to, 1, at(&mut acl), 0)), 0);
-    // An empty list grants nobody anything, one of others' identifiers no right to the system.
+    // An empty list grants no access to anyone; a list of other identifiers grants no access to the
+    // system.
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
     same!(low(call!("RtlAddAccessAllowedAce", at(&mut acl), 2, 7, at(&mut sid))), 0);
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);

@@ -230,7 +230,8 @@ fn texts() {
     let text = unsafe { *(string[1] as *const [u16; 13]) };
     same!(text == utf16(b"S-1-5-32-544\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
-    // An authority that 32 bits cannot hold is hexadecimal, and another revision is none.
+    // An authority that does not fit in 32 bits is hexadecimal, and an identifier of another
+    // revision is invalid.
     for (first, status, length) in
         [(0x0100_0101_u32, 0_u32, 42), (0x0201, 0, 0), (0x0102, 0xC000_0078_u32, 0)]
     {
@@ -454,7 +455,7 @@ fn thread_facts() {
     let expected =
         [(end_with_status as *const c_void, 0xC000_0123_u32), (end_by_returning as _, 0)];
     for (routine, status) in expected {
-        // SAFETY: the address is that of one of the routines above.
+        // SAFETY: the address is one of the routines above.
         let routine = unsafe {
             core::mem::transmute::<*const c_void, unsafe extern "C" fn(*mut c_void)>(routine)
         };
@@ -502,7 +503,7 @@ fn never_complete() {
     begin(at(&mut once), 0);
 }
 
-/// Returns a context whose lowest bits are those of the state.
+/// Returns a context whose lowest bits are the state's.
 const unsafe extern "C" fn low_bits(_once: u64, _parameter: u64, context: u64) -> u32 {
     // SAFETY: the routine's caller passes the address of a place for the context.
     unsafe { (context as *mut u64).write(66) };
@@ -538,7 +539,7 @@ fn ended_attached() {
 fn unsafe_outside() {
     let mut mutex = [0_u64; 8];
     call!("KeInitializeGuardedMutex", at(&mut mutex));
-    // A critical region is no guarded one.
+    // A critical region is not a guarded region.
     call!("KeEnterCriticalRegion");
     call!("KeAcquireGuardedMutexUnsafe", at(&mut mutex));
 }

@@ -344,7 +344,7 @@ extern "C" fn enter(_device: WDFDEVICE, before: WDF_POWER_DEVICE_STATE) -> NTSTA
         call!("PoFxReportDevicePoweredOn", handle());
         // The device has its power, and still does not need it.
         same!(called(), POWER_NOT_REQUIRED);
-        // While it is active, there is nothing to tell.
+        // While it is active, there is nothing to report.
         activate(0);
         same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
         call!("PoFxReportDevicePoweredOn", handle());

@@ -94,7 +94,7 @@ fn bitmap() {
     same!(words == [u32::MAX; 2], true);
 }
 
-/// Releases a resource that nobody has acquired.
+/// Releases a resource that no thread has acquired.
 pub fn not_acquired() {
     let mut memory = [0_u64; WORDS];
     let lock = at(&mut memory);

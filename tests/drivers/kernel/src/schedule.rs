@@ -38,7 +38,7 @@ pub const FAULTS: &[(&str, fn())] = &[
 /// One millisecond in units of 100 ns.
 const MILLISECOND: i64 = 10_000;
 
-/// Memory for a DPC, the routine that queues or sets, and what a DPC counts.
+/// Memory for a DPC, for the routine that queues or sets it, and for the DPC's count.
 static mut DPC: Object = Object::new();
 static mut TIMER: Object = Object::new();
 static mut EVENT: Object = Object::new();

@@ -112,7 +112,7 @@ fn device_queues() {
     same!(entries[3].inserted(), 0);
 }
 
-/// A queue, and what its thread took from it.
+/// A queue, and the entries that its thread removed from it.
 struct Work {
     queue: [u64; 8],
     taken: [u64; 3],

@@ -27,7 +27,7 @@ fn pool() {
     call!("ExFreePoolWithTag", block, TAG);
     // Paged and zeroed.
     let block = call!("ExAllocatePoolWithTag", 0x401, 24, TAG);
-    // SAFETY: the block has 24 bytes.
+    // SAFETY: the block is 24 bytes long.
     same!(unsafe { *(block as *const u64) }, 0);
     call!("ExFreePool", block);
     let block = call!("ExAllocatePoolWithQuotaTag", 0x208, 24, TAG);

@@ -48,7 +48,7 @@ struct Kind {
     get: &'static str,
     count: &'static str,
     is_empty: &'static str,
-    /// Set if elements have numbers in their order, and not in that of the insertions.
+    /// Set if elements are numbered in their own order instead of the order of the insertions.
     is_ordered: bool,
 }
 
@@ -198,7 +198,7 @@ fn searches() {
     same!(ALLOCATED.load(Ordering::Relaxed), 0);
 }
 
-/// Returns the height of a node's tree, whose balances must be those of the heights.
+/// Returns the height of a node's tree, whose balances must match the heights.
 fn height(node: u64) -> i64 {
     if node == 0 {
         return 0;

@@ -88,7 +88,7 @@ unsafe extern "C" fn other_side(context: *mut c_void) {
     }
 }
 
-/// An event that is set and reset at once ends the wait of a thread all the same.
+/// An event that is set and reset immediately still ends a thread's wait.
 fn signals_are_not_lost() {
     let mut event = Object::new();
     call!("KeInitializeEvent", event.at(), 0, 0);

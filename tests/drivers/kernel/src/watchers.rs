@@ -180,7 +180,7 @@ pub fn watch() {
     call!("ObUnRegisterCallbacks", handle);
 }
 
-/// Removes what [`watch`] registered.
+/// Removes the registrations of [`watch`].
 pub fn stop() {
     if !WATCHES.load(Ordering::Relaxed) {
         return;

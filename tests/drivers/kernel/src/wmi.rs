@@ -55,7 +55,7 @@ fn open(guid: &[u64; 2], access: u64, object: &mut u64) -> u32 {
 fn fire(guid: &[u64; 2], flags: u32) -> u32 {
     let node = call!("ExAllocatePool2", 0x40, 52, u32::from_le_bytes(*b"Wmi "));
     let write = |offset: u64, value: u32| {
-        // SAFETY: the block has 52 bytes.
+        // SAFETY: the block is 52 bytes long.
         unsafe { ((node + offset) as *mut u32).write_unaligned(value) };
     };
     write(0, 52);
@@ -150,7 +150,7 @@ pub fn no_block() {
     same!(called(), 0);
 }
 
-/// Sets a callback for what is not a data block object.
+/// Sets a callback for an object that is not a data block.
 pub fn wrong_object() {
     call!("IoWMISetNotificationCallback", driver(), 1, 0);
 }

@@ -39,7 +39,7 @@ fn relate(device: WDFDEVICE) {
     wdk::println!("relations {first:x} {second:x} {third:x} {fourth:x}");
 }
 
-/// Creates a timer that may be late and is to be exact, and one without a function.
+/// Creates a timer that has a tolerable delay but must be exact, and a timer without a function.
 fn use_timers(device: WDFDEVICE) {
     let mut attributes = child_of(device.cast());
     let mut timer: WDFTIMER = ptr::null_mut();
@@ -74,7 +74,7 @@ fn use_dpc(device: WDFDEVICE) {
     let mut handle: WDFDPC = ptr::null_mut();
     let status = wdf!(WdfDpcCreate, &raw mut config, &raw mut attributes, &raw mut handle);
     let object = wdf!(WdfDpcWdmGetDpc, handle);
-    // SAFETY: the object is that of the DPC, which is not queued.
+    // SAFETY: the object belongs to the DPC, which is not queued.
     unsafe { KeSetImportanceDpc(object, wdk_sys::_KDPC_IMPORTANCE::HighImportance) };
     // SAFETY: as above.
     unsafe { KeSetTargetProcessorDpc(object, 0) };

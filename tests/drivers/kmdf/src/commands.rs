@@ -69,7 +69,7 @@ pub const STOP_AND_WAIT: u32 = control(29);
 pub const FORWARD: u32 = control(30);
 /// Deletes the request object, which a driver must not do.
 pub const DELETE: u32 = control(31);
-/// Prints what the device's `DEVICE_OBJECT`s show.
+/// Prints the fields of the device's `DEVICE_OBJECT`s.
 pub const WDM: u32 = control(32);
 /// Prints the statuses of settings for plug and play and power.
 pub const SETTINGS: u32 = control(33);
@@ -79,7 +79,7 @@ pub const COLLECTION: u32 = control(34);
 pub const KEYS: u32 = control(35);
 /// Prints properties of the device.
 pub const PROPERTIES: u32 = control(36);
-/// Prints what the framework says of its version.
+/// Prints the framework's answers about its version.
 pub const VERSION: u32 = control(37);
 /// Creates memory objects from a lookaside list.
 pub const LOOKASIDE: u32 = control(38);
@@ -95,7 +95,7 @@ pub const SEND_WITH_TIMEOUT: u32 = control(42);
 pub const STATES: u32 = control(43);
 /// Completes a request that it has sent, which a driver must not do.
 pub const COMPLETE_SENT: u32 = control(44);
-/// Prints what the request's IRP and MDLs show.
+/// Prints the fields of the request's IRP and MDLs.
 pub const LOWER: u32 = control(45);
 /// Creates WMI instances.
 pub const WMI: u32 = control(46);
@@ -157,7 +157,7 @@ pub const MULTI_STRING: u32 = control(66);
 pub const OPEN_OBJECT: u32 = control(67);
 /// Makes the driver refuse the next orderly removal.
 pub const VETO: u32 = control(68);
-/// Tries to change the list of the device's resources, and sets what has no effect here.
+/// Tries to change the list of the device's resources, and makes settings that have no effect here.
 pub const RESOURCE_LISTS: u32 = control(69);
 /// Retrieves the device and the descriptions of a child.
 pub const RETRIEVE_CHILD: u32 = control(70);
@@ -168,9 +168,10 @@ pub const BELOW: u32 = control(71);
 pub const PREPARE: u32 = control(200);
 /// Uses locks and lists that threads share, after [`PREPARE`].
 pub const TOGETHER: u32 = control(201);
-/// Returns what the threads that sent [`TOGETHER`] counted.
+/// Returns the counts of the threads that sent [`TOGETHER`].
 pub const COUNTS: u32 = control(202);
-/// Uses what a remove lock keeps, after [`PREPARE`]. The first thread that sends it removes that.
+/// Uses the memory that a remove lock protects, after [`PREPARE`]. The first thread that sends it
+/// removes that.
 pub const REMOVE_TOGETHER: u32 = control(204);
 /// Returns the number of uses, of users that are left, and of those that the removal did not wait for.
 pub const REMOVED: u32 = control(205);

@@ -139,7 +139,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
     };
     if starts::is_old() {
-        // Without the last callback, which is no part of the structure then.
+        // The structure of an older version does not have the last callback.
         callbacks.Size -= size_of::<usize>() as u32;
         callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
     }

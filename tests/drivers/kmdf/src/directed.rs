@@ -57,7 +57,7 @@ extern "C" fn direct(
         return status;
     }
     let context = if code == commands::IRP_BUFFERS {
-        // Not what the callback received.
+        // This is not the value that the callback received.
         CONTEXT as WDFCONTEXT
     } else {
         dispatch

@@ -17,7 +17,7 @@ use crate::{
     mode::{self, Mode},
 };
 
-/// The queue that dispatches what other callbacks forward to it.
+/// The queue that dispatches requests that other callbacks forward to it.
 static SECOND: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
 /// The lock that the work item waits for.
 static LOCK: AtomicPtr<wdk_sys::WDFWAITLOCK__> = AtomicPtr::new(ptr::null_mut());
@@ -109,7 +109,7 @@ extern "C" fn work(_item: WDFWORKITEM) {
     wdk::println!("serialized work at {}", irql());
 }
 
-/// Creates objects whose callbacks are serialized with those of the device, and queues them.
+/// Creates objects whose callbacks are serialized with the device's callbacks, and queues them.
 fn serialize(device: WDFDEVICE) {
     let mut attributes = child_of(device.cast());
     let mut config = WDF_DPC_CONFIG {

@@ -108,7 +108,7 @@ extern "C" fn control(
     STATUS_SUCCESS
 }
 
-/// Fires an event of which the driver itself wants to be told.
+/// Fires an event for which the driver itself has registered.
 fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     const NOTIFICATION: u32 = 4;
     const EVENT: i32 = wdk_sys::_WDF_WMI_PROVIDER_CONTROL::WdfWmiEventControl;
@@ -132,7 +132,7 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
 /// Waits a millisecond, in which threads of the kernel run.
 fn let_others_run() {
     let mut time = LARGE_INTEGER { QuadPart: -10_000 };
-    // SAFETY: the IRQL is PASSIVE_LEVEL, and the time is a local. The mode is that of the kernel.
+    // SAFETY: the IRQL is PASSIVE_LEVEL, and the time is a local. The mode is kernel mode.
     let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut time) };
 }
 

@@ -83,7 +83,7 @@ fn create(driver: WDFDRIVER, object: PDEVICE_OBJECT) -> NTSTATUS {
     let mut attributes = attributes();
     attributes.EvtCleanupCallback = Some(cleanup);
     let mut device: WDFDEVICE = ptr::null_mut();
-    // SAFETY: the type is that of wdfminiport.h.
+    // SAFETY: the type comes from wdfminiport.h.
     let function: MiniportCreate =
         unsafe { entry(wdk_sys::_WDFFUNCENUM::WdfDeviceMiniportCreateTableIndex) };
     // SAFETY: the stub stored the globals before the driver's entry ran.
@@ -131,7 +131,7 @@ extern "C" fn unload(_driver: PDRIVER_OBJECT) {
     wdf!(WdfObjectDelete, DEVICE.load(Ordering::Relaxed).cast());
     // SAFETY: the driver created the object, and nothing uses it any more.
     unsafe { IoDeleteDevice(OBJECT.load(Ordering::Relaxed)) };
-    // SAFETY: the type is that of wdfminiport.h.
+    // SAFETY: the type comes from wdfminiport.h.
     let function: MiniportUnload =
         unsafe { entry(wdk_sys::_WDFFUNCENUM::WdfDriverMiniportUnloadTableIndex) };
     // SAFETY: the stub stored the globals before the driver's entry ran.

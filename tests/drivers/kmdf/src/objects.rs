@@ -211,8 +211,8 @@ fn make(number: usize, parent: WDFOBJECT) -> WDFOBJECT {
     object
 }
 
-/// Creates a tree: A is the parent of B and C, B that of D. D has a context that refers to its
-/// object.
+/// Creates a tree: A is the parent of B and C, and B is the parent of D. D has a context that
+/// refers to its object.
 fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
     let a = make(0, device.cast());
     let b = make(1, a);

@@ -106,7 +106,7 @@ fn print_buffers(request: WDFREQUEST) {
     let mapped = if irp.MdlAddress.is_null() {
         "none"
     } else {
-        // SAFETY: the IRP's list is that of its output.
+        // SAFETY: the IRP's list describes its output buffer.
         let mdl = unsafe { &*irp.MdlAddress };
         let is_its = mdl.MappedSystemVa == output && mdl.ByteCount == control.OutputBufferLength;
         if is_its { "its output" } else { "another" }

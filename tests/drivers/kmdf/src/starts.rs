@@ -21,7 +21,7 @@ static SELECTED: AtomicUsize = AtomicUsize::new(0);
 const IS_OLD: usize = 100;
 const HAS_CALLERS: usize = 101;
 
-/// Selects what the service name says. `is_service` compares it.
+/// Selects the variant that the service name requests. `is_service` compares it.
 pub fn select(is_service: impl Fn(&str) -> bool) {
     let step = FAILING.iter().position(|(service, _)| is_service(service));
     let selected = match step {

@@ -270,7 +270,7 @@ extern "C" fn completed(
     if NT_SUCCESS(status) {
         let mut size = 0;
         let buffer = wdf!(WdfMemoryGetBuffer, control.Output.Buffer, &raw mut size);
-        // SAFETY: the output has 8 bytes.
+        // SAFETY: the output is 8 bytes long.
         let output = unsafe { *buffer.cast::<[u8; 4]>() };
         wdk::println!("output {output:?} of {size}");
     }

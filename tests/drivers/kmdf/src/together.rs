@@ -52,7 +52,7 @@ struct Shared {
 
 struct Place(UnsafeCell<MaybeUninit<Shared>>);
 
-// SAFETY: the kernel's routines synchronize their use of it, which is what the threads test.
+// SAFETY: the kernel's routines synchronize their use of it, which the threads test.
 unsafe impl Sync for Place {}
 
 static SHARED: Place = Place(UnsafeCell::new(MaybeUninit::zeroed()));
@@ -74,7 +74,7 @@ static USES_AT_REMOVAL: AtomicU64 = AtomicU64::new(0);
 /// The number of users that the removal has not waited for.
 static LEFT_BEHIND: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the address of a field of what the threads share.
+/// Returns the address of a field of the shared state.
 macro_rules! shared {
     ($field:ident) => {
         shared!($field, 0, 0)
@@ -114,7 +114,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             answer(request, &[spin, fast, mutex, semaphore, cancel, resource, twice, torn, left()]);
         }
         commands::REMOVE_TOGETHER => {
-            // The first thread removes what the others use.
+            // The first thread removes the memory that the others use.
             if PARTS.fetch_add(1, Ordering::Relaxed) == 0 {
                 remove();
             } else {
@@ -141,7 +141,7 @@ fn number(count: &AtomicU64) -> u32 {
     count.load(Ordering::Relaxed) as u32
 }
 
-/// Prepares what the threads share.
+/// Prepares the shared state.
 fn prepare() {
     let fast: *mut FAST_MUTEX = shared!(fast);
     let count: *mut i32 = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Count)).cast();
@@ -210,7 +210,7 @@ fn take_locks() {
 
 const REMOVE_LOCK_SIZE: u32 = size_of::<IO_REMOVE_LOCK>() as u32;
 
-/// Acquires the remove lock, with a tag that is the number of nobody else's acquisition.
+/// Acquires the remove lock, with a tag that no other acquisition uses.
 fn acquire_remove_lock(tag: usize) -> NTSTATUS {
     call!(IoAcquireRemoveLockEx(
         shared!(remove),
@@ -221,7 +221,7 @@ fn acquire_remove_lock(tag: usize) -> NTSTATUS {
     ))
 }
 
-/// Uses what the remove lock keeps. Returns false if it is being removed.
+/// Uses the memory that the remove lock protects. Returns false if it is being removed.
 fn use_once() -> bool {
     let tag = PARTS.fetch_add(1, Ordering::Relaxed) as usize;
     if acquire_remove_lock(tag) != STATUS_SUCCESS {
@@ -240,7 +240,7 @@ fn use_once() -> bool {
     true
 }
 
-/// Removes what the others use, after they have used it.
+/// Removes the memory that the others use, after they have used it.
 fn remove() {
     while number(&USES) < 50 {
         // The kernel may let another thread run.
@@ -270,7 +270,7 @@ fn take_entry() {
         }
         let first: *mut u8 = shared!(entries);
         let number = (entry as usize - first as usize) / 16;
-        // No other thread has an entry that is in no list, which is what this tests.
+        // No other thread has an entry that is in no list; this tests that.
         if IS_OUT[number].load(Ordering::Relaxed) != 0 {
             TWICE.fetch_add(1, Ordering::Relaxed);
         }

@@ -29,7 +29,7 @@ pub fn create_lock() -> WDFSPINLOCK {
     lock
 }
 
-/// Ends the process by a signal that nobody can handle, without a call of the kernel.
+/// Ends the process by a signal that no process can handle, without calling the kernel.
 pub fn end_process() {
     let process: u64;
     // SAFETY: `getpid` has no preconditions.

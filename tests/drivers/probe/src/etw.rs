@@ -555,7 +555,7 @@ fn address_of_a_local() -> *const u8 {
 fn writes_what_nobody_wrote() {
     let handle = register(Some(quiet));
     let block = allocate(POOL_FLAG_NON_PAGED | POOL_FLAG_UNINITIALIZED, 64);
-    // SAFETY: the block has 64 bytes.
+    // SAFETY: the block is 64 bytes long.
     let bytes = unsafe { slice::from_raw_parts(block, 64) };
     write(handle, &[DataDescriptor::of(bytes)]);
     free(block);
@@ -591,7 +591,7 @@ fn reads_paged_pool_at_dispatch() {
 fn uses_paged_memory_at_passive() {
     let block = allocate(POOL_FLAG_PAGED, 64);
     at_dispatch(|| {});
-    // SAFETY: the block has 64 bytes, and the IRQL is PASSIVE_LEVEL again.
+    // SAFETY: the block is 64 bytes long, and the IRQL is PASSIVE_LEVEL again.
     unsafe { block.write_volatile(black_box(PAGEABLE)[3]) };
     black_box(pageable_code());
     let handle = register(Some(quiet));

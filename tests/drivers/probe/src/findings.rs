@@ -159,7 +159,7 @@ fn use_after_free() {
 fn overrun() {
     let block = block();
     for at in 0..40 {
-        // SAFETY: violated on purpose: the block has 24 bytes.
+        // SAFETY: violated on purpose: the block is 24 bytes long.
         let byte = unsafe { block.add(at) };
         // SAFETY: as above.
         unsafe { byte.write_volatile(1) }; // BUG: overrun

@@ -242,7 +242,7 @@ fn exit() {
     unsafe { core::arch::asm!("syscall", in("rax") 231, in("rdi") 0, options(noreturn)) };
 }
 
-/// Ends the process by a signal that nobody can handle.
+/// Ends the process by a signal that no process can handle.
 #[inline(never)]
 fn kill() {
     allocate();

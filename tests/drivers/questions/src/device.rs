@@ -29,7 +29,7 @@ static INTERFACE: GUID = GUID {
     Data4: DEVICE_INTERFACE.3,
 };
 
-/// True while there is a device. The driver's state is that of one device.
+/// True while there is a device. The driver keeps the state of only one device.
 static EXISTS: AtomicBool = AtomicBool::new(false);
 
 /// `EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`.

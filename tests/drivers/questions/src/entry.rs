@@ -86,7 +86,7 @@ fn flush(key: WDFKEY) -> bool {
     };
     // SAFETY: the key is open.
     let handle = unsafe { call_unsafe_wdf_function_binding!(WdfRegistryWdmGetHandle, key) };
-    // SAFETY: the handle is that of the open key.
+    // SAFETY: the handle belongs to the open key.
     NT_SUCCESS(unsafe { flush(handle) })
 }
 

@@ -1,4 +1,4 @@
-//! A driver that asks the kernel what no document says about ETW, as its client requests.
+//! A driver that probes undocumented behavior of ETW, as its client requests.
 //!
 //! It calls ETW directly, because wdk-etw refuses some of the questions. Its device serves one
 //! request at a time: a question and its answer (`etw-questions-interface`).

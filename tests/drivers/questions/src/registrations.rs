@@ -110,7 +110,7 @@ pub fn set_information(ask: &Ask, bytes: &[u8]) -> Reply {
         pointer::DANGLING => (ptr::without_provenance_mut(1), 0),
         _ => return refused(ask.operation),
     };
-    // The kernel is not asked to read what is not there.
+    // The driver does not make the kernel read memory that does not exist.
     if length > limit {
         return refused(ask.operation);
     }

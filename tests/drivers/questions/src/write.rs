@@ -10,11 +10,11 @@ use crate::{
     system::{SET, guid_of, reply_from_here},
 };
 
-/// The bytes of which payloads consist.
+/// The contents of payloads.
 static PAYLOAD: [u8; 4096] = [0x5A; 4096];
 
-/// The most data descriptors that an event of this driver needs: those of the largest payload, one
-/// for metadata and one of an unknown type.
+/// The most data descriptors that an event of this driver needs: the largest payload's, one for
+/// metadata and one of an unknown type.
 const MAX_DESCRIPTORS: usize = MAX_PAYLOAD as usize / PAYLOAD.len() + 3;
 
 /// The type of the data descriptor that holds event metadata.

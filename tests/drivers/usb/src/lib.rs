@@ -1,7 +1,7 @@
 //! A driver of a USB device: it selects the device's configuration and reads from its first pipe.
 //!
-//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names what it
-//! does not provide.
+//! Tests check that the driver compiles without the WDK, and that the stand-in kernel names the
+//! routines that it does not provide.
 
 #![no_std]
 #![allow(

@@ -5,8 +5,8 @@ const fn control(number: u32) -> u32 {
     (0x22 << 16) | ((0x800 + number) << 2)
 }
 
-/// Returns the requests that the device has got: the number of each minor function of `IRP_MJ_PNP`, and
-/// from [`POWER`] on those of `IRP_MJ_POWER`.
+/// Returns the numbers of requests that the device has received, by minor function: first
+/// `IRP_MJ_PNP` and, from [`POWER`] on, `IRP_MJ_POWER`.
 pub const COUNTS: u32 = control(1);
 /// Returns the device's power state and the states before, the newest first, each in a byte.
 pub const STATES: u32 = control(2);
@@ -21,7 +21,7 @@ pub const LINK: u32 = control(5);
 pub const KEEP: u32 = control(6);
 /// Keeps the request in such a queue that takes one request only.
 pub const KEEP_ONE: u32 = control(7);
-/// Keeps the request in the first queue, with what finds it there.
+/// Keeps the request in the first queue, with the context that finds it there.
 pub const KEEP_FOUND: u32 = control(17);
 /// Completes the oldest kept request. Returns 1 byte if there was one.
 pub const COMPLETE_NEXT: u32 = control(8);

@@ -71,7 +71,7 @@ pub fn release(its: &mut Extension, tag: *mut IRP) {
     unsafe { IoReleaseRemoveLockEx(&raw mut its.lock, tag.cast(), LOCK_SIZE) };
 }
 
-/// Releases the device's remove lock with a tag, and waits until nobody has it.
+/// Releases the device's remove lock with a tag, and waits until it has no holders.
 pub fn release_and_wait(its: &mut Extension, tag: *mut IRP) {
     // SAFETY: the lock was acquired with the tag.
     unsafe { IoReleaseRemoveLockAndWaitEx(&raw mut its.lock, tag.cast(), LOCK_SIZE) };
@@ -165,8 +165,8 @@ fn attach(
 /// Enables or disables the device's interface.
 pub fn set_interface(its: &mut Extension, is_enabled: bool) {
     if !its.link.Buffer.is_null() {
-        // SAFETY: the link is that of a registered interface. Disabling one that is disabled fails, which
-        // changes nothing.
+        // SAFETY: the link belongs to a registered interface. Disabling one that is disabled fails,
+        // which changes nothing.
         let _status =
             unsafe { IoSetDeviceInterfaceState(&raw mut its.link, BOOLEAN::from(is_enabled)) };
     }

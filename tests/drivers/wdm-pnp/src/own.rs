@@ -23,8 +23,8 @@ use crate::{
 /// The result of a request that the driver created.
 pub type Outcome = (NTSTATUS, usize);
 
-/// Runs `body` with the top of the device's stack, an event and a status block, and returns what the block
-/// says when the event is signaled.
+/// Runs `body` with the top of the device's stack, an event and a status block, and returns the
+/// block's contents when the event is signaled.
 fn with_event(
     device: *mut DEVICE_OBJECT,
     body: impl FnOnce(*mut DEVICE_OBJECT, *mut KEVENT, *mut IO_STATUS_BLOCK) -> *mut IRP,
@@ -151,7 +151,7 @@ pub fn transfer(
     })
 }
 
-/// Asks the stack what the device can do. Returns the device's state in the system's state S3.
+/// Queries the device's capabilities. Returns the device's state in the system's state S3.
 pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
     let mut capabilities = DEVICE_CAPABILITIES {
         Size: size_of::<DEVICE_CAPABILITIES>() as u16,
@@ -218,7 +218,7 @@ pub fn read_later(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) ->
     outcome
 }
 
-/// Copies what was read, and frees the request and its buffer.
+/// Copies the bytes that were read, and frees the request and its buffer.
 unsafe extern "C" fn read_ended(
     _device: *mut DEVICE_OBJECT,
     irp: *mut IRP,

@@ -75,7 +75,7 @@ fn system(
     irp: *mut IRP,
     state: POWER_STATE,
 ) -> NTSTATUS {
-    // SAFETY: the state is that of the system.
+    // SAFETY: the state is a system power state.
     let is_working = unsafe { state.SystemState } == WORKING;
     if variant() == Variant::Awake && !is_working {
         // SAFETY: the driver has the request.
@@ -84,8 +84,8 @@ fn system(
     }
     mark_pending(irp);
     copy_and_watch(irp, Some(system_passed), device.cast());
-    // SAFETY: the lower driver has a stack location of its own. The status is that of the completion
-    // routine's request.
+    // SAFETY: the lower driver has a stack location of its own. The status belongs to the
+    // completion routine's request.
     let _status = unsafe { PoCallDriver(its.lower, irp) };
     STATUS_PENDING
 }
@@ -154,7 +154,7 @@ fn device_state(
     irp: *mut IRP,
     state: POWER_STATE,
 ) -> NTSTATUS {
-    // SAFETY: the state is that of a device.
+    // SAFETY: the state is a device power state.
     if unsafe { state.DeviceState } != D0 {
         reached(device, its, state);
         set_status(irp, STATUS_SUCCESS);
@@ -179,9 +179,9 @@ unsafe extern "C" fn powered_up(
     STATUS_SUCCESS
 }
 
-/// Notes a state of the device, and tells the power manager.
+/// Records a state of the device, and notifies the power manager.
 fn reached(device: *mut DEVICE_OBJECT, its: &mut Extension, state: POWER_STATE) {
-    // SAFETY: the state is that of a device.
+    // SAFETY: the state is a device power state.
     let number = unsafe { state.DeviceState };
     its.states.rotate_right(1);
     its.states[0] = number as u8;

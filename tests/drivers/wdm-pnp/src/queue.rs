@@ -16,7 +16,7 @@ use crate::irps::complete;
 /// The most requests of a queue that refuses more.
 const MOST: u32 = 1;
 
-/// A queue, which begins with what the routines of the system take.
+/// A queue, which begins with the structure that the system's routines take.
 #[repr(C)]
 pub struct Queue {
     csq: IO_CSQ,
@@ -76,7 +76,7 @@ impl Queue {
         STATUS_PENDING
     }
 
-    /// Keeps a request, with what finds it in the queue.
+    /// Keeps a request, with the context that finds it in the queue.
     pub fn keep_found(&mut self, irp: *mut IRP) -> NTSTATUS {
         // SAFETY: the queue was initialized, the driver has the request, and the context is in the queue.
         unsafe { IoCsqInsertIrp(&raw mut self.csq, irp, &raw mut self.found) };
@@ -92,7 +92,7 @@ impl Queue {
 
     /// Completes the request of [`Self::keep_found`], if it is still in the queue. Returns whether it was.
     pub fn complete_found(&mut self) -> bool {
-        // SAFETY: the queue was initialized, and the context is that of a request, or empty.
+        // SAFETY: the queue was initialized, and the context belongs to a request or is empty.
         let irp = unsafe { IoCsqRemoveIrp(&raw mut self.csq, &raw mut self.found) };
         complete_any(irp)
     }
@@ -106,7 +106,7 @@ fn complete_any(irp: *mut IRP) -> bool {
     true
 }
 
-/// Returns the queue of what the routines of the system take.
+/// Returns the queue that contains the structure of the system's routines.
 fn queue<'a>(csq: PIO_CSQ) -> &'a mut Queue {
     // SAFETY: the structure is the first field of a queue, whose lock the system has acquired.
     unsafe { &mut *csq.cast::<Queue>() }
@@ -128,11 +128,11 @@ unsafe extern "C" fn insert(csq: PIO_CSQ, irp: PIRP) {
     let queue = queue(csq);
     let (head, entry) = (&raw mut queue.list, links(irp));
     let last = queue.list.Blink;
-    // SAFETY: the entry is that of a request which is in no other list.
+    // SAFETY: the entry belongs to a request that is in no other list.
     unsafe {
         *entry = LIST_ENTRY { Flink: head, Blink: last };
     };
-    // SAFETY: the last entry is that of a request in the queue, or the head.
+    // SAFETY: the last entry belongs to a request in the queue, or is the head.
     unsafe { (*last).Flink = entry };
     queue.list.Blink = entry;
     queue.length += 1;
@@ -142,7 +142,7 @@ unsafe extern "C" fn insert_some(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> NT
     if queue(csq).length >= MOST {
         return STATUS_UNSUCCESSFUL;
     }
-    // SAFETY: the system passes what this routine got.
+    // SAFETY: the system passes the arguments that this routine received.
     unsafe { insert(csq, irp) };
     STATUS_SUCCESS
 }

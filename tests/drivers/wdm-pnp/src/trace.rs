@@ -4,7 +4,7 @@ pub use self::provider::{added, loaded, pnp, power_state, register, unloaded, un
 
 #[wdk_etw::provider(name = "WdkEtw.WdmPnpTest")]
 mod provider {
-    /// The driver's life and that of its device.
+    /// The lifetimes of the driver and its device.
     #[keyword]
     pub const LIFE: Keyword = Keyword::bit(0);
     /// The device's power.

@@ -72,7 +72,7 @@ pub fn choose(service: Service<'_>) {
     SERVICE.store(service.unwrap_or(usize::MAX), Ordering::Relaxed);
 }
 
-/// Returns what the driver does otherwise than well.
+/// Returns the driver's variant.
 pub fn variant() -> Variant {
     let service = SERVICES.get(SERVICE.load(Ordering::Relaxed));
     service.map_or(Variant::Function, |(_, variant)| *variant)

@@ -1,4 +1,4 @@
-//! Checks of what an opener may do with the device, by the device's own descriptor.
+//! Checks of an opener's access to the device by the device's own descriptor.
 
 use core::{
     ptr,
@@ -28,7 +28,7 @@ pub fn check(device: *mut DEVICE_OBJECT, location: &IO_STACK_LOCATION) {
     if status != STATUS_SUCCESS {
         return;
     }
-    // SAFETY: the location is that of a create request.
+    // SAFETY: the location belongs to a create request.
     let create = unsafe { location.Parameters.Create };
     // SAFETY: a create request has a security context.
     let state = unsafe { (*create.SecurityContext).AccessState };
@@ -37,7 +37,8 @@ pub fn check(device: *mut DEVICE_OBJECT, location: &IO_STACK_LOCATION) {
     for (slots, wanted) in RESULTS.chunks_exact(2).zip(WANTED) {
         let mut mapping = GENERIC_MAPPING::default();
         let (mut granted, mut status): (u32, NTSTATUS) = (0, 0);
-        // SAFETY: the descriptor is valid, the access state is that of the request, and the others are locals.
+        // SAFETY: the descriptor is valid, the access state belongs to the request, and the others
+        // are locals.
         unsafe {
             SeAccessCheck(
                 descriptor,
@@ -60,7 +61,7 @@ pub fn check(device: *mut DEVICE_OBJECT, location: &IO_STACK_LOCATION) {
     unsafe { ObReleaseObjectSecurity(descriptor, is_allocated) };
 }
 
-/// Returns what [`check`] found.
+/// Returns the results of [`check`].
 pub fn results() -> [u32; 4] {
     let mut all = [0; 4];
     for (to, from) in all.iter_mut().zip(&RESULTS) {

@@ -19,7 +19,8 @@ pub const FORWARD: u32 = control(5, 0);
 pub const COMPLETE_TWICE: u32 = control(6, 0);
 /// Returns without completing the request.
 pub const FORGET: u32 = control(7, 0);
-/// Opens its own device by its name and attaches another device to it, and returns what each step led to.
+/// Opens its own device by its name and attaches another device to it, and returns the result of
+/// each step.
 pub const BY_NAME: u32 = control(60, 0);
 /// Writes an entry to the system's event log, and returns whether bad sizes and objects are refused.
 pub const ERROR_LOG: u32 = control(61, 0);
@@ -33,8 +34,8 @@ pub const OPEN: u32 = control(63, 0);
 /// Returns four numbers for each: the closes before the driver is back, the closes a while
 /// later, whether all APCs were disabled in the close, and the process.
 pub const RELEASE_RAISED: u32 = control(64, 0);
-/// Returns what `IoValidateDeviceIoControlAccess` says of the last open, and of this request: for reading, and
-/// for an access that does not exist.
+/// Returns the results of `IoValidateDeviceIoControlAccess` for the last open, and for this
+/// request: for reading, and for an access that does not exist.
 pub const ACCESS: u32 = control(65, 0);
 /// Returns the name of the file that was opened last, in small and capital letters as it was.
 pub const FILE_NAME: u32 = control(66, 0);

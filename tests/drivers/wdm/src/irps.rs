@@ -1,4 +1,5 @@
-//! Requests of the system: their current stack location, and what keeps one of the driver's own.
+//! Requests of the system: their current stack location, and the state that keeps one of the
+//! driver's own requests.
 
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, NTSTATUS, PVOID, STATUS_MORE_PROCESSING_REQUIRED,

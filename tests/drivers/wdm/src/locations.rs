@@ -20,7 +20,7 @@ use crate::irps::{INVOKE_ALWAYS, complete, completed, current};
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 const TAG: u32 = u32::from_ne_bytes(*b"Loc ");
 
-/// The locations of each request: the driver's own, and those of the device that the request is sent to.
+/// The locations of each request: the driver's own, and those that the target device needs.
 const LOCATIONS: i8 = 3;
 
 /// The control of the request that is forwarded twice, which no process sends.
@@ -125,7 +125,7 @@ fn send_below(
     let _status = unsafe { IofCallDriver(device, irp) };
 }
 
-/// Adds what a request has read, and frees it.
+/// Adds the bytes that a request has read, and frees it.
 unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: PVOID) -> NTSTATUS {
     // SAFETY: the context is the sender's number.
     unsafe { *context.cast::<usize>() += count(irp) };

@@ -37,13 +37,13 @@ static VALIDATED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 static NAME_LENGTH: AtomicU32 = AtomicU32::new(0);
 static FILE_NAME: [AtomicU16; 16] = [const { AtomicU16::new(0) }; 16];
 
-/// Returns what the kernel says of a request's access.
+/// Returns the kernel's validation of a request's access.
 fn validated(irp: *mut IRP, access: u32) -> u32 {
     // SAFETY: the request is this driver's.
     unsafe { IoValidateDeviceIoControlAccess(irp, access) }.cast_unsigned()
 }
 
-/// Counts a request, and notes what it shows.
+/// Counts a request, and records its properties.
 pub fn note(irp: *mut IRP, location: &IO_STACK_LOCATION) {
     let [of_open, of_control, of_unknown] = &VALIDATED;
     match u32::from(location.MajorFunction) {

@@ -28,7 +28,7 @@ static OPENED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
 /// Keeps the parameters of an open.
 pub fn note_open(location: &IO_STACK_LOCATION) {
-    // SAFETY: the location is that of a create request.
+    // SAFETY: the location belongs to a create request.
     let create = unsafe { location.Parameters.Create };
     // SAFETY: a create request has a security context.
     let access = unsafe { (*create.SecurityContext).DesiredAccess };
@@ -61,7 +61,7 @@ pub fn control(
         commands::INITIALIZE_ALLOCATED => {
             // SAFETY: the device is this driver's.
             let size = unsafe { (*device).StackSize };
-            // SAFETY: the size is that of the device's stack.
+            // SAFETY: the size comes from the device's stack.
             let irp = unsafe { IoAllocateIrp(size, 0) };
             initialize(device, irp);
             // SAFETY: the request was allocated above.
@@ -222,7 +222,7 @@ fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
 fn append_to_a_round(device: *mut DEVICE_OBJECT) {
     // SAFETY: the device is this driver's.
     let size = unsafe { (*device).StackSize };
-    // SAFETY: the size is that of the device's stack.
+    // SAFETY: the size comes from the device's stack.
     let irp = unsafe { IoAllocateIrp(size, 0) };
     // SAFETY: the device object is memory of the system.
     let mdl = unsafe { IoAllocateMdl(device.cast(), 8, 0, 0, irp) };

@@ -198,7 +198,7 @@ unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
 fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
     // SAFETY: the device is this driver's.
     let size = unsafe { (*device).StackSize };
-    // SAFETY: the size is that of the device's stack.
+    // SAFETY: the size comes from the device's stack.
     let irp = unsafe { IoAllocateIrp(size, 0) };
     // SAFETY: the request was allocated above.
     let request = unsafe { &mut *irp };

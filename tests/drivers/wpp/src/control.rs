@@ -54,7 +54,7 @@ const fn block(number: usize) -> ControlBlock {
     }
 }
 
-/// The control blocks of the two GUIDs. The first one is what WMI knows.
+/// The control blocks of the two GUIDs. WMI knows the first one.
 pub static BLOCKS: [ControlBlock; 2] = [block(0), block(1)];
 
 /// Returns the trace handle of a set of flags, if a session enables one of its flags at a level.
@@ -260,7 +260,7 @@ const DEREGISTER: u32 = 0x8000_0000 | 2;
 /// Registers the control GUIDs.
 pub fn register(way: Way) {
     let mut major = 0;
-    // SAFETY: the pointer is that of a local, and the others are optional.
+    // SAFETY: the pointer refers to a local, and the others are optional.
     let _checked =
         unsafe { PsGetVersion(&raw mut major, ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
     if major < 6 {

@@ -149,7 +149,7 @@ fn write_events(logger: u64) {
 /// A service's action on the handle of a session.
 type Action = fn(u64);
 
-/// Runs what a service does after the registration, if it does something.
+/// Runs the service's action after the registration, if it has one.
 pub fn run(is_service: impl Fn(&str) -> bool) {
     let all: [(&str, Action); 12] = [
         ("by-list", |logger| {

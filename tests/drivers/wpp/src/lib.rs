@@ -1,6 +1,7 @@
 //! A driver that traces by WPP, without WPP: code that does what WPP generates for a C driver.
 //!
-//! The service name selects how it registers and what it does. Opening its device writes messages.
+//! The service name selects its kind of registration and its actions. Opening its device writes
+//! messages.
 
 #![no_std]
 #![allow(

@@ -30,7 +30,7 @@ pub struct Wnode {
 
 fn ask<T>(class: i32, answer: &mut T, input: PVOID) -> (NTSTATUS, ULONG) {
     let mut required = 0;
-    // SAFETY: the answer has the size that is passed, and the input is that of the class.
+    // SAFETY: the answer has the size that is passed, and the input belongs to the class.
     let status = unsafe {
         WmiQueryTraceInformation(
             class,

@@ -263,7 +263,7 @@ fn texts() {
     // The strings of a list are not stored one after the other.
     let split = Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, MULTI_SZ, &mut string) };
     same!(one(b"List", split, &mut calls), INVALID_PARAMETER);
-    // The system's environment is not known here, that of the driver is.
+    // The system's environment is unknown here; the driver's environment is known.
     let mut string = [32_u64 << 16, buffer.as_mut_ptr() as u64];
     let mut table =
         [Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, 2, &mut string) }, Entry::END];

@@ -1,4 +1,4 @@
-//! Keys by paths that are relative to those of the system.
+//! Opens keys by paths that are relative to the system's keys.
 
 use super::common::{INVALID_HANDLE, INVALID_PARAMETER, KEY_DELETED, NOT_FOUND, READ, close, open};
 use crate::{

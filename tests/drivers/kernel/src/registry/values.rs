@@ -40,7 +40,7 @@ fn number(buffer: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// Reads what the test has set: `Number` is 42, `Text` is `hello`.
+/// Reads the values that the test has set: `Number` is 42, `Text` is `hello`.
 pub fn read(key: u64) {
     let mut buffer = [0xEE_u8; 64];
     same!(query(key, b"number", PARTIAL, &mut buffer, 64) == (0, 16), true);
@@ -83,7 +83,7 @@ pub fn write(key: u64) {
     same!(set(key, b"New", 3, &[1, 2, 3]), 0);
     same!(query(key, b"NEW", PARTIAL, &mut buffer, 64) == (0, 15), true);
     same!(buffer[12..15] == [1, 2, 3], true);
-    // The name is that of the first time, the type that of the last.
+    // The name is as in the first call, and the type is as in the last.
     same!(set(key, b"NEW", 77, &[9]), 0);
     same!(query(key, b"new", BASIC, &mut buffer, 64) == (0, 18), true);
     same!(number(&buffer, 4), 77);

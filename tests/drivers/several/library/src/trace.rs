@@ -1,4 +1,4 @@
-//! The library's events. Their ids are those of the driver's events too: each provider has its own.
+//! The library's events. The driver's events have the same ids: each provider has its own ids.
 
 #[wdk_etw::provider(name = "Contoso.Several.Library")]
 pub mod provider {
