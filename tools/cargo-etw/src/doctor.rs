@@ -31,7 +31,7 @@ const WDK_CRATES: [&str; 6] =
     ["wdk-build", "wdk-sys", "wdk", "wdk-alloc", "wdk-panic", "wdk-macros"];
 
 /// Something that the commands need.
-struct Finding {
+struct Requirement {
     what: &'static str,
     needed_by: &'static str,
     /// What was found, or `None` if it is missing.
@@ -42,7 +42,7 @@ struct Finding {
     is_optional: bool,
 }
 
-impl Finding {
+impl Requirement {
     fn new(
         what: &'static str,
         needed_by: &'static str,
@@ -81,9 +81,9 @@ fn install(package: &str) -> String {
 }
 
 /// Returns what this machine has.
-fn machine() -> Vec<Finding> {
-    let mut findings = vec![
-        Finding::new(
+fn machine() -> Vec<Requirement> {
+    let mut requirements = vec![
+        Requirement::new(
             "Rust",
             "every command",
             Rust::Current.version(),
@@ -94,8 +94,8 @@ fn machine() -> Vec<Finding> {
     ];
     let runs = cfg!(all(target_arch = "x86_64", target_os = "linux"));
     let host = format!("{} {}", env::consts::ARCH, env::consts::OS);
-    findings.push(
-        Finding::new(
+    requirements.push(
+        Requirement::new(
             "stand-in kernel",
             "run, inf check, package",
             runs.then_some(host),
@@ -114,17 +114,17 @@ fn machine() -> Vec<Finding> {
             let first = first.map(|line| line.trim_end_matches(", using:").to_owned());
             first.unwrap_or_else(|| path.display().to_string())
         });
-        findings.push(Finding::new(what, "package", found, &install(signer.package)));
+        requirements.push(Requirement::new(what, "package", found, &install(signer.package)));
     }
     let git = output_of(Process::new("git").arg("--version"));
-    findings.push(Finding::new("git", "manifest check", git, &install("git")).optional());
-    findings
+    requirements.push(Requirement::new("git", "manifest check", git, &install("git")).optional());
+    requirements
 }
 
-fn toolchain(what: &'static str, needed_by: &'static str, machine: Machine) -> Finding {
+fn toolchain(what: &'static str, needed_by: &'static str, machine: Machine) -> Requirement {
     let found = Toolchain::find(machine).map(|toolchain| toolchain.describe());
     let remedy = Toolchain::how_to_install(machine);
-    Finding::new(what, needed_by, found, &remedy)
+    Requirement::new(what, needed_by, found, &remedy)
 }
 
 /// Returns the versions of the WDK's crates that a lock file has.
@@ -148,9 +148,9 @@ fn locked(lock: &str) -> Vec<(String, String)> {
 }
 
 /// Returns what the driver says.
-fn driver(driver: &AtHand) -> Vec<Finding> {
+fn driver(driver: &AtHand) -> Vec<Requirement> {
     let package = &driver.driver;
-    let mut findings = vec![Finding::new(
+    let mut requirements = vec![Requirement::new(
         "driver",
         "every command",
         Some(format!(
@@ -162,8 +162,8 @@ fn driver(driver: &AtHand) -> Vec<Finding> {
         )),
         "",
     )];
-    findings.push(framework(driver));
-    findings.push(crates(driver));
+    requirements.push(framework(driver));
+    requirements.push(crates(driver));
     let declared = driver.declarations();
     let (found, remedy) = match &declared {
         Ok(all) if all.is_empty() => (
@@ -181,10 +181,11 @@ fn driver(driver: &AtHand) -> Vec<Finding> {
         }
         Err(error) => (None, format!("{error:#}")),
     };
-    let mut finding = Finding::new("declaration", "manifest, recipes, package", found, &remedy);
+    let mut requirement =
+        Requirement::new("declaration", "manifest, recipes, package", found, &remedy);
     // A driver without a provider can be built and packaged; a broken declaration cannot.
-    finding.is_optional = declared.is_ok();
-    findings.push(finding);
+    requirement.is_optional = declared.is_ok();
+    requirements.push(requirement);
     let inf = driver.inf();
     let (found, remedy) = match &inf {
         Ok(found) => {
@@ -192,26 +193,27 @@ fn driver(driver: &AtHand) -> Vec<Finding> {
         }
         Err(error) => (None, format!("{error:#}")),
     };
-    findings.push(Finding::new("INF file", "inf check, package", found, &remedy).optional());
-    findings
+    requirements
+        .push(Requirement::new("INF file", "inf check, package", found, &remedy).optional());
+    requirements
 }
 
 /// Returns the framework's version that the driver's metadata name, if it is supported.
-fn framework(driver: &AtHand) -> Finding {
+fn framework(driver: &AtHand) -> Requirement {
     let supported: Vec<String> = KMDF_VERSIONS.iter().map(|minor| format!("1.{minor}")).collect();
     let supported = supported.join(" and ");
     if let Err(error) = driver.driver.check_model() {
-        return Finding::new("KMDF", "build, run", None, &error.to_string());
+        return Requirement::new("KMDF", "build, run", None, &error.to_string());
     }
     if driver.driver.check_framework().is_err() {
         let found = Some("WDM, without a framework".to_owned());
-        return Finding::new("driver model", "build, run", found, "");
+        return Requirement::new("driver model", "build, run", found, "");
     }
     let Some(version) = driver.driver.framework else {
         let remedy = "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
                       kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \
                       Cargo.toml";
-        return Finding::new("KMDF", "build", None, remedy);
+        return Requirement::new("KMDF", "build", None, remedy);
     };
     let mut text = format!("{}.{}", version.major, version.target);
     if version.minimum != version.target {
@@ -221,16 +223,16 @@ fn framework(driver: &AtHand) -> Finding {
         format!("the driver is for KMDF {text}; without the WDK, {supported} are supported");
     let is_known = version.major == 1 && KMDF_VERSIONS.contains(&version.target);
     let found = is_known.then_some(text);
-    Finding::new("KMDF", "build", found, &remedy)
+    Requirement::new("KMDF", "build", found, &remedy)
 }
 
 /// Returns the versions of the WDK's crates that the driver uses, if they are supported.
-fn crates(driver: &AtHand) -> Finding {
+fn crates(driver: &AtHand) -> Requirement {
     let supported = REPLACED.map(|one| format!("{} {}", one.name, one.version)).join(", ");
     let lock = driver.driver.workspace.join("Cargo.lock");
     let Ok(lock) = fs::read_to_string(lock) else {
         let found = Some(format!("no Cargo.lock yet; {supported} are supported"));
-        return Finding::new("WDK crates", "build", found, "");
+        return Requirement::new("WDK crates", "build", found, "");
     };
     let found = locked(&lock);
     let is_supported = |name: &str, version: &str| {
@@ -245,68 +247,69 @@ fn crates(driver: &AtHand) -> Finding {
         found.iter().filter(|(name, version)| !is_supported(name, version)).collect();
     if found.is_empty() {
         let remedy = format!("the driver's Cargo.lock has none; {supported} are supported");
-        return Finding::new("WDK crates", "build", None, &remedy);
+        return Requirement::new("WDK crates", "build", None, &remedy);
     }
     if others.is_empty() {
         let all = names(found.iter().collect());
-        return Finding::new("WDK crates", "build", Some(all), "");
+        return Requirement::new("WDK crates", "build", Some(all), "");
     }
     let remedy = format!(
         "the driver uses {}; without the WDK, {supported} are supported: `cargo update` or another \
          version in Cargo.toml changes it",
         names(others)
     );
-    Finding::new("WDK crates", "build", None, &remedy)
+    Requirement::new("WDK crates", "build", None, &remedy)
 }
 
 /// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<()> {
-    let mut findings = step("Looking for the tools", || Ok(machine()))?;
+    let mut requirements = step("Looking for the tools", || Ok(machine()))?;
     match AtHand::of(matches) {
-        Ok(at_hand) => findings.extend(driver(&at_hand)),
+        Ok(at_hand) => requirements.extend(driver(&at_hand)),
         // The machine can be examined anywhere, unless a driver is named.
         Err(error) if matches.contains_id("package") || matches.contains_id("manifest-path") => {
             return Err(error);
         }
         Err(error) => {
             let remedy = format!("{error:#}");
-            findings.push(Finding::new("driver", "every command", None, &remedy).optional());
+            requirements
+                .push(Requirement::new("driver", "every command", None, &remedy).optional());
         }
     }
-    let missing = findings.iter().filter(|one| one.is_needed()).count();
+    let missing = requirements.iter().filter(|one| one.is_needed()).count();
     if is_json(matches)? {
         let message = json!({
             "reason": "doctor",
             "success": missing == 0,
-            "findings": findings.iter().map(in_json).collect::<Vec<_>>(),
+            "findings": requirements.iter().map(in_json).collect::<Vec<_>>(),
         });
         println!("{message}");
     } else {
-        print(&findings);
+        print(&requirements);
     }
-    ensure!(missing == 0, "{missing} of {} things are missing", findings.len());
+    ensure!(missing == 0, "{missing} of {} things are missing", requirements.len());
     Ok(())
 }
 
-fn in_json(finding: &Finding) -> Value {
+fn in_json(requirement: &Requirement) -> Value {
     json!({
-        "what": finding.what,
-        "needed_by": finding.needed_by,
-        "found": finding.found,
-        "remedy": finding.found.is_none().then_some(&finding.remedy),
-        "optional": finding.is_optional,
+        "what": requirement.what,
+        "needed_by": requirement.needed_by,
+        "found": requirement.found,
+        "remedy": requirement.found.is_none().then_some(&requirement.remedy),
+        "optional": requirement.is_optional,
     })
 }
 
-fn print(findings: &[Finding]) {
-    for finding in findings {
-        let what = finding.what;
-        if let Some(found) = &finding.found {
+fn print(requirements: &[Requirement]) {
+    for requirement in requirements {
+        let what = requirement.what;
+        if let Some(found) = &requirement.found {
             println!("found    {what:<20} {found}");
         } else {
-            let mark = if finding.is_optional { "optional" } else { "missing " };
-            println!("{mark} {what:<20} needed by {}", finding.needed_by);
-            println!("{:>9}{:<20} {}", "", "", finding.remedy);
+            let mark = if requirement.is_optional { "optional" } else { "missing " };
+            println!("{mark} {what:<20} needed by {}", requirement.needed_by);
+            println!("{:>9}{:<20} {}", "", "", requirement.remedy);
         }
     }
 }
@@ -327,9 +330,9 @@ mod tests {
 
     #[test]
     fn something_optional_is_not_needed() {
-        let missing = Finding::new("x", "build", None, "install x");
+        let missing = Requirement::new("x", "build", None, "install x");
         assert!(missing.is_needed());
         assert!(!missing.optional().is_needed());
-        assert!(!Finding::new("x", "build", Some("1".to_owned()), "").is_needed());
+        assert!(!Requirement::new("x", "build", Some("1".to_owned()), "").is_needed());
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_package::{
     archive,
-    inf::{self, Finding, Framework, Inf, New, NewError, Provider, Severity, Stamp},
+    inf::{self, Diagnostic, Framework, Inf, New, NewError, Provider, Severity, Stamp},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -353,8 +353,8 @@ fn check(matches: &ArgMatches) -> Result<()> {
     };
     let text = stamped(&path, &stamp)?;
     let inf = Inf::read(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    let findings = inf::check(&inf, &expected);
-    let errors = findings.iter().filter(|one| one.severity == Severity::Error).count();
+    let diagnostics = inf::check(&inf, &expected);
+    let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     if is_json(matches)? {
         let message = json!({
             "reason": "inf-check",
@@ -362,11 +362,11 @@ fn check(matches: &ArgMatches) -> Result<()> {
             "inf": path,
             "image": image,
             "success": errors == 0,
-            "findings": findings.iter().map(in_json).collect::<Vec<_>>(),
+            "findings": diagnostics.iter().map(in_json).collect::<Vec<_>>(),
         });
         println!("{message}");
     } else {
-        print(&path, &findings);
+        print(&path, &diagnostics);
     }
     ensure!(errors == 0, "{} breaks {}", path.display(), rules(errors));
     if !is_json(matches)? {
@@ -379,36 +379,36 @@ fn rules(number: usize) -> String {
     if number == 1 { "one rule".to_owned() } else { format!("{number} rules") }
 }
 
-fn in_json(finding: &Finding) -> Value {
+fn in_json(diagnostic: &Diagnostic) -> Value {
     json!({
-        "severity": severity(finding),
-        "line": finding.line,
-        "message": finding.message,
+        "severity": severity(diagnostic),
+        "line": diagnostic.line,
+        "message": diagnostic.message,
     })
 }
 
-const fn severity(finding: &Finding) -> &'static str {
-    match finding.severity {
+const fn severity(diagnostic: &Diagnostic) -> &'static str {
+    match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     }
 }
 
-/// Prints findings in the form of a compiler's messages.
-fn print(path: &Path, findings: &[Finding]) {
-    for finding in findings {
-        let line = finding.line.map_or_else(String::new, |line| format!(":{line}"));
-        let (path, severity) = (path.display(), severity(finding));
-        eprintln!("{severity}: {path}{line}: {}", finding.message);
+/// Prints diagnostics in the form of a compiler's messages.
+fn print(path: &Path, diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics {
+        let line = diagnostic.line.map_or_else(String::new, |line| format!(":{line}"));
+        let (path, severity) = (path.display(), severity(diagnostic));
+        eprintln!("{severity}: {path}{line}: {}", diagnostic.message);
     }
 }
 
 /// Fails if a stamped file does not install the driver; prints what is unusual about the file.
 pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> {
     let inf = Inf::read(text).with_context(|| format!("cannot read {}", path.display()))?;
-    let findings = inf::check(&inf, driver);
-    print(path, &findings);
-    let errors = findings.iter().filter(|one| one.severity == Severity::Error).count();
+    let diagnostics = inf::check(&inf, driver);
+    print(path, &diagnostics);
+    let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     ensure!(
         errors == 0,
         "{} breaks {}; `cargo etw inf check` checks it again",

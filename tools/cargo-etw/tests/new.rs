@@ -64,8 +64,8 @@ fn a_new_drivers_files_agree_with_each_other() {
         }]),
         sddl: Some(sddl.to_owned()),
     };
-    let findings = inf::check(&Inf::read(&stamped).unwrap(), &driver);
-    assert!(findings.is_empty(), "{findings:#?}");
+    let diagnostics = inf::check(&Inf::read(&stamped).unwrap(), &driver);
+    assert!(diagnostics.is_empty(), "{diagnostics:#?}");
     // cargo accepts the manifests.
     let output = Command::new("cargo")
         .current_dir(&made)

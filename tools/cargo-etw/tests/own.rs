@@ -265,8 +265,8 @@ fn the_inf_file_is_written_and_checked() {
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["reason"], "inf-check");
     let severity = |text: &str| {
-        let findings = json["findings"].as_array().unwrap();
-        let found = findings.iter().find(|one| one["message"].as_str().unwrap().contains(text));
+        let diagnostics = json["findings"].as_array().unwrap();
+        let found = diagnostics.iter().find(|one| one["message"].as_str().unwrap().contains(text));
         found.unwrap_or_else(|| panic!("no {text:?} in {json}"))["severity"].clone()
     };
     assert_eq!(severity("ServiceBinary is %12%"), "error");
@@ -345,8 +345,8 @@ fn the_doctor_knows_the_driver() {
     assert_eq!(json["reason"], "doctor");
     assert_eq!(output.status.success(), json["success"] == true);
     let found = |json: &serde_json::Value, what: &str| {
-        let findings = json["findings"].as_array().unwrap();
-        let found = findings.iter().find(|one| one["what"] == what);
+        let diagnostics = json["findings"].as_array().unwrap();
+        let found = diagnostics.iter().find(|one| one["what"] == what);
         found.unwrap_or_else(|| panic!("no {what} in {json}")).clone()
     };
     assert_eq!(found(&json, "KMDF")["found"], "1.33, at least 1.31");

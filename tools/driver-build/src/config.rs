@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::{process::output_of, toolchain::Rust};
 
-/// Options of code generation that a driver's image does not allow: the linker is this program, and
-/// the PDB is a part of what is built.
+/// The code generation options that a driver build must not use: this program is the linker, and
+/// the build always includes the PDB.
 const LEFT_OUT: [&str; 3] = ["linker", "linker-flavor", "strip"];
 
 /// Returns a value of cargo's configuration in the current folder, if it is set.
 pub fn get(rust: Rust, key: &str) -> Option<Value> {
     let mut cargo = rust.cargo();
     cargo.args(["-Zunstable-options", "config", "get", "--format", "json-value", key]);
-    // cargo fails if the value is not set. A file that cannot be read fails every command.
+    // cargo fails if the value is not set. An unreadable file makes every cargo command fail.
     serde_json::from_str(&output_of(&mut cargo)?).ok()
 }
 
@@ -25,13 +25,13 @@ pub fn get(rust: Rust, key: &str) -> Option<Value> {
 pub struct Flags {
     /// The options that the build uses.
     pub used: Vec<String>,
-    /// The options that it cannot use.
+    /// The options that the build cannot use.
     pub left_out: Vec<String>,
 }
 
 impl Flags {
-    /// Collects the options as cargo does: those of the environment, or else those for the target,
-    /// or else those for every build.
+    /// Collects the options as cargo does: from the environment, or else those for the target, or
+    /// else those for every build.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Flags {
         Ok(Self::sorted(all))
     }
 
-    /// Sorts out the options that the build cannot use.
+    /// Separates the options that the build cannot use.
     fn sorted(all: Vec<String>) -> Self {
         let mut flags = Self::default();
         let mut all = all.into_iter();

@@ -1,4 +1,4 @@
-//! The WDK's crates among a driver's dependencies, and the packages beside its workspace.
+//! The WDK's crates among a driver's dependencies, and the packages outside its workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ pub fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Returns the compiler's options that give the packages outside the workspace, which path
-/// dependencies name, the same folder on every machine.
+/// Returns the compiler options that map the path dependencies outside the workspace to the same
+/// folder on every machine.
 pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String> {
     let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
         .filter(|package| package["source"].is_null())
@@ -27,7 +27,8 @@ pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String
         // The stand-ins have names of their own.
         .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
         .collect();
-    // rustc takes the last option that fits: that of the package, not of one around it.
+    // rustc uses the last matching option, so a package's own option comes after that of a package
+    // around it.
     packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
     packages.iter().map(|(folder, name)| link::remap(folder, &format!("packages/{name}"))).collect()
 }
@@ -37,7 +38,7 @@ pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String
 pub struct Other {
     name: String,
     version: String,
-    /// The crate's source as cargo names it; `None` for a folder.
+    /// The crate's source, as cargo's metadata gives it; `None` for a folder.
     source: Option<String>,
     manifest: PathBuf,
 }
@@ -54,13 +55,13 @@ impl Other {
         Some((source.to_owned(), one))
     }
 
-    /// Says why a driver with this crate cannot be built.
+    /// Explains why a driver with this crate cannot be built.
     pub fn refusal(&self, driver: &str) -> String {
         let Self { name, version, .. } = self;
         if self.source.is_none() && Replaced::find(name, version).is_some() {
             return format!(
-                "{driver} depends on {name} in the folder {}, which stand-ins cannot replace; depend \
-                 on {name} {version} of crates.io or of a git repository",
+                "{driver} depends on {name} in the folder {}, which stand-ins cannot replace; \
+                 depend on {name} {version} from crates.io or a git repository",
                 self.manifest.parent().unwrap_or(&self.manifest).display()
             );
         }
@@ -73,8 +74,8 @@ impl Other {
     }
 }
 
-/// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if there are
-/// neither these nor stand-ins.
+/// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if the driver
+/// depends on neither.
 pub fn others(
     package: &str,
     manifest: &Path,
@@ -108,8 +109,8 @@ pub fn others(
     Ok(others)
 }
 
-/// Returns the packages that a driver's build uses, itself included; the workspace can have others,
-/// which other members use.
+/// Returns the packages that a driver's build uses, itself included; other members of the workspace
+/// may use more.
 fn used_packages<'a>(
     package: &str,
     manifest: &Path,
@@ -147,7 +148,7 @@ mod tests {
         others("d", Path::new("/w/d/Cargo.toml"), metadata, standin)
     }
 
-    /// Returns the metadata of a package that depends on others.
+    /// Returns the metadata of a package with these dependencies.
     fn resolved(package: &Value, dependencies: &[Value]) -> Value {
         let mut all: Vec<Value> = dependencies.to_vec();
         all.push(package.clone());
@@ -219,7 +220,7 @@ mod tests {
              wdk-build 0.6, wdk-build 0.5, wdk-build 0.4, wdk-build 0.3, wdk-sys 0.5, wdk-sys 0.4, \
              wdk-sys 0.3 and the versions of wdk, wdk-alloc and wdk-panic that depend on these"
         );
-        // The versions of Microsoft's template, and crates of a repository, are replaced too.
+        // The versions in Microsoft's template and crates from a repository are replaced too.
         let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();
         assert_eq!((template.0.as_str(), template.1.version), ("crates-io", "0.5"));
         let git = other("0.6.2", json!("git+https://example.com/wdk?rev=1#12"));

@@ -42,7 +42,7 @@ impl Profile {
     }
 }
 
-/// The options of a build, as cargo has them.
+/// The options of a build, which cargo defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The name of the profile.
@@ -53,7 +53,7 @@ pub struct Options {
     pub is_locked: bool,
     /// True if cargo may not use the network.
     pub is_offline: bool,
-    /// cargo's arguments for the amount of output.
+    /// cargo's verbosity arguments.
     pub output: Vec<String>,
 }
 
@@ -89,8 +89,7 @@ pub struct Driver {
     pub target: PathBuf,
     /// The root source file of the library.
     pub library: PathBuf,
-    /// The root source files of the libraries that the driver uses and that are packages of the same
-    /// workspace, those that they use included.
+    /// The root source files of the workspace's libraries that the driver uses, directly or not.
     pub used_libraries: Vec<PathBuf>,
     /// The package's version.
     pub version: String,
@@ -100,13 +99,13 @@ pub struct Driver {
     pub authors: Vec<String>,
     /// The version of the framework in the package's or the workspace's metadata, if there is one.
     pub framework: Option<Framework>,
-    /// The driver model in the package's or the workspace's metadata, such as `KMDF`, if it is there.
+    /// The driver model in the package's or the workspace's metadata, such as `KMDF`, if present.
     pub model: Option<String>,
     /// The package's metadata for tools: `[package.metadata]`.
     pub metadata: Value,
 }
 
-/// A version of KMDF, as a driver's metadata name it.
+/// A version of KMDF, as a driver's metadata specify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framework {
     /// The major version.
@@ -126,30 +125,26 @@ pub struct Image {
     pub pdb: PathBuf,
 }
 
-/// The model of drivers without a framework, as metadata name it.
+/// The name of the driver model without a framework in the metadata.
 const WDM: &str = "WDM";
 
 impl Driver {
-    /// Checks that the driver has an INF as `cargo etw` writes and checks it.
+    /// Checks that `cargo etw` can write and check the driver's INF.
     ///
-    /// # Errors
-    ///
-    /// Fails if the driver has no framework.
+    /// # Errors  Fails if the driver uses no framework.
     pub fn check_framework(&self) -> Result<()> {
         ensure!(
             self.model.as_deref() != Some(WDM),
-            "{} has driver-type = \"WDM\"; `cargo etw` writes, checks and packages INFs of KMDF drivers; \
+            "{} has driver-type = \"WDM\"; `cargo etw` supports only the INFs of KMDF drivers; \
              package a driver of another model on Windows, with the WDK",
             self.package
         );
         Ok(())
     }
 
-    /// Checks that the driver is of a model that can be built without the WDK.
+    /// Checks that the driver's model can be built without the WDK.
     ///
-    /// # Errors
-    ///
-    /// Fails if the metadata name another model than KMDF and WDM.
+    /// # Errors  Fails if the metadata specify a model other than KMDF or WDM.
     pub fn check_model(&self) -> Result<()> {
         match self.model.as_deref() {
             None | Some("KMDF" | WDM) => Ok(()),
@@ -161,8 +156,8 @@ impl Driver {
         }
     }
 
-    /// Finds the driver that a command is about: the named package, or that of the manifest, or the
-    /// only driver of its workspace.
+    /// Finds the driver for a command: the named package, or the manifest's package, or the only
+    /// driver of its workspace.
     ///
     /// # Errors
     ///
@@ -203,7 +198,9 @@ impl Driver {
             return match found {
                 Some(driver) => Ok(driver.clone()),
                 None if drivers.is_empty() => bail!(NO_DRIVER),
-                None => bail!("no driver is named {wanted}; the workspace has {}", names()),
+                None => {
+                    bail!("no driver is named {wanted}; the workspace's drivers are: {}", names())
+                }
             };
         }
         if let Some(driver) = drivers.iter().find(|driver| driver.manifest == manifest) {
@@ -246,8 +243,8 @@ impl Driver {
         self.build_with(toolchain, &profile.into(), messages)
     }
 
-    /// Builds the driver like [`Driver::build`], with options of cargo. cargo runs in the current
-    /// folder, whose configuration counts, and that of the package's folders below the workspace.
+    /// Builds the driver like [`Driver::build`], with cargo options. cargo runs in the current
+    /// folder, and uses its configuration and that of the package's folders below the workspace.
     ///
     /// # Errors
     ///
@@ -262,7 +259,7 @@ impl Driver {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
         if options.is_locked {
-            // The build has a lock file of its own, in which the stand-ins are.
+            // The build has its own lock file, which contains the stand-ins.
             self.resolve(toolchain, options, |cargo| cargo.arg("--locked"))?;
         }
         let standin_folder = folder.join("standin");
@@ -274,15 +271,15 @@ impl Driver {
         let flags = Flags::of_author(toolchain.rust(), target)?;
         for flag in &flags.left_out {
             eprintln!(
-                "note: leaving out `{flag}` of the compiler's options in the environment or in cargo's \
-                 configuration: drivers are linked by this program, with a PDB"
+                "note: leaving out the compiler option `{flag}` from the environment or cargo's \
+                 configuration: this program links drivers, with a PDB"
             );
         }
         let mut flags = flags.used;
         flags.extend(toolchain.remapped(&self.workspace, &built_in));
-        // wdk-build refuses the dynamic C runtime; the author's workspace need not set this.
+        // wdk-build rejects the dynamic C runtime; this spares the author's workspace the setting.
         flags.push("-Ctarget-feature=+crt-static".to_owned());
-        // Wherever the target folder is, the stand-ins have the names that they have by default.
+        // The images name the stand-ins by their default folder, wherever the target folder is.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
         flags.extend(outside(&metadata, &self.workspace, &standin_folder));
         let manifest = self.workspace.join("Cargo.toml");
@@ -294,7 +291,7 @@ impl Driver {
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
-            // A program of the package is for this machine, if for any.
+            // A program in the package, if any, is for this machine.
             .arg("--lib")
             .args(["--profile", &options.profile])
             .args(own_configuration(&self.workspace, &self.manifest)?)
@@ -322,7 +319,7 @@ impl Driver {
         Ok(image)
     }
 
-    /// Copies the image and its symbols, with the names of a driver's files.
+    /// Copies the image and its symbols, under the file names of a driver.
     ///
     /// # Errors
     ///
@@ -361,7 +358,7 @@ impl Driver {
         Ok(metadata)
     }
 
-    /// Returns cargo's metadata of the driver and its dependencies, with more arguments.
+    /// Returns cargo's metadata of the driver and its dependencies, with additional arguments.
     fn resolve(
         &self,
         toolchain: &Toolchain,
@@ -388,16 +385,17 @@ impl Driver {
     }
 }
 
-/// The environment variable by which the stand-in for wdk-build finds the driver's workspace, which
-/// it would look for above the target folder, by a lock file that need not exist.
+/// The environment variable that tells the stand-in for wdk-build where the driver's workspace is.
+/// Without it, the stand-in would search above the target folder for a lock file that may not
+/// exist.
 const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error for a workspace without a driver.
-const NO_DRIVER: &str = "the workspace has no driver: no package has a library of the kind \
-                         `cdylib` and depends on wdk-sys, wdk or wdk-build; add `[lib] crate-type = \
+const NO_DRIVER: &str = "the workspace has no driver: no package has a `cdylib` library and \
+                         depends on wdk-sys, wdk or wdk-build; add `[lib] crate-type = \
                          [\"cdylib\"]` and wdk-sys to the driver's Cargo.toml";
 
-/// Copies an image and its symbols, with the names of a driver's files.
+/// Copies an image and its symbols, under the file names of a driver.
 ///
 /// # Errors
 ///
@@ -417,7 +415,8 @@ pub fn copy_image(image: &str, from: &Path, to: &Path) -> Result<Image> {
 }
 
 /// Returns cargo's options that add the configuration of the package's folders below the workspace, which
-/// the WDK's flow reads because it runs there. cargo itself reads that of the current folder and above.
+/// the WDK's build reads because it runs there. cargo itself reads only the configuration of the current
+/// folder and those above.
 fn own_configuration(workspace: &Path, manifest: &Path) -> Result<Vec<String>> {
     let current = env::current_dir().context("cannot read the current folder's path")?;
     let below = |folder: &&Path| *folder != workspace && folder.starts_with(workspace);
@@ -428,7 +427,7 @@ fn own_configuration(workspace: &Path, manifest: &Path) -> Result<Vec<String>> {
         .filter(|file| file.is_file())
         .map(|file| format!("--config={}", file.display()))
         .collect();
-    // The later of two settings counts: that of the inner folder.
+    // Of two settings, the later one wins: the inner folder's.
     files.reverse();
     Ok(files)
 }
@@ -484,7 +483,7 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
     Ok(drivers)
 }
 
-/// Returns a path without `.` and `..`, as cargo names what is in a folder.
+/// Returns a path without `.` and `..`, as cargo writes paths.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -499,8 +498,8 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Returns whether a package is built with the WDK's crates; other libraries of the kind `cdylib` are
-/// for programs.
+/// Returns whether a package is built with the WDK's crates; other `cdylib` libraries are for
+/// programs.
 fn is_for_the_wdk(package: &Value) -> bool {
     let depends = list(&package["dependencies"])
         .filter(|one| one["kind"] != "dev")
@@ -554,7 +553,7 @@ fn model(wdk: &Value) -> Option<String> {
     Some(model.to_owned())
 }
 
-/// Returns the machine that a command line names.
+/// Returns the machine with a name on the command line.
 ///
 /// # Errors
 ///
@@ -677,7 +676,7 @@ mod tests {
         let all = [plugin.clone(), package("driver", "cdylib")];
         assert_eq!(choose(&all, "plugin", None).unwrap(), "driver");
         assert!(choose(&all, "plugin", Some("plugin")).is_err());
-        // Either mark of a driver is enough.
+        // Either sign of a driver is enough.
         plugin["metadata"] = json!({ "wdk": {} });
         assert_eq!(choose(&[plugin], "x", None).unwrap(), "plugin");
     }

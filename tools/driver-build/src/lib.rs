@@ -1,14 +1,14 @@
 //! Builds KMDF drivers in Rust without the WDK.
 //!
-//! - [`driver`] finds a driver in a cargo workspace and builds its image, whichever workspace it is
-//!   in; the workspace's files are not changed.
-//! - [`standin`] has the stand-ins for wdk-sys and wdk-build, which the build uses in place of
+//! - [`driver`] finds a driver in any cargo workspace and builds its image, without changing the
+//!   workspace's files.
+//! - [`standin`] contains the stand-ins for wdk-sys and wdk-build, which the build uses in place of
 //!   Microsoft's crates.
 //! - [`toolchain`] finds or installs a Rust toolchain for Windows and a linker.
 //! - [`link`] makes the image independent of the folder and the user that build it. A program that
 //!   uses this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
 //! - [`packages`] installs packages of the operating system.
-//! - [`process`] runs other programs, and [`progress`] shows what is done meanwhile.
+//! - [`process`] runs other programs, and [`progress`] shows the progress of their steps.
 
 mod config;
 mod dependencies;
@@ -24,6 +24,6 @@ pub mod standin;
 pub mod toolchain;
 mod version;
 
-/// The static libraries of the WDK whose routines the stand-ins import as if from a module, so that a
-/// driver that uses them links. Windows does not load such an image.
+/// The WDK's static libraries. The stand-ins import their routines as if from a module, so that a
+/// driver that uses them links, but Windows does not load such an image.
 pub const STATIC_LIBRARIES: [&str; 2] = ["usbdex.lib", "vhfkm.lib"];

@@ -20,8 +20,8 @@ use crate::process::symlink;
 /// The environment variable that names the real linker; while it is set, this program links.
 const LINKER: &str = "WDK_ETW_LINKER";
 
-/// The name that the linker is run by. It selects the kind of linker that `rust-lld` is, and the
-/// PDB contains it.
+/// The name under which the linker runs. It selects the linker flavor of `rust-lld`, and the PDB
+/// contains it.
 const NAME: &str = "lld-link";
 
 /// The folder that the PDB names as the linker's working folder.
@@ -33,7 +33,7 @@ const OUTPUTS: [&str; 4] = ["/OUT", "/IMPLIB", "/PDB", "/MAP"];
 /// Writes the file that rustc runs as the linker: this program, under a name that rustc recognizes.
 fn program(folder: &Path) -> Result<PathBuf> {
     let link = folder.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
-    // Copies the program, because cargo replaces its file in a build with other features. `/proc`
+    // Copies the program, because a cargo build with other features replaces its file. `/proc`
     // leads to the running program even then.
     let proc = Path::new("/proc/self/exe");
     let this = if proc.exists() {
@@ -50,7 +50,7 @@ fn program(folder: &Path) -> Result<PathBuf> {
     Ok(link)
 }
 
-/// Makes a cargo command link through this program; `folder` is for the program's own use.
+/// Makes a cargo command link through this program; `folder` is for this function's own use.
 ///
 /// On Windows the linker runs directly: rustc passes long command lines in a file there, and only
 /// images built on Linux are compared.
@@ -188,11 +188,11 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The name of the build folder in images: the folder that `cargo xtask` builds in.
+/// The name of the build folder in images, which is the folder that `cargo xtask` builds in.
 const BUILT_IN: &str = "./target/driver-build";
 
-/// Returns the compiler's options that keep the folders of this machine out of an image: those
-/// of the source, of what is built, of cargo's packages, and of the toolchain.
+/// Returns the compiler options that keep this machine's folders out of an image: the folders of
+/// the source, the build, cargo's packages and the toolchain.
 #[must_use]
 pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -> Vec<String> {
     let mut folders = vec![
@@ -201,7 +201,7 @@ pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -
         (cargo_home.to_owned(), "cargo"),
         (sysroot.join("lib/rustlib/src/rust"), "rust"),
     ];
-    // The source of Debian's toolchain is behind a symbolic link.
+    // The source of Debian's toolchain is reached through a symbolic link.
     if let Ok(source) = fs::canonicalize(sysroot.join("lib/rustlib/src/rust")) {
         folders.push((source, "rust"));
     }

@@ -16,12 +16,12 @@ use crate::{missing::missing_names, process::line};
 pub enum Messages {
     /// For people, on standard error.
     Human,
-    /// cargo's JSON messages on standard output, and one with the reason `driver-image` for the
-    /// image.
+    /// cargo's JSON messages on standard output, and a message with the reason `driver-image` for
+    /// the image.
     Json,
 }
 
-/// Runs cargo, shows its messages, and adds a note about names that the stand-in lacks.
+/// Runs cargo, shows its messages, and reports names that the stand-in lacks.
 pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
     let format = match messages {
         Messages::Human if io::stderr().is_terminal() => "json-diagnostic-rendered-ansi",
@@ -57,8 +57,8 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
         bail!("cargo cannot build the driver ({status})");
     }
     bail!(
-        "cargo cannot build the driver ({status}); these names may be ones that the stand-in for \
-         wdk-sys lacks although the WDK's headers have them: {}",
+        "cargo cannot build the driver ({status}); the stand-in for wdk-sys lacks these names, \
+         which the WDK's headers may have: {}",
         Vec::from_iter(missing).join(", ")
     )
 }

@@ -4,15 +4,14 @@ use serde_json::Value;
 
 use crate::standin::has_name;
 
-/// The errors of names that do not exist.
+/// The error codes for names that do not exist.
 const UNRESOLVED: [&str; 6] = ["E0412", "E0422", "E0425", "E0432", "E0433", "E0531"];
 
-/// How wdk-macros begins its error about a function that the framework does not have.
+/// The beginning of wdk-macros' error about a function that the framework does not have.
 const NO_FUNCTION: &str = "Failed to find function info for ";
 
-/// Returns the names of wdk-sys in one of cargo's messages that do not exist in the stand-in.
-///
-/// A name that the stand-in has is the author's to import, or is in another module.
+/// Returns the wdk-sys names in a cargo message that the stand-in lacks.  If the stand-in has the
+/// name, the author must import it, or use it from another module.
 pub fn missing_names(message: &Value) -> Vec<String> {
     let mut names = unresolved_names(&message["message"]);
     names.retain(|name| !has_name(name));

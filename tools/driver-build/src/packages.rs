@@ -1,4 +1,4 @@
-//! Installing packages of the operating system.
+//! Installs packages of the operating system.
 
 use std::{
     fmt::Write as _,
@@ -11,12 +11,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{find_program, output_of, run_quietly};
 
-/// The way in which the current user can install Debian packages.
+/// The current user's way to install Debian packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
     /// apt-get, run by root.
     Root,
-    /// apt-get, run by sudo without a password.
+    /// apt-get, run with sudo, which asks for no password.
     Sudo,
     /// The system has apt-get, but this user may not run it.
     Forbidden,
@@ -44,7 +44,7 @@ impl Installer {
     }
 }
 
-/// Returns why a step cannot install these packages, as a sentence that lists them.
+/// Explains why a step cannot install these packages, which the sentence lists.
 fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
     let list = names.join(" ");
     let mut sentence =
@@ -59,7 +59,7 @@ fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
             );
         }
         Installer::Missing => {
-            sentence += "this system has no apt-get; install their equivalents, then try again; \
+            sentence += "this system has no apt-get; install their equivalents and try again; \
                          with rustup, drivers can be built without them";
         }
     }
@@ -80,8 +80,8 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
     run_quietly(command.args(arguments))
 }
 
-/// Updates the package lists, once in this process. Older lists name versions that the archive has
-/// removed or that are too old.
+/// Updates the package lists, once in this process. Old lists contain versions that are outdated or
+/// that the archive has removed.
 fn update(installer: Installer) {
     static UPDATED: OnceLock<()> = OnceLock::new();
     UPDATED.get_or_init(|| {
@@ -130,7 +130,7 @@ pub fn install(names: &[&str]) -> Result<()> {
 }
 
 /// Returns the version of a package that apt-get would install. Updates the package lists first if
-/// the user has permission to.
+/// the user may.
 ///
 /// # Errors
 ///
@@ -165,8 +165,8 @@ fn parse_candidate(policy: &str) -> Option<&str> {
 
 /// A program, and the Debian package that contains it.
 pub struct Program {
-    /// The program's names, or its paths where it is not on the search path; the first that
-    /// exists is used.
+    /// The program's names, or its paths if it is not on the search path. The first that exists is
+    /// used.
     pub names: &'static [&'static str],
     /// The package's name.
     pub package: &'static str,

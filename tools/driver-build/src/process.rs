@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// Returns a program's path, as the shell would find it.
+/// Finds a program as the shell does, and returns its path.
 #[must_use]
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);

@@ -1,4 +1,4 @@
-//! Cargo's profiles: which have line numbers, and where their builds are.
+//! Cargo's profiles: their line numbers and their folders.
 
 use std::{env, fs, path::Path};
 
@@ -16,8 +16,8 @@ pub fn folder(name: &str) -> &str {
     }
 }
 
-/// Returns cargo's options with which a profile's image has a PDB with line numbers, unless the
-/// author sets `debug`.
+/// Returns the cargo options that give a profile's image a PDB with line numbers, unless the author
+/// sets `debug`.
 ///
 /// # Errors
 ///
@@ -100,7 +100,7 @@ mod tests {
         assert!(has_lines(&none, &own, "ship"));
         assert!(!has_lines(&none, &own, "fast"));
         assert!(!has_lines(&json!({ "release": { "debug": "full" } }), &own, "ship"));
-        // cargo rejects these.
+        // cargo rejects these values.
         assert!(!has_lines(&none, &none, "unknown"));
         let circle = json!({ "a": { "inherits": "b" }, "b": { "inherits": "a" } });
         assert!(!has_lines(&none, &circle, "a"));

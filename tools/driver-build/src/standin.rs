@@ -20,11 +20,9 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs")
 /// The manifest of the stand-ins' workspace.
 const MANIFEST: &str = "Cargo.toml";
 
-/// The published crates that the stand-ins replace.
-///
-/// What drivers and their build scripts use of older versions is the same, so the stand-ins for these
-/// have the sources of the newest one. Drivers that Microsoft's template makes have wdk-build 0.5,
-/// beside the 0.6 of wdk-sys.
+/// The published crates that the stand-ins replace.  Drivers and their build scripts use the same
+/// items of every version, so the stand-ins for older versions share the newest version's sources.
+/// Drivers from Microsoft's template use wdk-build 0.5 beside the 0.6 that wdk-sys uses.
 pub const REPLACED: [Replaced; 7] = [
     Replaced::newest("wdk-build", "0.6"),
     Replaced::older("wdk-build", "0.5", "0.5.1", "wdk-build-0.5"),
@@ -35,7 +33,7 @@ pub const REPLACED: [Replaced; 7] = [
     Replaced::older("wdk-sys", "0.3", "0.3.0", "wdk-sys-0.3"),
 ];
 
-/// The file with the stand-ins that a driver needs beside the usual ones.
+/// The file that lists the stand-ins that a driver needs in addition to the usual ones.
 const ADDED: &str = "added";
 
 /// A published crate that a stand-in replaces.
@@ -46,7 +44,7 @@ pub struct Replaced {
     /// Its version, without the patch level.
     pub version: &'static str,
     folder: &'static str,
-    /// The newest patch of an older version, whose stand-in has its number.
+    /// The newest patch release of an older version, whose number the stand-in has.
     older: Option<&'static str>,
 }
 
@@ -64,8 +62,8 @@ impl Replaced {
         Self { name, version, folder, older: Some(patch) }
     }
 
-    /// Returns the manifest of the stand-in for an older version, made of that of the newest one, whose
-    /// sources it has; `None` for the newest version.
+    /// Returns the manifest of the stand-in for an older version, derived from the newest version's
+    /// manifest, whose sources it shares. Returns `None` for the newest version.
     fn manifest(self, newest: &str) -> Option<String> {
         let patch = self.older?;
         let name = self.name;
@@ -102,7 +100,7 @@ impl Replaced {
     }
 }
 
-/// The source of published crates, as cargo's configuration names it.
+/// The name of the source of published crates in cargo's configuration.
 pub const CRATES_IO: &str = "crates-io";
 
 /// The minor versions of KMDF 1 that the stand-ins have.
@@ -113,15 +111,15 @@ pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
 pub struct Standin {
     folder: PathBuf,
     arguments: Vec<String>,
-    /// The stand-ins that cargo takes, each with the source of the crate that it replaces.
+    /// The stand-ins that cargo uses, each with the source of the crate that it replaces.
     patches: Vec<(String, Replaced)>,
     /// The folder of the lock file.
     lock: PathBuf,
 }
 
 impl Standin {
-    /// Returns the stand-ins in a checkout's folder, which has a configuration file and a lock file
-    /// for them.
+    /// Returns the stand-ins in a checkout's folder, which contains their configuration file and
+    /// lock file.
     #[must_use]
     pub fn of_checkout(folder: &Path) -> Self {
         let config = folder.join("config.toml").display().to_string();
@@ -133,8 +131,9 @@ impl Standin {
         }
     }
 
-    /// Writes the stand-ins to a folder, and prepares a lock file in it: that of the author, with
-    /// whose packages cargo then resolves the stand-ins. The author's own lock file stays as it is.
+    /// Writes the stand-ins to a folder, and prepares a lock file there from the author's, so that
+    /// cargo resolves the stand-ins with the author's package versions. The author's own lock file
+    /// is not changed.
     ///
     /// # Errors
     ///
@@ -160,7 +159,7 @@ impl Standin {
         let lock = lock_folder(folder, authors_lock);
         fs::create_dir_all(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
         if let Ok(now) = fs::read(authors_lock) {
-            // After a change of the author's lock file, the packages are resolved from it again.
+            // After the author's lock file changes, the packages are resolved from it again.
             let known = lock.join("known");
             if fs::read(&known).ok().as_ref() != Some(&now) {
                 write_if_new(&lock.join("Cargo.lock"), &unlocked(&now))?;
@@ -192,13 +191,13 @@ impl Standin {
         Ok(standin)
     }
 
-    /// Returns the stand-ins that were added, each with its source, a line for each.
+    /// Returns the added stand-ins, each on a line with its source.
     fn added(&self) -> String {
         let added = fs::read_to_string(self.lock.join(ADDED));
         added.unwrap_or_default()
     }
 
-    /// Makes cargo take a stand-in in place of a crate from a source: [`CRATES_IO`], or the URL of a
+    /// Makes cargo use a stand-in in place of a crate from a source: [`CRATES_IO`], or the URL of a
     /// git repository. Later builds do the same, until the author changes the lock file.
     ///
     /// # Errors
@@ -222,8 +221,8 @@ impl Standin {
         }
     }
 
-    /// Leaves out the stand-ins that are not among the packages of a build with these manifests: cargo
-    /// would warn of each.
+    /// Drops the stand-ins that a build with these manifests does not use: cargo would warn about
+    /// each.
     pub fn keep_used(&mut self, manifests: &[&Path]) {
         let folder = &self.folder;
         self.patches.retain(|(_, one)| {
@@ -248,14 +247,14 @@ impl Standin {
         arguments
     }
 
-    /// Returns whether a manifest is that of a stand-in.
+    /// Returns whether a manifest belongs to a stand-in.
     #[must_use]
     pub fn contains(&self, manifest: &Path) -> bool {
         manifest.starts_with(&self.folder)
     }
 
-    /// Adds the arguments with which cargo takes the stand-ins in place of the published crates,
-    /// and a lock file of its own, because the packages resolve differently.
+    /// Adds the arguments that make cargo use the stand-ins in place of the published crates, with
+    /// a separate lock file, because the packages resolve differently.
     pub fn replace<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
         cargo.args(self.arguments()).arg("-Zlockfile-path")
     }
@@ -282,7 +281,7 @@ static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         for (_, section) in SECTIONS.iter().filter(|(of, _)| file.ends_with(of)) {
             for (name, entry) in data[section].as_object().into_iter().flatten() {
                 names.insert(name.clone());
-                // Those of an enumeration.
+                // The values of an enumeration.
                 let values = entry["values"].as_object();
                 names.extend(values.into_iter().flat_map(Map::keys).cloned());
             }
@@ -291,7 +290,7 @@ static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     names
 });
 
-/// Returns whether the stand-in for wdk-sys has a name.
+/// Returns whether the stand-in for wdk-sys defines a name.
 #[must_use]
 pub fn has_name(name: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -322,7 +321,7 @@ fn workspace(manifest: &str) -> String {
     [&manifest[..start], &list, &manifest[end..]].concat()
 }
 
-/// Writes a file unless it has these contents, so that cargo does not build it again.
+/// Writes a file unless it already has these contents, so that cargo does not rebuild it.
 fn write_if_new(path: &Path, contents: &[u8]) -> Result<()> {
     if fs::read(path).is_ok_and(|found| found == contents) {
         return Ok(());
@@ -333,8 +332,8 @@ fn write_if_new(path: &Path, contents: &[u8]) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns the folder for the lock file that is made of an author's: workspaces that share a target
-/// folder have one each.
+/// Returns the folder for the lock file made from an author's. Each workspace that shares a target
+/// folder has its own.
 fn lock_folder(folder: &Path, authors_lock: &Path) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     authors_lock.hash(&mut hasher);
@@ -352,8 +351,8 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns a lock file without the crates that the stand-ins replace: cargo would keep to an older
-/// version in it, and not take the stand-in.
+/// Returns a lock file without the crates that the stand-ins replace: with an older version in the
+/// file, cargo would not use the stand-in.
 fn unlocked(lock: &[u8]) -> Vec<u8> {
     const START: &str = "[[package]]\n";
     let lock = String::from_utf8_lossy(lock).replace("\r\n", "\n");
@@ -383,13 +382,13 @@ mod tests {
     fn names_of_the_stand_in_are_whole_words() {
         assert!(has_name("NTSTATUS"));
         assert!(has_name("KeGetCurrentIrql"));
-        // A value of an enumeration, a routine of a feature, and one that is written by hand.
+        // An enumeration value, a feature's routine, and a routine written by hand.
         assert!(has_name("WdfDriverInitNonPnpDriver"));
         assert!(has_name("USBD_CreateHandle"));
         assert!(has_name("NT_INFORMATION"));
         assert!(!has_name("KeGetCurrentIrq"));
         assert!(!has_name("NoSuchName"));
-        // The data describe this inline function of the headers, and the bindings lack it.
+        // The data contain this inline function of the headers, but the bindings do not.
         assert!(!has_name("WDF_DRIVER_CONFIG_INIT"));
         assert!(!has_name(""));
     }
@@ -431,7 +430,7 @@ mod tests {
         assert_eq!(again, added.arguments());
         let key = r#"patch."https://example.com/wdk"."wdk-build-0.5".package="wdk-build""#;
         assert!(again.iter().any(|argument| argument == key), "{again:?}");
-        // cargo gets those that the build uses.
+        // cargo gets only the stand-ins that the build uses.
         let manifest = standin.join("wdk-build-0.5").join(MANIFEST);
         added.keep_used(&[&manifest, Path::new("/w/Cargo.toml")]);
         assert_eq!(added.patches.len(), 1);
@@ -465,7 +464,7 @@ mod tests {
         fs::write(&authors, "one").unwrap();
         Standin::write(&standin, &authors).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"one");
-        // cargo adds what the stand-ins need.
+        // cargo adds the stand-ins' dependencies.
         fs::write(&ours, "one and more").unwrap();
         Standin::write(&standin, &authors).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"one and more");
@@ -473,7 +472,7 @@ mod tests {
         Standin::write(&standin, &authors).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"two");
         assert_eq!(fs::read(&authors).unwrap(), b"two");
-        // Another workspace with the same target folder has its own.
+        // Another workspace with the same target folder gets its own lock file.
         let other = folder.path().join("other/Cargo.lock");
         assert_ne!(lock_folder(&standin, &other), lock_folder(&standin, &authors));
     }

@@ -61,8 +61,8 @@ pub enum Rust {
 /// The environment variable that allows unstable options and features.
 const BOOTSTRAP: &str = "RUSTC_BOOTSTRAP";
 
-/// Its value that allows what the toolchain allows without it: the value is a list of crates, and no
-/// crate has this name.
+/// The value that allows nothing beyond the toolchain's default: the value is a list of crates, and
+/// no crate has this name.
 const NO_BOOTSTRAP: &str = "0";
 
 /// Debian's compiler and the source of its libraries.
@@ -107,7 +107,7 @@ impl Rust {
             })
     }
 
-    /// Returns the `cfg` options that the compiler sets for a target, a line for each.
+    /// Returns the `cfg` options that the compiler sets for a target, one per line.
     pub fn cfgs(self, target: &str) -> Vec<String> {
         let text =
             output_of(Command::new(self.rustc()).args(["--print", "cfg", "--target", target]));
@@ -119,8 +119,8 @@ impl Rust {
         output_of(Command::new(self.rustc()).args(["--print", "sysroot"])).map(PathBuf::from)
     }
 
-    /// Returns a command of the toolchain's cargo that allows unstable options: a lock file in
-    /// another folder, libraries from source.
+    /// Returns a command of the toolchain's cargo that allows unstable options: they allow a lock
+    /// file in another folder, and libraries built from source.
     #[must_use]
     pub fn cargo(self) -> Command {
         let mut command = match self {
@@ -178,7 +178,7 @@ impl Rust {
         [Self::Current, Self::Debian].into_iter().find(|rust| rust.has_source() && rust.is_recent())
     }
 
-    /// Returns that toolchain, and installs it if it is missing.
+    /// Returns the toolchain of [`Self::with_source`], and installs it if it is missing.
     ///
     /// # Errors
     ///
@@ -291,12 +291,12 @@ fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
     )
 }
 
-/// The way in which missing parts of the toolchain are installed.
+/// The way to install missing parts of the toolchain.
 enum Installation<'a> {
-    /// Without asking; the output of a program is shown only if it fails.
+    /// Installs without asking; shows a program's output only if it fails.
     Silent,
-    /// With the commands and their progress on standard error, and with packages of the operating
-    /// system if the function returns true for the command.
+    /// Shows the commands and their progress on standard error, and installs packages of the
+    /// operating system only if the function returns true for the command.
     Shown(&'a dyn Fn(&str) -> bool),
 }
 
@@ -311,7 +311,7 @@ impl Installation<'_> {
         run_shown(Command::new("rustup").args(arguments))
     }
 
-    /// Returns whether packages of the operating system may be installed by a command.
+    /// Returns whether a command may install packages of the operating system.
     fn may_install(&self, command: &str) -> bool {
         match self {
             Self::Silent => true,
@@ -326,7 +326,7 @@ impl Installation<'_> {
     }
 }
 
-/// Returns the command that installs the packages for a machine that are missing.
+/// Returns the command that installs the missing packages for a machine.
 fn apt_command(machine: Machine) -> String {
     let mut packages = Vec::new();
     if !Rust::Current.has_libraries(machine.target()) {
@@ -388,20 +388,18 @@ impl Toolchain {
 
     /// Returns the toolchain for a machine, and installs what is missing.
     ///
-    /// # Errors
-    ///
-    /// Fails if nothing that builds for the machine can be found or installed, with each reason.
+    /// # Errors  Fails, with each reason, if no toolchain for the machine can be found or
+    /// installed.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
         Self::provide(machine, &Installation::Silent)
     }
 
-    /// Returns the toolchain for a machine, and installs what is missing: what rustup has after
-    /// saying so, and packages of the operating system if `may_install` returns true for the command
-    /// that installs them.
+    /// Returns the toolchain for a machine, and installs missing parts: rustup components after a
+    /// message, and packages of the operating system if `may_install` returns true for their
+    /// command.
     ///
-    /// # Errors
-    ///
-    /// Fails if nothing that builds for the machine can be found or installed, with each reason.
+    /// # Errors  Fails, with each reason, if no toolchain for the machine can be found or
+    /// installed.
     pub fn find_or_ask(machine: Machine, may_install: impl Fn(&str) -> bool) -> Result<Self> {
         Self::provide(machine, &Installation::Shown(&may_install))
     }
@@ -461,8 +459,8 @@ impl Toolchain {
         })
     }
 
-    /// Returns the command that installs what building for a machine needs, as this machine is: with
-    /// or without rustup, with or without the target's libraries.
+    /// Returns the command that installs the missing requirements for building for `machine`,
+    /// depending on whether this machine has rustup and the target's libraries.
     #[must_use]
     pub fn how_to_install(machine: Machine) -> String {
         let target = machine.target();
@@ -486,7 +484,8 @@ impl Toolchain {
         self
     }
 
-    /// Returns the linker, which takes `-flavor link` and then the options of Microsoft's.
+    /// Returns the linker, which accepts `-flavor link` followed by the options of Microsoft's
+    /// linker.
     #[must_use]
     pub fn linker(&self) -> &Path {
         &self.linker
@@ -504,7 +503,7 @@ impl Toolchain {
         self.machine.target()
     }
 
-    /// Describes the toolchain for progress messages.
+    /// Returns a description of the toolchain for progress messages.
     #[must_use]
     pub fn describe(&self) -> String {
         let libraries = match self.libraries {
@@ -528,8 +527,8 @@ impl Toolchain {
         Ok(command)
     }
 
-    /// Returns a cargo command that builds into a folder, with the configuration of the current
-    /// folder. The compiler needs the options that [`Toolchain::remapped`] returns.
+    /// Returns a cargo command that builds into a folder, with the current folder's configuration.
+    /// The compiler also needs the options of [`Toolchain::remapped`].
     ///
     /// # Errors
     ///
@@ -546,7 +545,7 @@ impl Toolchain {
         Ok(command)
     }
 
-    /// Returns the compiler's options that keep the folders of this machine out of an image.
+    /// Returns the compiler options that keep this machine's folders out of an image.
     #[must_use]
     pub fn remapped(&self, root: &Path, built_in: &Path) -> Vec<String> {
         let sysroot = self.rust.sysroot().unwrap_or_default();
@@ -557,8 +556,8 @@ impl Toolchain {
     fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
         if self.libraries == Libraries::Installed {
-            // cargo needs the variable for its own options. Build scripts and the compiler do not
-            // see it: crates that ask for unstable features would get them.
+            // cargo needs the variable for its own options. It is hidden from build scripts and the
+            // compiler: crates that probe for unstable features would use them.
             let authors = env::var(BOOTSTRAP).unwrap_or_else(|_| NO_BOOTSTRAP.to_owned());
             let authors = toml_string(&authors);
             options.push(format!("--config=env.{BOOTSTRAP}.value={authors}"));
@@ -578,7 +577,7 @@ pub fn cargo_home() -> PathBuf {
     env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
 }
 
-/// Returns cargo's option that adds options of the compiler for a target.
+/// Returns the cargo option that adds compiler options for a target.
 fn rustflags(target: &str, flags: &[String]) -> String {
     let flags: Vec<String> = flags.iter().map(|flag| toml_string(flag)).collect();
     format!("--config=target.{target}.rustflags=[{}]", flags.join(", "))

@@ -1,4 +1,4 @@
-//! The version of Rust that builds drivers.
+//! The oldest version of Rust that builds drivers.
 
 use std::{env, fmt, process::Command};
 
@@ -28,8 +28,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Returns why the cargo and the rustc of the current folder do not build drivers, if they are too
-/// old.
+/// Explains why the current folder's cargo or rustc cannot build drivers, if one is too old.
 pub fn too_old() -> Option<String> {
     let found = ["cargo", "rustc"].into_iter().find_map(|program| {
         let text = output_of(Command::new(program).arg("--version"))?;
@@ -51,7 +50,7 @@ fn refusal(program: &str, found: Version, reason: Option<&str>) -> String {
     )
 }
 
-/// Returns why rustup selects the toolchain that is used here.
+/// Explains why rustup selects the toolchain used here.
 fn reason() -> Option<String> {
     const SELECTED: &str = "RUSTUP_TOOLCHAIN";
     let mut rustup = Command::new("rustup");
@@ -61,7 +60,7 @@ fn reason() -> Option<String> {
     Some(why(&active, env::var(SELECTED).ok().as_deref()))
 }
 
-/// Explains the output of `rustup show active-toolchain`.
+/// Explains a selection from the output of `rustup show active-toolchain`.
 fn why(active: &str, selected: Option<&str>) -> String {
     let line = active.lines().next().unwrap_or_default();
     let (name, reason) = line.split_once(' ').unwrap_or((line, ""));

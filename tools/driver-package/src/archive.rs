@@ -12,7 +12,7 @@ use zip::{ZipWriter, result::ZipError, write::SimpleFileOptions};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct ArchiveError {
-    /// The path of the archive.
+    /// The archive's path.
     pub path: PathBuf,
     /// The error of the file system or of the archive's writer.
     pub source: ZipError,

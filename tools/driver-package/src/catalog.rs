@@ -48,12 +48,12 @@ const OBSOLETE: &str = "<<<Obsolete>>>";
 /// The version of a catalog's members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// One member a file, whose tag and digest are its SHA-1. Windows has read these catalogs since
-    /// Windows 2000.
+    /// One member per file, whose tag and digest are its SHA-1. Windows has read these catalogs
+    /// since Windows 2000.
     #[default]
     One,
-    /// Two members a file: one whose tag is its SHA-1, without a digest, and one whose tag and digest
-    /// are its SHA-256. Windows reads these catalogs since Windows 8.
+    /// Two members per file: one whose tag is the file's SHA-1, without a digest, and one whose tag
+    /// and digest are its SHA-256. Windows has read these catalogs since Windows 8.
     Two,
 }
 
@@ -93,7 +93,7 @@ pub struct Member<'a> {
 pub struct Catalog<'a> {
     /// The files.
     pub members: &'a [Member<'a>],
-    /// The devices' hardware ids. The catalog has them in lower case.
+    /// The devices' hardware IDs. The catalog contains them in lower case.
     pub hardware_ids: &'a [String],
     /// The operating system, as `inf2cat` names it: `_v100_X64_Vb`.
     pub system: &'a str,
@@ -105,7 +105,8 @@ pub struct Catalog<'a> {
 
 /// An entry of the list.
 struct Entry<'a> {
-    /// The key by which readers find the entry: the hash, in a form of the catalog's version.
+    /// The key by which readers find the entry: the hash, in the form that the catalog's version
+    /// uses.
     tag: Vec<u8>,
     is_image: bool,
     /// The algorithm and the hash, if the entry has a digest.

@@ -1,7 +1,7 @@
 //! Builds driver packages for Windows without the WDK.
 //!
 //! - [`inf`] reads and writes INF files, stamps them as `stampinf` does, and checks them against the
-//!   rules of `infverif` and against the driver that they install.
+//!   rules of `infverif` and the driver that they install.
 //! - [`catalog`] writes the security catalog that `inf2cat` would write.
 //! - [`sign`] creates a certificate for test machines and signs images and catalogs with it, using
 //!   `openssl` and `osslsigncode`.

@@ -17,11 +17,11 @@ pub struct Installed<'a> {
     pub certificate: &'a str,
     /// The devices' hardware ids.
     pub hardware_ids: &'a [String],
-    /// The other files of the package, and what they are.
+    /// The other files of the package, each with its description.
     pub files: &'a [(String, String)],
     /// The commands that trace the driver, one in each line.
     pub trace: &'a str,
-    /// More about the driver, or an empty string.
+    /// Additional notes on the driver, or an empty string.
     pub notes: &'a str,
     /// The oldest Windows that the package is for.
     pub oldest: &'a str,
@@ -34,7 +34,7 @@ pub struct Installed<'a> {
 /// A file of a package: its name and its text, with Unix line endings.
 pub type Script = (&'static str, String);
 
-/// Returns whether a device with a hardware id exists only where a program makes it.
+/// Returns whether a device with this hardware ID exists only if a program creates it.
 fn is_made(id: &str) -> bool {
     let start = id.get(..5);
     start.is_some_and(|start| start.eq_ignore_ascii_case("root\\"))
@@ -60,7 +60,7 @@ impl Installed<'_> {
         files
     }
 
-    /// Returns the hardware id of the device that the installation makes.
+    /// Returns the hardware ID of the device that the installation creates.
     fn made(&self) -> Option<&str> {
         let mut ids = self.hardware_ids.iter().map(String::as_str);
         ids.find(|id| is_made(id))
@@ -83,7 +83,7 @@ impl Installed<'_> {
             Version::One => "SHA-1",
             Version::Two => "SHA-1 and SHA-256",
         };
-        // No hardware id has a comma.
+        // Hardware IDs contain no commas.
         let ids = in_batch(&self.hardware_ids.join(","));
         let mut trace = String::new();
         for line in self.trace.lines() {
@@ -199,7 +199,7 @@ mod tests {
             "{}",
             text("uninstall.cmd")
         );
-        // PowerShell's scripts are no templates, so that they are checked as they are.
+        // The PowerShell scripts are not templates, so the files themselves can be checked.
         for name in ["uninstall.ps1", "device.ps1"] {
             assert_eq!(text(name).matches("[Parameter(Mandatory)]").count(), 2);
         }

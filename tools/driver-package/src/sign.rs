@@ -8,17 +8,17 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-/// The number of days for which a certificate is valid.
+/// The validity of a certificate in days.
 const DAYS: i64 = 3650;
 
-/// The number of days before now from which a certificate is valid: the clock of a test machine may be
+/// The number of days by which a certificate's validity begins early: a test machine's clock may be
 /// behind by its time zone.
 const DAYS_BEFORE: i64 = 2;
 
 const SECONDS_OF_DAY: i64 = 86400;
 
-/// The file of `openssl ca` that says what a certificate has. `-x509` cannot set the first day before
-/// OpenSSL 3.4.
+/// The `openssl ca` configuration that defines a certificate's contents. Before OpenSSL 3.4, `-x509`
+/// cannot set the first day.
 const AUTHORITY: &str = "[ca]
 default_ca = test
 [test]
@@ -175,7 +175,7 @@ impl Certificate {
         self.sign(description, &["-ph"], from, to)
     }
 
-    /// Signs a catalog and returns the signed one.
+    /// Signs a catalog and returns the signed catalog.
     ///
     /// # Errors
     ///
@@ -230,10 +230,11 @@ impl Certificate {
     }
 }
 
-/// Returns seconds since 1970 as openssl takes a time: `YYYYMMDDHHMMSSZ`.
+/// Formats seconds since 1970 as openssl expects a time: `YYYYMMDDHHMMSSZ`.
 fn asn1_time(seconds: i64) -> String {
     let (days, rest) = (seconds.div_euclid(SECONDS_OF_DAY), seconds.rem_euclid(SECONDS_OF_DAY));
-    // Howard Hinnant's `civil_from_days`: years begin in March, eras of 400 years with the year 0.
+    // Howard Hinnant's `civil_from_days`: years begin in March, and eras of 400 years begin with
+    // year 0.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era =
@@ -329,7 +330,7 @@ mod tests {
         for text in ["Contoso's test", "CA:FALSE", "Code Signing"] {
             assert!(shown.contains(text), "{text}: {shown}");
         }
-        // Nothing else is left in the folder.
+        // No other file is left in the folder.
         let mut names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();

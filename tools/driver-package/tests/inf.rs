@@ -57,7 +57,7 @@ fn the_file_of_the_driver_that_asks_questions_is_sound() {
 
 #[test]
 fn every_mistake_is_found() {
-    for (from, to, finding) in [
+    for (from, to, diagnostic) in [
         ("$WINDOWS NT$", "$CHICAGO$", "Signature is $CHICAGO$"),
         ("Class       = System", "Class = Sample", "Class is Sample"),
         ("[Strings]", "[ClassInstall32]\n[Strings]", "infverif 1285"),
@@ -93,10 +93,10 @@ fn every_mistake_is_found() {
         let text = stamped();
         assert!(text.contains(from), "{from}");
         let inf = Inf::read(&text.replace(from, to)).unwrap();
-        let findings = check(&inf, &driver());
+        let diagnostics = check(&inf, &driver());
         assert!(
-            findings.iter().any(|found| found.to_string().contains(finding)),
-            "{to}: {findings:?}"
+            diagnostics.iter().any(|found| found.to_string().contains(diagnostic)),
+            "{to}: {diagnostics:?}"
         );
     }
 }
@@ -161,18 +161,18 @@ fn a_provider_that_decoders_need_must_be_registered() {
     let text_of = |providers| stamp(&new(providers).text().unwrap(), "1.31");
     assert_eq!(text_of(&of_events), text);
     let needless = text_of(&[provider("Contoso.Sensor", "0f6fd5b8", true)]);
-    let findings = check(&Inf::read(&needless).unwrap(), &driver);
-    let [finding] = findings.as_slice() else {
-        panic!("{findings:?}");
+    let diagnostics = check(&Inf::read(&needless).unwrap(), &driver);
+    let [diagnostic] = diagnostics.as_slice() else {
+        panic!("{diagnostics:?}");
     };
-    assert_eq!(finding.severity, Severity::Warning);
-    let sentence = "AddEventProvider registers the ETW provider Contoso.Sensor, whose events describe \
-                    themselves";
-    assert!(finding.message.starts_with(sentence), "{finding:?}");
+    assert_eq!(diagnostic.severity, Severity::Warning);
+    let sentence = "AddEventProvider registers the ETW provider Contoso.Sensor, whose events are \
+                    self-describing";
+    assert!(diagnostic.message.starts_with(sentence), "{diagnostic:?}");
     driver.providers = Some(vec![provider("Contoso.Sensor", "0f6fd5b8", true)]);
-    let findings = check(&inf, &driver);
-    assert!(findings[0].message.contains("Contoso.Sensor is not registered"), "{findings:?}");
-    assert!(findings[0].message.contains("AddEventProvider = {0f6fd5b8}"), "{findings:?}");
+    let diagnostics = check(&inf, &driver);
+    assert!(diagnostics[0].message.contains("Contoso.Sensor is not registered"), "{diagnostics:?}");
+    assert!(diagnostics[0].message.contains("AddEventProvider = {0f6fd5b8}"), "{diagnostics:?}");
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn values_that_an_inf_file_cannot_have_are_refused() {
     assert!(id.text().unwrap_err().to_string().contains("hardware id"));
 }
 
-/// The form of Microsoft's samples: another decoration of the install section, an older Windows, no
-/// security descriptor and no provider.
+/// Uses the form of Microsoft's samples: another decoration of the install section, an older
+/// Windows version, no security descriptor and no provider.
 #[test]
 fn a_file_in_the_form_of_the_samples_is_accepted() {
     let text = stamped()
@@ -197,8 +197,8 @@ fn a_file_in_the_form_of_the_samples_is_accepted() {
         .replace("10.0...19041", "10.0...16299");
     let mut driver = driver();
     driver.hardware_id = None;
-    let findings = check(&Inf::read(&text).unwrap(), &driver);
-    assert_eq!(findings.len(), 1, "{findings:?}");
-    assert_eq!(findings[0].severity, Severity::Warning);
-    assert!(findings[0].message.contains("oldest supported build is 19041"), "{findings:?}");
+    let diagnostics = check(&Inf::read(&text).unwrap(), &driver);
+    assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
+    assert_eq!(diagnostics[0].severity, Severity::Warning);
+    assert!(diagnostics[0].message.contains("oldest supported build is 19041"), "{diagnostics:?}");
 }

@@ -1,7 +1,6 @@
-//! Finds the accelerator that runs guests on this machine.
-//!
-//! `/dev/kvm` can exist and not serve: its permissions, the host's own hypervisor or the processor
-//! can refuse. So a guest of a few instructions is run.
+//! Finds the accelerator that runs guests on this machine.  `/dev/kvm` can exist but be unusable
+//! because of its permissions, the host's own hypervisor or the processor. So this module runs a
+//! guest of a few instructions.
 
 use std::{
     fmt::Write as _,
@@ -17,16 +16,14 @@ use crate::{
     qemu::{Accelerator, Display, Drive, Firmware, Machine, Settings},
 };
 
-/// How long the guest may take. It takes a second under TCG.
+/// The time limit for the guest. It takes one second under TCG.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the guest writes to its serial port.
+/// The text that the guest writes to its serial port.
 const WORD: &[u8] = b"etw-vm runs\n";
 
-/// Returns a boot sector that waits for an interrupt of the timer, switches to 64-bit mode, writes
-/// [`WORD`] to COM1 and halts.
-///
-/// Real mode alone is not enough: some hosts run it and no more.
+/// Returns a boot sector that waits for a timer interrupt, switches to 64-bit mode, writes [`WORD`]
+/// to COM1 and halts.  Real mode alone is not enough: some hosts run nothing beyond it.
 fn boot_sector() -> Vec<u8> {
     let mut code = vec![
         0xFC, // cld
@@ -71,7 +68,7 @@ fn boot_sector() -> Vec<u8> {
         0xFA, // cli
         0xF4, // halt: hlt
         0xEB, 0xFD, // jmp halt
-        0, 0, 0, 0, 0, 0, 0, 0, // descriptors: none,
+        0, 0, 0, 0, 0, 0, 0, 0, // descriptors: a null descriptor,
         0, 0, 0, 0, 0, 0x9A, 0x20, 0, // and 64-bit code
         0x0F, 0x00, 0x80, 0x7C, 0x00, 0x00, // the table's limit and address
     ];
@@ -83,9 +80,8 @@ fn boot_sector() -> Vec<u8> {
 
 /// Returns the first accelerator that runs a guest.
 ///
-/// # Errors
-///
-/// [`Error::NoAccelerator`] says what each did, [`Error::Interrupted`] if the user ended it.
+/// # Errors  Returns [`Error::NoAccelerator`] with the result of each accelerator, or
+/// [`Error::Interrupted`] if the user interrupted the command.
 pub fn find(program: &Path) -> Result<Accelerator> {
     let mut tried = String::new();
     for accelerator in Accelerator::ALL {
@@ -137,7 +133,10 @@ fn runs(program: &Path, accelerator: Accelerator) -> Result<()> {
             return Err(refused(format!("QEMU ended ({status}): {}", running.output())));
         }
         if Instant::now() > until {
-            return Err(refused(format!("the guest did nothing in {} s", PATIENCE.as_secs())));
+            return Err(refused(format!(
+                "the guest wrote nothing within {} s",
+                PATIENCE.as_secs()
+            )));
         }
         thread::sleep(Duration::from_millis(20));
     }

@@ -1,4 +1,4 @@
-//! The answer file of Windows Setup, and the CD that has it.
+//! The answer file for Windows Setup, and the CD that contains it.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -10,22 +10,22 @@ use crate::{
     kit::windows_lines,
 };
 
-/// The answer file, with a word between at signs for what differs.
+/// The template of the answer file; words between at signs are placeholders.
 const TEMPLATE: &str = include_str!("../../../tests/windows/unattended/autounattend.xml");
-/// The disk's partitions for UEFI.
+/// The disk partitions for UEFI.
 const DISK_UEFI: &str = include_str!("../../../tests/windows/unattended/disk-uefi.xml");
-/// The disk's partitions for a BIOS.
+/// The disk partitions for BIOS.
 const DISK_BIOS: &str = include_str!("../../../tests/windows/unattended/disk-bios.xml");
-/// The settings with which Setup installs Windows 11 on a machine without TPM and Secure Boot.
+/// The settings that let Setup install Windows 11 on a machine without TPM and Secure Boot.
 const LAB: &str = include_str!("../../../tests/windows/unattended/lab.xml");
-/// The setting with which Windows 11 asks for no network.
+/// The setting that lets Windows 11 be set up without a network.
 const NO_NETWORK: &str = include_str!("../../../tests/windows/unattended/no-network.xml");
-/// Runs at the first logon, and prepares Windows.
+/// The script that prepares Windows at the first logon.
 const SETUP: &[u8] = include_bytes!("../../../tests/windows/unattended/setup.cmd");
-/// Runs at each start of Windows, and starts the agent of a kit.
+/// The script that starts a kit's agent each time Windows starts.
 const START: &[u8] = include_bytes!("../../../tests/windows/unattended/start.cmd");
 
-/// A Windows that can be installed.
+/// A version of Windows that can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// Windows 10 22H2.
@@ -39,11 +39,11 @@ pub enum Windows {
 }
 
 impl Windows {
-    /// Every known system.
+    /// All supported systems.
     pub const ALL: [Self; 4] =
         [Self::Windows10, Self::Windows11, Self::Server2022, Self::Server2025];
 
-    /// Returns the name on the command line.
+    /// Returns the name used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,15 +65,15 @@ impl Windows {
         }
     }
 
-    /// Returns the system with a name of the command line.
+    /// Returns the system that a command line names.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// Returns the index of the edition that is installed by default: for a client, the one edition of an
-    /// evaluation or volume image, and Pro of an image for consumers; for a server, the Standard edition
-    /// with its desktop.
+    /// Returns the index of the edition that is installed by default: for a client system, the only
+    /// edition of an evaluation or volume image, or Pro from a consumer image; for a server, Standard
+    /// with Desktop Experience.
     #[must_use]
     pub const fn default_index(self, kind: ImageKind) -> u32 {
         match (self, kind) {
@@ -83,7 +83,7 @@ impl Windows {
         }
     }
 
-    /// Tells the system from the name of its installation image, as Microsoft names them.
+    /// Recognizes the system by Microsoft's name for its installation image.
     #[must_use]
     pub fn of_image(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
@@ -117,16 +117,16 @@ impl Windows {
 /// The kinds of installation images, which differ in the product key that Setup asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageKind {
-    /// An evaluation image, which takes no key.
+    /// An evaluation image, which needs no product key.
     Evaluation,
-    /// An image for volume licenses, which has its key.
+    /// An image for volume licenses, which contains its product key.
     Volume,
-    /// An image of the download pages, with several editions and no key.
+    /// A consumer image from the download pages, with several editions and no product key.
     Consumer,
 }
 
 impl ImageKind {
-    /// Tells the kind from the name of the image, as Microsoft names them.
+    /// Recognizes the kind by Microsoft's name for the image.
     #[must_use]
     pub fn of_image(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default();
@@ -142,23 +142,23 @@ impl ImageKind {
 }
 
 /// The setup keys that Microsoft publishes for clients of a key management service, by the edition's
-/// index in images for consumers. They choose an edition and activate nothing. Home has none. Source:
-/// Microsoft Learn, "Key Management Services (KMS) client activation and product keys"; the indexes are
-/// those of the images as they are, and documented nowhere.
+/// index in consumer images. They select an edition and do not activate Windows. Home has none. Source:
+/// Microsoft Learn, "Key Management Services (KMS) client activation and product keys"; the indexes
+/// were read from the images and are not documented.
 const SETUP_KEYS: &[(&[Windows], u32, &str)] = &[
-    // Education and its N.
+    // Education and Education N.
     (CLIENTS, 4, "NW6C2-QMPVW-D7KKK-3GKT6-VCFB2"),
     (CLIENTS, 5, "2WH4N-8QGBV-H22JP-CT43Q-MDWWJ"),
-    // Pro and its N.
+    // Pro and Pro N.
     (CLIENTS, 6, "W269N-WFGWX-YVC9B-4J6C9-T83GX"),
     (CLIENTS, 7, "MH37W-N47XK-V7XM9-C7227-GCQG9"),
-    // Pro Education and its N.
+    // Pro Education and Pro Education N.
     (CLIENTS, 8, "6TP4R-GNPTD-KYYHQ-7B7DP-J447Y"),
     (CLIENTS, 9, "YVWGF-BXNMC-HTQYQ-CPQ99-66QFC"),
-    // Pro for Workstations and its N.
+    // Pro for Workstations and Pro N for Workstations.
     (CLIENTS, 10, "NRG8B-VKK3Q-CXVCJ-9G2XF-6Q84J"),
     (CLIENTS, 11, "9FNHH-K3HBT-3W4TD-6383H-6XYWF"),
-    // Standard and Datacenter, without a desktop and with it.
+    // Standard and Datacenter, each without and with Desktop Experience.
     (&[Windows::Server2022], 1, "VDYBN-27WPP-V4HQT-9VMD4-VMK7H"),
     (&[Windows::Server2022], 2, "VDYBN-27WPP-V4HQT-9VMD4-VMK7H"),
     (&[Windows::Server2022], 3, "WX4NM-KYWYW-QJJR4-XV3QB-6VM33"),
@@ -171,15 +171,14 @@ const SETUP_KEYS: &[(&[Windows], u32, &str)] = &[
 
 const CLIENTS: &[Windows] = &[Windows::Windows10, Windows::Windows11];
 
-/// The word on the command line for no product key.
+/// The command-line word that means "no product key".
 pub const NO_KEY: &str = "none";
 
-/// Returns the product key for an edition of an image: the one named, or the published setup key of the
-/// edition if the image has none. An evaluation image gets none, as does [`NO_KEY`].
+/// Returns the product key for an edition of an image: the requested key, or the edition's published
+/// setup key if the image contains none. Returns `None` for an evaluation image and for [`NO_KEY`].
 ///
-/// # Errors
-///
-/// [`Error::Plan`] if what is named is no key, or if none is published for the edition.
+/// # Errors  Returns [`Error::Plan`] if the requested key is malformed, or if no key is published
+/// for the edition.
 pub fn product_key(
     image: &Path,
     windows: Windows,
@@ -198,9 +197,10 @@ pub fn product_key(
             .map(|(.., key)| Some((*key).to_owned()))
             .ok_or_else(|| {
                 Error::Plan(format!(
-                    "Setup of {} asks for a product key, and Microsoft publishes none for edition {index} \
-                     of images for consumers: choose another with `--image`, or name a key with \
-                     `--product-key`; with `--product-key {NO_KEY}`, the image must need none",
+                    "Setup of {} asks for a product key, and Microsoft publishes none for edition \
+                     {index} of consumer images; choose another edition with `--image`, or pass a \
+                     key with `--product-key` (`--product-key {NO_KEY}` is for images that need no \
+                     key)",
                     windows.title()
                 ))
             }),
@@ -214,11 +214,10 @@ fn is_key(text: &str) -> bool {
     text.split('-').count() == 5 && text.split('-').all(is_group)
 }
 
-/// Returns the system that an image installs: the one named, or the one that its name tells.
+/// Returns the system that an image installs: the requested system, or the one that the image's
+/// file name indicates.
 ///
-/// # Errors
-///
-/// [`Error::UnknownWindows`].
+/// # Errors  Returns [`Error::UnknownWindows`] if neither tells the system.
 pub fn windows_of(image: &Path, named: Option<Windows>) -> Result<Windows> {
     named.or_else(|| Windows::of_image(image)).ok_or_else(|| {
         let known: Vec<String> =
@@ -227,7 +226,7 @@ pub fn windows_of(image: &Path, named: Option<Windows>) -> Result<Windows> {
     })
 }
 
-/// What an answer file says.
+/// The contents of an answer file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The system.
@@ -236,23 +235,21 @@ pub struct Answer {
     pub index: u32,
     /// The image's language, such as `en-US`.
     pub language: String,
-    /// Whether the machine has UEFI firmware.
+    /// True if the machine has UEFI firmware.
     pub is_uefi: bool,
-    /// The product key, for an image that has none. See [`product_key`].
+    /// The product key, for an image that contains none. See [`product_key`].
     pub product_key: Option<String>,
 }
 
 impl Answer {
     /// Returns the answer file.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Plan`] if the language is no language's name.
+    /// # Errors  Returns [`Error::Plan`] if `language` is not a language name.
     pub fn to_xml(&self) -> Result<String> {
         let is_word = |one: char| one.is_ascii_alphanumeric() || one == '-';
         if self.language.is_empty() || !self.language.chars().all(is_word) {
             return Err(Error::Plan(format!(
-                "{:?} is not a language's name; expected one such as en-US",
+                "{:?} is not a language name; expected a name such as en-US",
                 self.language
             )));
         }
@@ -271,7 +268,7 @@ impl Answer {
         let key = key.map_or_else(String::new, |key| format!("          <Key>{key}</Key>\n"));
         let mut text = TEMPLATE.replace("@key@\n", &key);
         for (word, block) in blocks {
-            // A block takes whole lines, without its own line for nothing.
+            // A block consists of whole lines; an empty block leaves no blank line.
             text = text.replace(&format!("{word}\n"), block);
         }
         Ok(text
@@ -282,9 +279,7 @@ impl Answer {
 
     /// Returns the files of the answer CD.
     ///
-    /// # Errors
-    ///
-    /// As [`Answer::to_xml`].
+    /// # Errors  Fails as [`Answer::to_xml`] does.
     pub fn files(&self) -> Result<Files> {
         Ok(Files::from([
             ("autounattend.xml".to_owned(), windows_lines(self.to_xml()?.as_bytes())),
@@ -293,11 +288,10 @@ impl Answer {
         ]))
     }
 
-    /// Returns a hash of all that the CD has: an image made with another is another image.
+    /// Returns a hash of the CD's contents. Base images made with different hashes are different
+    /// images.
     ///
-    /// # Errors
-    ///
-    /// As [`Answer::to_xml`].
+    /// # Errors  Fails as [`Answer::to_xml`] does.
     pub fn version(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for (name, contents) in self.files()? {
@@ -309,7 +303,7 @@ impl Answer {
     }
 }
 
-/// Returns bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Bugchecks: what QEMU and crash dumps say of them.
+//! Bugchecks, read from QEMU's events and from crash dumps.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-/// A bugcheck's code and its four parameters.
+/// A bugcheck code and its four parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bugcheck {
     /// The code.
@@ -54,15 +54,15 @@ const NAMES: [(u32, &str); 31] = [
 ];
 
 impl Bugcheck {
-    /// Returns the name of the code, if it is one that drivers cause.
+    /// Returns the name of the code, if drivers can cause it.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         let found = NAMES.iter().find(|(code, _)| *code == self.code);
         found.map(|(_, name)| *name)
     }
 
-    /// Reads the data of QEMU's event `GUEST_PANICKED`. Windows tells its bugcheck through the
-    /// interface of Hyper-V (`hv-crash`); other guests tell only that they panicked.
+    /// Reads the data of QEMU's `GUEST_PANICKED` event. Windows reports its bugcheck through the
+    /// Hyper-V interface (`hv-crash`); other guests report only that they panicked.
     #[must_use]
     pub fn of_event(data: &Value) -> Option<Self> {
         let info = &data["info"];
@@ -81,9 +81,7 @@ impl Bugcheck {
     /// The header begins with `PAGEDU64`; the code is at 0x38, the parameters at 0x40 (`DUMP_HEADER64`,
     /// as the Volatility project and Rekall describe it).
     ///
-    /// # Errors
-    ///
-    /// If the file cannot be read.
+    /// # Errors  Fails if the file cannot be read.
     pub fn of_dump(path: &Path) -> io::Result<Option<Self>> {
         const LENGTH: usize = 0x60;
         let mut header = Vec::new();
@@ -127,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_event_of_hyper_v_has_code_and_parameters() {
-        // Of QEMU's QAPI reference, GuestPanicInformationHyperV.
+        // From QEMU's QAPI reference, GuestPanicInformationHyperV.
         let data = json!({ "action": "run", "info": {
             "type": "hyper-v", "arg1": 0xD1, "arg2": 0x1000, "arg3": 2, "arg4": 0,
             "arg5": 0xffff_f800_1234_5678_u64 } });
@@ -152,7 +150,7 @@ mod tests {
         std::fs::write(&path, &dump).unwrap();
         let bugcheck = Bugcheck::of_dump(&path).unwrap().unwrap();
         assert_eq!(bugcheck.to_string(), "bugcheck 0xDEAD (0x0, 0x1, 0x2, 0x3)");
-        // A dump of 32-bit Windows, and one that was cut off.
+        // A dump of 32-bit Windows, and a truncated dump.
         for other in [b"PAGEDUMP".to_vec(), dump[..0x50].to_vec()] {
             std::fs::write(&path, other).unwrap();
             assert_eq!(Bugcheck::of_dump(&path).unwrap(), None);

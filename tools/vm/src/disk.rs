@@ -11,8 +11,8 @@ use fscommon::{BufStream, StreamSlice};
 
 use crate::error::{Error, Result, file};
 
-/// The file by which the guest finds the disk: letters and the order of disks change from boot to
-/// boot.
+/// The file that identifies the disk to the guest: drive letters and the order of disks change from
+/// boot to boot.
 pub const TAG: &str = "wdk-etw-results.tag";
 
 /// The partition's type: FAT32, addressed by sectors.
@@ -20,7 +20,7 @@ const FAT32_LBA: u8 = 0x0C;
 const SECTOR: u64 = 512;
 /// The partition's first sector: 1 MiB.
 const FIRST_SECTOR: u64 = 2048;
-/// The smallest disk that FAT32 allows with its smallest clusters, and some room.
+/// The smallest disk that FAT32 allows with its smallest clusters, with some margin.
 const MIN_BYTES: u64 = 40 << 20;
 /// The largest disk whose sectors a partition table can count.
 const MAX_BYTES: u64 = 1 << 40;
@@ -43,11 +43,11 @@ fn failure<'a>(
     move |reason| Error::Disk { action, path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Makes a disk with the tag file. It takes as much of the host's disk as is written to it.
+/// Creates a disk with the tag file. The image is sparse: it uses only as much of the host's disk
+/// as has been written.
 ///
-/// # Errors
-///
-/// [`Error::Disk`] if the size is no size for FAT32, or the file system cannot be made.
+/// # Errors  Returns [`Error::Disk`] if the size is not valid for FAT32, or the file system cannot
+/// be created.
 pub fn create(path: &Path, bytes: u64) -> Result<()> {
     let fail = failure("make", path);
     if !(MIN_BYTES..=MAX_BYTES).contains(&bytes) {
@@ -88,10 +88,10 @@ fn boot_record(sectors: u32) -> Vec<u8> {
     const SIGNATURE_AT: usize = 440;
     const TABLE_AT: usize = 446;
     const END_AT: usize = 510;
-    // Cylinders, heads and sectors that say "beyond what can be said".
+    // The cylinder, head and sector values that mean "not representable".
     const BEYOND: [u8; 3] = [0xFE, 0xFF, 0xFF];
     let mut record = vec![0; SIGNATURE_AT];
-    // Windows takes a disk offline whose signature another disk has.
+    // Windows takes a disk offline if another disk has the same signature.
     record.extend(fastrand::u32(1..).to_le_bytes());
     record.resize(TABLE_AT, 0);
     record.push(0);
@@ -113,12 +113,10 @@ fn partition(image: File, path: &Path) -> Result<Partition> {
         .map_err(|error| failure("read", path)(&error))
 }
 
-/// Copies everything but the tag from a disk into a folder. Returns the files that could not be
-/// copied, which a guest can leave that was ended in the middle of a write.
+/// Copies everything except the tag from a disk into a folder. Returns the files that could not be
+/// copied; a guest that was stopped in the middle of a write can leave such files.
 ///
-/// # Errors
-///
-/// [`Error::Disk`] if the disk has no readable file system.
+/// # Errors  Returns [`Error::Disk`] if the disk has no readable file system.
 pub fn copy_out(path: &Path, folder: &Path) -> Result<Vec<NotCopied>> {
     let image = File::open(path).map_err(file("open", path))?;
     let fail = failure("read", path);
@@ -132,7 +130,7 @@ pub fn copy_out(path: &Path, folder: &Path) -> Result<Vec<NotCopied>> {
     Ok(not_copied)
 }
 
-/// Copies a folder. What fails is noted, and the rest goes on.
+/// Copies a folder. Notes each failure and continues with the rest.
 fn copy(
     from: &Dir<'_, Partition>,
     shown: &str,
@@ -146,7 +144,7 @@ fn copy(
         not_copied.push(NotCopied { path: path.to_owned(), reason });
     };
     if depth > MAX_DEPTH {
-        note(shown, format!("more than {MAX_DEPTH} folders are in one another"));
+        note(shown, format!("folders are nested more than {MAX_DEPTH} levels deep"));
         return;
     }
     let mut folders = Vec::new();
@@ -154,7 +152,7 @@ fn copy(
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) => {
-                note(shown, format!("the folder cannot be read to its end: {error}"));
+                note(shown, format!("cannot read the rest of the folder: {error}"));
                 break;
             }
         };
@@ -164,7 +162,7 @@ fn copy(
             continue;
         }
         if !is_plain(&name) {
-            note(&shown, "its name is not one that this machine can have".to_owned());
+            note(&shown, "its name is not valid on this machine".to_owned());
             continue;
         }
         let target = to.join(&name);
@@ -182,7 +180,7 @@ fn copy(
     }
 }
 
-/// Returns whether a name stays in its folder.
+/// Returns whether a name refers to an entry of its own folder.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '\\', '\0', ':'])
 }
@@ -196,16 +194,14 @@ fn copy_file(from: &mut impl Read, length: u64, to: &PathBuf) -> io::Result<()> 
     } else {
         Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            format!("{copied} of its {length} bytes are on the disk"),
+            format!("only {copied} of its {length} bytes are on the disk"),
         ))
     }
 }
 
 /// Returns the contents of a file on the disk, for tests and tools.
 ///
-/// # Errors
-///
-/// [`Error::Disk`] if the disk or the file cannot be read.
+/// # Errors  Returns [`Error::Disk`] if the disk or the file cannot be read.
 pub fn read_file(path: &Path, name: &str) -> Result<Vec<u8>> {
     let fail = failure("read", path);
     let image = File::open(path).map_err(file("open", path))?;

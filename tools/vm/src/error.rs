@@ -6,12 +6,11 @@ use std::{
     time::Duration,
 };
 
-/// A virtual machine cannot be made, started or read.
-///
-/// A stage that fails inside a machine is not an error: the [report](crate::Report) has it.
+/// Reasons why a virtual machine cannot be created, started or read.  A stage that fails inside a
+/// virtual machine is not an error; the [report](crate::Report) contains its result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file operation of the host failed.
+    /// A file operation on the host failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
         /// The operation, as a verb.
@@ -21,16 +20,16 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
-    /// A program that is needed is not installed.
+    /// A required program is not installed.
     #[error(
         "cannot find {program}; install the Debian package {package}, or name the program's path with {option}"
     )]
     MissingProgram {
         /// The program's name.
         program: String,
-        /// The package of Debian that contains it.
+        /// The Debian package that contains it.
         package: &'static str,
-        /// The option of the command line that names another path.
+        /// The command-line option that overrides the path.
         option: &'static str,
     },
     /// UEFI firmware for virtual machines is not installed.
@@ -41,12 +40,12 @@ pub enum Error {
         /// The folders that were searched.
         folders: String,
     },
-    /// QEMU ended or stayed silent before it could be controlled.
+    /// QEMU ended or did not respond before it could be controlled.
     #[error("QEMU did not start ({status}): {output}; the command was: {command}")]
     NotStarted {
-        /// How QEMU ended, or that it did not answer.
+        /// QEMU's exit status, or a note that it did not answer.
         status: String,
-        /// What QEMU wrote.
+        /// QEMU's output.
         output: String,
         /// The command line.
         command: String,
@@ -56,13 +55,13 @@ pub enum Error {
     Control {
         /// The QMP command.
         command: String,
-        /// QEMU's reason, or that it did not answer.
+        /// QEMU's reason, or a note that it did not answer.
         reason: String,
     },
     /// QEMU cannot run a guest with any accelerator.
     #[error("QEMU cannot run a guest on this machine:\n{tried}")]
     NoAccelerator {
-        /// One line for each accelerator that was tried.
+        /// One line for each accelerator tried.
         tried: String,
     },
     /// A file cannot be put on a CD image.
@@ -73,7 +72,7 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// A disk image for results cannot be made or read.
+    /// A results disk cannot be created or read.
     #[error("cannot {action} the results disk {}: {reason}", path.display())]
     Disk {
         /// The operation, as a verb.
@@ -83,37 +82,41 @@ pub enum Error {
         /// The reason.
         reason: String,
     },
-    /// The plan cannot be carried out with the files at hand.
+    /// The plan cannot be carried out with the available files.
     #[error("{0}")]
     Plan(String),
-    /// The installation image is of no known Windows.
+    /// The version of Windows in the installation image is unknown.
     #[error("cannot tell which Windows {} installs; name it with `--windows`: {known}", path.display())]
     UnknownWindows {
         /// The installation image.
         path: PathBuf,
-        /// The names of the known systems.
+        /// The names of the supported systems.
         known: String,
     },
     /// Windows was not installed.
     #[error("the installation did not finish: {reason}; {} has the serial log and screenshots", folder.display())]
     Installation {
-        /// What happened instead.
+        /// The reason.
         reason: String,
         /// The folder of the installation's logs.
         folder: PathBuf,
     },
-    /// Nothing started in the machine of an installation.
-    #[error("nothing started in the virtual machine in {} s", limit.as_secs())]
+    /// Nothing started in the virtual machine during an installation.
+    #[error("nothing started in the virtual machine within {} s", limit.as_secs())]
     SaidNothing {
-        /// How long that was waited for.
+        /// The time that the host waited.
         limit: Duration,
     },
     /// Another process uses the base image's folder.
-    #[error("another process has been installing into {} for {} s; wait for it to end, or stop it", path.display(), waited.as_secs())]
+    #[error(
+        "another process has been using {} for {} s; wait until it ends, or stop it",
+        path.display(),
+        waited.as_secs()
+    )]
     Busy {
         /// The lock file.
         path: PathBuf,
-        /// How long this process waited.
+        /// The time that this process waited.
         waited: Duration,
     },
     /// The user ended the command.
@@ -124,7 +127,7 @@ pub enum Error {
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Returns a function that makes an error of an operation on a file.
+/// Returns a function that converts an I/O error of a file operation to [`Error::File`].
 pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::File { action, path, source }

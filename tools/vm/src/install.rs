@@ -1,4 +1,4 @@
-//! Installs Windows without questions, and keeps the result as a base image.
+//! Installs Windows unattended, and keeps the result as a base image.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -20,56 +20,55 @@ use crate::{
     watch::{self, Ending, Limits, Observer, Seen},
 };
 
-/// The restarts of an installation, as the CI of other projects allows them.
+/// The number of restarts allowed during an installation; other projects' CI uses the same limit.
 const RESTARTS: u32 = 10;
 
-/// How long an evaluation edition runs without activation, which needs a network: Windows turns itself off
-/// after ten days. A run ends within the tenth.
+/// The time for which a base image of an evaluation edition is used. Windows shuts itself down after ten
+/// days without activation, which needs a network, and a run must end within the tenth day.
 const EVALUATION: Duration = Duration::from_hours(9 * 24);
 
-/// How to install Windows.
+/// The options of an installation.
 #[derive(Clone, Debug)]
 pub struct Installation {
-    /// The installation image, as Microsoft publishes it.
+    /// The installation image published by Microsoft.
     pub iso: PathBuf,
-    /// What the answer file says.
+    /// The contents of the answer file.
     pub answer: Answer,
-    /// The folder of base images.
+    /// The folder for base images.
     pub images: PathBuf,
-    /// The size of the system disk in bytes. It takes as much of the host's as is written.
+    /// The size of the system disk in bytes. The image is sparse.
     pub disk: u64,
-    /// QEMU.
+    /// The settings for QEMU.
     pub settings: Settings,
-    /// The accelerators to try one after the other if nothing starts in the machine. Some hosts have
-    /// a KVM that runs a few instructions and no operating system.
+    /// The accelerators to try in turn if nothing starts in the virtual machine. On some hosts, KVM
+    /// runs a few instructions but not an operating system.
     pub alternatives: Vec<Accelerator>,
-    /// How long the machine may be silent; the default depends on the accelerator.
+    /// The longest time without a message; the default depends on the accelerator.
     pub silence: Option<Duration>,
-    /// How long the installation may take; the default depends on the accelerator.
+    /// The time limit for the installation; the default depends on the accelerator.
     pub total: Option<Duration>,
 }
 
-/// An installed Windows, which is only read: runs write to overlays.
+/// An installed Windows. Its image is only read: runs write to overlays.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// The folder that has it.
+    /// The folder that contains it.
     pub folder: PathBuf,
     /// The system disk.
     pub image: PathBuf,
-    /// The variables of UEFI firmware, with the firmware's code.
+    /// The UEFI firmware's code and variables.
     pub uefi: Option<(PathBuf, PathBuf)>,
-    /// What the installed system called itself.
+    /// The name that the installed system reported.
     pub system: String,
-    /// The accelerator with which it was installed.
+    /// The accelerator used for the installation.
     pub accelerator: Option<Accelerator>,
 }
 
 impl Base {
-    /// Returns the firmware of a machine that runs an overlay: its variables are a copy.
+    /// Returns the firmware for a virtual machine that runs an overlay, with a copy of the
+    /// variables.
     ///
-    /// # Errors
-    ///
-    /// [`Error::File`] if they cannot be copied.
+    /// # Errors  Returns [`Error::File`] if the variables cannot be copied.
     pub fn firmware(&self, folder: &Path) -> Result<Firmware> {
         let Some((code, variables)) = &self.uefi else {
             return Ok(Firmware::Bios);
@@ -81,13 +80,11 @@ impl Base {
 }
 
 impl Installation {
-    /// Returns the base image, and installs it first if there is none of this image and answer
-    /// file.
+    /// Returns the base image. Installs Windows first if no base image exists for this installation
+    /// image and answer file.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Installation`] if Windows did not come to its end; the folder that it names has the
-    /// serial log and screenshots.
+    /// # Errors  Returns [`Error::Installation`] if the installation did not finish; the folder
+    /// that it names contains the serial log and screenshots.
     pub fn base(&self, tell: &dyn Fn(&str)) -> Result<Base> {
         check_iso(&self.iso)?;
         fs::create_dir_all(&self.images).map_err(file("create", &self.images))?;
@@ -101,7 +98,7 @@ impl Installation {
         if let Some(base) = self.installed(&folder, tell)? {
             return Ok(base);
         }
-        // The days of an evaluation edition count from before Setup.
+        // The evaluation period starts before Setup runs.
         let begun = now();
         let (system, accelerator) = self.install_somehow(&folder, tell)?;
         let about = json!({
@@ -118,12 +115,12 @@ impl Installation {
         let path = folder.join("base.json");
         fs::write(&path, format!("{about:#}\n")).map_err(file("write", &path))?;
         self.installed(&folder, tell)?.ok_or_else(|| Error::Installation {
-            reason: "the base image is gone".to_owned(),
+            reason: "the base image is missing".to_owned(),
             folder,
         })
     }
 
-    /// Returns the base image in a folder, if its installation came to its end and Windows still runs
+    /// Returns the base image in a folder, if its installation finished and Windows still runs
     /// without activation.
     fn installed(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<Option<Base>> {
         let image = folder.join("base.qcow2");
@@ -139,8 +136,8 @@ impl Installation {
             let age = Duration::from_secs(now().saturating_sub(installed));
             if age > EVALUATION {
                 tell(&format!(
-                    "The base image is {} days old; an evaluation edition without activation turns itself \
-                     off after 10 days, so it is installed again",
+                    "The base image is {} days old; an evaluation edition without activation \
+                     shuts down after 10 days. Installing it again",
                     age.as_secs() / (24 * 60 * 60)
                 ));
                 return Ok(None);
@@ -163,8 +160,8 @@ impl Installation {
         }))
     }
 
-    /// Installs with the first accelerator with which something starts, and returns what the system
-    /// called itself.
+    /// Installs Windows with the first accelerator with which something starts, and returns the
+    /// name that the system reported.
     fn install_somehow(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<(String, Accelerator)> {
         let mut settings = self.settings.clone();
         let mut alternatives = self.alternatives.iter();
@@ -181,7 +178,7 @@ impl Installation {
             match (installed, next) {
                 (Err(Error::SaidNothing { limit }), Some(next)) => {
                     tell(&format!(
-                        "Nothing started with {} in {} s; trying {}",
+                        "Nothing started with {} within {} s; trying {}",
                         accelerator.name(),
                         limit.as_secs(),
                         next.name()
@@ -193,8 +190,8 @@ impl Installation {
         }
     }
 
-    /// Installs, and returns what the system called itself. `can_give_up` says that something must
-    /// start soon.
+    /// Installs Windows, and returns the name that the system reported. With `can_give_up`, fails
+    /// early if nothing starts.
     fn install(
         &self,
         settings: &Settings,
@@ -205,7 +202,7 @@ impl Installation {
         let path = |name: &str| folder.join(name);
         let (image, cd) = (path("installing.qcow2"), path("answer.iso"));
         for left in ["installing.qcow2", "base.json", "base.qcow2"] {
-            // Of an installation that was interrupted.
+            // Left behind by an interrupted installation.
             let _ = fs::remove_file(path(left));
         }
         qemu::create_image(&settings.program, &image, self.disk)?;
@@ -223,7 +220,7 @@ impl Installation {
         let machine = Machine {
             settings: settings.clone(),
             firmware,
-            // The firmware tries the empty disk first, then the CD; Setup calls the disk 0.
+            // The firmware tries the empty disk first, then the CD; for Setup, it is disk 0.
             drives: vec![Drive::System(image.clone()), Drive::Cd(source), Drive::Cd(cd.clone())],
             display: Display::None,
         };
@@ -231,13 +228,14 @@ impl Installation {
         let minutes = |count: u64| Duration::from_secs(count * 60);
         let limits = Limits {
             silence: self.silence.unwrap_or_else(|| minutes(15) * slow),
-            // Windows PE reports in a minute or two, or, if it has no serial port, writes.
+            // Windows PE reports within a minute or two. Without a serial port, it shows by disk
+            // writes that it runs.
             first_message: can_give_up.then(|| self.silence.unwrap_or_else(|| minutes(10) * slow)),
             total: self.total.unwrap_or_else(|| minutes(150) * slow),
             after_interrupt: self.silence.unwrap_or_else(|| minutes(3)),
             restarts: RESTARTS,
             do_writes_count: true,
-            // UEFI firmware of a CD asks for a key before it starts Setup.
+            // The CD's UEFI boot loader waits for a key before it starts Setup.
             press_keys: if self.answer.is_uefi {
                 Duration::from_secs(30) * slow.min(3)
             } else {
@@ -267,7 +265,7 @@ impl Installation {
     }
 }
 
-/// Tells the steps of an installation.
+/// Reports the steps of an installation.
 struct Steps<'a> {
     tell: &'a dyn Fn(&str),
     start: Instant,
@@ -288,9 +286,9 @@ impl Observer for Steps<'_> {
                 format!("error: {error}")
             }
             Seen::Message(_) => return,
-            Seen::Restart => "the machine restarts".to_owned(),
+            Seen::Restart => "the virtual machine restarts".to_owned(),
             Seen::Crash(_) => "Windows crashed".to_owned(),
-            Seen::Hang(silent) => format!("nothing has moved for {} s", silent.as_secs()),
+            Seen::Hang(silent) => format!("no progress for {} s", silent.as_secs()),
         };
         let time = self.start.elapsed().as_secs();
         (self.tell)(&format!("{:>3}:{:02} {text}", time / 60, time % 60));
@@ -299,15 +297,15 @@ impl Observer for Steps<'_> {
 
 /// Fails unless a file is a CD image.
 fn check_iso(path: &Path) -> Result<()> {
-    /// The first volume descriptor's identifier.
+    /// The offset of the first volume descriptor's identifier.
     const PLACE: u64 = 0x8001;
     let mut image = File::open(path).map_err(file("open", path))?;
     let mut identifier = [0; 5];
     let found = image.seek(SeekFrom::Start(PLACE)).and_then(|_| image.read_exact(&mut identifier));
-    // Images with UDF alone have BEA01 there.
+    // UDF-only images have BEA01 there.
     if found.is_err() || !(&identifier == b"CD001" || &identifier == b"BEA01") {
         return Err(Error::Plan(format!(
-            "{} is not a CD image; `--iso` needs an installation image of Windows, such as those of \
+            "{} is not a CD image; `--iso` expects a Windows installation image, such as one from \
              Microsoft's Evaluation Center",
             path.display()
         )));
@@ -330,8 +328,8 @@ fn short(hash: &str) -> &str {
     hash.get(..16).unwrap_or(hash)
 }
 
-/// Returns the SHA-256 of an image of gigabytes. It is kept for the next time, for a file of this
-/// place, size and time.
+/// Returns the SHA-256 of an installation image. Images are several gigabytes large, so the hash is
+/// kept for later runs, keyed by the file's path, size and time.
 fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
     let known = folder.join("hashes.json");
     let place = image.canonicalize().map_err(file("find", image))?;
@@ -358,7 +356,7 @@ fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
     }
     let hash = hex(&hash.finalize());
     hashes[&key] = json!(hash);
-    // Without it, the next run only hashes again.
+    // If this fails, the next run just computes the hash again.
     let _ = fs::write(&known, format!("{hashes:#}\n"));
     Ok(hash)
 }
@@ -392,12 +390,10 @@ fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
     }
 }
 
-/// Returns the answer for an image, with defaults for what is not named.
+/// Returns the answer file's contents for an image, with defaults for the omitted values.
 ///
-/// # Errors
-///
-/// [`Error::UnknownWindows`] if neither the name nor the caller tells the system, and the errors of
-/// [`product_key`].
+/// # Errors  Returns [`Error::UnknownWindows`] if neither the file name nor the caller tells the
+/// system, and the errors of [`product_key`].
 pub fn answer(
     iso: &Path,
     windows: Option<Windows>,

@@ -1,4 +1,4 @@
-//! Ctrl+C and requests to end, which must not leave a machine behind.
+//! Handles Ctrl+C and termination signals, which must not leave a virtual machine running.
 
 use std::sync::{
     Once,
@@ -9,20 +9,19 @@ use crate::error::{Error, Result};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Makes Ctrl+C, SIGTERM and SIGHUP end the machines of this process before the process.
+/// Makes Ctrl+C, SIGTERM and SIGHUP stop this process's virtual machines before the process ends.
 pub fn catch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Where a program has its own handler, that one decides; QEMU ends with the process anyway.
+        // If the program has its own handler, that handler stays in effect; QEMU ends with the
+        // process anyway.
         let _ = ctrlc::set_handler(|| ASKED.store(true, Ordering::Relaxed));
     });
 }
 
-/// Fails if the user asked for the end.
+/// Fails if the user has interrupted the command.
 ///
-/// # Errors
-///
-/// [`Error::Interrupted`].
+/// # Errors  Returns [`Error::Interrupted`].
 pub fn check() -> Result<()> {
     if ASKED.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);

@@ -1,8 +1,7 @@
-//! Writes CD images: ISO 9660 with Joliet names.
-//!
-//! Windows and Linux read the Joliet names, which keep case and length. The names of the primary
-//! directory tree are short substitutes. Sources: ECMA-119 (the file system), and Microsoft's
-//! Joliet specification of 1995 (the supplementary descriptor and its names).
+//! Writes CD images: ISO 9660 with Joliet names.  Windows and Linux read the Joliet names, which
+//! keep case and length. The primary directory tree has short substitute names. Sources: ECMA-119
+//! (the file system), and Microsoft's Joliet specification of 1995 (the supplementary descriptor
+//! and its names).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,26 +12,26 @@ use std::{
 
 use crate::error::{Error, Result, file};
 
-/// The size of a sector and of a logical block, in bytes.
+/// The size of a sector and logical block, in bytes.
 const SECTOR: usize = 2048;
 /// The sectors before the first volume descriptor.
 const SYSTEM_AREA: usize = 16;
 /// The longest Joliet name, in UTF-16 units.
 const MAX_NAME: usize = 64;
-/// The deepest path, with the root: ECMA-119, 6.8.2.1.
+/// The maximum depth of a path, including the root: ECMA-119, 6.8.2.1.
 const MAX_DEPTH: usize = 8;
 
-/// The files of an image: paths with `/` between folders, and contents.
+/// The files of an image: their paths, with `/` between folders, and their contents.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// Which of the two directory trees is written.
+/// One of the two directory trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tree {
     Primary,
     Joliet,
 }
 
-/// A folder of one tree. Its number is its place in the path table.
+/// A folder of one tree. Its number is its position in the path table.
 struct Folder {
     /// The path, without a `/` at the end; empty for the root.
     path: String,
@@ -45,7 +44,7 @@ struct Folder {
     files: Vec<(Vec<u8>, String)>,
 }
 
-/// Where something is on the image.
+/// The location of a file or directory on the image.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     sector: usize,
@@ -54,10 +53,8 @@ struct Extent {
 
 /// Writes an image with these files and this label.
 ///
-/// # Errors
-///
-/// [`Error::Iso`] names a file whose path does not fit the format, [`Error::File`] the image if it
-/// cannot be written.
+/// # Errors  Returns [`Error::Iso`] if a file's path does not fit the format, and [`Error::File`]
+/// if the image cannot be written.
 pub fn write(image: &Path, label: &str, files: &Files) -> Result<()> {
     check(files)?;
     let bytes = encode(label, files);
@@ -81,7 +78,7 @@ fn check(files: &Files) -> Result<()> {
         for part in parts {
             let length = part.encode_utf16().count();
             if part.is_empty() || part == "." || part == ".." {
-                return Err(refuse(path, "a part of its path is empty".to_owned()));
+                return Err(refuse(path, "its path has an empty component".to_owned()));
             }
             if length > MAX_NAME {
                 let reason = format!("{part} has {length} characters; at most {MAX_NAME} fit");
@@ -89,20 +86,23 @@ fn check(files: &Files) -> Result<()> {
             }
             if let Some(bad) = part.chars().find(|one| "*/:;?\\".contains(*one) || one.is_control())
             {
-                return Err(refuse(path, format!("the character {bad:?} cannot be in a name")));
+                return Err(refuse(
+                    path,
+                    format!("the character {bad:?} is not allowed in a name"),
+                ));
             }
         }
         if u32::try_from(contents.len()).is_err() {
-            return Err(refuse(path, "it has 4 GiB or more".to_owned()));
+            return Err(refuse(path, "it is 4 GiB or larger".to_owned()));
         }
         if files.contains_key(path.rsplit_once('/').map_or("", |(folder, _)| folder)) {
-            return Err(refuse(path, "its folder has the name of a file".to_owned()));
+            return Err(refuse(path, "its folder has the same name as a file".to_owned()));
         }
     }
     Ok(())
 }
 
-/// Returns a short name that no name of the folder has yet.
+/// Returns a short name that the folder does not use yet.
 fn short(name: &str, taken: &mut BTreeSet<Vec<u8>>, is_file: bool) -> Vec<u8> {
     let clean = |text: &str, most: usize| -> String {
         let upper = text.chars().map(|one| match one.to_ascii_uppercase() {
@@ -131,7 +131,7 @@ fn short(name: &str, taken: &mut BTreeSet<Vec<u8>>, is_file: bool) -> Vec<u8> {
     }
 }
 
-/// Returns text in UTF-16, most significant byte first.
+/// Encodes text as big-endian UTF-16.
 fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
@@ -185,11 +185,11 @@ const fn sectors(bytes: usize) -> usize {
 }
 
 fn narrow(number: usize) -> u32 {
-    // `check` refuses files of 4 GiB, and an image is made in memory.
+    // `check` rejects files of 4 GiB or more, and the image is built in memory.
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Appends a number in both byte orders.
+/// Appends a 32-bit number in both byte orders.
 fn both32(out: &mut Vec<u8>, number: usize) {
     out.extend(narrow(number).to_le_bytes());
     out.extend(narrow(number).to_be_bytes());
@@ -233,7 +233,7 @@ fn directory(records: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Returns the records of a folder, with extents that the function tells.
+/// Returns the records of a folder, with the extents that the function returns.
 fn records(
     folder: &Folder,
     number: usize,
@@ -276,7 +276,7 @@ fn path_table(folders: &[Folder], extents: &[Extent], is_little: bool) -> Vec<u8
     out
 }
 
-/// What a volume descriptor says.
+/// The contents of a volume descriptor.
 struct Volume<'a> {
     tree: Tree,
     label: &'a str,
@@ -294,7 +294,7 @@ fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
         let mut bytes = if is_joliet { wide(text) } else { text.as_bytes().to_vec() };
         bytes.truncate(length);
         while bytes.len() < length {
-            // A field of an odd length ends with half a character.
+            // A field with an odd length ends with half a character.
             bytes.extend(if is_joliet { &[0, b' '][..] } else { &b" "[..] });
         }
         bytes.truncate(length);
@@ -333,7 +333,7 @@ fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
     out
 }
 
-/// One tree with its place on the image.
+/// A directory tree with its location on the image.
 struct Placed {
     folders: Vec<Folder>,
     extents: Vec<Extent>,
@@ -342,7 +342,7 @@ struct Placed {
     big_table: usize,
 }
 
-/// Gives each directory of a tree its sectors, from `next` on.
+/// Assigns sectors to each directory of a tree, starting at `next`.
 fn place(tree: Tree, files: &Files, next: &mut usize) -> Placed {
     let folders = folders(files, tree);
     let blank = vec![Extent::default(); folders.len()];
@@ -366,7 +366,7 @@ fn place(tree: Tree, files: &Files, next: &mut usize) -> Placed {
     Placed { folders, extents, table_bytes, little_table, big_table }
 }
 
-/// Returns an image.
+/// Returns the bytes of an image.
 fn encode(label: &str, files: &Files) -> Vec<u8> {
     let mut next = SYSTEM_AREA + 3;
     let trees = [Tree::Primary, Tree::Joliet].map(|tree| (tree, place(tree, files, &mut next)));

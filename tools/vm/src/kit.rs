@@ -1,4 +1,4 @@
-//! The kit: what a machine gets on a CD to run its stages.
+//! The kit: the files on the CD from which a virtual machine runs its stages.
 
 use std::{
     fmt::Write as _,
@@ -14,7 +14,7 @@ use crate::{
     protocol::StageId,
 };
 
-/// The file by which the guest finds the CD, with the plan.
+/// The file that identifies the CD to the guest; it contains the plan.
 pub const TAG: &str = "wdk-etw-kit.json";
 
 /// The agent, which runs the plan inside Windows.
@@ -23,14 +23,14 @@ const AGENT: &[u8] = include_bytes!("../../../tests/windows/agent.cmd");
 /// The stages' scripts: names and contents.
 const SCRIPTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/scripts.rs"));
 
-/// A stage as planned.
+/// A planned stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// Its leg and name.
     pub id: StageId,
-    /// How long it may take with virtualization, in minutes.
+    /// The time limit with virtualization, in minutes.
     pub minutes: u32,
-    /// Whether it may crash Windows: everything is written to disk before.
+    /// True if it may crash Windows; the agent flushes the disks before it runs.
     pub is_risky: bool,
     /// The name of its script, without extension.
     pub script: String,
@@ -41,7 +41,7 @@ pub const PLAIN: &str = "plain";
 /// The leg under Driver Verifier.
 pub const VERIFIER: &str = "verifier";
 
-/// A line of the table of stages.
+/// A row of the table of stages.
 struct Line {
     leg: &'static str,
     name: &'static str,
@@ -50,7 +50,7 @@ struct Line {
     script: &'static str,
 }
 
-/// The stages of both legs: `tests/windows/stages.txt`, which has the reasons for their order.
+/// The stages of both legs: `tests/windows/stages.txt`, which explains their order.
 const STAGES: &[Line] = include!(concat!(env!("OUT_DIR"), "/stages.rs"));
 
 /// The stages that need the driver, which the stage `install` installs.
@@ -69,12 +69,11 @@ pub fn stage_names() -> Vec<&'static str> {
     names
 }
 
-/// Returns the plan: all stages, or the ones named and, where one of these needs the driver,
-/// `install` before it. With a leg, only the stages of that leg, and `verifier` before them.
+/// Returns the plan: all stages, or the named stages, with `install` before them if one of them
+/// needs the driver. If a leg is named, the plan has only that leg's stages, with `verifier` before
+/// them.
 ///
-/// # Errors
-///
-/// [`Error::Plan`] if a leg has none of the stages.
+/// # Errors  Returns [`Error::Plan`] if the leg lacks a named stage.
 pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
     let is_named = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let needs_driver = only.iter().any(|one| NEED_DRIVER.contains(&one.as_str()));
@@ -108,16 +107,16 @@ pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
     Ok(chosen)
 }
 
-/// A driver's package.
+/// A driver package.
 #[derive(Clone, Debug, Default)]
 pub struct Package {
     /// The folder of its files.
     pub folder: PathBuf,
     /// The driver's name.
     pub name: String,
-    /// The name of its service.
+    /// The service's name.
     pub service: String,
-    /// The hardware id of its device.
+    /// The hardware ID of its device.
     pub hardware_id: String,
     /// The INF's file name.
     pub inf: String,
@@ -140,33 +139,32 @@ impl Package {
     }
 }
 
-/// What a kit is made of.
+/// The parts of a kit.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The driver under test.
     pub driver: Package,
-    /// The provider's name and GUID, if the package tells them.
+    /// The provider's name and GUID, if the package declares them.
     pub provider: Option<(String, String)>,
-    /// The folder of the same driver as the WDK packages it.
+    /// The folder of the same driver, packaged by the WDK.
     pub package_wdk: Option<PathBuf>,
-    /// The folder of the same driver with a catalog of version 2.
+    /// The folder of the same driver with a version 2 catalog.
     pub package_catalog_2: Option<PathBuf>,
-    /// The driver that asks Windows questions.
+    /// The driver of the probes.
     pub probe: Option<Package>,
-    /// The client's program.
+    /// The client program.
     pub client: Option<PathBuf>,
-    /// The guides' recipes as data.
+    /// The recipes of the guides, as data.
     pub recipes: Option<PathBuf>,
     /// A folder with other scripts for the stages.
     pub stages: Option<PathBuf>,
 }
 
 impl Contents {
-    /// Returns the kit's files. The agent's times are longer by a factor than the plan's.
+    /// Returns the kit's files. The agent's time limits are the plan's, multiplied by `factor`.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Plan`] if a stage has no script, [`Error::File`] if a file cannot be read.
+    /// # Errors  Returns [`Error::Plan`] if a stage has no script, and [`Error::File`] if a file
+    /// cannot be read.
     pub fn files(&self, plan: &[Stage], factor: u32) -> Result<Files> {
         let mut files = self.packages()?;
         let scripts = self.scripts()?;
@@ -213,11 +211,9 @@ impl Contents {
         Ok(files)
     }
 
-    /// Returns the files of a kit without a plan and without the agent, for work by hand.
+    /// Returns the files of a kit without a plan and without the agent, for manual work.
     ///
-    /// # Errors
-    ///
-    /// [`Error::File`] if a file cannot be read.
+    /// # Errors  Returns [`Error::File`] if a file cannot be read.
     pub fn files_by_hand(&self) -> Result<Files> {
         let mut files = self.packages()?;
         for (name, contents) in self.scripts()? {
@@ -274,12 +270,12 @@ impl Contents {
 
     fn no_script(&self, stage: &str) -> Error {
         let place = self.stages.as_ref().map_or_else(
-            || "this program contains none".to_owned(),
+            || "this program does not contain one".to_owned(),
             |folder| format!("{} has no {stage}.ps1", folder.display()),
         );
         Error::Plan(format!(
-            "the stage {stage} has no script: {place}; leave the stage out with `--only`, or name a \
-             folder that has one with `--stages`"
+            "the stage {stage} has no script: {place}; omit the stage with `--only`, or pass a \
+             folder that contains the script with `--stages`"
         ))
     }
 }
@@ -294,7 +290,7 @@ fn script<'a>(scripts: &'a [(String, Vec<u8>)], stage: &str) -> Option<&'a str> 
     names.first().copied()
 }
 
-/// Returns text with the line ends that batch files need: cmd loses labels without.
+/// Returns text with the line endings that batch files need; with others, cmd misses labels.
 #[must_use]
 pub fn windows_lines(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
@@ -311,7 +307,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(file("read", path))
 }
 
-/// Adds the files of a folder and of the folders in it.
+/// Adds the files of a folder and its subfolders.
 fn add_folder(files: &mut Files, to: &str, folder: &Path) -> Result<()> {
     let entries = fs::read_dir(folder).map_err(file("read", folder))?;
     for entry in entries {

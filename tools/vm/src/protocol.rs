@@ -1,9 +1,9 @@
-//! The lines with which a guest reports its progress on its first serial port.
+//! The messages that report a guest's progress on its first serial port.
 //!
 //! A line is a prefix, a word and the word's arguments. Firmware and boot loaders write to the
 //! same port, escape codes included, so the prefix can be anywhere in a line.
 
-/// Begins each message in a line of the serial port.
+/// The prefix of each message on the serial port.
 pub const PREFIX: &str = "wdk-etw: ";
 
 /// A stage in one of the legs of a plan.
@@ -18,11 +18,11 @@ pub struct StageId {
 /// A message of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Setup or the first logon has come to a step.
+    /// Setup or the first logon has reached a step.
     Setup(String),
-    /// Windows is installed and prepared; the machine turns itself off next.
+    /// Windows is installed and prepared; the machine is about to turn itself off.
     Installed(String),
-    /// The agent runs after a start of the machine.
+    /// The agent has started after the machine booted.
     Boot,
     /// The agent waits for a stage; the number counts its rounds.
     Alive,
@@ -32,17 +32,17 @@ pub enum Message {
     End(StageId, i64),
     /// The agent ended a stage that exceeded its time.
     TimedOut(StageId),
-    /// The machine restarted in a stage that had not asked for it.
+    /// The machine restarted during a stage that had not requested it.
     Lost(StageId),
-    /// The machine restarts, because a stage asked for it.
+    /// The machine restarts at a stage's request.
     Reboot,
     /// The agent put a crash dump on the results disk.
     Dump(String),
-    /// The results disk cannot take any more.
+    /// The results disk is full.
     Full,
-    /// The agent cannot do its work, with the reason.
+    /// The agent cannot continue; the text is the reason.
     Error(String),
-    /// All stages ended; the machine turns itself off next.
+    /// All stages ended; the machine is about to turn itself off.
     Finished,
 }
 
@@ -113,7 +113,8 @@ mod tests {
     fn messages_are_found_by_their_prefix() {
         let cases = [
             ("wdk-etw: begin plain install", Message::Begin(id("plain", "install"))),
-            // OVMF's escape codes come before, and the agent's line ends as Windows' do.
+            // OVMF's escape codes precede the message, and the agent's line has a Windows line
+            // ending.
             (
                 "\u{1b}[2J\u{1b}[01;01Hwdk-etw: end verifier install 3010\r",
                 Message::End(id("verifier", "install"), 3010),

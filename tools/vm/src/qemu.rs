@@ -1,4 +1,4 @@
-//! QEMU's command line and its process.
+//! QEMU's command line and process.
 
 use std::{
     ffi::OsString,
@@ -20,22 +20,22 @@ use crate::{
     qmp::{Event, Qmp},
 };
 
-/// How QEMU runs the guest's processors.
+/// QEMU's way of running the guest's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The host's virtualization, with the interface of Hyper-V for guests that know it.
+    /// The host's virtualization, with the Hyper-V interface for guests that support it.
     KvmHyperV,
     /// The host's virtualization alone.
     Kvm,
-    /// Translation: on every host, many times slower.
+    /// Binary translation, which works on every host and is many times slower.
     Tcg,
 }
 
 impl Accelerator {
-    /// Every accelerator, the best first.
+    /// All accelerators, the fastest first.
     pub const ALL: [Self; 3] = [Self::KvmHyperV, Self::Kvm, Self::Tcg];
 
-    /// Returns the name on the command line.
+    /// Returns the name used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Accelerator {
         }
     }
 
-    /// Returns how much longer a guest may take than with virtualization.
+    /// Returns the factor by which time limits grow compared with virtualization.
     #[must_use]
     pub const fn slowness(self) -> u32 {
         match self {
@@ -54,10 +54,9 @@ impl Accelerator {
         }
     }
 
-    /// Returns `-accel` and `-cpu`.
-    ///
-    /// Virtualization inside the guest is masked: it made guests crash, and with it Windows may
-    /// turn on memory integrity. Under TCG, the model is one that Windows knows and TCG has most of.
+    /// Returns `-accel` and `-cpu`.  Virtualization inside the guest is masked: it made guests
+    /// crash, and with it Windows may turn on memory integrity. Under TCG, the processor model is
+    /// one that Windows supports and TCG implements almost completely.
     const fn arguments(self) -> (&'static str, &'static str) {
         match self {
             Self::KvmHyperV => (
@@ -72,12 +71,12 @@ impl Accelerator {
     }
 }
 
-/// The firmware of a machine.
+/// The firmware of a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Firmware {
     /// QEMU's own BIOS.
     Bios,
-    /// UEFI without Secure Boot: code, and this machine's variables, which are changed.
+    /// UEFI without Secure Boot: the shared code, and this machine's own variables.
     Uefi {
         /// The code, which is only read.
         code: PathBuf,
@@ -86,10 +85,10 @@ pub enum Firmware {
     },
 }
 
-/// What all machines of a run have in common.
+/// The settings that all virtual machines of a run share.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// QEMU's program.
+    /// The QEMU program.
     pub program: PathBuf,
     /// The accelerator.
     pub accelerator: Accelerator,
@@ -101,7 +100,7 @@ pub struct Settings {
     pub extra: Vec<OsString>,
 }
 
-/// A disk or CD of a machine, in the order in which the firmware tries them.
+/// A disk or CD of a virtual machine. The firmware tries the drives in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drive {
     /// The system disk, qcow2.
@@ -112,21 +111,21 @@ pub enum Drive {
     Cd(PathBuf),
 }
 
-/// Where a machine is shown.
+/// The display of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Display {
-    /// Nowhere; screenshots can be taken.
+    /// No display; screenshots can be taken.
     None,
-    /// In a window.
+    /// A window.
     Window,
-    /// To VNC clients of this host.
+    /// A VNC server for clients on this host.
     Vnc,
 }
 
-/// A machine to start.
+/// A virtual machine to start.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// What it has in common with others.
+    /// The shared settings.
     pub settings: Settings,
     /// Its firmware.
     pub firmware: Firmware,
@@ -138,9 +137,8 @@ pub struct Machine {
 
 /// Returns the path of QEMU.
 ///
-/// # Errors
-///
-/// [`Error::MissingProgram`] if the path or the name on the search path does not exist.
+/// # Errors  Returns [`Error::MissingProgram`] if the path does not exist or the search path has no
+/// such program.
 pub fn find(program: &Path) -> Result<PathBuf> {
     let missing = || Error::MissingProgram {
         program: program.display().to_string(),
@@ -157,13 +155,11 @@ pub fn find(program: &Path) -> Result<PathBuf> {
         .ok_or_else(missing)
 }
 
-/// Returns the two files of UEFI firmware, code and variables.
+/// Returns the UEFI firmware's code and variables files.
 ///
-/// # Errors
-///
-/// [`Error::MissingFirmware`] names the folders that were searched.
+/// # Errors  Returns [`Error::MissingFirmware`] with the folders that were searched.
 pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
-    /// Of Debian and Ubuntu, of Fedora, of Arch Linux.
+    /// The folders of Debian and Ubuntu, Fedora, and Arch Linux.
     const FOLDERS: [&str; 3] = ["/usr/share/OVMF", "/usr/share/edk2/ovmf", "/usr/share/edk2/x64"];
     const NAMES: [(&str, &str); 3] = [
         ("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"),
@@ -183,7 +179,7 @@ pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
 }
 
 impl Machine {
-    /// Returns QEMU's arguments, apart from the channels.
+    /// Returns QEMU's arguments, without those for the serial port and QMP.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
         let Settings { accelerator, processors, memory, .. } = self.settings;
@@ -206,7 +202,7 @@ impl Machine {
         if accelerator != Accelerator::Tcg {
             add("-global", "kvm-pit.lost_tick_policy=discard".to_owned());
         }
-        // A guest that crashed writes its dump and restarts: QEMU must not stop it before.
+        // A guest that crashed writes its dump and restarts: QEMU must not stop it first.
         add("-action", "panic=none,reboot=reset,shutdown=poweroff".to_owned());
         add("-vga", "std".to_owned());
         add("-device", "qemu-xhci,id=usb".to_owned());
@@ -242,7 +238,7 @@ impl Machine {
                 "file": { "driver": "file", "filename": path.display().to_string() },
             });
             add("-blockdev", node.to_string());
-            // With `-kernel`, QEMU's own boot order takes 0.
+            // With `-kernel`, QEMU itself uses boot index 0.
             let index = number.saturating_add(1);
             add(
                 "-device",
@@ -255,9 +251,7 @@ impl Machine {
 
     /// Starts the machine. Its serial log is written to a file.
     ///
-    /// # Errors
-    ///
-    /// [`Error::NotStarted`] with what QEMU wrote.
+    /// # Errors  Returns [`Error::NotStarted`] with QEMU's output.
     pub fn start(&self, serial: &Path) -> Result<Running> {
         File::create(serial).map_err(file("create", serial))?;
         let mut arguments: Vec<OsString> = self.arguments();
@@ -284,15 +278,15 @@ pub struct Running {
     qmp: Qmp,
     serial: Option<File>,
     lines: Lines,
-    /// What QEMU wrote to its standard error.
+    /// The file with QEMU's standard error.
     log: PathBuf,
-    /// The folder of the socket and the log: the path of a socket has at most 107 bytes.
+    /// The folder of the socket and the log: a socket's path is at most 107 bytes long.
     _folder: TempDir,
 }
 
 /// Starts QEMU with a QMP socket, and connects to it.
 fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
-    /// QEMU loads from a slow disk, and the host has other work.
+    /// A generous limit, because QEMU may load from a slow disk while the host is busy.
     const PATIENCE: Duration = Duration::from_mins(1);
     interrupt::catch();
     let folder = TempDir::with_prefix("etw-vm-")
@@ -318,7 +312,7 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
         command: format!("{command:?}"),
     };
     let qmp = loop {
-        // An answer that fails is followed by the process's end.
+        // If the connection fails, the process ends next, which the loop detects.
         if let Ok(Some(qmp)) = Qmp::connect(&socket) {
             break qmp;
         }
@@ -329,21 +323,21 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
             let _ = child.kill();
             let _ = child.wait();
             interrupt::check()?;
-            return Err(failed(format!("no answer in {} s", PATIENCE.as_secs())));
+            return Err(failed(format!("no answer within {} s", PATIENCE.as_secs())));
         }
         thread::sleep(Duration::from_millis(20));
     };
     Ok(Running { child, qmp, serial: None, lines: Lines::default(), log, _folder: folder })
 }
 
-/// Makes the kernel end the child when this process ends, however that happens.
+/// Makes the kernel end the child when this process ends, for whatever reason.
 #[cfg(target_os = "linux")]
 fn end_with_this_process(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;
 
     use nix::sys::{prctl, signal::Signal};
 
-    // Signals of the terminal are for this process, which then ends QEMU.
+    // The terminal's signals go to this process only, which then ends QEMU.
     command.process_group(0);
     let die = || prctl::set_pdeathsig(Signal::SIGKILL).map_err(Into::into);
     // SAFETY: the closure runs in the forked child before exec and only makes one system call,
@@ -364,9 +358,7 @@ fn end_with_this_process(command: &mut Command) {
 impl Running {
     /// Returns the lines that the guest has written to its serial port since the last call.
     ///
-    /// # Errors
-    ///
-    /// [`Error::File`] if the log cannot be read.
+    /// # Errors  Returns [`Error::File`] if the log cannot be read.
     pub fn lines(&mut self) -> Result<Vec<String>> {
         let Some(serial) = &mut self.serial else {
             return Ok(Vec::new());
@@ -381,12 +373,12 @@ impl Running {
         self.qmp.event()
     }
 
-    /// Returns how QEMU ended, if it did.
+    /// Returns QEMU's exit status, if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Returns what QEMU wrote to its standard error.
+    /// Returns QEMU's standard error output.
     #[must_use]
     pub fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default().trim().to_owned()
@@ -400,39 +392,32 @@ impl Running {
 
     /// Runs a QMP command.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Control`].
+    /// # Errors  Returns [`Error::Control`].
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         self.qmp.execute(command, arguments)
     }
 
-    /// Writes a screenshot, PNG.
+    /// Writes a screenshot as PNG.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Control`].
+    /// # Errors  Returns [`Error::Control`].
     pub fn screenshot(&mut self, to: &Path) -> Result<()> {
         let arguments = json!({ "filename": to.display().to_string(), "format": "png" });
         self.execute("screendump", &arguments).map(|_| ())
     }
 
-    /// Returns the bytes that the guest has written to its disks.
+    /// Returns the number of bytes that the guest has written to its disks.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Control`].
+    /// # Errors  Returns [`Error::Control`].
     pub fn written(&mut self) -> Result<u64> {
         let all = self.execute("query-blockstats", &json!({}))?;
         let each = all.as_array().into_iter().flatten();
         Ok(each.filter_map(|one| one["stats"]["wr_bytes"].as_u64()).sum())
     }
 
-    /// Asks QEMU to write everything out and end, and waits for it.
+    /// Asks QEMU to flush its data and quit, and waits until it has.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Control`] if QEMU is still there; dropping it ends it by force.
+    /// # Errors  Returns [`Error::Control`] if QEMU is still running; dropping it kills the
+    /// process.
     pub fn quit(mut self) -> Result<()> {
         const PATIENCE: Duration = Duration::from_mins(1);
         // QEMU may close the connection before it answers.
@@ -453,28 +438,23 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only if the process has ended.
+        // Both calls fail only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Makes an empty system disk, qcow2.
+/// Creates an empty system disk in qcow2 format.  QEMU itself creates the image, so its tools are
+/// not needed.
 ///
-/// QEMU itself makes images, so its tools are not needed.
-///
-/// # Errors
-///
-/// [`Error::Control`] with QEMU's reason.
+/// # Errors  Returns [`Error::Control`] with QEMU's reason.
 pub fn create_image(program: &Path, path: &Path, bytes: u64) -> Result<()> {
     create(program, path, |_| Ok(json!({ "size": bytes })))
 }
 
-/// Makes an overlay of a qcow2 image.
+/// Creates an overlay of a qcow2 image.
 ///
-/// # Errors
-///
-/// [`Error::Control`] with QEMU's reason.
+/// # Errors  Returns [`Error::Control`] with QEMU's reason.
 pub fn create_overlay(program: &Path, path: &Path, base: &Path) -> Result<()> {
     let name = base.display().to_string();
     create(program, path, |qemu| {
@@ -493,7 +473,7 @@ pub fn create_overlay(program: &Path, path: &Path, base: &Path) -> Result<()> {
     })
 }
 
-/// Makes a qcow2 image with more options, which a running QEMU can be asked for.
+/// Creates a qcow2 image with additional options, through a running QEMU.
 fn create(
     program: &Path,
     path: &Path,
@@ -513,7 +493,7 @@ fn create(
     qemu.quit()
 }
 
-/// Runs a job that creates an image, to its end.
+/// Runs a job that creates an image, and waits until it ends.
 fn job(qemu: &mut Running, options: &Value) -> Result<()> {
     const COMMAND: &str = "blockdev-create";
     qemu.execute(COMMAND, &json!({ "job-id": "create", "options": options }))?;
@@ -522,7 +502,7 @@ fn job(qemu: &mut Running, options: &Value) -> Result<()> {
     loop {
         interrupt::check()?;
         let jobs = qemu.execute("query-jobs", &json!({}))?;
-        let job = jobs.get(0).ok_or_else(|| fail("the job is gone"))?;
+        let job = jobs.get(0).ok_or_else(|| fail("QEMU no longer lists the job"))?;
         if job["status"] == "concluded" {
             if let Some(reason) = job["error"].as_str() {
                 return Err(fail(reason));

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-/// How long QEMU may take for one command. Under TCG, with other work on the host, a screenshot
-/// takes a second.
+/// The time limit for one command. Under TCG on a busy host, a screenshot takes a second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An event that QEMU reported.
@@ -25,9 +24,8 @@ pub struct Event {
     pub data: Value,
 }
 
-/// A connection to a running QEMU.
-///
-/// Bytes are kept here until a line is complete: a read that times out loses nothing.
+/// A connection to a running QEMU.  Incomplete lines are kept here, so a read that times out loses
+/// nothing.
 #[derive(Debug)]
 pub struct Qmp {
     stream: UnixStream,
@@ -39,9 +37,7 @@ pub struct Qmp {
 impl Qmp {
     /// Connects to a socket on which QEMU listens. Returns `None` if QEMU does not listen yet.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Control`] if QEMU listens and does not answer as QMP prescribes.
+    /// # Errors  Returns [`Error::Control`] if QEMU listens but does not follow the QMP protocol.
     pub fn connect(socket: &Path) -> Result<Option<Self>> {
         let Ok(stream) = UnixStream::connect(socket) else {
             return Ok(None);
@@ -53,9 +49,8 @@ impl Qmp {
 
     /// Runs a command and returns its result. Events that arrive meanwhile are kept.
     ///
-    /// # Errors
-    ///
-    /// [`Error::Control`] with QEMU's reason, or if it does not answer in 30 s.
+    /// # Errors  Returns [`Error::Control`] with QEMU's reason, or if it does not answer within 30
+    /// s.
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         let fail = |reason: String| Error::Control { command: command.to_owned(), reason };
         let mut line = json!({ "execute": command, "arguments": arguments }).to_string();
@@ -81,7 +76,7 @@ impl Qmp {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let reason = format!("QEMU did not answer in {} s", PATIENCE.as_secs());
+                let reason = format!("QEMU did not answer within {} s", PATIENCE.as_secs());
                 return Err(fail(reason));
             }
             self.read(left).map_err(|error| fail(error.to_string()))?;
@@ -91,7 +86,7 @@ impl Qmp {
     /// Returns the next event, if one has arrived.
     pub fn event(&mut self) -> Option<Event> {
         if self.events.is_empty() && self.is_open {
-            // Whatever is wrong with the connection shows as QEMU's end.
+            // A broken connection shows up as the end of the QEMU process.
             if self.read(Duration::from_millis(1)).is_err() {
                 self.is_open = false;
             }
@@ -102,7 +97,7 @@ impl Qmp {
         self.events.pop_front()
     }
 
-    /// Keeps an event; the greeting and other lines are of no interest.
+    /// Keeps an event; ignores the greeting and other lines.
     fn note(&mut self, line: &Value) {
         if let Some(name) = line["event"].as_str() {
             self.events.push_back(Event { name: name.to_owned(), data: line["data"].clone() });
@@ -128,7 +123,7 @@ impl Qmp {
         Ok(())
     }
 
-    /// Takes one complete line that is JSON.
+    /// Removes and returns one complete line of JSON.
     fn line(&mut self) -> Option<Value> {
         loop {
             let end = self.pending.iter().position(|byte| *byte == b'\n')?;
@@ -150,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers the connection with these parts, each after a pause, as soon as a command came.
+    /// Sends these parts, each after a pause, once a command has arrived.
     fn answering(parts: &'static [&'static [&'static str]]) -> (tempfile::TempDir, Qmp) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("qmp");
@@ -195,7 +190,7 @@ mod tests {
         assert_eq!(stop.name, "STOP");
         let error = qmp.execute("screendump", &json!({})).unwrap_err().to_string();
         assert_eq!(error, "QEMU's command screendump failed: No such node");
-        // The other side is gone.
+        // The other side has closed the connection.
         assert_eq!(qmp.event(), None);
         let error = qmp.execute("quit", &json!({})).unwrap_err().to_string();
         assert!(error.starts_with("QEMU's command quit failed: "), "{error}");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::StageId;
 
-/// How a stage ended.
+/// The outcome of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All its checks passed.
@@ -18,20 +18,20 @@ pub enum Outcome {
     Skipped,
     /// Windows stopped with a bugcheck.
     Bugcheck,
-    /// The machine said nothing any more.
+    /// The virtual machine stopped sending messages.
     Hung,
-    /// It took longer than its time, and was ended.
+    /// It exceeded its time limit and was stopped.
     TimedOut,
     /// The machine restarted, for an unknown reason.
     Restarted,
-    /// The run ended in it.
+    /// The run ended during the stage.
     Unfinished,
-    /// The run ended before it.
+    /// The run ended before the stage began.
     NotRun,
 }
 
 impl Outcome {
-    /// Returns the word for it.
+    /// Returns the word that reports show.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// Returns whether a run with it is a success.
+    /// Returns whether a run with this outcome can succeed.
     #[must_use]
     pub const fn is_good(self) -> bool {
         matches!(self, Self::Passed | Self::Skipped)
@@ -59,11 +59,11 @@ impl Outcome {
 pub struct Row {
     /// The stage.
     pub id: StageId,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long it took, as the host saw it.
+    /// The duration measured by the host.
     pub time: Option<Duration>,
-    /// Why it did not pass.
+    /// The reason why it did not pass.
     pub reason: Option<String>,
 }
 
@@ -72,15 +72,15 @@ pub struct Row {
 pub struct Report {
     /// A row for each stage of the plan, in order.
     pub rows: Vec<Row>,
-    /// Why the run ended before its plan, if it did.
+    /// The reason why the run ended before its plan was complete, if it did.
     pub ended_early: Option<String>,
-    /// What else is to be known: files that could not be copied, and messages of the agent.
+    /// Further notes: files that could not be copied, and messages from the agent.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// Returns the exit code: 0 if every stage passed or was skipped, 1 if one did not, 3 if the run
-    /// ended before its plan.
+    /// Returns the exit code: 0 if every stage passed or was skipped, 1 if a stage did not pass, 3
+    /// if the run ended before its plan was complete.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         if self.ended_early.is_some() {
@@ -90,7 +90,7 @@ impl Report {
         }
     }
 
-    /// Returns the table, and the notes below it.
+    /// Returns the table, followed by the notes.
     #[must_use]
     pub fn table(&self) -> String {
         let mut table = Table::new();
@@ -114,7 +114,7 @@ impl Report {
         text
     }
 
-    /// Returns the report for programs.
+    /// Returns the report as JSON for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let rows: Vec<Value> = self

@@ -22,41 +22,39 @@ use crate::{
     watch::{self, Ending, Limits, Observer, Seen},
 };
 
-/// A file of a finished run, by which a later one knows that it may replace the folder.
+/// The report of a finished run. A later run replaces a folder that contains one.
 const REPORT: &str = "report.json";
 
-/// The restarts beyond one for each stage: after crashes and hangs.
+/// The number of restarts allowed beyond one per stage, for crashes and hangs.
 const MORE_RESTARTS: u32 = 4;
 
-/// How to run a kit.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// QEMU.
+    /// The settings for QEMU.
     pub settings: Settings,
     /// The stages to run.
     pub plan: Vec<Stage>,
-    /// What the kit is made of.
+    /// The parts of the kit.
     pub contents: Contents,
     /// The folder for the results.
     pub out: PathBuf,
     /// The size of the results disk in bytes.
     pub results: u64,
-    /// Whether the run's disks stay.
+    /// True to keep the run's disks.
     pub keep: bool,
-    /// How long the machine may be silent; the default depends on the accelerator.
+    /// The longest time without a message; the default depends on the accelerator.
     pub silence: Option<Duration>,
-    /// How long the run may take; the default is what the plan allows, and half an hour.
+    /// The time limit for the run; the default is the sum of the stages' limits plus half an hour.
     pub total: Option<Duration>,
 }
 
 impl Run {
-    /// Runs the stages, and brings their results out. `examine` completes the report by what it finds in
-    /// the folder of results.
+    /// Runs the stages, and copies their results out. `examine` adds to the report what it finds in the
+    /// results folder.
     ///
-    /// # Errors
-    ///
-    /// Fails if the machine cannot be made or started, or its results disk cannot be read. A stage
-    /// that fails, and a machine that ends early, are in the report.
+    /// # Errors  Fails if the virtual machine cannot be created or started, or its results disk
+    /// cannot be read. A failed stage or a machine that ends early appears in the report.
     pub fn run(
         &self,
         base: &Base,
@@ -82,7 +80,7 @@ impl Run {
         let minutes = |count: u64| Duration::from_secs(count * 60);
         let planned: u32 = self.plan.iter().map(|stage| stage.minutes).sum();
         let limits = Limits {
-            // Windows takes minutes to start, and says nothing before its agent runs.
+            // Windows takes minutes to start, and sends no message before its agent runs.
             silence: self.silence.unwrap_or_else(|| minutes(6) * slow),
             first_message: None,
             total: self.total.unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
@@ -101,7 +99,7 @@ impl Run {
             Ok(files) => report.notes.extend(
                 files.iter().map(|one| format!("{} was not copied: {}", one.path, one.reason)),
             ),
-            // The guest may have been ended while it wrote; what it said is still known.
+            // The guest may have been stopped during a write; its messages are still known.
             Err(error) => report.notes.push(error.to_string()),
         }
         examine(&self.out, &mut report);
@@ -109,18 +107,17 @@ impl Run {
         fs::write(&path, format!("{:#}\n", report.to_json())).map_err(file("write", &path))?;
         if self.keep {
             let kept = folder.keep();
-            report.notes.push(format!("the disks are kept in {}", kept.display()));
+            report.notes.push(format!("kept the disks in {}", kept.display()));
         }
         Ok(report)
     }
 }
 
-/// Starts a machine to work with by hand, with the kit's files on a CD and no agent. Returns when it
-/// is turned off.
+/// Starts a virtual machine for manual work, with the kit's files on a CD and without the agent.
+/// Returns when the machine is turned off.
 ///
-/// # Errors
-///
-/// Fails if the machine cannot be made or started, or the user interrupts.
+/// # Errors  Fails if the virtual machine cannot be created or started, or the user interrupts the
+/// command.
 pub fn connect(
     base: &Base,
     settings: &Settings,
@@ -149,25 +146,25 @@ pub fn connect(
         "a window".to_owned()
     };
     tell(&format!(
-        "The machine is shown in {place}; the user is tester, the password Wdk-etw-1. Turn it off, or \
-         press Ctrl+C, to end."
+        "The virtual machine is shown in {place}; the user is tester, the password Wdk-etw-1. To \
+         end, turn it off or press Ctrl+C."
     ));
     while running.ended().is_none() {
         crate::interrupt::check()?;
         std::thread::sleep(Duration::from_millis(200));
     }
     if keep {
-        tell(&format!("The disks are kept in {}", folder.keep().display()));
+        tell(&format!("Kept the disks in {}", folder.keep().display()));
     }
     Ok(())
 }
 
-/// Makes the folder of a run beside the base image, of which its disk is an overlay.
+/// Creates a run's folder beside the base image, because the run's disk is an overlay of it.
 fn own_folder(base: &Base) -> Result<TempDir> {
     TempDir::with_prefix_in("run-", &base.folder).map_err(file("create a folder in", &base.folder))
 }
 
-/// Returns a machine whose system disk is an overlay of a base image.
+/// Returns a virtual machine whose system disk is an overlay of a base image.
 fn machine(
     settings: &Settings,
     base: &Base,
@@ -176,13 +173,13 @@ fn machine(
     display: Display,
 ) -> Result<Machine> {
     let overlay = folder.join("overlay.qcow2");
-    // The size is that of the base image.
+    // The overlay has the size of the base image.
     qemu::create_overlay(&settings.program, &overlay, &base.image)?;
     drives.insert(0, Drive::System(overlay));
     Ok(Machine { settings: settings.clone(), firmware: base.firmware(folder)?, drives, display })
 }
 
-/// Makes the folder for results, and removes the results of a former run.
+/// Creates the results folder, and removes the results of a previous run.
 fn prepare(out: &Path) -> Result<()> {
     fs::create_dir_all(out).map_err(file("create", out))?;
     let entries: Vec<PathBuf> = fs::read_dir(out)
@@ -192,11 +189,12 @@ fn prepare(out: &Path) -> Result<()> {
     if entries.is_empty() {
         return Ok(());
     }
-    // A run that was interrupted has left its log.
+    // An interrupted run leaves its log.
     let is_ours = |name: &str| out.join(name).exists();
     if !is_ours(REPORT) && !is_ours("serial.log") {
         return Err(Error::Plan(format!(
-            "the folder {} is not empty and has no results of a former run; name another with `--out`",
+            "the folder {} is not empty and does not contain the results of a previous run; \
+             choose another with `--out`",
             out.display()
         )));
     }
@@ -208,31 +206,31 @@ fn prepare(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns how long a stage may take before the machine counts as hung. The agent ends it before, and
-/// says so. It counts rounds of waiting, of which each takes 5 seconds and what its commands take, so that
-/// its minutes are longer than the host's.
+/// Returns the time after which the host considers a stage hung. The agent normally stops the stage
+/// earlier and reports that. It counts rounds of 5 seconds plus the time of its own commands, so its
+/// minutes are longer than the host's.
 fn limit(minutes: u32) -> Duration {
-    /// What the agent takes to end the stage.
+    /// The time that the agent needs to stop the stage.
     const GRACE: Duration = Duration::from_mins(2);
     let time = Duration::from_secs(u64::from(minutes) * 60);
     time + time / 2 + GRACE
 }
 
-/// What is known of a stage.
+/// The state of a stage.
 struct State {
     id: StageId,
-    /// How long it may take.
+    /// The time limit.
     limit: Duration,
     begun: Option<Instant>,
     time: Option<Duration>,
     code: Option<i64>,
     outcome: Option<Outcome>,
     reason: Option<String>,
-    /// The results disk was full when it ended.
+    /// True if the results disk was full when it ended.
     is_full: bool,
 }
 
-/// Follows the stages.
+/// Tracks the progress of the stages.
 struct Progress<'a> {
     tell: &'a dyn Fn(&str),
     start: Instant,
@@ -280,7 +278,7 @@ impl<'a> Progress<'a> {
         self.stages.get_mut(self.current?)
     }
 
-    /// Ends the current stage, unless its outcome is known.
+    /// Ends the current stage and sets its outcome, unless that is already known.
     fn settle(&mut self, outcome: Outcome, reason: Option<String>) {
         if let Some(stage) = self.now() {
             stage.time = stage.begun.map(|begun| begun.elapsed());
@@ -313,7 +311,7 @@ impl<'a> Progress<'a> {
                 let limit = self.now().map_or(0, |stage| stage.limit.as_secs() / 60);
                 self.settle(
                     Outcome::TimedOut,
-                    Some(format!("it did not end in its time, at most {limit} min")),
+                    Some(format!("it exceeded its time limit of {limit} min")),
                 );
                 self.current = None;
             }
@@ -324,7 +322,7 @@ impl<'a> Progress<'a> {
                 self.current = None;
             }
             Message::Full => {
-                // The stage has ended by now, or ends next.
+                // The stage has already ended, or is about to.
                 let last = self.stages.iter_mut().rev().find(|stage| stage.begun.is_some());
                 if let Some(stage) = last {
                     stage.is_full = true;
@@ -336,19 +334,19 @@ impl<'a> Progress<'a> {
                 self.notes.push(format!("Windows reported: {text}"));
             }
             Message::Finished => self.is_finished = true,
-            Message::Reboot => self.say("restarting, as a stage asked"),
+            Message::Reboot => self.say("restarting at a stage's request"),
             Message::Dump(text) => self.say(&format!("crash dump copied: {text}")),
             Message::Alive | Message::Setup(_) | Message::Installed(_) => {}
         }
     }
 
-    /// Returns the report, with what the stages have left in a folder.
+    /// Returns the report, including the results that the stages left in a folder.
     fn report(self, ending: &Ending, out: &Path) -> Report {
         let is_off = *ending == Ending::PoweredOff;
         let ended_early = match (is_off, self.is_finished) {
             (true, true) => None,
             (true, false) => {
-                Some("the machine turned itself off before its plan was done".to_owned())
+                Some("the machine turned itself off before its plan was complete".to_owned())
             }
             (false, _) => Some(ending.to_string()),
         };
@@ -363,7 +361,7 @@ impl<'a> Progress<'a> {
             let (outcome, dump) = with_dump(outcome, &folder, &mut notes);
             if let Some(dump) = dump {
                 reason = Some(match (outcome, reason) {
-                    // QEMU and the dump tell the same bugcheck, or only the dump does.
+                    // QEMU and the dump report the same bugcheck, or only the dump reports one.
                     (Outcome::Bugcheck, _) | (_, None) => dump,
                     (_, Some(reason)) => format!("{reason}; its dump: {dump}"),
                 });
@@ -392,7 +390,7 @@ impl Observer for Progress<'_> {
             }
             Seen::Hang(silent) => {
                 let text =
-                    format!("the machine hung; its last message was {} s old", silent.as_secs());
+                    format!("the machine hung; its last message was {} s ago", silent.as_secs());
                 self.say(&text);
                 if self.current.is_none() {
                     self.notes.push(format!("between stages: {text}"));
@@ -404,7 +402,7 @@ impl Observer for Progress<'_> {
 
     fn deadline(&self) -> Option<Instant> {
         let stage = self.stages.get(self.current?)?;
-        // A stage that hung has had its interrupt.
+        // A hung stage has already been interrupted.
         if stage.outcome.is_some() {
             return None;
         }
@@ -412,13 +410,13 @@ impl Observer for Progress<'_> {
     }
 }
 
-/// Tells the outcome of a stage from its exit code and the file that it left.
+/// Determines the outcome of a stage from its exit code and its result file.
 fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, Option<String>) {
-    /// A restart is needed before the next stage.
+    /// The exit code that requests a restart before the next stage.
     const RESTART: i64 = 3010;
     let Some(code) = stage.code else {
         return if stage.begun.is_some() {
-            let reason = ended_early.unwrap_or("the run ended in it");
+            let reason = ended_early.unwrap_or("the run ended during this stage");
             (Outcome::Unfinished, Some(reason.to_owned()))
         } else {
             (Outcome::NotRun, None)
@@ -439,7 +437,7 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
     let reason = result["reason"].as_str().map(str::to_owned);
     match (result["status"].as_str(), code) {
         (Some("passed" | "skipped"), 0 | RESTART) if stage.is_full => failed(
-            "what the stage left may be incomplete, though it passed; `--results` makes the disk larger"
+            "the stage passed, but its files may be incomplete; make the disk larger with `--results`"
                 .to_owned(),
         ),
         (Some("passed"), 0 | RESTART) => (Outcome::Passed, reason),
@@ -452,7 +450,7 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
     }
 }
 
-/// Returns the checks that failed, as a sentence.
+/// Describes the failed checks in a sentence.
 fn failed_checks(result: &Value) -> String {
     let checks = result["checks"].as_array().cloned().unwrap_or_default();
     let failed: Vec<String> = checks
@@ -466,13 +464,13 @@ fn failed_checks(result: &Value) -> String {
         })
         .collect();
     match failed.as_slice() {
-        [] => "it failed without a reason".to_owned(),
+        [] => "it failed without giving a reason".to_owned(),
         [first] => first.clone(),
         [first, rest @ ..] => format!("{first} (and {} more checks)", rest.len()),
     }
 }
 
-/// Reads the crash dump that a stage has left, if it has.
+/// Reads the crash dump that a stage left, if there is one.
 fn with_dump(
     outcome: Outcome,
     folder: &Path,
@@ -488,7 +486,8 @@ fn with_dump(
             (outcome, Some(bugcheck.to_string()))
         }
         Ok(None) => {
-            notes.push(format!("{} is not a whole crash dump of 64-bit Windows", path.display()));
+            notes
+                .push(format!("{} is not a complete crash dump of 64-bit Windows", path.display()));
             (outcome, None)
         }
         Err(error) => {
@@ -504,7 +503,7 @@ mod tests {
 
     #[test]
     fn the_agent_ends_a_stage_before_the_host_does() {
-        // A round of the agent takes 5 seconds of waiting, and what its commands take on a slow machine.
+        // A round of the agent takes 5 seconds plus the time of its commands on a slow machine.
         let round = Duration::from_secs(7);
         for minutes in [10, 20, 90] {
             let agent = round * 12 * minutes;

@@ -1,4 +1,4 @@
-//! Watches a machine until it turns itself off or a limit ends it.
+//! Watches a virtual machine until it turns itself off or exceeds a limit.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,37 +11,40 @@ use serde_json::json;
 
 use crate::{bugcheck::Bugcheck, error::Result, interrupt, protocol::Message, qemu::Running};
 
-/// How long a machine may do what.
+/// The time limits of a virtual machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Without a message.
+    /// The longest time without a message.
     pub silence: Duration,
-    /// Without any message, if there is such a limit: nothing runs in the machine. A machine that writes much
-    /// counts as one that has spoken if writing counts, as Windows PE may have no serial port.
+    /// The longest time until the first message; after it, nothing is assumed to run in the machine. If
+    /// `do_writes_count` is set, many disk writes count as a message, because Windows PE may have no serial
+    /// port.
     pub first_message: Option<Duration>,
-    /// From its start to its end.
+    /// The longest time from the start to the end.
     pub total: Duration,
-    /// From a non-maskable interrupt to the restart that it causes: a crash dump is written.
+    /// The longest time from a non-maskable interrupt to the restart that it causes; Windows writes
+    /// a crash dump in between.
     pub after_interrupt: Duration,
-    /// The restarts that are allowed.
+    /// The number of restarts allowed.
     pub restarts: u32,
-    /// Whether writing to a disk breaks the silence, as it does during an installation.
+    /// True if disk writes count as activity, as during an installation.
     pub do_writes_count: bool,
-    /// How long a key is pressed each second, from the start to the first restart.
+    /// The time after the start during which a key is pressed every second, until the first
+    /// restart.
     pub press_keys: Duration,
 }
 
-/// How a machine ended.
+/// The way in which a virtual machine ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It turned itself off.
     PoweredOff,
-    /// It was silent for too long, and an interrupt did not restart it.
+    /// It sent no message for too long, and an interrupt did not restart it.
     Hung {
-        /// The length of the silence.
+        /// The time without a message.
         silent: Duration,
     },
-    /// It never said anything.
+    /// It never sent a message.
     SaidNothing {
         /// The limit.
         limit: Duration,
@@ -58,9 +61,9 @@ pub enum Ending {
     },
     /// QEMU ended without being asked.
     QemuEnded {
-        /// How.
+        /// The exit status.
         status: ExitStatus,
-        /// What it wrote.
+        /// QEMU's output.
         output: String,
     },
     /// The host's disk is full: QEMU could not write to an image.
@@ -70,25 +73,26 @@ pub enum Ending {
 impl std::fmt::Display for Ending {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::PoweredOff => out.write_str("the machine turned itself off"),
+            Self::PoweredOff => out.write_str("the virtual machine turned itself off"),
             Self::Hung { silent } => write!(
                 out,
-                "the machine hung: it said nothing for {} s, and a non-maskable interrupt did not \
-                 restart it",
+                "the virtual machine hung: it sent no message for {} s, and a non-maskable \
+                 interrupt did not restart it",
                 silent.as_secs()
             ),
-            Self::SaidNothing { limit } => write!(
-                out,
-                "nothing started in the machine in {} s",
-                limit.as_secs()
-            ),
+            Self::SaidNothing { limit } => {
+                write!(out, "nothing started in the virtual machine within {} s", limit.as_secs())
+            }
             Self::OutOfTime { limit } => write!(
                 out,
-                "the machine was not done after {} min; `--timeout` allows more",
+                "the virtual machine was not finished after {} min; allow more time with `--timeout`",
                 limit.as_secs() / 60
             ),
             Self::RestartLoop { allowed } => {
-                write!(out, "the machine restarted more than {allowed} times, as in a loop")
+                write!(
+                    out,
+                    "the virtual machine restarted more than {allowed} times; it may be in a restart loop"
+                )
             }
             Self::QemuEnded { status, output } if output.is_empty() => {
                 write!(out, "QEMU ended unexpectedly ({status})")
@@ -97,57 +101,55 @@ impl std::fmt::Display for Ending {
                 write!(out, "QEMU ended unexpectedly ({status}): {output}")
             }
             Self::HostDiskFull => out.write_str(
-                "the disk of this machine is full, so that QEMU cannot write the virtual machine's; \
-                 free some space and start again",
+                "this machine's disk is full, so QEMU cannot write the virtual machine's disks; \
+                 free some space and try again",
             ),
         }
     }
 }
 
-/// Something that happened in a machine.
+/// An observation about a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The guest said something.
+    /// The guest sent a message.
     Message(Message),
     /// The guest restarted.
     Restart,
-    /// The guest crashed; QEMU may know the bugcheck.
+    /// The guest crashed; the bugcheck, if QEMU knows it.
     Crash(Option<Bugcheck>),
-    /// The guest was silent for so long, or exceeded [`Observer::deadline`].
+    /// The guest sent no message for this time, or exceeded [`Observer::deadline`].
     Hang(Duration),
 }
 
-/// Learns what happens in a machine.
+/// Receives the observations about a virtual machine.
 pub trait Observer {
-    /// Something happened.
+    /// Receives an observation.
     fn see(&mut self, seen: &Seen);
 
-    /// Returns when what the guest does now must be over.
+    /// Returns the deadline of the guest's current activity.
     fn deadline(&self) -> Option<Instant> {
         None
     }
 }
 
-/// The pause between two looks at the machine.
+/// The interval between two checks of the machine.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pause between two keys.
+/// The interval between two key presses.
 const PAUSE_OF_KEYS: Duration = Duration::from_secs(1);
-/// The pause between two looks at what it has written.
+/// The interval between two checks of the written bytes.
 const PAUSE_OF_WRITES: Duration = Duration::from_secs(10);
-/// What a machine writes to its disks only if a system runs in it: firmware and boot loaders write
-/// kilobytes, Setup gigabytes.
+/// The number of written bytes that shows that an operating system runs: firmware and boot loaders
+/// write kilobytes, Setup gigabytes.
 const SYSTEM_BYTES: u64 = 256 << 20;
-/// The shortest time from a start to the next.
+/// The shortest time between two starts.
 const MIN_UPTIME: Duration = Duration::from_secs(3);
-/// The hangs after which a machine that an interrupt restarts is ended.
+/// The number of hangs after which the machine is stopped, even if interrupts restart it.
 const MAX_HANGS: u32 = 3;
 
-/// Watches a machine to its end. Screenshots of hangs go to a folder.
+/// Watches a virtual machine until it ends. Saves screenshots of hangs in a folder.
 ///
-/// # Errors
-///
-/// Fails if the serial log cannot be read, or the user interrupts. QEMU's process has ended when
-/// this returns.
+/// # Errors  Fails if the serial log cannot be read, or the user interrupts the command. In every
+/// case, the QEMU process has ended when this function returns.
 pub fn watch(
     mut machine: Running,
     limits: &Limits,
@@ -160,7 +162,8 @@ pub fn watch(
     let mut pressed = start;
     loop {
         interrupt::check()?;
-        // The end is looked for first: what comes before it is then read to its end.
+        // Checks for the end of the process first, so that everything written before it is then
+        // read.
         let ended = machine.ended();
         watched.look(&mut machine, observer)?;
         if let Some(status) = ended {
@@ -199,7 +202,7 @@ pub fn watch(
             pressed = now;
         }
         if limits.do_writes_count && now.duration_since(written.0) > PAUSE_OF_WRITES {
-            // A machine that has just ended has no counts; the next round sees that.
+            // A machine that has just ended has no counters; the next round detects the end.
             let bytes = machine.written().unwrap_or(written.1);
             watched.note_writes(written.1, bytes, now);
             written = (now, bytes);
@@ -212,14 +215,15 @@ pub fn watch(
     }
 }
 
-/// What is known of a machine that is watched.
+/// The state of a watched virtual machine.
 struct Watched {
-    /// When it last did something.
+    /// The time of its last activity.
     alive: Instant,
-    /// When it was interrupted, if it has not done anything since, and its silence before.
+    /// The time of an interrupt without any activity since, and the time without a message before
+    /// it.
     interrupted: Option<(Instant, Duration)>,
     restarts: u32,
-    /// When it restarted last.
+    /// The time of its last restart.
     restarted: Option<Instant>,
     hangs: u32,
     has_spoken: bool,
@@ -228,7 +232,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Returns what is known of a machine that starts now.
+    /// Returns the state of a machine that starts now.
     const fn new(now: Instant) -> Self {
         Self {
             alive: now,
@@ -242,8 +246,8 @@ impl Watched {
         }
     }
 
-    /// Notes that the machine has written so many bytes to its disks since its start, `before` at the last
-    /// look.
+    /// Records the number of bytes that the machine has written to its disks since its start; `before` is
+    /// the number at the last check.
     const fn note_writes(&mut self, before: u64, bytes: u64, now: Instant) {
         if bytes != before {
             self.alive = now;
@@ -251,10 +255,11 @@ impl Watched {
         self.has_spoken |= bytes > SYSTEM_BYTES;
     }
 
-    /// Reads what the machine and QEMU have said.
+    /// Reads the messages of the machine and QEMU's events.
     fn look(&mut self, machine: &mut Running, observer: &mut impl Observer) -> Result<()> {
         let mut seen: Vec<Seen> = Vec::new();
-        // The guest said what it did before QEMU's event about it, so its lines are read first.
+        // The guest's messages precede QEMU's events about the same thing, so its lines are read
+        // first.
         let mut events = Vec::new();
         while let Some(event) = machine.event() {
             events.push(event);
@@ -265,7 +270,7 @@ impl Watched {
         for event in events {
             match event.name.as_str() {
                 "RESET" if event.data["guest"] == true => {
-                    // A guest that tries several ways at once is reset several times.
+                    // A guest that tries several reset methods at once is reset several times.
                     let now = Instant::now();
                     let is_another =
                         self.restarted.is_none_or(|last| now.duration_since(last) > MIN_UPTIME);
@@ -292,7 +297,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Interrupts a machine that is silent for too long, and ends one that stays silent.
+    /// Interrupts a machine that has sent no message for too long, and stops one that stays silent.
     fn check_silence(
         &mut self,
         machine: &mut Running,
@@ -316,14 +321,14 @@ impl Watched {
         if self.hangs > MAX_HANGS {
             return Some(Ending::Hung { silent });
         }
-        // A machine that cannot be interrupted stays silent.
+        // A machine that cannot be interrupted counts as hung.
         let _ = machine.execute("inject-nmi", &json!({}));
         self.interrupted = Some((Instant::now(), silent));
         None
     }
 }
 
-/// Takes a screenshot, if the machine can still be seen.
+/// Takes a screenshot, if QEMU still responds.
 fn screenshot(machine: &mut Running, folder: &Path, name: &str) {
     let path: PathBuf = folder.join(format!("{name}.png"));
     if let Err(error) = machine.screenshot(&path) {
@@ -342,7 +347,7 @@ mod tests {
         let later = start + Duration::from_secs(10);
         watched.note_writes(0, 0, later);
         assert!(watched.alive == start && !watched.has_spoken);
-        // What firmware writes.
+        // The amount that firmware writes.
         watched.note_writes(0, 1 << 20, later);
         assert!(watched.alive == later && !watched.has_spoken);
         watched.note_writes(1 << 20, 300 << 20, later);

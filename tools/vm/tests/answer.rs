@@ -94,7 +94,7 @@ const ITEMS: [&str; 8] = [
     "SynchronousCommand",
 ];
 
-/// The elements that items of these lists may have.
+/// The elements that the items of these lists may contain.
 const OF_ITEMS: [(&str, &[&str]); 7] = [
     ("CreatePartition", &["Extend", "Order", "Size", "Type"]),
     ("Disk", &["CreatePartitions", "DiskID", "ModifyPartitions", "WillWipeDisk"]),
@@ -108,7 +108,8 @@ const OF_ITEMS: [(&str, &[&str]); 7] = [
     ("SynchronousCommand", &["CommandLine", "Description", "Order", "RequiresUserInput"]),
 ];
 
-/// Every image that the guide names, with both firmwares: system, index, edition.
+/// Returns an answer for every image that the guide names, with each firmware, and the edition's
+/// name.
 fn images() -> Vec<(Answer, &'static str)> {
     let named = [
         (
@@ -170,11 +171,11 @@ fn components_are_in_passes_that_have_them_and_have_their_settings() {
         for settings in children(root) {
             assert_eq!(settings.tag_name().name(), "settings");
             let pass = settings.attribute("pass").unwrap();
-            assert!(passes.insert(pass), "{image}: the pass {pass} is there twice");
+            assert!(passes.insert(pass), "{image}: the pass {pass} appears twice");
             let mut names = BTreeSet::new();
             for component in children(settings) {
                 let name = component.attribute("name").unwrap();
-                assert!(names.insert(name), "{image}: {name} is in {pass} twice");
+                assert!(names.insert(name), "{image}: {name} appears twice in {pass}");
                 // Setup ignores a component whose identity is not exactly this.
                 for (attribute, value) in [
                     ("processorArchitecture", "amd64"),
@@ -190,7 +191,7 @@ fn components_are_in_passes_that_have_them_and_have_their_settings() {
                 for setting in children(component) {
                     let setting = setting.tag_name().name();
                     assert!(known.contains(&setting), "{image}: {setting} in {name}");
-                    assert!(seen.insert(setting), "{image}: {setting} is in {name} twice");
+                    assert!(seen.insert(setting), "{image}: {setting} appears twice in {name}");
                 }
             }
         }
@@ -217,13 +218,13 @@ fn items_of_lists_are_added_in_order() {
                     assert!(known.contains(&child), "{image}: {child} in {name}");
                 }
             }
-            // Orders begin with 1, and none is missing or there twice.
+            // Order numbers begin with 1, without gaps or duplicates.
             let orders: Vec<usize> =
                 children(node).filter_map(|child| text(child, "Order").parse().ok()).collect();
             let wanted: Vec<usize> = (1..=orders.len()).collect();
             assert_eq!(orders, wanted, "{image}: {name}");
         }
-        // The longest command that Setup runs.
+        // The maximum length of a command that Setup runs.
         for (element, most) in [("Path", 259), ("CommandLine", 1024)] {
             for command in named(document.root(), element) {
                 let length = command.text().unwrap().chars().count();
@@ -255,7 +256,7 @@ fn the_partitions_are_those_of_the_firmware() {
             &[("Primary", "500"), ("Primary", "")]
         };
         assert_eq!(made, wanted, "{image}");
-        // Only the last one takes the rest, and Windows goes there, to C.
+        // Only the last partition takes the remaining space, and Windows is installed there, as C:.
         let extended: Vec<bool> = named(disk, "CreatePartition")
             .iter()
             .map(|one| text(*one, "Extend") == "true")
@@ -272,7 +273,7 @@ fn the_partitions_are_those_of_the_firmware() {
             ("NTFS", "C")
         );
         let is_active = named(disk, "Active").iter().any(|one| one.text() == Some("true"));
-        assert_eq!(is_active, !answer.is_uefi, "a BIOS starts the active partition");
+        assert_eq!(is_active, !answer.is_uefi, "BIOS boots from the active partition");
     }
 }
 
@@ -294,18 +295,19 @@ fn nothing_is_asked() {
         let [source] = named(document.root(), "MetaData")[..] else { panic!() };
         assert_eq!(text(source, "Key"), "/IMAGE/INDEX");
         assert_eq!(text(source, "Value"), answer.index.to_string());
-        // Evaluation images have no product key, and an empty one is refused. Others ask for one.
+        // Evaluation images need no product key, and Setup rejects an empty one. Other images ask
+        // for one.
         let [key] = named(document.root(), "ProductKey")[..] else { panic!() };
         let elements: Vec<&str> = children(key).map(|one| one.tag_name().name()).collect();
         if image.contains("EVAL") {
             assert_eq!(elements, ["WillShowUI"], "{image}");
         } else {
             assert_eq!(elements, ["Key", "WillShowUI"], "{image}");
-            // Windows 10 Pro and Windows 11 Pro.
+            // The published keys of Windows 10 Pro and Windows 11 Pro.
             assert_eq!(text(key, "Key"), "W269N-WFGWX-YVC9B-4J6C9-T83GX", "{image}");
         }
         assert_eq!(text(key, "WillShowUI"), "OnError");
-        // Windows 11 checks the machine, and wants a network.
+        // Windows 11 checks the hardware, and asks for a network.
         let is_11 = answer.windows == Windows::Windows11;
         for word in [
             "BypassTPMCheck",
@@ -316,7 +318,7 @@ fn nothing_is_asked() {
         ] {
             assert_eq!(xml.contains(word), is_11, "{image}: {word}");
         }
-        // The one who logs on exists, is an administrator, and has the password.
+        // The user that logs on exists, is an administrator, and has the password.
         let [logon] = named(document.root(), "AutoLogon")[..] else { panic!() };
         let [account] = named(document.root(), "LocalAccount")[..] else { panic!() };
         assert_eq!(text(logon, "Username"), text(account, "Name"));
@@ -350,12 +352,12 @@ fn an_image_that_asks_for_a_product_key_gets_one() {
         let error = made(consumer, None, Some(wrong)).unwrap_err();
         assert!(error.contains("is not a product key"), "{error}");
     }
-    // Servers, by system and edition.
+    // Server editions, by system.
     let standard = key("TVRH6-WHNXV-R9WG3-9XRFY-MY832");
     assert_eq!(made("server_2025.iso", None, None), Ok((2, standard)));
     let datacenter = key("WX4NM-KYWYW-QJJR4-XV3QB-6VM33");
     assert_eq!(made("server_2022.iso", Some(4), None), Ok((4, datacenter)));
-    // Evaluation images and those for volume licenses get none, unless one is named.
+    // Evaluation and volume-license images get no key, unless one is requested.
     let evaluation = "26100.1742.240906-0331.ge_release_svc_refresh_SERVER_EVAL_x64FRE_en-us.iso";
     assert_eq!(made(evaluation, None, None), Ok((2, None)));
     assert_eq!(made(evaluation, None, named), Ok((2, own)));
@@ -368,7 +370,7 @@ fn an_image_that_asks_for_a_product_key_gets_one() {
 fn a_change_of_the_answer_is_another_version() {
     let versions: BTreeSet<String> =
         images().iter().map(|(answer, _)| answer.version().unwrap()).collect();
-    // Windows Server 2022 and 2025 have the same answers for each firmware.
+    // Windows Server 2022 and 2025 have the same answer files for the same firmware.
     assert_eq!(versions.len(), 10);
     let (mut answer, _) = images().remove(0);
     let before = answer.version().unwrap();
@@ -377,7 +379,7 @@ fn a_change_of_the_answer_is_another_version() {
     assert!(answer.to_xml().unwrap().contains("<UILanguage>de-DE</UILanguage>"));
     answer.language = "</UILanguage>".to_owned();
     let error = answer.to_xml().unwrap_err().to_string();
-    assert!(error.contains("is not a language's name"), "{error}");
+    assert!(error.contains("is not a language name"), "{error}");
 }
 
 #[test]
@@ -402,8 +404,8 @@ fn batch_files_have_the_line_ends_that_cmd_needs() {
     }
 }
 
-/// Windows reads the machine's clock as the local time of its zone. A clock of another zone makes
-/// certificates that were just made not yet valid.
+/// Windows reads the machine's clock as the local time of its zone. With a clock in another zone, a
+/// certificate just created would not be valid yet.
 #[test]
 fn the_clock_and_the_zone_are_those_of_one_time() {
     for windows in Windows::ALL {

@@ -1,7 +1,6 @@
-//! Runs the batch files of the guest under Wine: the agent, and what prepares Windows.
-//!
-//! Wine's cmd is another implementation, and what it lacks is replaced by batch files that write down
-//! how they were called. No Windows has run these files yet.
+//! Runs the batch files of the guest under Wine: the agent, and the scripts that prepare Windows.
+//! Wine's cmd is a separate implementation. Batch files stand in for the programs that Wine lacks,
+//! and record their command lines. No Windows has run these files yet.
 
 #![cfg(unix)]
 
@@ -18,7 +17,8 @@ use std::{
 use etw_test_support::root;
 use tempfile::TempDir;
 
-/// A stage: `exit` ends the process, so that its code is the process's, as PowerShell's is.
+/// A stage. `exit` ends the process, so its code becomes the exit code of the process, as with
+/// PowerShell.
 const STAGES: &str = "@echo off\necho stage %WDK_ETW_STAGE%\ngoto %~n1\n:machine\nexit 0\n:install\nexit 3010\n:uninstall\nexit 1\n\
                       :late\nping -n 60 127.0.0.1 >nul\nexit 0\n";
 
@@ -26,7 +26,7 @@ const STAGES: &str = "@echo off\necho stage %WDK_ETW_STAGE%\ngoto %~n1\n:machine
 const PROGRAMS: [&str; 6] =
     ["shutdown", "bcdedit", "powercfg", "schtasks", "powershell", "taskkill"];
 
-/// A folder that has a Windows of Wine, a kit and a results disk.
+/// A folder with a Wine prefix, a kit and a results disk.
 struct Bench {
     folder: TempDir,
 }
@@ -76,9 +76,11 @@ impl Bench {
         self.write("kit/agent/plan.txt", lines);
     }
 
-    /// Runs a batch file, and returns what it wrote to the serial port and how it called programs.
+    /// Runs a batch file, and returns its serial port output and the command lines of the programs
+    /// it called.
     fn run(&self, script: &str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
-        // The batch files tell a stage that takes too long by the clock, so one runs at a time.
+        // The batch files use the clock to detect a stage that takes too long, so the tests run one
+        // at a time.
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = fs::remove_file(self.path("calls"));
@@ -107,7 +109,7 @@ impl Bench {
             .status()
             .unwrap();
         drop(alone);
-        // Batch files have no exit code that says something.
+        // The batch files' exit codes carry no information.
         assert!(status.code().is_some(), "{status}");
         drop(holder);
         let said = reader.join().unwrap();
@@ -118,7 +120,7 @@ impl Bench {
         (said, lines(&calls))
     }
 
-    /// Gives a folder a drive's letter.
+    /// Assigns a drive letter to a folder.
     fn drive(&self, letter: &str, folder: &str) {
         let link = self.path("wine/dosdevices").join(format!("{letter}:"));
         let _ = fs::remove_file(&link);
@@ -138,7 +140,7 @@ fn wine(prefix: &Path) -> Command {
     command
 }
 
-/// Returns a fresh Windows of Wine, to copy.
+/// Returns a fresh Wine prefix to copy.
 fn installed() -> PathBuf {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -148,8 +150,8 @@ fn installed() -> PathBuf {
             .stderr(Stdio::null())
             .status();
         assert!(status.unwrap().success());
-        // The server of this Windows writes the registry when it ends. Until then, a copy has no path
-        // for programs.
+        // The Wine server writes the registry when it ends. Until then, a copy has no search path for
+        // programs.
         let _ = wine(&folder.path().join("wine")).args(["wineboot", "--kill"]).status();
         let registry = folder.path().join("wine/system.reg");
         let until = Instant::now() + Duration::from_mins(1);
@@ -196,7 +198,7 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
     assert_eq!(flush.count(), 2, "{calls:?}");
     assert!(bench.path("results/plain/install/output.txt").exists());
 
-    // A crash in the third stage, whose dump Windows has saved.
+    // A crash in the third stage, with a dump that Windows saved.
     fs::write(bench.path("place/03.begun"), "begun").unwrap();
     fs::write(bench.path("system/MEMORY.DMP"), "dump").unwrap();
     fs::write(bench.path("system/Minidump/1.dmp"), "small").unwrap();
@@ -218,7 +220,7 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
     assert_eq!(fs::read_to_string(of_stage.join("1.dmp")).unwrap(), "small");
     // The next crash has a dump of its own.
     assert!(!bench.path("system/MEMORY.DMP").exists());
-    // The stages of the leg find the crash.
+    // The crash is attributed to the leg's stage.
     let crashes = fs::read_to_string(bench.path("results/plain/crashed.txt")).unwrap();
     assert_eq!(crashes.trim(), "uninstall");
     assert!(!bench.path("results/verifier/crashed.txt").exists());
@@ -250,11 +252,11 @@ fn a_crash_dump_that_is_missing_or_cannot_be_copied_is_told() {
             "wdk-etw: finished",
         ]
     );
-    // A script that serves several stages gets the stage's name.
+    // A script that several stages share gets the stage's name.
     let output = fs::read_to_string(bench.path("results/plain/probe-2/output.txt")).unwrap();
     assert_eq!(output.trim(), "stage probe-2");
 
-    // A folder has the dump's name, so that it cannot be copied there.
+    // A folder with the dump's name prevents the copy.
     let bench = Bench::new();
     bench.drive("d", "kit");
     bench.drive("e", "results");
@@ -273,7 +275,7 @@ fn a_crash_dump_that_is_missing_or_cannot_be_copied_is_told() {
             "wdk-etw: finished",
         ]
     );
-    // It stays for whoever opens the disk, and the small one is brought out.
+    // The dump stays on the disk, and the minidump is copied out.
     assert!(bench.path("system/MEMORY.DMP").exists());
     assert!(bench.path("results/plain/machine/1.dmp").exists());
 }
@@ -334,7 +336,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
         .find(|call| call.starts_with("schtasks /create /tn wdk-etw /sc onstart /ru SYSTEM"));
     assert!(task.unwrap().contains("start.cmd"), "{calls:?}");
     assert!(bench.path("home/start.cmd").exists());
-    // The registry of Wine has what the command line says.
+    // Wine's registry contains the values from the command line.
     let output = wine(&bench.path("wine"))
         .args([
             "reg",
@@ -349,7 +351,8 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(shown.contains("0x1"), "{shown}");
 
-    // The start after that looks at what is in force: a bcdedit that only said so is no base image.
+    // The next start checks the effective settings: bcdedit's success message alone does not make a
+    // base image.
     let (said, calls) = bench.run("start.cmd", &[]);
     assert_eq!(
         said,
@@ -375,7 +378,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     start_with(" NOEXECUTE=OPTOUT  FLIGHTSIGNING");
     let (said, _) = bench.run("start.cmd", &[]);
     assert!(said[0].starts_with("wdk-etw: error test signing"), "{said:?}");
-    // What was removed may need another start, but not for ever.
+    // A removed component may need another start, but not indefinitely.
     start_with(" NOEXECUTE=OPTOUT  TESTSIGNING");
     set(&[
         r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending",
@@ -388,7 +391,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     assert_eq!(calls, ["shutdown /s /f /t 0"]);
     assert!(bench.path("home/settled").exists());
 
-    // What no run can do without is an error; the rest is only noted.
+    // A failure that would break every run is an error; others are only noted.
     bench.write("bin/bcdedit.cmd", "@exit /b 1\n");
     let (said, calls) = bench.run("setup.cmd", &[]);
     let noted = "wdk-etw: setup bcdedit /set {current} could not be run";

@@ -276,7 +276,7 @@ mod short {
         let ended = bench.run(&only);
         ended.assert(0, &[("machine", "passed"), ("install", "passed"), ("uninstall", "skipped")]);
         assert_eq!(ended.reason("uninstall"), "nothing is installed");
-        for step in ["setup", "Stand-in Desktop", "restarting, as a stage asked"] {
+        for step in ["setup", "Stand-in Desktop", "restarting at a stage's request"] {
             let told = ended.errors.contains(step) || step == "setup";
             assert!(told, "{step}: {}", ended.errors);
         }
@@ -509,7 +509,7 @@ exec qemu-system-x86_64 "${all[@]}"
         };
         let ended = run();
         ended.assert(0, &[("machine", "passed")]);
-        let told = format!("Nothing started with kvm in {silence} s; trying tcg");
+        let told = format!("Nothing started with kvm within {silence} s; trying tcg");
         assert!(ended.errors.contains(&told), "{}", ended.errors);
         // The next run knows.
         let ended = run();
@@ -529,7 +529,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let ended = bench.run(&only);
         ended.assert(1, &[("machine", "hung"), ("uninstall", "passed")]);
         assert!(
-            ended.reason("machine").contains("the machine hung"),
+            ended.reason("machine").contains("the virtual machine hung"),
             "{}",
             ended.reason("machine")
         );
@@ -553,7 +553,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let ended = bench.run(&only);
         ended.assert(3, &[("machine", "hung"), ("uninstall", "not run")]);
         let early = ended.report["ended_early"].as_str().unwrap();
-        assert!(early.starts_with("the machine hung: it said nothing for "), "{early}");
+        assert!(early.starts_with("the virtual machine hung: it sent no message for "), "{early}");
     }
 
     #[test]
@@ -607,7 +607,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let ended = bench.run(&["--only", "machine"]);
         ended.assert(3, &[("machine", "unfinished")]);
         let early = ended.report["ended_early"].as_str().unwrap();
-        assert_eq!(early, "the machine restarted more than 5 times, as in a loop");
+        assert_eq!(early, "the virtual machine restarted more than 5 times; it may be in a restart loop");
     }
 
     #[test]
@@ -699,8 +699,8 @@ exec qemu-system-x86_64 "${all[@]}"
     fn an_installation_that_fails_leaves_no_base_image() {
         let cases = BTreeMap::from([
             ("etw.install=error", "Windows reported: Setup could not read the answer file"),
-            ("etw.install=hang", "the machine hung: it said nothing for "),
-            ("etw.install=loop", "the machine restarted more than 10 times, as in a loop"),
+            ("etw.install=hang", "the virtual machine hung: it sent no message for "),
+            ("etw.install=loop", "the virtual machine restarted more than 10 times; it may be in a restart loop"),
         ]);
         let mut bench = Bench::new();
         bench.stage("install", PASS);

@@ -1,7 +1,6 @@
-//! The rules of a driver package's INF file.
-//!
-//! The rules are those of `infverif /w` that a KMDF driver's file can break, by their numbers, and
-//! the rule that the file installs this driver. `docs/reference/driver-packaging.md` has the sources.
+//! The rules of a driver package's INF file.  The rules are those of `infverif /w` that a KMDF
+//! driver's file can break, with their numbers, and the rule that the file installs this driver.
+//! `docs/reference/driver-packaging.md` lists the sources.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,7 +10,7 @@ use super::{
 };
 
 /// The driver that an INF file installs, as the driver's image, declaration and Cargo metadata
-/// describe it. A rule about a value that is not known is left out.
+/// describe it. Rules about unknown values are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct Driver {
     /// The image's file name.
@@ -39,7 +38,7 @@ pub struct Framework {
 
 impl Framework {
     /// Returns the first build of Windows that the driver can run on: the first with this version
-    /// of the framework, and not before `ExAllocatePool2` came.
+    /// of the framework and with `ExAllocatePool2`.
     #[must_use]
     pub const fn oldest_build(self) -> u32 {
         // KMDF 1.33 came with Windows Server 2022.
@@ -66,27 +65,27 @@ pub struct Provider {
     pub has_resources: bool,
 }
 
-/// The severity of a finding.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Windows or `infverif` can reject the file, or the file does not install the driver.
     Error,
-    /// The file works, and something about it is unusual.
+    /// The file works, but something about it is unusual.
     Warning,
 }
 
-/// A rule that an INF file breaks.
+/// A violation of a rule by an INF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// The line, counted from 1; `None` if something is missing in the whole file.
+    /// The line, counted from 1; `None` if something is missing from the file.
     pub line: Option<usize>,
-    /// The sentence about the rule.
+    /// The message.
     pub message: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(formatter, "line {line}: ")?;
@@ -95,13 +94,13 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The oldest build of Windows that a file should name: `ExAllocatePool2`, which wdk-alloc calls,
-/// came with it.
+/// The oldest build of Windows that a file should name: the first with `ExAllocatePool2`, which
+/// wdk-alloc calls.
 const OLDEST_BUILD: u32 = 19041;
 /// The first build that supports the driver store as a destination (DIRID 13).
 const DRIVER_STORE_BUILD: u32 = 16299;
 
-/// Sections that Windows finds by their names.
+/// The sections that Windows finds by name.
 const KNOWN_SECTIONS: [&str; 10] = [
     "Version",
     "DestinationDirs",
@@ -115,7 +114,7 @@ const KNOWN_SECTIONS: [&str; 10] = [
     "DefaultInstall",
 ];
 
-/// The endings of sections that belong to an install section.
+/// The name endings of sections that belong to an install section.
 const PARTS: [&str; 13] = [
     "HW",
     "Services",
@@ -135,21 +134,21 @@ const PARTS: [&str; 13] = [
 struct Check<'a> {
     inf: &'a Inf,
     driver: &'a Driver,
-    /// The sections of installations that were found.
+    /// The install sections found so far.
     installs: BTreeSet<String>,
-    findings: Vec<Finding>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-/// Checks a stamped file, and returns a finding for each rule that it breaks.
+/// Checks a stamped file, and returns a diagnostic for each violation of a rule.
 #[must_use]
-pub fn check(inf: &Inf, driver: &Driver) -> Vec<Finding> {
-    let mut check = Check { inf, driver, installs: BTreeSet::new(), findings: Vec::new() };
+pub fn check(inf: &Inf, driver: &Driver) -> Vec<Diagnostic> {
+    let mut check = Check { inf, driver, installs: BTreeSet::new(), diagnostics: Vec::new() };
     check.version();
     check.files();
     check.models();
     check.registry();
     check.leftovers();
-    check.findings
+    check.diagnostics
 }
 
 fn is_version(text: &str) -> bool {
@@ -179,8 +178,8 @@ fn undecorated(name: &str) -> String {
 }
 
 impl<'a> Check<'a> {
-    fn finding(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
-        self.findings.push(Finding {
+    fn report(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic {
             severity: Severity::Error,
             line: line.into(),
             message: message.into(),
@@ -188,14 +187,14 @@ impl<'a> Check<'a> {
     }
 
     fn warning(&mut self, line: impl Into<Option<usize>>, message: impl Into<String>) {
-        self.findings.push(Finding {
+        self.diagnostics.push(Diagnostic {
             severity: Severity::Warning,
             line: line.into(),
             message: message.into(),
         });
     }
 
-    /// Adds a finding unless the first entry with the key has the expected value.
+    /// Adds a diagnostic unless the first entry with the key has the expected value.
     fn must_be(&mut self, section: &str, key: &str, wanted: &str) {
         match self.inf.entry(section, key) {
             Some(entry) if entry.value(0).eq_ignore_ascii_case(wanted) => {}
@@ -204,22 +203,22 @@ impl<'a> Check<'a> {
                     "" => "empty",
                     found => found,
                 };
-                self.finding(entry.line, format!("{key} is {found}; expected {wanted}"));
+                self.report(entry.line, format!("{key} is {found}; expected {wanted}"));
             }
-            None => self.finding(None, format!("[{section}] has no {key}; add `{key} = {wanted}`")),
+            None => self.report(None, format!("[{section}] has no {key}; add `{key} = {wanted}`")),
         }
     }
 
-    /// Returns the section that an entry refers to; a missing section is a finding.
+    /// Returns the section that an entry refers to; a missing section is reported.
     fn reach(&mut self, entry: &Entry, name: &str) -> Option<&'a Section> {
         let found = self.inf.section(name);
         if found.is_none() {
-            self.finding(entry.line, format!("the section [{name}] is missing"));
+            self.report(entry.line, format!("the section [{name}] is missing"));
         }
         found
     }
 
-    /// Returns an entry of a section or of its variants for one platform.
+    /// Returns an entry of a section or of its platform-specific variants.
     fn in_variants(&self, section: &str, key: &str) -> Option<&'a Entry> {
         ["", ".amd64", ".arm64"]
             .iter()
@@ -231,12 +230,12 @@ impl<'a> Check<'a> {
         self.must_be("Version", "PnpLockdown", "1");
         self.class();
         match self.inf.entry("Version", "Provider") {
-            None => self.finding(None, "[Version] has no Provider; name your company"),
+            None => self.report(None, "[Version] has no Provider; name your company"),
             Some(entry) if entry.value(0).is_empty() => {
-                self.finding(entry.line, "Provider is empty; name your company");
+                self.report(entry.line, "Provider is empty; name your company");
             }
             Some(entry) if entry.value(0).to_ascii_lowercase().contains("microsoft") => {
-                self.finding(
+                self.report(
                     entry.line,
                     "[Version] names Microsoft as the provider; name your company (infverif 1204)",
                 );
@@ -244,7 +243,7 @@ impl<'a> Check<'a> {
             Some(_) => {}
         }
         match self.inf.entry("Version", "CatalogFile") {
-            None => self.finding(
+            None => self.report(
                 None,
                 "[Version] has no CatalogFile; add `CatalogFile = NAME.cat` (infverif 1233)",
             ),
@@ -253,7 +252,7 @@ impl<'a> Check<'a> {
                 let stem = name.to_ascii_lowercase();
                 if stem.strip_suffix(".cat").is_none_or(str::is_empty) || name.contains(['\\', '/'])
                 {
-                    self.finding(
+                    self.report(
                         entry.line,
                         format!("CatalogFile is {name:?}; expected a file name that ends in .cat"),
                     );
@@ -263,10 +262,10 @@ impl<'a> Check<'a> {
         match self.inf.entry("Version", "DriverVer") {
             Some(entry) => {
                 if !is_date(entry.value(0)) || !is_version(entry.value(1)) {
-                    self.finding(entry.line, "DriverVer is not in the form MM/DD/YYYY,A.B.C.D");
+                    self.report(entry.line, "DriverVer is not in the form MM/DD/YYYY,A.B.C.D");
                 }
             }
-            None => self.finding(None, "[Version] has no DriverVer"),
+            None => self.report(None, "[Version] has no DriverVer"),
         }
     }
 
@@ -281,16 +280,16 @@ impl<'a> Check<'a> {
         let guid = self.inf.entry("Version", "ClassGuid");
         for (key, found) in [("Class", name), ("ClassGuid", guid)] {
             match found {
-                Some(entry) if entry.value(0).is_empty() => self.finding(
+                Some(entry) if entry.value(0).is_empty() => self.report(
                     entry.line,
                     format!(
-                        "{key} is empty; a device without hardware of its own has `Class = System` \
-                         and `ClassGuid = {}`",
+                        "{key} is empty; for a device without hardware, use `Class = System` and \
+                         `ClassGuid = {}`",
                         class::SYSTEM
                     ),
                 ),
                 Some(_) => {}
-                None => self.finding(None, format!("[Version] has no {key}")),
+                None => self.report(None, format!("[Version] has no {key}")),
             }
         }
         let (Some(name), Some(guid)) = (name, guid) else {
@@ -301,26 +300,29 @@ impl<'a> Check<'a> {
         }
         let by_guid = class::name(guid.value(0));
         match (by_guid, class::guid(name.value(0))) {
-            (Some(known), _) if !known.eq_ignore_ascii_case(name.value(0)) => self.finding(
+            (Some(known), _) if !known.eq_ignore_ascii_case(name.value(0)) => self.report(
                 name.line,
                 format!("Class is {}; {} is the class {known}", name.value(0), guid.value(0)),
             ),
-            (None, Some(known)) => self.finding(
+            (None, Some(known)) => self.report(
                 guid.line,
                 format!("ClassGuid is {}; the class {} has {known}", guid.value(0), name.value(0)),
             ),
             _ => {}
         }
         match (own, by_guid) {
-            (Some(own), Some(known)) => self.finding(
+            (Some(own), Some(known)) => self.report(
                 own.line,
-                format!("the class {known} installs itself; remove [{}] (infverif 1285)", own.name),
+                format!(
+                    "Windows already has the class {known}; remove [{}] (infverif 1285)",
+                    own.name
+                ),
             ),
             (None, None) if class::guid(name.value(0)).is_none() => self.warning(
                 name.line,
                 format!(
-                    "{} is not a class of Windows that this check knows, and the file does not \
-                     install it with [ClassInstall32]",
+                    "this check does not know the setup class {}, and the file does not install \
+                     it with [ClassInstall32]",
                     name.value(0)
                 ),
             ),
@@ -335,17 +337,14 @@ impl<'a> Check<'a> {
             has_destination = true;
             let key = entry.key.as_deref().unwrap_or_default();
             if entry.value(0) != "13" {
-                self.finding(
+                self.report(
                     entry.line,
                     format!("{key} is {}; expected 13, the driver store", entry.value(0)),
                 );
             }
         }
         if !has_destination {
-            self.finding(
-                None,
-                "[DestinationDirs] has no DefaultDestDir; add `DefaultDestDir = 13`",
-            );
+            self.report(None, "[DestinationDirs] has no DefaultDestDir; add `DefaultDestDir = 13`");
         }
         let sections: Vec<&Section> = inf
             .sections()
@@ -353,20 +352,17 @@ impl<'a> Check<'a> {
             .filter(|section| undecorated(&section.name) == "sourcedisksfiles")
             .collect();
         let Some(first) = sections.first() else {
-            self.finding(None, "the section [SourceDisksFiles] is missing");
+            self.report(None, "the section [SourceDisksFiles] is missing");
             return;
         };
         for file in sections.iter().flat_map(|section| &section.entries) {
             if self.in_variants("SourceDisksNames", file.value(0)).is_none() {
-                self.finding(
-                    file.line,
-                    format!("[SourceDisksNames] has no disk {}", file.value(0)),
-                );
+                self.report(file.line, format!("[SourceDisksNames] has no disk {}", file.value(0)));
             }
         }
         let image = &self.driver.image;
         if self.in_variants("SourceDisksFiles", image).is_none() {
-            self.finding(first.line, format!("[SourceDisksFiles] does not list {image}"));
+            self.report(first.line, format!("[SourceDisksFiles] does not list {image}"));
         }
     }
 
@@ -386,7 +382,7 @@ impl<'a> Check<'a> {
         }
         let Some(manufacturer) = inf.section("Manufacturer") else {
             if primitive.is_empty() {
-                self.finding(None, "the section [Manufacturer] is missing");
+                self.report(None, "the section [Manufacturer] is missing");
             }
             return;
         };
@@ -394,7 +390,7 @@ impl<'a> Check<'a> {
         for entry in &manufacturer.entries {
             let models = entry.value(0);
             if entry.values.len() < 2 {
-                self.finding(
+                self.report(
                     entry.line,
                     "the TargetOSVersion is missing; write NT$ARCH$.10.0...19041",
                 );
@@ -403,7 +399,7 @@ impl<'a> Check<'a> {
                 let architecture = self.decoration(entry, decoration);
                 if let Some(section) = self.reach(entry, &format!("{models}.{decoration}")) {
                     if section.entries.is_empty() {
-                        self.finding(section.line, format!("[{}] lists no device", section.name));
+                        self.report(section.line, format!("[{}] lists no device", section.name));
                     }
                     for model in &section.entries {
                         ids.extend(model.values.iter().skip(1).map(String::as_str));
@@ -415,7 +411,7 @@ impl<'a> Check<'a> {
         if let Some(wanted) = &self.driver.hardware_id
             && !ids.iter().any(|id| id.eq_ignore_ascii_case(wanted))
         {
-            self.finding(
+            self.report(
                 manufacturer.line,
                 format!("the hardware id is {}; the driver's is {wanted}", ids.join(", ")),
             );
@@ -427,7 +423,7 @@ impl<'a> Check<'a> {
         let parts: Vec<&str> = decoration.split('.').collect();
         let architecture = parts.first().copied().unwrap_or_default();
         if !["ntamd64", "ntarm64"].contains(&architecture.to_ascii_lowercase().as_str()) {
-            self.finding(
+            self.report(
                 entry.line,
                 format!(
                     "{architecture} is not a supported architecture; expected NTamd64 or NTarm64"
@@ -447,11 +443,12 @@ impl<'a> Check<'a> {
                      {architecture}.10.0...{oldest}"
                 ),
             ),
-            _ => self.finding(
+            _ => self.report(
                 entry.line,
                 format!(
-                    "{decoration} is too old: the oldest supported build is {oldest}, and the driver \
-                     store is a destination from build {DRIVER_STORE_BUILD} on; write \
+                    "{decoration} is too old: the oldest supported build is {oldest}, and only \
+                     builds from {DRIVER_STORE_BUILD} on support the driver store as a \
+                     destination; write \
                      {architecture}.10.0...{oldest}"
                 ),
             ),
@@ -459,23 +456,23 @@ impl<'a> Check<'a> {
         architecture
     }
 
-    /// Checks a model: its install section, as Windows chooses it by the decoration.
+    /// Checks a model and the install section that Windows chooses for it by the decoration.
     fn model(&mut self, model: &Entry, decoration: &str, architecture: &str) {
         let name = model.value(0);
         if model.value(1).is_empty() {
-            self.finding(model.line, "the device has no hardware id");
+            self.report(model.line, "the device has no hardware id");
         }
         let ends =
             [format!(".{decoration}"), format!(".{architecture}"), ".NT".to_owned(), String::new()];
         let found = ends.iter().find_map(|end| self.inf.section(&format!("{name}{end}")));
         let Some(section) = found else {
-            self.finding(model.line, format!("the section [{name}.{architecture}] is missing"));
+            self.report(model.line, format!("the section [{name}.{architecture}] is missing"));
             return;
         };
         self.install(section);
     }
 
-    /// Checks an install section and those that belong to it.
+    /// Checks an install section and the sections that belong to it.
     fn install(&mut self, section: &'a Section) {
         let inf = self.inf;
         if !self.installs.insert(section.name.to_ascii_lowercase()) {
@@ -494,12 +491,12 @@ impl<'a> Check<'a> {
         }
         for (line, file) in &copied {
             if self.in_variants("SourceDisksFiles", file).is_none() {
-                self.finding(*line, format!("[SourceDisksFiles] does not list {file}"));
+                self.report(*line, format!("[SourceDisksFiles] does not list {file}"));
             }
         }
         let image = self.driver.image.as_str();
         if !copied.iter().any(|(_, file)| file.eq_ignore_ascii_case(image)) {
-            self.finding(section.line, format!("no CopyFiles section copies {image}"));
+            self.report(section.line, format!("no CopyFiles section copies {image}"));
         }
         let part = |name: &str| inf.section(&format!("{}.{name}", section.name));
         let missing = |name: &str| format!("the section [{}.{name}] is missing", section.name);
@@ -509,16 +506,16 @@ impl<'a> Check<'a> {
         let service = if let Some(services) = part("Services") {
             self.services(services)
         } else {
-            self.finding(section.line, missing("Services"));
+            self.report(section.line, missing("Services"));
             None
         };
         match part("Wdf") {
             Some(framework) => self.framework(framework, service),
-            None => self.finding(section.line, missing("Wdf")),
+            None => self.report(section.line, missing("Wdf")),
         }
         self.events(section, part("Events"));
         if let Some(old) = part("CoInstallers") {
-            self.finding(old.line, "co-installers are no longer supported (infverif 1303)");
+            self.report(old.line, "co-installers are no longer supported (infverif 1303)");
         }
     }
 
@@ -527,7 +524,7 @@ impl<'a> Check<'a> {
         for key in ["CopyFiles", "AddReg", "DelReg"] {
             for entry in entries(section, key) {
                 for name in &entry.values {
-                    // With an at sign it is a file's name.
+                    // A value with an at sign is a file name.
                     if !name.starts_with('@') {
                         self.reach(entry, name);
                     }
@@ -547,27 +544,27 @@ impl<'a> Check<'a> {
             && entry.value(4) != wanted
         {
             let found = entry.value(4);
-            self.finding(
+            self.report(
                 entry.line,
                 format!("the device's security descriptor is {found}; the driver sets {wanted}"),
             );
         }
     }
 
-    /// Checks the service of the driver's function, and returns its name.
+    /// Checks the service of the function driver, and returns its name.
     fn services(&mut self, section: &'a Section) -> Option<&'a str> {
         const ASSOCIATED: u32 = 2;
         let services: Vec<&Entry> =
             entries(section, "AddService").filter(|entry| !entry.value(0).is_empty()).collect();
         let [entry] = services.as_slice() else {
-            self.finding(section.line, "expected exactly one AddService (infverif 1296)");
+            self.report(section.line, "expected exactly one AddService (infverif 1296)");
             return None;
         };
         let flags = number(entry.value(1));
         let is_associated = flags.is_some_and(|flags| flags & ASSOCIATED != 0);
         let is_device = undecorated(&section.name) != "defaultinstall";
         if is_device && !is_associated {
-            self.finding(
+            self.report(
                 entry.line,
                 format!(
                     "AddService has the flags {:?}; expected 0x00000002 (SPSVCINST_ASSOCSERVICE)",
@@ -583,11 +580,11 @@ impl<'a> Check<'a> {
                 match self.inf.entry(name, key) {
                     Some(entry) if number(entry.value(0)).is_some_and(|it| range.contains(&it)) => {
                     }
-                    Some(entry) => self.finding(
+                    Some(entry) => self.report(
                         entry.line,
                         format!("{key} is {}; expected {range:?}", entry.value(0)),
                     ),
-                    None => self.finding(service.line, format!("[{name}] has no {key}")),
+                    None => self.report(service.line, format!("[{name}] has no {key}")),
                 }
             }
             if is_device
@@ -597,8 +594,8 @@ impl<'a> Check<'a> {
                 self.warning(
                     start.line,
                     format!(
-                        "StartType is {}; plug and play starts a driver whose StartType is 3 \
-                         (SERVICE_DEMAND_START)",
+                        "StartType is {}; expected 3 (SERVICE_DEMAND_START), because Plug and \
+                         Play starts the driver",
                         start.value(0)
                     ),
                 );
@@ -611,13 +608,13 @@ impl<'a> Check<'a> {
 
     fn framework(&mut self, section: &'a Section, service: Option<&str>) {
         let Some(entry) = self.inf.entry(&section.name, "KmdfService") else {
-            self.finding(section.line, "KmdfService is missing");
+            self.report(section.line, "KmdfService is missing");
             return;
         };
         if let Some(service) = service
             && !entry.value(0).eq_ignore_ascii_case(service)
         {
-            self.finding(
+            self.report(
                 entry.line,
                 format!("KmdfService is {}; the service is {service}", entry.value(0)),
             );
@@ -626,7 +623,7 @@ impl<'a> Check<'a> {
             return;
         };
         let Some(version) = self.inf.entry(&framework.name, "KmdfLibraryVersion") else {
-            self.finding(framework.line, format!("[{}] has no KmdfLibraryVersion", framework.name));
+            self.report(framework.line, format!("[{}] has no KmdfLibraryVersion", framework.name));
             return;
         };
         let Some(wanted) = self.driver.framework else {
@@ -636,11 +633,11 @@ impl<'a> Check<'a> {
         let allowed = (wanted.minimum..=wanted.target)
             .any(|minor| found == format!("{}.{minor}", wanted.major));
         if !allowed {
-            self.finding(version.line, format!("KmdfLibraryVersion is {found}; expected {wanted}"));
+            self.report(version.line, format!("KmdfLibraryVersion is {found}; expected {wanted}"));
         }
     }
 
-    /// Checks that the providers whose events decoders find in the image are registered.
+    /// Checks that the providers are registered whose events decoders look up in the image.
     fn events(&mut self, install: &Section, section: Option<&'a Section>) {
         let mut registered = Vec::new();
         for entry in section.into_iter().flat_map(|one| entries(one, "AddEventProvider")) {
@@ -651,7 +648,7 @@ impl<'a> Check<'a> {
                 self.must_be(name, "ResourceFile", &binary);
                 self.must_be(name, "MessageFile", &binary);
                 if self.inf.entry(name, "ProviderName").is_none() {
-                    self.finding(provider.line, format!("[{name}] has no ProviderName"));
+                    self.report(provider.line, format!("[{name}] has no ProviderName"));
                 }
             }
         }
@@ -668,8 +665,9 @@ impl<'a> Check<'a> {
                     self.warning(
                         entry.line,
                         format!(
-                            "AddEventProvider registers the ETW provider {}, whose events describe \
-                             themselves: the image has no resources; remove the line and its section",
+                            "AddEventProvider registers the ETW provider {}, whose events are \
+                             self-describing: the image has no resources for it; remove the line \
+                             and its section",
                             provider.name
                         ),
                     );
@@ -682,7 +680,7 @@ impl<'a> Check<'a> {
             let declared: Vec<String> = providers.iter().map(braced).collect();
             let declared =
                 if declared.is_empty() { "none".to_owned() } else { declared.join(", ") };
-            self.finding(
+            self.report(
                 entry.line,
                 format!(
                     "AddEventProvider names the ETW provider {}; the driver's declaration has \
@@ -694,10 +692,10 @@ impl<'a> Check<'a> {
         for provider in providers.iter().filter(|provider| provider.has_resources) {
             let wanted = braced(provider);
             if !registered.iter().any(|entry| entry.value(0).eq_ignore_ascii_case(&wanted)) {
-                self.finding(
+                self.report(
                     section.map_or(install.line, |section| section.line),
                     format!(
-                        "the ETW provider {} is not registered, so that Windows does not decode its \
+                        "the ETW provider {} is not registered, so Windows cannot decode its \
                          events; add `AddEventProvider = {wanted},SECTION` to [{}.Events]",
                         provider.name, install.name
                     ),
@@ -706,7 +704,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that only keys of the device and of the service are written.
+    /// Checks that the file writes only to the keys of the device and the service.
     fn registry(&mut self) {
         let inf = self.inf;
         let class = |section: &&Section| undecorated(&section.name) != "classinstall32";
@@ -715,9 +713,9 @@ impl<'a> Check<'a> {
         for name in lists.flat_map(|entry| &entry.values) {
             for entry in self.inf.section(name).into_iter().flat_map(|it| &it.entries) {
                 if !entry.value(0).eq_ignore_ascii_case("HKR") {
-                    // Infverif has a number for keys and another one for values.
+                    // infverif numbers keys and values differently.
                     let names_value = entry.values.len() > 2;
-                    self.finding(
+                    self.report(
                         entry.line,
                         format!(
                             "a driver package may write only below HKR, not {} (infverif {})",
@@ -753,13 +751,13 @@ impl<'a> Check<'a> {
                 .iter()
                 .any(|name| named.contains(*name))
             {
-                self.finding(section.line, format!("nothing refers to [{}]", section.name));
+                self.report(section.line, format!("nothing refers to [{}]", section.name));
             }
             for entry in &section.entries {
                 let texts = entry.key.iter().chain(&entry.values).chain([&section.name]);
                 for text in texts {
                     if text.contains("$ARCH$") || text.contains("$KMDFVERSION$") {
-                        self.finding(entry.line, format!("{text} has not been stamped"));
+                        self.report(entry.line, format!("{text} has not been stamped"));
                     }
                 }
             }
@@ -776,7 +774,7 @@ fn entries<'s>(section: &'s Section, key: &str) -> impl Iterator<Item = &'s Entr
     section.entries.iter().filter(has_key)
 }
 
-/// Returns whether a section's name in lower case ends in a dot and a part.
+/// Returns whether a section's name in lower case ends with a dot and the part.
 fn ends_with_part(name: &str, part: &str) -> bool {
     let start = name.strip_suffix(&part.to_ascii_lowercase());
     start.is_some_and(|start| start.ends_with('.'))

@@ -1,18 +1,17 @@
-//! Reads, writes, stamps and checks the INF files of driver packages.
-//!
-//! `stampinf` and `infverif` are part of the WDK. This module does their work without the WDK, and
-//! also compares the file with the driver that it installs.
+//! Reads, writes, stamps and checks the INF files of driver packages.  `stampinf` and `infverif`
+//! are part of the WDK. This module replaces them, and also compares the file with the driver that
+//! it installs.
 
 mod check;
 mod class;
 mod new;
 mod read;
 
-pub use check::{Driver, Finding, Framework, Provider, Severity, check};
+pub use check::{Diagnostic, Driver, Framework, Provider, Severity, check};
 pub use new::{New, NewError};
 pub use read::{Entry, Inf, ReadError, Section};
 
-/// The values that `stampinf` puts into a file.
+/// The values that `stampinf` writes to a file.
 #[derive(Clone, Debug)]
 pub struct Stamp<'a> {
     /// `amd64` or `arm64`.
@@ -26,7 +25,7 @@ pub struct Stamp<'a> {
 }
 
 impl Stamp<'_> {
-    /// Returns the text of the `.inf` file for the text of a `.inx` file.
+    /// Converts the text of a `.inx` file to the text of the `.inf` file.
     #[must_use]
     pub fn apply(&self, inx: &str) -> String {
         let mut inf = String::with_capacity(inx.len());
@@ -36,7 +35,7 @@ impl Stamp<'_> {
                 let (date, version) = (self.date, self.version);
                 inf.extend(["DriverVer   = ", date, ",", version, "\r\n"]);
             } else if line.starts_with(';') {
-                // A comment may name the placeholders; they stay.
+                // Placeholders in comments stay.
                 inf.push_str(line);
             } else {
                 inf.push_str(

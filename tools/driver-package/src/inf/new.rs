@@ -7,22 +7,22 @@ use super::{
     class,
 };
 
-/// A driver whose INF file is to be written.
+/// The driver for which to write an INF file.
 #[derive(Clone, Copy, Debug)]
 pub struct New<'a> {
     /// The image's file name without its extension, which becomes the service's name.
     pub image: &'a str,
-    /// The device's hardware id.
+    /// The device's hardware ID.
     pub hardware_id: &'a str,
     /// The device's setup class.
     pub class: &'a str,
-    /// The company, as provider and manufacturer.
+    /// The company, which is both provider and manufacturer.
     pub company: &'a str,
     /// The driver's description.
     pub description: &'a str,
     /// The framework's version.
     pub framework: Framework,
-    /// The ETW providers. They are registered if decoders need the image for one of them.
+    /// The ETW providers. The file registers them if decoders need the image for any of them.
     pub providers: &'a [Provider],
     /// The device's security descriptor.
     pub sddl: &'a str,
@@ -33,11 +33,11 @@ pub struct New<'a> {
 pub enum NewError {
     /// The setup class is not known.
     #[error(
-        "{0} is not a setup class of Windows that this command knows; write the INF file with another \
-         class, and change Class and ClassGuid in it"
+        "this command does not know the setup class {0}; write the INF file with another class, \
+         then change Class and ClassGuid in it"
     )]
     Class(String),
-    /// A value has a character that a string of an INF file in ASCII cannot have.
+    /// A value contains a character that is not allowed in a string of an ASCII INF file.
     #[error("the {what} {text:?} has characters outside ASCII or a percent sign")]
     Characters {
         /// The value.
@@ -45,7 +45,7 @@ pub enum NewError {
         /// The text.
         text: String,
     },
-    /// A value is empty or has characters with a meaning in INF files.
+    /// A value is empty or contains a character with a special meaning in INF files.
     #[error("{text:?} cannot be the {what}: expected letters, digits and any of {allowed}")]
     Name {
         /// The value.
@@ -62,7 +62,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// Fails unless a name has letters, digits and the allowed characters only.
+/// Fails unless a name consists of letters, digits and the allowed characters.
 fn name(what: &'static str, text: &str, allowed: &'static str) -> Result<(), NewError> {
     let is_allowed = |one: char| one.is_ascii_alphanumeric() || allowed.contains(one);
     if !text.is_empty() && text.chars().all(is_allowed) {
@@ -72,14 +72,11 @@ fn name(what: &'static str, text: &str, allowed: &'static str) -> Result<(), New
 }
 
 impl New<'_> {
-    /// Returns the text of an unstamped INF file (`.inx`) that installs the driver.
+    /// Returns the text of an unstamped INF file (`.inx`) that installs the driver.  As Windows
+    /// requires of drivers for all its editions, the file copies only to the driver store, writes
+    /// only to the device's and the service's keys, and needs no co-installer.
     ///
-    /// The file copies to the driver store only, writes only to the device's and the service's keys,
-    /// and needs no co-installer, as drivers for every edition of Windows must.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the class is not known, or if a value cannot be in an INF file.
+    /// # Errors  Fails if the class is not known, or if a value is not allowed in an INF file.
     pub fn text(&self) -> Result<String, NewError> {
         let Self { image, hardware_id, sddl, .. } = *self;
         let guid = class::guid(self.class).ok_or_else(|| NewError::Class(self.class.to_owned()))?;
@@ -165,7 +162,8 @@ impl New<'_> {
 
     /// Returns the sections that register the providers.
     fn events(&self) -> Result<String, NewError> {
-        // Resources describe all providers of an image, also those without events in them.
+        // An image's resources describe all its providers, even those without manifest-based
+        // events.
         if !self.providers.iter().any(|one| one.has_resources) {
             return Ok(String::new());
         }

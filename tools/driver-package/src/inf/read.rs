@@ -33,7 +33,7 @@ pub enum ReadError {
         /// The line, counted from 1.
         line: usize,
     },
-    /// A backslash at the end of the file.
+    /// A continuation backslash at the end of the file.
     #[error("line {line}: the file ends after the line's continuation mark")]
     Continued {
         /// The line, counted from 1.
@@ -197,7 +197,7 @@ impl Inf {
         Self::expand(sections)
     }
 
-    /// Replaces the names of strings by the strings.
+    /// Replaces `%name%` by the string of that name.
     fn expand(mut sections: Vec<Section>) -> Result<Self, ReadError> {
         let mut strings = HashMap::new();
         if let Some(section) =
@@ -253,7 +253,7 @@ impl Inf {
     }
 }
 
-/// Replaces the names of strings by the strings. Numbers denote folders and are kept.
+/// Replaces `%name%` by the string of that name. Numbers denote folders and are kept.
 fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<String, ReadError> {
     let mut out = String::new();
     let mut rest = text;
