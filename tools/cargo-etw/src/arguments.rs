@@ -1,7 +1,5 @@
-//! The command line.
-//!
-//! Functions build the command line, since clap's derive macros allow lints that this workspace
-//! forbids.
+//! The command line.  The command line is built by functions, because the code of clap's derive
+//! macros allows lints that this workspace forbids.
 
 use clap::{ArgAction, Command};
 
@@ -11,7 +9,7 @@ use crate::{
     package, recipes,
 };
 
-/// Returns the command line, as cargo starts it: `cargo-etw etw …`.
+/// Returns the command line in the form in which cargo starts it: `cargo-etw etw …`.
 pub fn command() -> Command {
     Command::new("cargo")
         .bin_name("cargo")
@@ -44,20 +42,17 @@ fn new() -> Command {
         })
     };
     Command::new("new")
-        .about("Make the folder of a new KMDF driver with an ETW provider and a test")
+        .about("Create the folder of a new KMDF driver with an ETW provider and a test")
         .arg(
-            file("folder", "The folder to make; its name is the package's").value_name("PATH"),
+            file("folder", "The folder to create; its name becomes the package's")
+                .value_name("PATH"),
         )
-        .arg(text(
-            "name",
-            "NAME",
-            "The package's name [default: the folder's name]",
-        ))
+        .arg(text("name", "NAME", "The package's name [default: the folder's name]"))
         .arg(text(
             "provider",
             "NAME",
-            "The ETW provider's name, of which its GUID is the hash [default: made of the package's \
-             name, such as Contoso.Sensor of contoso-sensor]",
+            "The ETW provider's name, which is hashed to its GUID [default: derived from the \
+             package's name, such as Contoso.Sensor from contoso-sensor]",
         ))
         .arg(
             path(
@@ -79,7 +74,7 @@ fn build() -> Command {
     let command = Command::new("build")
         .about("Build a driver's image (.sys) and symbols (.pdb) without the WDK")
         .arg(
-            text("machine", "MACHINE", "The processor that the driver is for")
+            text("machine", "MACHINE", "The processor architecture to build for")
                 .default_value("x64")
                 .value_parser(["x64", "arm64"]),
         )
@@ -87,7 +82,7 @@ fn build() -> Command {
             text(
                 "message-format",
                 "FORMAT",
-                "The form of the messages: for people, or cargo's JSON with a message for the image",
+                "The message format: for people, or cargo's JSON with a message for the image",
             )
             .default_value("human")
             .value_parser(["human", "json"]),
@@ -102,17 +97,17 @@ fn run() -> Command {
         .about("Build a driver, run it in the stand-in kernel, and show and write its events")
         .long_about(
             "Build a driver, run it in the stand-in kernel, and show and write its events.\n\n\
-             Every provider that the driver registers is enabled. The exit code is 1 if anything was \
-             found but notes.",
+             Every provider that the driver registers is enabled. The exit code is 1 if the run \
+             reports a warning or an error.",
         )
         .arg(
-            path("image", "FILE", "Run this image (.sys) and build nothing")
+            path("image", "FILE", "Run this image (.sys) instead of building one")
                 .conflicts_with_all(OF_BUILD),
         );
     standin_kernel::run::arguments(what_to_build(command))
 }
 
-/// Returns the command line of `cargo etw run` where it cannot run anything.
+/// Returns the command line of `cargo etw run` for systems on which it cannot run.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run() -> Command {
     Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
@@ -124,13 +119,13 @@ fn vm() -> Command {
     crate::vm::command()
 }
 
-/// Returns the command line of `cargo etw vm` where it cannot run anything.
+/// Returns the command line of `cargo etw vm` for systems on which it cannot run.
 #[cfg(not(unix))]
 fn vm() -> Command {
     Command::new("vm").about("Run a driver's test stages on Windows in QEMU; needs Linux")
 }
 
-/// The names of the arguments that say what to build and how.
+/// The names of the arguments of a build.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 const OF_BUILD: [&str; 14] = [
     "release",
@@ -153,7 +148,7 @@ const OF_BUILD: [&str; 14] = [
 fn what_to_build(command: Command) -> Command {
     command
         .arg(
-            flag("release", "Build with optimizations, as for a release")
+            flag("release", "Build in release mode, with optimizations")
                 .short('r')
                 .conflicts_with("profile"),
         )
@@ -162,12 +157,12 @@ fn what_to_build(command: Command) -> Command {
             text(
                 "package",
                 "NAME",
-                "The driver's package; needed where the workspace has several drivers",
+                "The driver's package; needed if the workspace has several drivers",
             )
             .short('p'),
         )
         .arg(path("manifest-path", "FILE", "The Cargo.toml of the driver or of its workspace"))
-        .arg(path("target-dir", "FOLDER", "The folder for what is built [default: cargo's]"))
+        .arg(path("target-dir", "FOLDER", "The folder for build output [default: cargo's]"))
         .arg(
             text(
                 "features",
@@ -180,15 +175,15 @@ fn what_to_build(command: Command) -> Command {
         .arg(flag("all-features", "Build with all features"))
         .arg(flag("no-default-features", "Build without the default features"))
         .arg(flag("locked", "Fail if Cargo.lock is not up to date"))
-        .arg(flag("offline", "Use no network"))
-        .arg(flag("frozen", "As with --locked and --offline"))
+        .arg(flag("offline", "Do not use the network"))
+        .arg(flag("frozen", "Same as --locked and --offline"))
         .arg(
             flag("verbose", "Show the commands that cargo runs; twice for more")
                 .short('v')
                 .action(ArgAction::Count),
         )
         .arg(
-            flag("quiet", "Show nothing but warnings and errors of the build")
+            flag("quiet", "Show only warnings and errors of the build")
                 .short('q')
                 .conflicts_with("verbose"),
         )

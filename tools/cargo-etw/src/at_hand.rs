@@ -1,5 +1,5 @@
-//! The driver at hand: the package that a command is about, and what its Cargo metadata, its source
-//! and its image say.
+//! The driver at hand: the package that a command works on, with information from its Cargo
+//! metadata, source and image.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use crate::{configuration, options, source};
 /// The keys of `[package.metadata.etw]`.
 const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
 
-/// Where the files of a driver are that are not where `cargo etw` looks for them. The paths in
+/// The paths of a driver's files outside their default places. The paths in
 /// `[package.metadata.etw]` are relative to the package's folder.
 #[derive(Debug, Default)]
 struct Settings {
@@ -73,7 +73,7 @@ impl Settings {
     }
 }
 
-/// Returns a path without `.` and `..` where they follow a name.
+/// Returns a path without `.` and `..` that follow a name.
 fn plain(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();
@@ -91,7 +91,7 @@ fn plain(path: &Path) -> PathBuf {
     out
 }
 
-/// The driver that a command is about.
+/// The driver that a command works on.
 #[derive(Debug)]
 pub struct AtHand {
     /// The package.
@@ -115,7 +115,7 @@ pub fn arguments(command: Command) -> Command {
             options::text(
                 "package",
                 "NAME",
-                "The driver's package; needed where the workspace has several drivers",
+                "The driver's package; needed if the workspace has several drivers",
             )
             .short('p'),
         )
@@ -134,7 +134,7 @@ impl AtHand {
         Self::find(manifest.as_deref(), package.as_deref())
     }
 
-    /// Finds the driver as `cargo etw build` does.
+    /// Finds the driver in the same way as `cargo etw build`.
     pub fn find(manifest: Option<&Path>, package: Option<&str>) -> Result<Self> {
         Self::new(Driver::find(manifest, package)?)
     }
@@ -151,7 +151,7 @@ impl AtHand {
         folder.unwrap_or(&self.driver.workspace)
     }
 
-    /// Returns a path as a committed file names it: relative to the workspace, with slashes.
+    /// Returns a path in the form used in committed files: relative to the workspace, with slashes.
     pub fn named(&self, path: &Path) -> String {
         let workspace = &self.driver.workspace;
         let path = path.strip_prefix(workspace).unwrap_or(path);
@@ -159,7 +159,7 @@ impl AtHand {
     }
 
     /// Returns the driver's declarations: those that the settings name, or those in the sources of
-    /// the driver's library and of the libraries of the workspace that it uses.
+    /// the driver's library and the workspace's libraries that it uses.
     ///
     /// The list is empty if the driver declares no provider.
     pub fn declarations(&self) -> Result<Vec<Declaration>> {
@@ -202,8 +202,8 @@ impl AtHand {
         let found = self.declarations()?;
         ensure!(
             !found.is_empty(),
-            "{} declares no provider: no module in {} and its modules has #[wdk_etw::provider]; name \
-             the file with `declaration` in [package.metadata.etw] if it is elsewhere",
+            "{} declares no provider: no module in {} and its modules has #[wdk_etw::provider]; if \
+             it is elsewhere, name the file with `declaration` in [package.metadata.etw]",
             self.driver.package,
             self.named(&self.driver.library)
         );
@@ -228,7 +228,7 @@ impl AtHand {
                     0 => {}
                     1 => return Ok(others.pop()),
                     _ => bail!(
-                        "{} has several .{extension} files and none is {image}.{extension}; name the \
+                        "{} has several .{extension} files but no {image}.{extension}; name the \
                          driver's with `inf` in [package.metadata.etw]",
                         folder.display()
                     ),
@@ -253,7 +253,7 @@ impl AtHand {
         })
     }
 
-    /// Returns the path of an INF file that is to be written.
+    /// Returns the path for a new INF file.
     pub fn new_inf(&self) -> PathBuf {
         let beside = || self.folder().join(format!("{}.inx", self.driver.image));
         self.settings.inf.clone().unwrap_or_else(beside)
@@ -280,13 +280,13 @@ impl AtHand {
         self.beside_inf(self.settings.profile.as_ref(), "wprp")
     }
 
-    /// Returns the path of the driver's instructions for tracing.
+    /// Returns the path of the driver's tracing instructions.
     pub fn recipes(&self) -> PathBuf {
         let usual = || self.folder().join("tracing.md");
         self.settings.recipes.clone().unwrap_or_else(usual)
     }
 
-    /// Returns the path of the installed image, for the manifest.
+    /// Returns the path of the installed image, which the manifest contains.
     pub fn installed(&self) -> String {
         format!(r"%SystemRoot%\System32\drivers\{}.sys", self.driver.image)
     }

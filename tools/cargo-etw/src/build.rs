@@ -30,8 +30,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Builds the driver that the arguments choose, with the options that they have, and returns its
-/// files.
+/// Builds the driver that the arguments choose, with their options, and returns its files.
 pub fn build(matches: &ArgMatches, machine: Machine, messages: Messages) -> Result<Image> {
     let manifest: Option<PathBuf> = optional(matches, "manifest-path")?;
     let package: Option<String> = optional(matches, "package")?;
@@ -52,7 +51,7 @@ pub fn build(matches: &ArgMatches, machine: Machine, messages: Messages) -> Resu
     driver.build_with(&toolchain, &options(matches)?, messages)
 }
 
-/// Returns cargo's options among the arguments.
+/// Returns the cargo options among the arguments.
 fn options(matches: &ArgMatches) -> Result<Options> {
     let is_release = matches.get_flag("release");
     let profile: Option<String> = optional(matches, "profile")?;
@@ -76,12 +75,12 @@ fn options(matches: &ArgMatches) -> Result<Options> {
 }
 
 /// Returns the toolchain for a machine. Installs packages of the operating system if `may_install` is
-/// true or a person agrees.
+/// true or the user agrees.
 pub fn toolchain(machine: Machine, may_install: bool) -> Result<Toolchain> {
     Toolchain::find_or_ask(machine, |command| may_install || agrees(command))
 }
 
-/// Asks the person at the terminal, if there is one, whether to run a command.
+/// Asks the user whether to run a command, if there is a terminal.
 fn agrees(command: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;

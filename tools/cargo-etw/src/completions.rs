@@ -8,13 +8,13 @@ use clap_complete::Shell;
 
 use crate::options::required;
 
-/// The program's name, which shells complete.
+/// The name of the program that shells complete.
 const PROGRAM: &str = "cargo-etw";
 
-/// The program's name in the functions of bash.
+/// The program's name in the bash functions.
 const IN_BASH: &str = "cargo_etw";
 
-/// Completes `cargo etw` in bash: cargo's completions for everything else.
+/// The bash script that completes `cargo etw`, and leaves everything else to cargo's completions.
 const BASH: &str = r#"
 _cargo_etw_function() {
     complete -p "$1" 2>/dev/null | sed -n 's/.* -F \([^ ]*\) .*/\1/p'
@@ -37,7 +37,7 @@ _cargo_with_etw() {
 complete -F _cargo_with_etw -o bashdefault -o default cargo
 "#;
 
-/// Completes `cargo etw` in fish.
+/// The fish script that completes `cargo etw`.
 const FISH: &str = r#"
 complete -c cargo -n "__fish_seen_subcommand_from etw" -f -a "(complete -C (string replace -r '^\s*cargo\s+etw' 'cargo-etw' -- (commandline -cp)))"
 "#;
@@ -62,13 +62,13 @@ pub fn command() -> Command {
         )
 }
 
-/// Writes the completions of the command line `whole`.
+/// Writes the completions for the command line `whole`.
 pub fn run(matches: &ArgMatches, whole: &Command) -> Result<()> {
     let shell: Shell = required(matches, "shell")?;
     let etw = whole
         .find_subcommand("etw")
         .ok_or_else(|| anyhow!("the command line has no command etw"))?;
-    // clap_complete gives the functions of a name with a hyphen different names in one script.
+    // clap_complete's script names the functions inconsistently if the program's name has a hyphen.
     let name = if shell == Shell::Bash { IN_BASH } else { PROGRAM };
     let mut etw = etw.clone().name(name).bin_name(name);
     let mut script = Vec::new();

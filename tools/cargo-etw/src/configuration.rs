@@ -1,5 +1,5 @@
-//! The configuration in which the commands read declarations: that of the driver for x64 Windows with
-//! the default features of its package.
+//! The configuration with which the commands read declarations: x64 Windows, with the default
+//! features of the driver's package.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use toml::{Table, Value};
 use wdk_etw_build::{Configuration, configuration, package_folder};
 
-/// Returns the configuration of a source file's package.
+/// Returns the configuration for a source file's package.
 pub fn of(source: &Path) -> Result<Configuration> {
     let manifest = package_folder(source).join("Cargo.toml");
     if !manifest.is_file() {
@@ -28,7 +28,7 @@ fn default_features(package: &Table) -> BTreeSet<String> {
     let mut left = vec!["default"];
     while let Some(feature) = left.pop() {
         let enabled = features.and_then(|features| features.get(feature));
-        // `dep:name` and `name/feature` are features of other packages.
+        // `dep:name` and `name/feature` refer to other packages.
         let is_own = enabled.is_some() || !feature.contains([':', '/']);
         if (enabled.is_none() && feature == "default") || !is_own {
             continue;

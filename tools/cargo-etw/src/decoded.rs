@@ -1,5 +1,5 @@
-//! Compares what the decoders of Windows say about a trace, which a run in a virtual machine has
-//! brought out, with what `etl` decodes.
+//! Compares the output of Windows' decoders for a trace, copied from a virtual machine, with the
+//! output of `etl`.
 
 use std::{
     fmt::Write as _,
@@ -18,22 +18,22 @@ use etw_vm::{
     report::{Outcome, Report},
 };
 
-/// The stage that decodes a trace by tracerpt, Get-WinEvent and TDH.
+/// The stage that decodes a trace with tracerpt, Get-WinEvent and TDH.
 const STAGE: &str = "decode";
 
-/// The trace of the stage.
+/// The stage's trace.
 const TRACE: &str = "decode.etl";
 
-/// The files of the decoders.
+/// The decoders' output files.
 const FILES: [&str; 3] = ["tracerpt.xml", "winevent.json", "tdh.jsonl"];
 
-/// The differences of each file that the note names.
+/// The number of differences per file that the note lists.
 const NAMED: usize = 3;
 
-/// The characters of a value that the note shows.
+/// The number of characters of a value that the note shows.
 const SHOWN: usize = 80;
 
-/// How the events of the driver under test are decoded.
+/// The information that decodes the events of the driver under test.
 #[derive(Clone, Debug)]
 pub struct Traces {
     image: PathBuf,
@@ -41,7 +41,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Returns how the events of the driver of a kit are decoded.
+    /// Returns the information that decodes the events of a kit's driver.
     pub fn of(contents: &Contents) -> Self {
         Self {
             image: contents.driver.folder.join(&contents.driver.sys),
@@ -49,9 +49,9 @@ impl Traces {
         }
     }
 
-    /// Compares the files in the results of a run, and puts the outcome into the report: a note, and a
-    /// stage that fails if anything differs or the trace cannot be read. A run without the trace or its
-    /// files gets no note.
+    /// Compares the files in the results of a run, and adds the outcome to the report: a note, and a
+    /// failed stage if anything differs or the trace cannot be read. A run without the trace or the
+    /// decoders' files gets no note.
     pub fn examine(&self, out: &Path, report: &mut Report) {
         for leg in [PLAIN, VERIFIER] {
             self.examine_leg(leg, out, report);
@@ -74,14 +74,14 @@ impl Traces {
             }
             Err(error) => {
                 let note = format!("{} was not compared: {error:#}", trace.display());
-                let reason = "its trace could not be compared; a note says why";
+                let reason = "its trace could not be compared; see the note";
                 put(leg, &note, Some(reason), report);
             }
         }
     }
 
-    /// Returns what describes the driver's events: the image's resources or, if it has none, the
-    /// manifests beside it. `TraceLogging` events need neither.
+    /// Returns the schemas of the driver's events: from the image's resources or, if it has none,
+    /// from the manifests beside it. `TraceLogging` events need neither.
     fn catalog(&self) -> Result<Catalog> {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
@@ -97,7 +97,7 @@ impl Traces {
         Ok(catalog)
     }
 
-    /// Returns the note, and true if everything is equal.
+    /// Returns the note, and true if there is no difference.
     fn compare(
         &self,
         catalog: &Catalog,
@@ -126,7 +126,7 @@ impl Traces {
     }
 }
 
-/// Puts a note about a leg into the report, and the reason why its stage fails, if it does.
+/// Adds a note about a leg to the report, and marks its stage as failed if there is a reason.
 fn put(leg: &str, note: &str, failure: Option<&str>, report: &mut Report) {
     report.notes.push(format!("{leg}: {note}"));
     for row in &mut report.rows {
@@ -153,20 +153,20 @@ pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Returns a comparison as words for a note.
+/// Returns a note that describes a comparison.
 fn said(result: &Comparison) -> String {
     let mut counts = format!(
         "{} events, {} properties and {} fields compared",
         result.compared, result.properties, result.fields
     );
     if result.undecoded > 0 {
-        let _ = write!(counts, " (the fields of {} are not stated)", result.undecoded);
+        let _ = write!(counts, " ({} states no fields)", result.undecoded);
     }
     if result.agrees() {
         return format!("{counts}, equal");
     }
     if result.differences == 0 {
-        return "no event to compare".to_owned();
+        return "no events to compare".to_owned();
     }
     let named: Vec<String> = result
         .listed
@@ -222,7 +222,7 @@ mod tests {
         fs::write(folder.join(TRACE), "").unwrap();
         traces.examine(out.path(), &mut report);
         assert!(report.notes.is_empty(), "{:?}", report.notes);
-        // A trace that cannot be read fails the stage, though it passed in Windows.
+        // An unreadable trace fails the stage, although it passed on Windows.
         fs::write(folder.join("tdh.jsonl"), "").unwrap();
         traces.examine(out.path(), &mut report);
         assert!(report.notes[0].contains("was not compared: cannot read"), "{:?}", report.notes);

@@ -1,5 +1,5 @@
-//! `cargo etw doctor`: lists what this machine and the driver at hand have for building, running and
-//! packaging, found and missing.
+//! `cargo etw doctor`: lists which requirements for building, running and packaging this machine and
+//! the driver at hand meet, and which are missing.
 
 use std::{env, fs, process::Command as Process};
 
@@ -30,15 +30,15 @@ const SIGNERS: [Program; 2] = [
 const WDK_CRATES: [&str; 6] =
     ["wdk-build", "wdk-sys", "wdk", "wdk-alloc", "wdk-panic", "wdk-macros"];
 
-/// Something that the commands need.
+/// A requirement of the commands.
 struct Requirement {
     what: &'static str,
     needed_by: &'static str,
     /// What was found, or `None` if it is missing.
     found: Option<String>,
-    /// What to do if it is missing: a command, or a sentence.
+    /// The remedy if it is missing: a command, or a sentence.
     remedy: String,
-    /// True if the commands that need it work without it in part.
+    /// True if the commands that need it partly work without it.
     is_optional: bool,
 }
 
@@ -57,7 +57,7 @@ impl Requirement {
         self
     }
 
-    /// Returns true if something is missing that a command cannot do without.
+    /// Returns true if it is missing and not optional.
     const fn is_needed(&self) -> bool {
         self.found.is_none() && !self.is_optional
     }
@@ -66,7 +66,7 @@ impl Requirement {
 /// Returns the command line.
 pub fn command() -> Command {
     let command = Command::new("doctor")
-        .about("List what this machine and the driver have for building, running and packaging")
+        .about("List which requirements for building, running and packaging are found and which are missing")
         .arg(message_format());
     at_hand::arguments(command)
 }
@@ -80,7 +80,7 @@ fn install(package: &str) -> String {
     }
 }
 
-/// Returns what this machine has.
+/// Returns the requirements on this machine.
 fn machine() -> Vec<Requirement> {
     let mut requirements = vec![
         Requirement::new(
@@ -99,7 +99,7 @@ fn machine() -> Vec<Requirement> {
             "stand-in kernel",
             "run, inf check, package",
             runs.then_some(host),
-            "use an x86-64 Linux machine: it runs the driver's machine code",
+            "use an x86-64 Linux machine: the stand-in kernel runs the driver's machine code",
         )
         .optional(),
     );
@@ -127,7 +127,7 @@ fn toolchain(what: &'static str, needed_by: &'static str, machine: Machine) -> R
     Requirement::new(what, needed_by, found, &remedy)
 }
 
-/// Returns the versions of the WDK's crates that a lock file has.
+/// Returns the versions of the WDK's crates in a lock file.
 fn locked(lock: &str) -> Vec<(String, String)> {
     let value = |line: &str, key: &str| {
         let text = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
@@ -147,7 +147,7 @@ fn locked(lock: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns what the driver says.
+/// Returns the requirements on the driver.
 fn driver(driver: &AtHand) -> Vec<Requirement> {
     let package = &driver.driver;
     let mut requirements = vec![Requirement::new(
@@ -198,7 +198,7 @@ fn driver(driver: &AtHand) -> Vec<Requirement> {
     requirements
 }
 
-/// Returns the framework's version that the driver's metadata name, if it is supported.
+/// Returns the framework version in the driver's metadata, if it is supported.
 fn framework(driver: &AtHand) -> Requirement {
     let supported: Vec<String> = KMDF_VERSIONS.iter().map(|minor| format!("1.{minor}")).collect();
     let supported = supported.join(" and ");
@@ -254,8 +254,8 @@ fn crates(driver: &AtHand) -> Requirement {
         return Requirement::new("WDK crates", "build", Some(all), "");
     }
     let remedy = format!(
-        "the driver uses {}; without the WDK, {supported} are supported: `cargo update` or another \
-         version in Cargo.toml changes it",
+        "the driver uses {}; without the WDK, {supported} are supported: run `cargo update` or \
+    change the version in Cargo.toml",
         names(others)
     );
     Requirement::new("WDK crates", "build", None, &remedy)
@@ -287,7 +287,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     } else {
         print(&requirements);
     }
-    ensure!(missing == 0, "{missing} of {} things are missing", requirements.len());
+    ensure!(missing == 0, "{missing} of {} requirements are missing", requirements.len());
     Ok(())
 }
 

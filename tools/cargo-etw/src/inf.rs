@@ -30,9 +30,9 @@ use crate::{
 const SDDL: &str = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 /// The setup class of a new INF file.
 const CLASS: &str = "System";
-/// The framework of a driver whose metadata name none, as in wdk-build.
+/// The framework of a driver whose metadata specify none; wdk-build uses the same.
 const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
-/// The seconds in which a driver must have been loaded, given a device, and unloaded.
+/// The time in seconds within which a driver must be loaded, be given a device, and be unloaded.
 const SECONDS: u64 = 60;
 
 /// Returns the command line.
@@ -42,7 +42,7 @@ pub fn command() -> Command {
         .arg(text(
             "hardware-id",
             "ID",
-            "The device's hardware id [default: Root\\ and the driver's name]",
+            "The device's hardware ID [default: Root\\ followed by the driver's name]",
         ))
         .arg(text("class", "NAME", "The device's setup class").default_value(CLASS))
         .arg(text(
@@ -55,7 +55,7 @@ pub fn command() -> Command {
             "FILE",
             "The file to write [default: NAME.inx beside the driver's Cargo.toml]",
         ))
-        .arg(flag("force", "Replace a file that exists"));
+        .arg(flag("force", "Replace an existing file"));
     let check = Command::new("check")
         .about("Check the driver's INF file against the rules of infverif and against the driver")
         .arg(optional_file(
@@ -65,12 +65,12 @@ pub fn command() -> Command {
         .arg(path(
             "image",
             "FILE",
-            "The driver's image [default: what `cargo etw build` built last, if there is one]",
+            "The driver's image [default: the one that `cargo etw build` built last, if any]",
         ))
-        .arg(text("hardware-id", "ID", "The hardware id that the file must list"))
+        .arg(text("hardware-id", "ID", "The hardware ID that the file must list"))
         .arg(message_format());
     let examine = Command::new("examine")
-        .about("Load an image in the stand-in kernel, and print what an INF file must match")
+        .about("Load an image in the stand-in kernel, and print the values that an INF file must match")
         .hide(true)
         .arg(file("image", "The driver's image"));
     Command::new("inf")
@@ -128,14 +128,14 @@ fn new(matches: &ArgMatches) -> Result<()> {
         };
         anyhow!("{error}{remedy}")
     })?;
-    // Windows' tools want its line ends.
+    // Windows' tools expect Windows line endings.
     let text = archive::windows_lines(&text);
     fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
     println!("{}", out.display());
     if manifest::has_manifest_events(&driver.declarations()?) {
         eprintln!(
             "note: the INF file registers the provider with the image in the driver store; to \
-             register a manifest on a machine without the driver, run `{}`",
+             register the manifest on a machine without the driver, run `{}`",
             manifest::install_command(&format!("{image}.man"), &format!("{image}.sys"))
         );
     }
@@ -152,7 +152,7 @@ fn company(driver: &AtHand) -> String {
     }
 }
 
-/// Returns the driver's description, without the full stop at its end.
+/// Returns the driver's description, without a final period.
 pub fn description(driver: &AtHand) -> String {
     let text = driver.driver.description.trim().trim_end_matches('.');
     if text.is_empty() { format!("{} driver", driver.driver.package) } else { text.to_owned() }
@@ -195,8 +195,8 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
     }))
 }
 
-/// Returns the values that the driver's INF file must match. An image, if there is one, is loaded in
-/// the stand-in kernel; what it does not tell is taken from the metadata.
+/// Returns the values that the driver's INF file must match. Loads the image, if there is one, in
+/// the stand-in kernel, and takes the other values from the metadata.
 pub fn expected(
     driver: &AtHand,
     image: Option<&Path>,
@@ -211,8 +211,8 @@ pub fn expected(
     };
     let Some(image) = image else {
         eprintln!(
-            "note: there is no image for x64 to load, so the device's security descriptor is not \
-             compared; `cargo etw build` builds one"
+            "note: the device's security descriptor is not compared, because there is no x64 \
+             image to load; build one with `cargo etw build`"
         );
         return Ok(expected);
     };
@@ -222,8 +222,8 @@ pub fn expected(
             expected.sddl = found["sddl"].as_str().map(str::to_owned);
             if expected.sddl.is_none() {
                 eprintln!(
-                    "note: the driver has no EvtDriverDeviceAdd, so there is no device whose security \
-                     descriptor the INF file is compared with"
+                    "note: the driver has no EvtDriverDeviceAdd, so the INF file's security \
+                     descriptor is not compared with a device's"
                 );
             }
             let number = |at: usize| found["framework"][at].as_u64()?.try_into().ok();
@@ -240,7 +240,7 @@ pub fn expected(
     Ok(expected)
 }
 
-/// Examines an image in another process, which a driver cannot take this one down with.
+/// Examines an image in another process, so that a driver's crash does not end this one.
 fn examine_apart(image: &Path) -> Result<Value> {
     let program = env::current_exe().context("cannot find the path of this program")?;
     let mut child = Process::new(program)
@@ -254,10 +254,10 @@ fn examine_apart(image: &Path) -> Result<Value> {
     let start = Instant::now();
     while child.try_wait().context("cannot wait for this program")?.is_none() {
         if start.elapsed() > Duration::from_secs(SECONDS) {
-            // A process that has just ended needs no kill.
+            // Fails only if the process has just ended.
             let _ = child.kill();
             let _ = child.wait();
-            bail!("the driver did not load, start its device and unload in {SECONDS} s");
+            bail!("the driver did not load, start its device and unload within {SECONDS} s");
         }
         thread::sleep(Duration::from_millis(5));
     }
@@ -303,7 +303,7 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     Ok(json!({ "framework": [framework.0, framework.1], "sddl": sddl }))
 }
 
-/// Fails, because the stand-in kernel, which loads the image, does not run on this system.
+/// Fails, because the stand-in kernel does not run on this system.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn examine(image: &Path) -> Result<Value> {
     bail!(
@@ -319,12 +319,12 @@ pub fn driver_version(version: &str) -> Result<String> {
     let parts: Vec<&str> = numbers.split('.').collect();
     ensure!(
         parts.len() == 3 && parts.iter().all(|part| part.parse::<u16>().is_ok()),
-        "the package's version {version} cannot be a driver's: each number must be at most 65,535"
+        "the package's version {version} is not valid for a driver: each number must be at most 65,535"
     );
     Ok(format!("{numbers}.0"))
 }
 
-/// Reads an INF file. A file that is not stamped is stamped for these values.
+/// Reads an INF file, and stamps it with these values if it is not stamped.
 pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let text = etw_manifest::text(&bytes);
@@ -403,7 +403,7 @@ fn print(path: &Path, diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Fails if a stamped file does not install the driver; prints what is unusual about the file.
+/// Fails if a stamped file does not install the driver; prints warnings about the file.
 pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> {
     let inf = Inf::read(text).with_context(|| format!("cannot read {}", path.display()))?;
     let diagnostics = inf::check(&inf, driver);
@@ -411,14 +411,14 @@ pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> 
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     ensure!(
         errors == 0,
-        "{} breaks {}; `cargo etw inf check` checks it again",
+        "{} breaks {}; to check it again, run `cargo etw inf check`",
         path.display(),
         rules(errors)
     );
     Ok(inf)
 }
 
-/// Returns the hardware ids that a file lists.
+/// Returns the hardware IDs that a file lists.
 pub fn hardware_ids(inf: &Inf) -> Vec<String> {
     let mut ids: Vec<String> = Vec::new();
     let manufacturers = inf.section("Manufacturer").into_iter().flat_map(|one| &one.entries);

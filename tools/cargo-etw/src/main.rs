@@ -1,6 +1,5 @@
-//! `cargo etw`: the commands for driver authors who use `wdk-etw`.
-//!
-//! Every command is about the driver at hand, and needs neither Windows nor the WDK.
+//! `cargo etw`: the commands for driver authors who use `wdk-etw`.  Every command works on the
+//! driver at hand, and needs neither Windows nor the WDK.
 
 mod arguments;
 mod at_hand;
@@ -48,7 +47,7 @@ fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
-        // The commands that succeed or fail by what they find.
+        // The commands whose exit code depends on their results.
         ("run", matches) => run_driver(matches),
         ("vm", matches) => run_vm(matches),
         (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),
@@ -100,8 +99,8 @@ fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Returns the words of the command line as cargo passes them, with `etw` after the program. A user
-/// can also run the program itself, without cargo.
+/// Returns the command line as cargo passes it, with `etw` after the program. A user can also run
+/// the program without cargo.
 fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = env::args_os().collect();
     if words.get(1).is_none_or(|first| first != "etw") {
@@ -110,7 +109,7 @@ fn words() -> Vec<OsString> {
     words
 }
 
-/// Reads the arguments that say where a new driver takes wdk-etw from.
+/// Reads the arguments that give the source of wdk-etw for a new driver.
 fn wdk_etw(matches: &ArgMatches) -> Result<new::Wanted> {
     let rev = optional(matches, "rev")?.map(new::Version::Rev);
     let tag = optional(matches, "tag")?.map(new::Version::Tag);

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// The image name for a manifest whose image name does not matter.
+/// The image name for manifests whose image name does not matter.
 const ANY_IMAGE: &str = r"%SystemRoot%\System32\drivers\driver.sys";
 
 /// Returns the command line.
@@ -56,8 +56,8 @@ pub fn command() -> Command {
         .arg(text(
             "base",
             "BASE",
-            "The older manifest (.man) or declaration (.rs), or a commit of git that has the driver's \
-             [default: HEAD]",
+            "The older manifest (.man) or declaration (.rs), or a git commit that contains the \
+             driver's [default: HEAD]",
         ))
         .arg(optional_file(
             "now",
@@ -137,13 +137,13 @@ fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Reads a manifest, or converts a declaration to one.
+/// Reads a manifest, or a declaration as a manifest.
 fn read(path: &Path, image: &str) -> Result<Manifest> {
     if is_source(path) {
         let files = Files { resources: image, messages: image };
         return match manifest_in(path, &files, &configuration::of(path)?) {
             Ok((manifest, _)) => Ok(manifest),
-            // A source file without providers has empty resources.
+            // A source file without providers results in empty resources.
             Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
             Err(error) => Err(error.into()),
         };
@@ -191,7 +191,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
                 if let Some(own) = own_manifest(&declarations, &out) {
                     println!("{}", own.display());
                     eprintln!(
-                        "note: the declaration is made from this manifest, which is not changed"
+                        "note: this manifest is not changed, because the declaration is made from it"
                     );
                     return Ok(());
                 }
@@ -228,7 +228,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
     let found = if out.exists() { read_text(&out)? } else { String::new() };
     ensure!(
         found == wanted,
-        "{} is {}: run `{command}` and commit what it writes",
+        "{} is {}: run `{command}` and commit the file",
         out.display(),
         if found.is_empty() { "missing" } else { "stale" }
     );
@@ -236,13 +236,13 @@ fn write(matches: &ArgMatches) -> Result<()> {
 }
 
 /// Returns the command that registers a manifest with the image in the current folder. An INF file
-/// keeps the image in the driver store, so that the path in the manifest, `image`, has no file.
+/// installs the image in the driver store, so there is no file at the manifest's path, `image`.
 pub fn install_command(manifest: &str, image: &str) -> String {
     let name = image.rsplit(['\\', '/']).next().unwrap_or(image);
     format!("wevtutil im {manifest} /rf:\"%CD%\\{name}\" /mf:\"%CD%\\{name}\"")
 }
 
-/// Returns the manifest that a declaration names, if it is the file that is to be written.
+/// Returns the manifest that a declaration names, if it is the file to write.
 fn own_manifest(declarations: &[Declaration], out: &Path) -> Option<PathBuf> {
     let out = fs::canonicalize(out).ok()?;
     declarations.iter().find_map(|one| {
@@ -332,7 +332,8 @@ fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
     Ok(Compared { name: names.join(", "), manifest: of_declarations(declarations, ANY_IMAGE)? })
 }
 
-/// Returns the driver's manifest in a commit of git, or else the manifest of its declarations there.
+/// Returns the driver's manifest in a commit of git, or else the manifest of its declarations in
+/// that commit.
 fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Result<Compared> {
     let folder = driver.folder();
     let kept = driver.manifest()?;
@@ -371,9 +372,9 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
     }
     ensure!(
         !names.is_empty(),
-        "{commit} has neither {} nor the driver's declaration, so there is nothing to compare with; \
-         `cargo etw manifest write` writes the manifest; commit it, or name an older one with \
-         `--base FILE`",
+        "{commit} has neither {} nor the driver's declaration, so there is nothing to compare \
+         with; write the manifest with `cargo etw manifest write` and commit it, or name an older \
+         one with `--base FILE`",
         driver.named(&kept)
     );
     let files = Files { resources: ANY_IMAGE, messages: ANY_IMAGE };
@@ -386,7 +387,7 @@ fn git(folder: &Path) -> Process {
     git
 }
 
-/// Returns whether the repository that a folder is in has a commit, on any branch.
+/// Returns whether the repository that contains a folder has a commit on any branch.
 fn has_commits(folder: &Path) -> bool {
     let listed = git(folder).args(["rev-list", "--all", "--max-count=1"]).output();
     listed.is_ok_and(|listed| !listed.stdout.is_empty())
@@ -398,7 +399,7 @@ fn succeeds(git: &mut Process) -> bool {
 
 /// Returns a file's contents in a commit, or `None` if the commit does not have the file.
 fn show(folder: &Path, commit: &str, path: &Path) -> Result<Option<Vec<u8>>> {
-    // git takes a path that is relative to the folder after `./`.
+    // git interprets a path that begins with `./` relative to the folder.
     let top =
         git(folder).args(["rev-parse", "--show-toplevel"]).output().context("cannot start git")?;
     let top = PathBuf::from(String::from_utf8_lossy(&top.stdout).trim_end());
@@ -453,7 +454,7 @@ fn compile_to(manifest: &Manifest, stem: &str, out: &Path, version: Version) -> 
     let template = resources::wevt_template(manifest, version)?;
     put(format!("{stem}.wevt.bin"), template.clone())?;
     let mut all = resources::resources(manifest)?;
-    // The file of the manifest's first language has no language number in its name.
+    // The name of the first language's file contains no language number.
     let first = all.first().map_or(res::ENGLISH, |first| first.language);
     for resource in &mut all {
         if resource.kind == res::WEVT_TEMPLATE {
@@ -481,7 +482,7 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     for note in &imported.notes {
         eprintln!("note: {}:{note}", path.display());
     }
-    // Beside the notes: the standard output can be the declaration.
+    // On standard error, like the notes, because the standard output may be the declaration.
     eprintln!("{}", imported.counts);
     match out {
         Some(out) => {

@@ -27,7 +27,7 @@ pub fn several<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &st
     values.into_iter().flatten().cloned().collect()
 }
 
-/// Returns whether a command's result is to be JSON.
+/// Returns whether a command prints its result as JSON.
 pub fn is_json(matches: &ArgMatches) -> Result<bool> {
     Ok(required::<String>(matches, "message-format")? == "json")
 }
@@ -54,16 +54,16 @@ pub fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg 
 
 /// Returns the argument for the command that a written file names as its generator.
 pub fn written_by(usual: &'static str) -> Arg {
-    text("command", "COMMAND", "The command that the file's first comment names as its generator")
+    text("command", "COMMAND", "The command to name as the generator in the file's first comment")
         .default_value(usual)
 }
 
-/// Returns the argument for the form of a command's result.
+/// Returns the argument for the format of a command's result.
 pub fn message_format() -> Arg {
     text(
         "message-format",
         "FORMAT",
-        "The form of the result: for people, or a JSON message on standard output",
+        "The format of the result: for people, or a JSON message on standard output",
     )
     .default_value("human")
     .value_parser(["human", "json"])

@@ -42,7 +42,7 @@ pub fn command() -> Command {
         .arg(path(
             "image",
             "FILE",
-            "The driver's image [default: it is built, as by `cargo etw build --release`]",
+            "The driver's image [default: built as with `cargo etw build --release`]",
         ))
         .arg(path(
             "inf",
@@ -52,9 +52,9 @@ pub fn command() -> Command {
         .arg(text(
             "driver-version",
             "A.B.C.D",
-            "The driver's version [default: the package's, and .0]",
+            "The driver's version [default: the package's version followed by .0]",
         ))
-        .arg(text("hardware-id", "ID", "The hardware id that the INF file must list"))
+        .arg(text("hardware-id", "ID", "The hardware ID that the INF file must list"))
         .arg(path(
             "certificate",
             "FOLDER",
@@ -73,8 +73,8 @@ pub fn command() -> Command {
             text(
                 "catalog",
                 "VERSION",
-                "The version of the catalog's members: 1 names files by SHA-1, 2 by SHA-1 and by \
-                 SHA-256",
+                "The version of the catalog's members: 1 identifies files by SHA-1, 2 by SHA-1 \
+                 and SHA-256",
             )
             .value_parser(["1", "2"])
             .default_value("1"),
@@ -88,8 +88,8 @@ pub fn command() -> Command {
             path(
                 "text",
                 "FILE",
-                "An additional text file, packed with Windows line endings, or one that replaces a \
-                 script of the package; may be given several times",
+                "A text file to add, or to replace a script of the package, with Windows line \
+                 endings; may be given several times",
             )
             .action(ArgAction::Append),
         )
@@ -100,7 +100,7 @@ pub fn command() -> Command {
         .arg(path(
             "notes",
             "FILE",
-            "A text file whose contents the README has after the commands that trace the driver",
+            "A text file whose contents the README shows after the commands that trace the driver",
         ))
         .arg(path(
             "out",
@@ -112,7 +112,7 @@ pub fn command() -> Command {
     at_hand::arguments(command)
 }
 
-/// The machine of an image.
+/// Returns the machine of an image.
 fn machine(image: &[u8], path: &Path) -> Result<Machine> {
     const PLACE_OF_OFFSET: usize = 0x3C;
     const PLACE_OF_MACHINE: usize = 4;
@@ -123,7 +123,7 @@ fn machine(image: &[u8], path: &Path) -> Result<Machine> {
     match header {
         Some([b'P', b'E', 0, 0, 0x64, 0x86]) => Ok(Machine::X64),
         Some([b'P', b'E', 0, 0, 0x64, 0xAA]) => Ok(Machine::Arm64),
-        _ => bail!("{} is not an image for x64 or ARM64", path.display()),
+        _ => bail!("{} is not an x64 or ARM64 image", path.display()),
     }
 }
 
@@ -132,17 +132,17 @@ fn catalog_version(matches: &ArgMatches) -> Result<Version> {
     match required::<String>(matches, "catalog")?.as_str() {
         "1" => Ok(Version::One),
         "2" => Ok(Version::Two),
-        other => bail!("a catalog's members have no version {other}; expected 1 or 2"),
+        other => bail!("unknown version {other} of a catalog's members; expected 1 or 2"),
     }
 }
 
-/// The names of an architecture.
+/// The names of an architecture in different formats.
 struct Architecture {
-    /// In an INF file.
+    /// The name in an INF file.
     inf: &'static str,
-    /// In `inf2cat`'s list of systems.
+    /// The name in `inf2cat`'s list of systems.
     system: &'static str,
-    /// In a catalog: Windows 10 2004 ("Vibranium") and later.
+    /// The name in a catalog: Windows 10 2004 ("Vibranium") and later.
     catalog: &'static str,
 }
 
@@ -155,10 +155,10 @@ impl Architecture {
     }
 }
 
-/// A file's name and contents, and what it is.
+/// A file's name, contents and description.
 type Extra = (String, Vec<u8>, &'static str);
 
-/// The files of a package that are made for it.
+/// The files that are generated for a package.
 struct Made {
     inf: (String, Vec<u8>),
     image: (String, Vec<u8>),
@@ -239,7 +239,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the image: the named one, or one that is built now.
+/// Returns the named image, or builds one.
 fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
     if let Some(image) = optional(matches, "image")? {
         return Ok(image);
@@ -295,8 +295,8 @@ fn check_imports(image: &[u8], path: &Path) {
     libraries.sort_unstable();
     if !libraries.is_empty() {
         eprintln!(
-            "warning: {} uses routines of {}, which the WDK links into a driver and Windows does not \
-             export; Windows does not load this image: build the driver with the WDK",
+            "warning: {} uses routines of {}, which Windows does not export, so Windows will not \
+             load this image; build the driver with the WDK, which links these routines",
             path.display(),
             libraries.join(" and ")
         );
@@ -330,7 +330,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
         let path = given.iter().find(has_name).unwrap_or(&beside);
         let data = fs::read(path).with_context(|| {
             format!(
-                "{} line {} lists {name}, but {} cannot be read; name the file with `--file`",
+                "{} line {} lists {name}, but {} cannot be read; pass the file with `--file`",
                 inf.path.display(),
                 file.line,
                 path.display()
@@ -341,7 +341,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
     Ok(found)
 }
 
-/// Signs the image and its catalog, and writes the files that the declaration describes.
+/// Signs the image and its catalog, and generates the files that derive from the declaration.
 fn made(
     matches: &ArgMatches,
     driver: &AtHand,
@@ -357,7 +357,7 @@ fn made(
     let about = optional(matches, "description")?.unwrap_or_else(|| description(driver));
     let catalog_name = stamped.parsed.value("Version", "CatalogFile");
     let catalog_name = catalog_name.context("the INF file names no catalog")?.to_owned();
-    // The INF file keeps its own name.
+    // The INF file keeps its name.
     let inf_name = name_of(&stamped.path.with_extension("inf"))?;
     let inf = (inf_name, archive::windows_lines(stamped.text));
     let sys = format!("{name}.sys");
@@ -401,7 +401,7 @@ fn made(
     })
 }
 
-/// Returns the manifest, if tools can need one, and the profile for Windows Performance Recorder.
+/// Returns the manifest, if tools may need it, and the profile for Windows Performance Recorder.
 fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Extra>> {
     let name = &driver.driver.image;
     let providers = declarations.iter().flat_map(|one| &one.providers);
@@ -438,7 +438,7 @@ fn trace(driver: &AtHand) -> Result<String> {
             format!("update {session}")
         };
         let (mask, level) = (provider.everything(), provider.highest_level());
-        // Windows knows the names of the providers that the INF file registers.
+        // Windows knows the providers by name if the INF file registers them.
         let has_name = provider.events.iter().any(|event| !event.is_self_describing);
         let name = if has_name && !provider.name.contains(' ') {
             provider.name
@@ -455,7 +455,8 @@ fn trace(driver: &AtHand) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Returns the files of the archive: texts first, then the driver's, then additional ones.
+/// Returns the files of the archive: first the texts, then the driver's files, then additional
+/// files.
 fn files(
     matches: &ArgMatches,
     driver: &AtHand,
@@ -510,7 +511,7 @@ fn files(
     all.extend(made.others.into_iter().map(|(name, data, _)| (name, data)));
     for path in &files {
         let name = name_of(path)?;
-        // A file that is given replaces the one that was made.
+        // A file on the command line replaces the generated one.
         all.retain(|(known, _)| *known != name);
         all.push((name, read(path)?));
     }

@@ -9,7 +9,7 @@ use standin_kernel::run::{self, Format};
 
 use crate::{build, options::optional};
 
-/// Runs the driver. The exit code is 1 if anything was found but notes.
+/// Runs the driver. The exit code is 1 if the run reports a warning or an error.
 pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let format = run::format(matches)?;
     let (image, etl) = if let Some(image) = optional::<PathBuf>(matches, "image")? {

@@ -9,8 +9,8 @@ use std::{
 use anyhow::{Context, Result, anyhow};
 use syn::{Attribute, Expr, ExprLit, Item, ItemMacro, ItemMod, Lit, LitStr, Meta};
 
-/// Returns the source files of a library that have a module with wdk-etw's provider macro. The files
-/// are found from the library's root file through its modules.
+/// Returns the source files of a library that contain a module with wdk-etw's provider macro.
+/// Follows the modules from the library's root file.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Reads a file; `folder` is the folder of the files of its modules.
+    /// Reads a file; `folder` contains the files of its modules.
     fn file(&mut self, path: &Path, folder: &Path) -> Result<()> {
         let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !self.visited.insert(whole) {
@@ -139,7 +139,8 @@ fn included(called: &ItemMacro) -> Option<String> {
     if !called.mac.path.is_ident("include") {
         return None;
     }
-    // `concat!(env!("OUT_DIR"), …)` names what a build script makes, which only a build has.
+    // `concat!(env!("OUT_DIR"), …)` names a file that a build script generates, which exists only
+    // during a build.
     let path: LitStr = syn::parse2(called.mac.tokens.clone()).ok()?;
     Some(path.value())
 }

@@ -1,4 +1,4 @@
-//! `cargo etw vm`: installs Windows in QEMU without questions, and runs a driver's stages there.
+//! `cargo etw vm`: installs Windows in QEMU unattended, and runs a driver's stages there.
 
 use std::{
     env,
@@ -40,20 +40,20 @@ fn number(name: &'static str, unit: &'static str, help: &'static str) -> Arg {
 /// Returns the command line.
 pub fn command() -> Command {
     let command = Command::new("vm")
-        .about("Install Windows in QEMU without questions, and run a driver's test stages there")
+        .about("Install Windows in QEMU unattended, and run a driver's test stages there")
         .long_about(
-            "Install Windows in QEMU without questions, and run a driver's test stages there.\n\n\
+            "Install Windows in QEMU unattended, and run a driver's test stages there.\n\n\
              The first run with an installation image installs it, and keeps the disk as a base \
-             image. Each run works on an overlay of it, and brings everything out that the stages \
-             leave. The exit code is 0 if every stage passed or was skipped, 1 if one did not, and 3 \
-             if the machine hung, was ended, or ended before its plan.",
+             image. Each run works on an overlay of it, and copies out everything that the stages \
+             leave. The exit code is 0 if every stage passed or was skipped, 1 if a stage did not \
+             pass, and 3 if the machine hung, was stopped, or ended before its plan was complete.",
         )
         .arg(
             path(
                 "iso",
                 "FILE",
                 "The installation image: Windows 10 22H2, Windows 11 24H2, Windows Server 2022 or \
-                 2025, x64, evaluation images too",
+                 2025, x64, including evaluation images",
             )
             .required(true),
         )
@@ -61,72 +61,71 @@ pub fn command() -> Command {
             text(
                 "windows",
                 "NAME",
-                "The Windows that the image installs [default: told from the file's name]",
+                "The version of Windows in the image [default: taken from the file's name]",
             )
             .value_parser(Windows::ALL.map(Windows::name)),
         )
         .arg(number(
             "image",
             "INDEX",
-            "The edition's index in the image [default: 1; 6, Pro, in images for consumers; for servers 2, \
-             the one with a desktop]",
+            "The edition's index in the image [default: 1; for consumer images 6, Pro; for \
+             servers 2, Standard with Desktop Experience]",
         ))
-        .arg(
-            text("language", "NAME", "The image's language").default_value("en-US"),
-        )
+        .arg(text("language", "NAME", "The image's language").default_value("en-US"))
         .arg(text(
             "product-key",
             "KEY",
-            "The product key, or `none` [default: none for evaluation and volume images; for others, the \
-             setup key that Microsoft publishes for the edition, which activates nothing]",
+            "The product key, or `none` [default: none for evaluation and volume images; for \
+             others, the setup key that Microsoft publishes for the edition, which does not \
+             activate Windows]",
         ));
     at_hand::arguments(machine(limits(stages(command))))
 }
 
-/// Adds the arguments about what runs.
+/// Adds the arguments about the driver and its stages.
 fn stages(command: Command) -> Command {
     command
         .arg(path(
             "driver",
             "PACKAGE",
             "The driver's package: a folder or a .zip file with .sys, .inf, .cat and .cer [default: \
-             it is made, as by `cargo etw package`]",
+             made as with `cargo etw package`]",
         ))
         .arg(path(
             "package-wdk",
             "FOLDER",
-            "The same driver as the WDK packages it",
+            "The same driver, packaged by the WDK",
         ))
         .arg(path(
             "package-catalog-2",
             "PACKAGE",
-            "The same driver with a catalog of version 2, a folder or a .zip file: the stage install \
+            "The same driver with a version 2 catalog, a folder or a .zip file: the install stage \
              tries both",
         ))
         .arg(path(
             "probe",
             "PACKAGE",
-            "The package of a driver that asks Windows questions",
+            "The package of a driver that probes Windows",
         ))
         .arg(path(
             "client",
             "FILE",
             "A program that uses the driver's device, with the commands `install INF`, `uninstall INF`, \
-             `status` and `scenarios`; docs/vm-guide.md has all that the stages call [default: scripts \
+             `status` and `scenarios`; docs/vm-guide.md lists everything that the stages call [default: scripts \
              install the package, and the stages that need a client are skipped]",
         ))
         .arg(path("recipes", "FILE", "The recipes of a guide, as data"))
         .arg(path(
             "stages",
             "FOLDER",
-            "Other scripts for the stages: install.ps1 for the stage install",
+            "A folder with other scripts for the stages, such as install.ps1 for the install stage",
         ))
         .arg(
             text(
                 "only",
                 "STAGE",
-                "Only this stage, with `install` before it where it needs the driver; may be given \
-                 several times",
+                "Run only this stage, with `install` before it if it needs the driver; may be \
+                 given several times",
             )
             .action(ArgAction::Append)
             .value_parser(kit::stage_names()),
@@ -135,20 +134,20 @@ fn stages(command: Command) -> Command {
             text(
                 "leg",
                 "LEG",
-                "Only the stages without, or only those with Driver Verifier [default: both]",
+                "Run only the stages without Driver Verifier, or only those with it [default: both]",
             )
             .value_parser([kit::PLAIN, kit::VERIFIER]),
         )
 }
 
-/// Adds the arguments about the results and the times.
+/// Adds the arguments about the results and the time limits.
 fn limits(command: Command) -> Command {
     command
         .arg(
             path(
                 "out",
                 "FOLDER",
-                "The folder for the results; those of a former run are replaced",
+                "The folder for the results; the results of a previous run are replaced",
             )
             .default_value("vm-results"),
         )
@@ -158,23 +157,23 @@ fn limits(command: Command) -> Command {
         ))
         .arg(flag(
             "connect",
-            "Show the machine and run no stages: to work with it by hand",
+            "Show the virtual machine for manual work, without running stages",
         ))
-        .arg(flag("install-only", "Make the base image, and run nothing").conflicts_with("connect"))
+        .arg(flag("install-only", "Create the base image, without running stages").conflicts_with("connect"))
         .arg(number(
             "timeout",
             "MINUTES",
-            "How long the installation and the run may each take [default: from the plan]",
+            "The time limit for the installation and for the run [default: from the plan]",
         ))
         .arg(number(
             "silence",
             "SECONDS",
-            "How long the machine may say nothing before it counts as hung [default: 360 in a run; six \
+            "The time without a message after which the machine counts as hung [default: 360 in a run; six \
              times as long without virtualization]",
         ))
 }
 
-/// Adds the arguments about QEMU and its machine.
+/// Adds the arguments about QEMU and the virtual machine.
 fn machine(command: Command) -> Command {
     command
         .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))
@@ -192,8 +191,8 @@ fn machine(command: Command) -> Command {
             text(
                 "accelerator",
                 "NAME",
-                "How processors run; auto is the first that runs a guest here. May be given several \
-                 times: the next one is used if no installation starts with the one before",
+                "The accelerator; auto selects the first that runs a guest on this machine. May \
+                 be given several times: if no installation starts with one, the next is used",
             )
             .action(ArgAction::Append)
             .default_value("auto")
@@ -209,25 +208,17 @@ fn machine(command: Command) -> Command {
             number(
                 "memory",
                 "MIB",
-                "The memory; with 8192 and more, Windows may turn memory integrity on",
+                "The memory; with 8192 or more, Windows may turn memory integrity on",
             )
             .default_value("4096"),
         )
         .arg(
-            number(
-                "disk",
-                "GIB",
-                "The size of the system disk, which grows as it is written",
-            )
-            .default_value("64"),
+            number("disk", "GIB", "The size of the system disk, which grows as needed")
+                .default_value("64"),
         )
         .arg(
-            number(
-                "results",
-                "MIB",
-                "The size of the disk for results, which grows as it is written",
-            )
-            .default_value("8192"),
+            number("results", "MIB", "The size of the results disk, which grows as needed")
+                .default_value("8192"),
         )
         .arg(path(
             "images",
@@ -236,7 +227,7 @@ fn machine(command: Command) -> Command {
         ))
 }
 
-/// Says a line of progress.
+/// Prints a line of progress.
 fn tell(line: &str) {
     eprintln!("{line}");
 }
@@ -252,7 +243,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let program = qemu::find(&required::<PathBuf>(matches, "qemu")?)?;
     let contents = if is_install { None } else { Some(contents(matches, temporary.path())?) };
     if let Some(contents) = contents.as_ref().filter(|_| !is_connect) {
-        // A stage without a script is told now, not after an hour of installation.
+        // A stage without a script is reported now, not after an hour of installation.
         contents.files(&plan, 1)?;
     }
     let (accelerator, alternatives) = accelerators(matches, &program)?;
@@ -293,8 +284,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let base = installation.base(&tell)?;
     if let Some(installed) = base.accelerator.filter(|one| alternatives.contains(one)) {
-        // Those before it started nothing.
-        tell(&format!("Using {}, as the installation did", installed.name()));
+        // The accelerators before it started nothing.
+        tell(&format!("Using {}, like the installation", installed.name()));
         settings.accelerator = installed;
     }
     tell(&format!("Base image: {} ({})", base.image.display(), base.system));
@@ -336,7 +327,7 @@ fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Ve
     let mut chosen = Vec::new();
     for name in names {
         let one = Accelerator::ALL.into_iter().find(|one| one.name() == name);
-        chosen.push(one.with_context(|| format!("no accelerator is called {name}"))?);
+        chosen.push(one.with_context(|| format!("unknown accelerator {name}"))?);
     }
     Ok((chosen.remove(0), chosen))
 }
@@ -348,13 +339,13 @@ fn images() -> Result<PathBuf> {
         .map(PathBuf::from)
         .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")));
     let cache = cache.context(
-        "cannot find the user's cache folder: neither XDG_CACHE_HOME nor HOME is set; name a folder \
-         with `--images`",
+        "cannot find the user's cache folder: neither XDG_CACHE_HOME nor HOME is set; choose a \
+         folder with `--images`",
     )?;
     Ok(cache.join("wdk-etw/vm"))
 }
 
-/// Returns what the kit is made of.
+/// Returns the parts of the kit.
 fn contents(matches: &ArgMatches, temporary: &Path) -> Result<Contents> {
     let given: Option<PathBuf> = optional(matches, "driver")?;
     let archive = match given {
@@ -379,20 +370,20 @@ fn contents(matches: &ArgMatches, temporary: &Path) -> Result<Contents> {
     })
 }
 
-/// Makes the package of the driver at hand.
+/// Builds the package of the driver at hand.
 fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
     let archive = temporary.join("package.zip");
     let program = env::current_exe().context("cannot find this program's path")?;
     let mut command = Process::new(program);
     command.args(["etw", "package", "--out"]).arg(&archive);
     for option in ["package", "manifest-path"] {
-        // The values are strings and paths; both were words of this command line.
+        // The values, strings and paths, all come from this command line.
         if let Some(values) = matches.get_raw(option) {
             command.arg(format!("--{option}")).args(values);
         }
     }
     let status = command.status().context("cannot run `cargo etw package`")?;
-    ensure!(status.success(), "the driver's package was not made; name one with `--driver`");
+    ensure!(status.success(), "cannot build the driver's package; pass one with `--driver`");
     Ok(archive)
 }
 
@@ -413,7 +404,7 @@ fn package(path: &Path, unpacked: &Path) -> Result<Package> {
         service: service
             .with_context(|| format!("{} adds no service (AddService)", inf.display()))?,
         hardware_id: hardware_id
-            .with_context(|| format!("{} lists no hardware id", inf.display()))?,
+            .with_context(|| format!("{} lists no hardware ID", inf.display()))?,
         inf: name(&inf),
         sys: name(&sys),
         certificate: certificates.first().map(|path| name(path)),
@@ -425,7 +416,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the one file of a package that has an extension.
+/// Returns a package's only file with an extension.
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
     let mut found = with_extension(folder, extension)?;
     match (found.pop(), found.len()) {

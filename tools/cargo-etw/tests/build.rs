@@ -1,4 +1,4 @@
-//! Builds a driver in a folder of its own, outside every checkout.
+//! Builds a driver in a separate folder, outside every checkout.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::{
 
 use etw_test_support::root;
 
-/// The files of an author's folder, and their contents.
+/// The paths and contents of the files in an author's folder.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Returns the files of a folder outside its target folder.
@@ -52,7 +52,7 @@ fn a_folder_without_a_driver_is_refused() {
     assert!(errors.contains("no driver is named etw-wire"), "{errors}");
 }
 
-/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+/// Tests that build drivers, which `cargo xtask test` runs in parallel with the others.
 mod built_drivers {
     use super::*;
 
@@ -79,7 +79,7 @@ mod built_drivers {
         assert!(!has(folder.path().to_str().unwrap()));
         assert_eq!(files(folder.path()), before);
 
-        // A name that no version of wdk-sys has is one that the stand-in could lack.
+        // The build reports any unknown name of wdk-sys as one that the stand-in may lack.
         let library = folder.path().join("src/lib.rs");
         let source = fs::read_to_string(&library).unwrap();
         fs::write(&library, source + "\nuse wdk_sys::NoSuchName;\n").unwrap();

@@ -1,15 +1,13 @@
 //! Executes docs/your-own-driver.md, command by command, in a fresh folder outside the checkout.
+//! The info strings of the guide's fenced blocks control the test:
 //!
-//! The info strings of the guide's fenced blocks say what the test does with them:
-//!
-//! - `sh`: a script that must succeed. A `text` block after it has lines that must be in its output, in
-//!   this order, where `…` stands for anything.
-//! - `file=NAME` after the language: a new file. In a `diff`, the changes to one, which `@@` separates.
-//! - `new`, `existing`, `path`, `git`: the block belongs to one route only.
-//!
-//! What the guide does not say is done to save time and to be repeatable: cargo-etw is installed
-//! without optimizations, everything is built in the checkout's target folder, and the packages'
-//! versions are those of the checkout's lock file.
+//! - `sh`: a script that must succeed. A following `text` block contains lines that its output must
+//!   contain in this order; `…` matches anything.
+//! - `file=NAME` after the language: a new file. In a `diff`, the changes to a file, separated by `@@`.
+//! - `new`, `existing`, `path`, `git`: the block belongs to one route only.  To save time and be
+//!   repeatable, the test deviates from the guide: it installs cargo-etw without optimizations,
+//!   builds everything in the checkout's target folder, and uses the package versions in the
+//!   checkout's lock file.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -39,7 +37,7 @@ impl Block {
         self.tags.iter().find_map(|tag| tag.strip_prefix("file="))
     }
 
-    /// Returns whether the block belongs to a route, which consists of these tags.
+    /// Returns whether the block belongs to the route with these tags.
     fn is_on(&self, route: &[&str]) -> bool {
         const ALL: [&str; 4] = ["new", "existing", "path", "git"];
         self.tags
@@ -76,7 +74,7 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// Returns whether a line has the parts of a pattern, in this order; `…` separates the parts.
+/// Returns whether a line contains the parts of a pattern, separated by `…`, in order.
 fn matches(pattern: &str, line: &str) -> bool {
     let mut rest = line;
     pattern.split('…').map(str::trim).all(|part| {
@@ -88,7 +86,7 @@ fn matches(pattern: &str, line: &str) -> bool {
     })
 }
 
-/// Returns the first expected line that the output lacks after those before it.
+/// Returns the first expected line that does not follow the earlier ones in the output.
 fn missing<'a>(expected: &'a str, output: &str) -> Option<&'a str> {
     let mut lines = output.lines();
     expected.lines().find(|pattern| !lines.any(|line| matches(pattern, line)))
@@ -104,14 +102,14 @@ fn apply(diff: &str, text: &str) -> Result<String, String> {
         };
         let (old, new) = (side('+'), side('-'));
         if text.matches(&old).count() != 1 {
-            return Err(format!("the text has not exactly one place with:\n{old}"));
+            return Err(format!("expected exactly one occurrence in the text of:\n{old}"));
         }
         text = text.replace(&old, &new);
     }
     Ok(text)
 }
 
-/// A folder in which the guide is executed.
+/// The folders in which the guide is executed.
 struct Machine {
     folder: TempDir,
     /// The current folder.
@@ -127,7 +125,7 @@ impl Machine {
         Self { here: folder.path().to_owned(), folder, target: target.to_owned() }
     }
 
-    /// Returns a shell whose environment is that of an author.
+    /// Returns a shell with an author's environment.
     fn shell(&self) -> Command {
         let mut shell = Command::new("sh");
         for (name, _) in env::vars_os() {
@@ -148,7 +146,7 @@ impl Machine {
             .env("CARGO_INSTALL_ROOT", installed)
             .env("PATH", env::join_paths(path).unwrap())
             .env("CARGO_TARGET_DIR", &self.target)
-            // The same as in the checkout, so that what is built there is used.
+            // The checkout's value, so that its build output is reused.
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .env("CARGO_TERM_COLOR", "never")
             .env("WDK_ETW", root())
@@ -165,8 +163,8 @@ impl Machine {
         self.target.join("guide/wdk-etw")
     }
 
-    /// Makes a repository of the checkout's files as they are now. Its place and, for the same files,
-    /// its commit are always the same, so that cargo does not keep many copies of it.
+    /// Creates a repository from the checkout's current files. Its path is fixed, and equal files
+    /// give an equal commit, so cargo does not keep many copies of it.
     fn make_repository(&self) {
         const DATE: &str = "2026-01-01T00:00:00Z";
         let repository = self.repository();
@@ -187,7 +185,7 @@ impl Machine {
         let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
         for name in git(&root(), &list).split_terminator('\0') {
             let (from, to) = (root().join(name), repository.join(name));
-            // A file that was removed is still in git's list.
+            // git still lists removed files.
             if from.exists() {
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
                 fs::copy(from, to).unwrap();
@@ -201,7 +199,7 @@ impl Machine {
     /// Runs a script, and returns its output.
     fn run(&mut self, script: &str) -> String {
         let place = self.folder.path().join("place");
-        // An unoptimized program is built already, or soon.
+        // An unoptimized build is shared with other tests.
         let script = script.replace("cargo install ", "cargo install --debug ");
         let output = self
             .shell()
@@ -214,8 +212,8 @@ impl Machine {
         assert!(output.status.success(), "{script}\n{said}");
         let here = fs::read_to_string(place).unwrap();
         self.here = PathBuf::from(here.trim_end());
-        // A new driver has no lock file yet. That of the checkout has the versions that are on this
-        // machine.
+        // A new driver has no lock file yet. The checkout's lock file has the versions that are on
+        // this machine.
         let lock = self.here.join("Cargo.lock");
         if self.here.join("Cargo.toml").exists() && !lock.exists() {
             fs::copy(root().join("Cargo.lock"), lock).unwrap();

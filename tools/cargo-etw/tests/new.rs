@@ -1,4 +1,4 @@
-//! Makes folders of new drivers. `guide.rs` builds, runs and tests one.
+//! Creates new drivers. `guide.rs` builds, runs and tests one.
 
 use std::{
     fs,
@@ -46,7 +46,7 @@ fn a_new_drivers_files_agree_with_each_other() {
     assert_eq!(provider.name, "Contoso.Sensor");
     let test = read(&made, "tests/driver.rs");
     assert!(test.contains(&format!("const PROVIDER: &str = \"{}\"", provider.guid)));
-    // The INF file installs what the driver is.
+    // The INF file matches the driver.
     let inx = read(&made, "driver/contoso_sensor.inx");
     let stamped =
         Stamp { architecture: "amd64", framework: "1.31", date: "11/22/2026", version: "0.1.0.0" }
@@ -97,7 +97,7 @@ fn the_dependencies_are_those_of_the_command_line() {
     let install = format!("cargo install --locked --git {url} --tag v1 cargo-etw");
     assert!(read(folder.path(), "one/.github/workflows/driver.yml").contains(&install));
     assert!(read(folder.path(), "one/README.md").contains(&install));
-    // Without an option, they are those of this program: the checkout that it was built in.
+    // Without an option, the source is the checkout in which this program was built.
     let output = new(folder.path(), &["two"]);
     let said = String::from_utf8(output.stderr).unwrap();
     if output.status.success() {
@@ -105,7 +105,7 @@ fn the_dependencies_are_those_of_the_command_line() {
         let library = root().join("provider-lib");
         assert!(manifest.contains(library.to_str().unwrap()), "{manifest}");
     } else {
-        // The target folder is elsewhere.
+        // The target folder is outside the checkout.
         assert!(said.contains("`--path`"), "{said}");
     }
 }
@@ -132,6 +132,6 @@ fn wrong_folders_names_and_sources_are_refused() {
     assert!(said.contains("cannot be used with"), "{said}");
     let said = refused(folder, &["x", "--path", "full"]);
     assert!(said.contains("full is not a checkout of wdk-etw"), "{said}");
-    // Nothing is made of a refused command.
+    // A refused command creates nothing.
     assert!(!folder.join("x").exists());
 }

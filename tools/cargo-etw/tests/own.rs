@@ -1,5 +1,5 @@
-//! Runs the commands on a driver in a folder of its own, outside every checkout, which is not like
-//! the sample: another name, another layout, two providers, another version of the framework.
+//! Runs the commands on a driver in a separate folder, outside every checkout, which is unlike the
+//! sample: another name, another layout, two providers, another version of the framework.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ const FILES: [&str; 4] =
 
 const EVENTS: &str = "source/telemetry/events.rs";
 
-/// A driver in a folder of its own, with a git repository.
+/// A driver in a separate folder, with a git repository.
 struct Own {
     folder: TempDir,
 }
@@ -35,7 +35,7 @@ impl Own {
         let manifest = fs::read_to_string(fixture.join("Cargo.toml.in")).unwrap();
         let manifest = manifest.replace("@LIBRARY@", library.to_str().unwrap());
         fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-        // A lock file with the versions that this repository has, which are on this machine.
+        // A lock file with this repository's versions, which are already on this machine.
         fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         let own = Self { folder };
         own.git(&["init", "--quiet"]);
@@ -78,7 +78,7 @@ impl Own {
     fn etw_in(&self, folder: &str, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
             .current_dir(self.path(folder))
-            // cargo sets these variables for tests; an author has none of them.
+            // cargo sets these variables for tests; an author's environment has none of them.
             .env_remove("CARGO_TARGET_DIR")
             .env_remove("CARGO_MANIFEST_DIR")
             .arg("etw")
@@ -119,7 +119,7 @@ fn the_manifest_is_found_written_and_compared_with_git() {
     let own = Own::new();
     let printed = own.succeed(&["manifest", "write"]);
     assert!(printed.trim().ends_with("/lidar.man"), "{printed}");
-    // The path in the manifest has no file where an INF installed the driver.
+    // After an installation by INF, there is no file at the manifest's path.
     let output = own.etw_in(".", &["manifest", "write"]);
     let said = String::from_utf8_lossy(&output.stderr);
     let command = r#"`wevtutil im lidar.man /rf:"%CD%\lidar.sys" /mf:"%CD%\lidar.sys"`"#;
@@ -148,7 +148,8 @@ fn the_manifest_is_found_written_and_compared_with_git() {
     assert_eq!(json["reason"], "manifest-check");
     assert_eq!(json["success"], false);
     assert_eq!(json["breaks"][0]["line"], 18);
-    // The working tree's file is stale, and a commit without a break is a base as well.
+    // The working tree's file is stale. A commit without an incompatible change also works as a
+    // base.
     assert!(own.fail(&["manifest", "write", "--check"]).contains("lidar.man is stale"));
     own.commit();
     let said = own.fail(&["manifest", "check", "--base", "HEAD~1"]);
@@ -165,7 +166,7 @@ fn a_repository_without_a_commit_is_named_as_such() {
     let said = own.fail(&["manifest", "check"]);
     assert!(said.contains("cannot compare with HEAD: the git repository"), "{said}");
     assert!(said.contains("has no commit yet; commit the driver"), "{said}");
-    // Without a repository, the error is another one.
+    // Without a repository, the error is different.
     fs::remove_dir_all(own.path(".git")).unwrap();
     let said = own.fail(&["manifest", "check"]);
     assert!(said.contains("it is neither a file nor a commit"), "{said}");
@@ -213,7 +214,7 @@ fn a_driver_without_a_declaration_is_told_what_to_do() {
     assert!(said.contains("[package.metadata.etw]"), "{said}");
     let said = own.fail(&["recipes"]);
     assert!(said.contains("`cargo etw build`"), "{said}");
-    // A file that no module leads to is named by a setting.
+    // A setting names a file that no module refers to.
     own.change(EVENTS, "#[other(", "#[wdk_etw::provider(");
     fs::rename(own.path(EVENTS), own.path("events.rs")).unwrap();
     own.change("source/telemetry/mod.rs", "mod events;", "");
@@ -249,7 +250,7 @@ fn the_inf_file_is_written_and_checked() {
         "Company                = \"Acme Robotics\"\n",
         "Device                 = \"Lidar of Acme\"\n",
         "ProviderName = Acme.Lidar.Health\n",
-        // KMDF 1.31 is the oldest that the driver runs with.
+        // KMDF 1.31 is the driver's minimum version.
         "%Company% = Devices,NT$ARCH$.10.0...19041\n",
     ] {
         assert!(text.contains(line), "no {line:?} in:\n{text}");
@@ -299,7 +300,7 @@ fn the_recipes_have_every_provider() {
         attributes(&own.text("lidar.man"), "provider", "guid")
     };
     let guids: Vec<&str> = guids.iter().map(|guid| guid.trim_matches(['{', '}'])).collect();
-    // Every tool's section has every provider.
+    // Each tool's section contains every provider.
     for tool in ["logman", "tracelog", "PowerShell", "xperf"] {
         let (_, section) = text.split_once(&format!("\n## {tool}\n")).unwrap();
         let section = section.split("\n## ").next().unwrap();
@@ -378,7 +379,7 @@ fn completions_know_the_commands() {
             assert!(script.contains(word), "{shell} has no {word}");
         }
     }
-    // bash completes `cargo etw`, and leaves the rest to the completions that cargo has.
+    // bash completes `cargo etw`, and leaves the rest to cargo's completions.
     let script = own.path("etw.bash");
     fs::write(&script, own.succeed(&["completions", "bash"])).unwrap();
     let complete = |words: &str| {
@@ -397,8 +398,8 @@ fn completions_know_the_commands() {
     assert_eq!(complete("cargo buil"), "cargos-own");
 }
 
-/// Checks with osslsigncode that the image and the catalog are signed, and that the catalog has the
-/// image.
+/// Checks with osslsigncode that the image and the catalog are signed, and that the catalog
+/// contains the image.
 fn are_signed(folder: &Path) {
     let file = |name: &str| folder.join(name);
     let pem = file("certificate.pem");
@@ -458,7 +459,7 @@ fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("usbdex.lib!USBD_CreateHandle was called"), "{said}");
     assert!(said.contains("source/driver.rs:"), "{said}");
-    // The file itself is sound.
+    // The file itself is valid.
     assert!(output.status.success(), "{said}");
     let output = own.etw_in(".", &["package"]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -488,7 +489,7 @@ mod built_drivers {
     fn a_driver_without_a_device_is_accepted() {
         let own = Own::new();
         own.succeed(&["inf", "new"]);
-        // Without a service that asks for one, this driver has no EvtDriverDeviceAdd.
+        // This driver has an EvtDriverDeviceAdd only under a certain service name.
         let image = etw_test_support::drivers("release").join("etw_probe_driver.sys");
         let image = image.to_str().unwrap();
         let examined = own.succeed(&["inf", "examine", image]);
@@ -506,7 +507,8 @@ mod built_drivers {
     fn the_package_is_the_drivers() {
         let own = Own::new();
         own.succeed(&["inf", "new"]);
-        // The package has every file that the INF file lists, and the catalog their hashes.
+        // The package contains every file that the INF file lists, and the catalog contains their
+        // hashes.
         own.change(
             "lidar.inx",
             "[SourceDisksFiles]\r\n",
@@ -528,7 +530,7 @@ mod built_drivers {
         let file = |name: &str| unpacked.path().join(name);
         let read = |name: &str| fs::read_to_string(file(name)).unwrap();
 
-        // The files of the README are those of the archive.
+        // The README lists the files of the archive.
         let readme = read("README.txt");
         for name in json["files"].as_array().unwrap() {
             let name = name.as_str().unwrap();
@@ -550,7 +552,8 @@ mod built_drivers {
         let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
 
-        // The symbols have the author's files as the workspace has them, and no folder of this machine.
+        // The symbols name the author's files relative to the workspace, and contain no folder of this
+        // machine.
         let symbols = fs::read(file("lidar.pdb")).unwrap();
         let has = |text: &str| symbols.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(has(r"C:\src\source\telemetry\events.rs"));
@@ -561,7 +564,7 @@ mod built_drivers {
 
         are_signed(unpacked.path());
 
-        // The image that was built describes itself: without its source, its resources are enough.
+        // The built image describes itself: its resources suffice without the source.
         own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
         let printed = own.succeed(&["recipes"]);
         assert!(printed.contains("tracing.md"), "{printed}");

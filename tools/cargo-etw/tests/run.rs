@@ -1,4 +1,4 @@
-//! Builds and runs a driver in a folder of its own, outside every checkout.
+//! Builds and runs a driver in a separate folder, outside every checkout.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -15,8 +15,8 @@ fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Puts a statement after the first line of a driver's source that has a text, and returns the
-/// statement's place.
+/// Inserts a statement after the first line of a driver's source that contains a text, and returns
+/// its location.
 fn insert(folder: &Path, after: &str, statement: &str) -> String {
     let path = folder.join("src/lib.rs");
     let source = fs::read_to_string(&path).unwrap();
@@ -57,7 +57,8 @@ mod built_drivers {
         let folder = folder.path();
         common::driver(folder);
 
-        // The providers are enabled without being named, and the trace is beside the image.
+        // Providers are enabled even if they are not named, and the trace is written beside the
+        // image.
         let (code, shown, errors) = run(folder, &[]);
         assert_eq!(code, Some(0), "{shown}{errors}");
         for event in ["Loaded [Information, Start", "DeviceAdded", "Unloaded"] {
@@ -67,7 +68,7 @@ mod built_drivers {
         assert!(etl.exists(), "{shown}");
         assert!(shown.contains("3 events in "), "{shown}");
 
-        // Every line for programs is an object; cargo's own messages come first.
+        // In JSON output, every line is an object; cargo's own messages come first.
         fs::write(folder.join("steps.txt"), "add-device\nadvance 10\n").unwrap();
         let script = ["--script", "steps.txt", "--message-format", "json"];
         let (code, shown, errors) = run(folder, &script);
@@ -96,7 +97,7 @@ mod built_drivers {
         );
         assert!(shown.contains("found: 1 error, 0 warnings"), "{shown}");
 
-        // The image alone, from another folder.
+        // Runs only the image, from another folder.
         let elsewhere = tempfile::tempdir().unwrap();
         let sys = folder.join("target/etw/x64/debug/contoso_sensor.sys");
         let (code, shown, errors) = run(elsewhere.path(), &["--image", sys.to_str().unwrap()]);

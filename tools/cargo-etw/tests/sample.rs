@@ -66,7 +66,7 @@ fn the_committed_recipes_are_the_declarations() {
     succeed(&arguments);
 }
 
-/// The guide's driver has an INF file, as `inf new` writes it.
+/// The guide's driver has the INF file that `inf new` writes.
 #[test]
 fn the_minimal_drivers_inf_file_is_the_drivers() {
     let committed = root().join("driver/examples/minimal/etw_minimal_driver.inx");

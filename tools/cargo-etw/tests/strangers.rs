@@ -1,4 +1,4 @@
-//! Builds drivers in workspaces and with settings that authors have.
+//! Builds drivers in the workspaces and with the settings of typical authors.
 
 use std::{
     fs,
@@ -47,7 +47,7 @@ pub unsafe extern "system" fn driver_entry(
 }
 "#;
 
-/// A driver without a framework, which traces with a crate that is not this project's.
+/// A driver without a framework, which traces with another project's crate.
 const WDM: &str = r#"
 [package]
 name = "stranger-wdm"
@@ -99,8 +99,8 @@ unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
 }
 "#;
 
-/// A KMDF driver that is made with older versions of Microsoft's crates: WDK is that of wdk, wdk-alloc
-/// and wdk-panic, and SYS that of wdk-sys and wdk-build.
+/// A KMDF driver that uses older versions of Microsoft's crates. `WDK` stands for the version of wdk,
+/// wdk-alloc and wdk-panic, and `SYS` for that of wdk-sys and wdk-build.
 const OLDER: &str = r#"
 [package]
 name = "stranger-older"
@@ -198,7 +198,7 @@ rustflags = ["--cfg", "of_config", "--check-cfg", "cfg(of_config)", "-C", "linke
 
 const PROFILE: &str = "[profile.release]\npanic = \"abort\"\n";
 
-/// A build script that runs `cargo etw`, as one that writes a manifest does.
+/// Returns a build script that runs `cargo etw`, like one that writes a manifest.
 fn build_script() -> String {
     let program = env!("CARGO_BIN_EXE_cargo-etw");
     format!(
@@ -237,12 +237,13 @@ fn errors(output: &Output, is_success: bool) -> String {
     errors
 }
 
-/// Runs `cargo etw build` with another rustc, and with nothing else of a toolchain but cargo.
+/// Runs `cargo etw build` with a fake rustc, and without any other part of a toolchain except
+/// cargo.
 #[cfg(unix)]
 fn with_rustc(version: &str) -> Option<String> {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    // With Debian's toolchain there is nothing to refuse.
+    // Debian's toolchain is recent enough, so nothing is refused.
     if Path::new("/usr/bin/cargo").exists() {
         return None;
     }
@@ -312,7 +313,7 @@ mod built_drivers {
             "[package]\nname = \"plugin\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n",
         );
         write(&all.join("plugin/src/lib.rs"), "");
-        // Configuration of the folder in which the author runs the command.
+        // The configuration of the folder in which the author runs the command.
         let config = driver.join(".cargo/config.toml");
         write(&config, CONFIG);
 
@@ -325,14 +326,14 @@ mod built_drivers {
         let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
         assert!(has_lines, "the PDB has no line numbers");
 
-        // cargo's options.
+        // Passes cargo's options.
         let shown = errors(&etw(&driver, &["--features", "extra"], None), false);
         assert!(shown.contains("built with extra"), "{shown}");
         // The lock file of another workspace is not up to date.
         let shown = errors(&etw(&driver, &["--locked"], None), false);
         assert!(shown.contains("--locked"), "{shown}");
 
-        // A workspace of its own, no lock file, and a target folder outside it.
+        // A separate workspace, without a lock file, and with a target folder outside it.
         fs::remove_file(all.join("Cargo.toml")).unwrap();
         fs::remove_file(all.join("Cargo.lock")).unwrap();
         let manifest = format!("{DRIVER}[workspace]\n{PROFILE}");
@@ -358,7 +359,7 @@ mod built_drivers {
         assert_eq!(fs::canonicalize(printed).unwrap(), fs::canonicalize(&sys).unwrap());
     }
 
-    /// Writes a driver of one file, with Microsoft's build script.
+    /// Writes a driver with one source file and Microsoft's build script.
     fn write_driver(driver: &Path, manifest: &str, library: &str) {
         write(&driver.join("Cargo.toml"), manifest);
         write(&driver.join("src/lib.rs"), library);

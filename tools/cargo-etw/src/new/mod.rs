@@ -1,4 +1,4 @@
-//! `cargo etw new`: makes the folder of a new driver.
+//! `cargo etw new`: creates the folder of a new driver.
 
 mod names;
 mod source;
@@ -20,17 +20,17 @@ pub use self::source::{Version, Wanted};
 /// The arguments of the command.
 #[derive(Debug)]
 pub struct New {
-    /// The folder to make.
+    /// The folder to create.
     pub folder: PathBuf,
-    /// The package's name, if it is not the folder's.
+    /// The package's name, if it differs from the folder's.
     pub name: Option<String>,
-    /// The provider's name, if it is not made of the package's.
+    /// The provider's name, if it is not derived from the package's.
     pub provider: Option<String>,
-    /// Where the new driver takes wdk-etw from.
+    /// The requested source of wdk-etw.
     pub source: Wanted,
 }
 
-/// Makes the folder, and prints what to do next.
+/// Creates the folder, and prints the next steps.
 pub fn run(new: &New) -> Result<()> {
     let names = names(new)?;
     let source = Source::find(&new.source)?;
@@ -46,7 +46,7 @@ pub fn run(new: &New) -> Result<()> {
     for (path, contents) in template::files(&names, &source.relative_to(&folder))? {
         write(&folder.join(path), &contents)?;
     }
-    // The folder exists now, so the surroundings are those of its parent.
+    // The folder exists now, so the search starts at its parent.
     let parent = folder.parent().unwrap_or(&folder);
     start_repository(&folder, parent);
     if let Some(outer) = workspace_of(parent) {
@@ -68,12 +68,12 @@ pub fn run(new: &New) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the new driver, or what is wrong with them.
+/// Returns the names of the new driver, or an error that explains which name is invalid.
 fn names(new: &New) -> Result<Names> {
     let name = if let Some(name) = &new.name {
         name.clone()
     } else {
-        // `.` and `..` have no name of their own, and exist.
+        // `.` and `..` are not names, and exist.
         let name = new.folder.file_name().with_context(|| {
             format!(
                 "{} does not name a new folder; name one, such as `cargo etw new contoso-sensor`",
@@ -101,7 +101,7 @@ fn names(new: &New) -> Result<Names> {
     }
 }
 
-/// Writes a new file, and the folders that it is in.
+/// Writes a new file, and creates its folders.
 fn write(path: &Path, contents: &str) -> Result<()> {
     path.parent()
         .map_or(Ok(()), fs::create_dir_all)
@@ -109,7 +109,7 @@ fn write(path: &Path, contents: &str) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Makes the folder a git repository, unless it is in one, as `cargo new` does.
+/// Makes the folder a git repository, unless it is already in one, as `cargo new` does.
 fn start_repository(folder: &Path, parent: &Path) {
     let mut inside = Command::new("git");
     inside.current_dir(parent).args(["rev-parse", "--is-inside-work-tree"]);
@@ -125,7 +125,7 @@ fn start_repository(folder: &Path, parent: &Path) {
     match init.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => eprintln!(
-            "note: the folder is not a repository: `{}` fails: {}",
+            "note: cannot make the folder a repository: `{}` failed: {}",
             line(&init),
             String::from_utf8_lossy(&output.stderr).trim()
         ),

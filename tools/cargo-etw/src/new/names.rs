@@ -1,4 +1,4 @@
-//! The names of a new driver, which are all made of its package's name.
+//! The names of a new driver, which are all derived from its package's name.
 
 use etw_wire::{Guid, GuidError};
 use heck::ToUpperCamelCase as _;
@@ -19,11 +19,11 @@ pub struct Names {
     pub guid: Guid,
     /// The device's interface class.
     pub interface: Guid,
-    /// The device's hardware id: `Root\ContosoSensor`.
+    /// The device's hardware ID: `Root\ContosoSensor`.
     pub hardware_id: String,
 }
 
-/// A name that a driver cannot have.
+/// Reasons why a name is invalid for a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
     /// The name has no characters.
@@ -34,29 +34,29 @@ pub enum NameError {
         "`{0}` cannot be a driver's package name: it starts with {1:?}; start with a letter or `_`"
     )]
     Start(String, char),
-    /// A character that a package, service or file cannot have in its name.
+    /// A character that is not allowed in the name of a package, service or file.
     #[error(
-        "`{0}` cannot be a driver's package name: it contains {1:?}; use ASCII letters, digits, `-` \
-         and `_`, of which the file's and the service's name are made"
+        "`{0}` cannot be a driver's package name: it contains {1:?}; use ASCII letters, digits, \
+         `-` and `_`, because the file's and the service's names are derived from it"
     )]
     Character(String, char),
-    /// A name that means something else.
+    /// A name with another meaning.
     #[error("`{0}` cannot be a driver's package name: it is {1}; choose another name")]
     Reserved(String, &'static str),
     /// The name is too long.
     #[error(
-        "`{0}` cannot be a driver's package name: it has {len} characters, and the hardware id \
-         Root\\… that is made of it can have 199, so that at most {MAX_LENGTH} are left",
+        "`{0}` cannot be a driver's package name: it has {len} characters; expected at most \
+         {MAX_LENGTH}, because the hardware ID Root\\… that contains it is limited to 199",
         len = .0.len()
     )]
     Length(String),
-    /// The provider's name is not one.
+    /// The provider's name is invalid.
     #[error("`{0}` cannot be a provider's name: {1}")]
     Provider(String, String),
 }
 
-/// The most characters of a package's name: a hardware id has at most 199, of which `Root\` takes
-/// five (`MAX_DEVICE_ID_LEN` is 200 with the terminator).
+/// The maximum length of a package's name in characters: a hardware ID has at most 199, of which
+/// `Root\` takes five (`MAX_DEVICE_ID_LEN` is 200 with the terminator).
 const MAX_LENGTH: usize = 194;
 
 /// Rust's keywords, strict and reserved.
@@ -68,7 +68,7 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "_",
 ];
 
-/// Folders that cargo makes in a target folder.
+/// Folders that cargo creates in a target folder.
 const CARGO_FOLDERS: &[&str] = &["build", "deps", "examples", "incremental"];
 
 /// Crates of Rust's distribution.
@@ -88,10 +88,10 @@ const USED_CRATES: &[&str] = &[
     "wdk_sys",
 ];
 
-/// Names of devices, which no file on Windows can have.
+/// Device names, which no file on Windows can have.
 const DEVICES: &[&str] = &["aux", "con", "nul", "prn", "conin", "conout"];
 
-/// Services of drivers that come with Windows, with names that another driver could get by accident.
+/// Services of drivers that come with Windows, whose names a driver could get by accident.
 const SERVICES: &[&str] = &[
     "acpi", "afd", "beep", "bowser", "bthenum", "bthusb", "cdrom", "cng", "disk", "dxgkrnl",
     "fastfat", "fileinfo", "hidclass", "hidusb", "http", "i8042prt", "kbdclass", "ks", "monitor",
@@ -102,7 +102,7 @@ const SERVICES: &[&str] = &[
 ];
 
 impl Names {
-    /// Makes the names of a package's name; `provider` replaces the provider's name.
+    /// Derives the names from a package's name; `provider` replaces the provider's name.
     pub fn new(package: &str, provider: Option<&str>) -> Result<Self, NameError> {
         check(package)?;
         let image = package.replace('-', "_");
@@ -154,7 +154,7 @@ fn check(name: &str) -> Result<(), NameError> {
         return Err(NameError::Length(name.to_owned()));
     }
     let reserved = |what| Err(NameError::Reserved(name.to_owned(), what));
-    // The library's name; Windows ignores the case of files and services.
+    // The library's name. Windows ignores case in the names of files and services.
     let library = name.replace('-', "_").to_ascii_lowercase();
     let is_in = |list: &[&str]| list.contains(&library.as_str());
     if !name.contains(|letter: char| letter.is_ascii_alphanumeric()) {
@@ -167,7 +167,7 @@ fn check(name: &str) -> Result<(), NameError> {
         return reserved("the name of a crate of Rust's distribution");
     }
     if is_in(CARGO_FOLDERS) {
-        return reserved("the name of a folder that cargo makes among its results");
+        return reserved("the name of a folder that cargo creates in its target folder");
     }
     if is_in(USED_CRATES) {
         return reserved("the name of a crate that drivers or their tests depend on");
@@ -231,7 +231,7 @@ mod tests {
             ("match", "keyword of Rust"),
             ("core", "Rust's distribution"),
             ("Proc-Macro", "Rust's distribution"),
-            ("deps", "folder that cargo makes"),
+            ("deps", "folder that cargo creates"),
             ("wdk-sys", "depend on"),
             ("CON", "device on Windows"),
             ("com1", "device on Windows"),

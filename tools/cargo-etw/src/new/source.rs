@@ -1,4 +1,4 @@
-//! Where a new driver takes wdk-etw from: a checkout, or a git repository.
+//! The source of wdk-etw for a new driver: a checkout or a git repository.
 
 use std::{
     env, fmt, fs,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// What the command line says about the source.
+/// The source that the command line requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The folder of a checkout.
@@ -31,7 +31,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the key that dependencies and `cargo install` have for this, and its value.
+    /// Returns the key that dependencies and `cargo install` use for it, and its value.
     fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::Rev(value) => ("rev", value),
@@ -50,12 +50,12 @@ pub enum Source {
     Git(String, Option<Version>),
 }
 
-/// The folder of a file that only a checkout of wdk-etw has.
+/// A file that identifies a checkout of wdk-etw.
 const MARK: &str = "tools/cargo-etw/Cargo.toml";
 
 impl Source {
-    /// Finds the source: that of the command line, or else that which this program was installed
-    /// from, or else the repository that its manifest names.
+    /// Finds the source: the one on the command line, or else the one that this program was
+    /// installed from, or else the repository in its manifest.
     pub fn find(wanted: &Wanted) -> Result<Self> {
         let Wanted { path, git, version } = wanted;
         if let Some(path) = path {
@@ -66,7 +66,7 @@ impl Source {
         }
         ensure!(
             version.is_none(),
-            "`--rev`, `--tag` and `--branch` need `--git`, the repository that they are in"
+            "`--rev`, `--tag` and `--branch` need `--git`, the repository that contains them"
         );
         let program = env::current_exe().context("cannot find the path of this program")?;
         if let Some(source) = Self::of_installed(&program) {
@@ -77,13 +77,13 @@ impl Source {
             return Ok(Self::Git(repository.to_owned(), None));
         }
         bail!(
-            "cannot tell where {} was installed from, which the new driver would take wdk-etw from; \
-             name a checkout with `--path`, or a repository with `--git`",
+            "cannot find the source of wdk-etw, because {} does not record where it was installed \
+             from; name a checkout with `--path`, or a repository with `--git`",
             program.display()
         )
     }
 
-    /// Returns a checkout's folder, as far as the new driver's folder it stays relative.
+    /// Returns a checkout's folder; a relative path stays relative.
     fn of_checkout(path: &Path) -> Result<Self> {
         ensure!(
             path.join(MARK).is_file(),
@@ -93,8 +93,8 @@ impl Source {
         Ok(Self::Path(path.to_owned()))
     }
 
-    /// Returns the source that a program was installed from by `cargo install`, or the checkout that
-    /// it was built in.
+    /// Returns the source from which `cargo install` installed a program, or the checkout that it
+    /// was built in.
     fn of_installed(program: &Path) -> Option<Self> {
         // cargo keeps the list beside the folder `bin`.
         let root = program.parent()?.parent()?;
@@ -108,8 +108,8 @@ impl Source {
         Some(Self::Path(checkout.to_owned()))
     }
 
-    /// Returns the source in cargo's list of installed packages, whose entries are like
-    /// `cargo-etw 0.1.0 (git+https://…?tag=v1#<commit>)`.
+    /// Returns the source in cargo's list of installed packages, with entries such as `cargo-etw
+    /// 0.1.0 (git+https://…?tag=v1#<commit>)`.
     fn of_list(list: &Value) -> Option<Self> {
         let entries = list["installs"].as_object()?;
         let entry = entries.keys().find(|key| key.starts_with("cargo-etw "))?;
@@ -117,7 +117,7 @@ impl Source {
         let source = source.strip_suffix(')')?;
         if let Some(url) = source.strip_prefix("git+") {
             let (url, commit) = url.rsplit_once('#')?;
-            // What the version was chosen by no longer matters, since the commit is known.
+            // The commit is known, so the tag or branch is not needed.
             let url = url.split('?').next().unwrap_or(url);
             let commit = Version::Rev(commit.to_owned());
             return Some(Self::Git(url.to_owned(), Some(commit)));
@@ -128,7 +128,7 @@ impl Source {
         checkout.join(MARK).is_file().then(|| Self::Path(checkout.to_owned()))
     }
 
-    /// Makes a relative path to a checkout, which is relative to the current folder, relative to
+    /// Converts a checkout's path that is relative to the current folder to one that is relative to
     /// `folder`.
     pub fn relative_to(&self, folder: &Path) -> Self {
         match self {
@@ -203,7 +203,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
         if one != other {
             break;
         }
-        // Windows has no path from one drive to another.
+        // On Windows, there is no relative path from one drive to another.
         up.next();
         down.next();
     }
@@ -213,7 +213,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
     up.map(|_| Component::ParentDir).chain(down).collect()
 }
 
-/// Returns a word as a shell reads it.
+/// Quotes a word for a shell.
 fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/.:_-+@=,~".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -222,7 +222,7 @@ fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Returns the path of a URL.
+/// Returns the path of a URL, decoded.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -263,7 +263,7 @@ mod tests {
         fs::create_dir_all(checkout.join("tools/cargo-etw")).unwrap();
         let path = checkout.display().to_string().replace(' ', "%20");
         let entry = format!("cargo-etw 0.1.0 (path+file://{path}/tools/cargo-etw)");
-        // The checkout was removed meanwhile.
+        // The checkout has been removed.
         assert_eq!(listed(&entry), None);
         fs::write(checkout.join(MARK), "").unwrap();
         assert_eq!(listed(&entry), Some(Source::Path(checkout.clone())));

@@ -32,11 +32,11 @@ const CRATES: [(&str, &str); 4] = [
     ("wdk-etw-build", "provider-lib/build"),
 ];
 
-/// The device's security descriptor, which the driver and the INF file have in common: full access
-/// for the system and for administrators (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
+/// The device's security descriptor, which the driver and the INF file share: full access for the
+/// system and administrators (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
 const SDDL: &str = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 
-/// Returns the files of a new driver: their names in its folder, and their contents.
+/// Returns the names and contents of a new driver's files.
 pub fn files(names: &Names, source: &Source) -> Result<Vec<(String, String)>> {
     let mut values = vec![
         ("company", names.company.clone()),
@@ -61,7 +61,7 @@ pub fn files(names: &Names, source: &Source) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// Replaces each `{{name}}` in a template by its value. `${{ … }}`, with spaces, is GitHub's.
+/// Replaces each `{{name}}` in a template by its value. `${{ … }}`, with spaces, belongs to GitHub.
 fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -76,7 +76,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
 
 /// Returns the four fields of a GUID as Rust literals.
 fn rust_fields(guid: Guid) -> [String; 4] {
-    // The digits of a GUID in text are in the order of its fields.
+    // The text form of a GUID has the digits in the order of the fields.
     let digits = guid.to_string().replace('-', "");
     let field = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     let last: Vec<String> =

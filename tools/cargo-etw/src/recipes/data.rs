@@ -11,7 +11,7 @@ use super::{
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// What a recipe enables for a provider: its GUID, or that of its group, a level and a mask.
+/// An enable request of a recipe: the GUID of a provider or of its group, a level and a mask.
 struct Enable<'a> {
     guid: &'a str,
     is_group: bool,
@@ -37,19 +37,19 @@ impl Enable<'_> {
 /// A recipe: commands that start a session and stop it.
 struct Recipe<'a> {
     name: String,
-    /// The program or cmdlet that the machine must have.
+    /// The required program or cmdlet.
     needs: String,
     shell: Shell,
     start: Vec<String>,
-    /// Commands that run while the driver writes events, and end by themselves.
+    /// Commands that run while the driver writes events, and end on their own.
     during: Vec<String>,
     stop: Vec<String>,
     /// The file with the events.
     trace: String,
     enables: Vec<Enable<'a>>,
-    /// True if the machine starts again between start and stop.
+    /// True if the machine restarts between start and stop.
     boots: bool,
-    /// True if the driver writes more events than those that a program asks for.
+    /// True if the driver writes more events than a program requests.
     at_least: bool,
 }
 
@@ -80,7 +80,7 @@ impl Recipe<'_> {
     }
 }
 
-/// Returns all events of the providers.
+/// Returns requests that enable all events of the providers.
 fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
     providers.iter().map(whole).collect()
 }
@@ -95,7 +95,7 @@ fn whole(provider: &Traced) -> Enable<'_> {
     }
 }
 
-/// Returns the events of the first keyword of a provider, if it has one.
+/// Returns the request that enables the first keyword of a provider, if it has one.
 fn selected(provider: &Traced) -> Option<Enable<'_>> {
     let keyword = provider.keywords.first()?;
     Some(Enable {
@@ -107,8 +107,8 @@ fn selected(provider: &Traced) -> Option<Enable<'_>> {
     })
 }
 
-/// Returns the recipes of the instructions, with the same commands. `profile` is the name of the
-/// file with the profiles for Windows Performance Recorder, `client` the driver's own tracing program.
+/// Returns the recipes, with the same commands as the instructions. `profile` is the file with the
+/// Windows Performance Recorder profiles, `client` the driver's own tracing program.
 pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Option<&str>) -> Value {
     let mut all = vec![
         logman(session, everything(providers)),
@@ -130,7 +130,8 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     if providers.iter().any(|one| !one.keywords.is_empty()) {
         all.push(recipe);
     }
-    // Everything comes first, then the first keyword of each provider that has one.
+    // The first recipe records everything, the second one the first keyword of each provider that
+    // has one.
     let keywords = profiles(providers).into_iter().skip(1);
     for (number, (made, enable)) in keywords.zip(providers.iter().filter_map(selected)).enumerate()
     {
@@ -248,7 +249,7 @@ fn wpr<'a>(
 }
 
 fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
-    // The session's service does not know the current folder.
+    // The service behind the session does not know the current folder.
     let trace = format!("C:\\{session}.etl");
     let mut start =
         vec![format!("Start-EtwTraceSession -Name {session} -LocalFilePath {trace} -NonPaged")];
@@ -294,12 +295,12 @@ fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     }
 }
 
-/// Returns the command that has providers write their state.
+/// Returns the command that makes the providers write their state.
 fn capture_state(session: &str) -> String {
     format!("tracelog -capturestate {session}")
 }
 
-/// Enables groups besides their providers.
+/// Returns the recipe that enables groups in addition to their providers.
 fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let mut recipe = tracelog(session, everything(providers));
     "tracelog-group".clone_into(&mut recipe.name);
@@ -318,7 +319,7 @@ fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     recipe
 }
 
-/// Changes what a session records to some events of each provider, if that can be.
+/// Returns the recipe that restricts a session to some events of each provider, if possible.
 fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<'a>> {
     let mut recipe = tracelog(session, everything(providers));
     "tracelog-filter".clone_into(&mut recipe.name);
@@ -374,7 +375,7 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
     all
 }
 
-/// Records from the next start of Windows.
+/// Returns the recipe that records from the next start of Windows.
 fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let trace = "C:\\boot.etl".to_owned();
     let mut start = vec![format!(

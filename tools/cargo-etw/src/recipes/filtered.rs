@@ -1,20 +1,20 @@
-//! A selection of a provider's events by tracelog.
+//! A selection of a provider's events with tracelog.
 
 use super::provider::Traced;
 
-/// Some events of a provider, as tracelog selects them.
+/// A selection of a provider's events with tracelog.
 pub struct Filtered {
     /// The names of the keywords.
     pub names: String,
-    /// The mask of match-any.
+    /// The match-any mask.
     pub mask: u64,
-    /// The ids of the events that are left out.
+    /// The ids of the excluded events.
     pub ids: Vec<u16>,
 }
 
 impl Filtered {
-    /// Returns the first and the last keyword's events without some, if the provider has two keywords or
-    /// events with ids.
+    /// Returns the events of the first and the last keyword, except for some ids, if the provider has
+    /// two keywords or events with ids.
     pub fn of(provider: &Traced) -> Option<Self> {
         let (first, last) = (provider.keywords.first(), provider.keywords.last());
         let ids = provider.some_ids();
@@ -31,7 +31,7 @@ impl Filtered {
         Some(Self { names, mask, ids })
     }
 
-    /// Returns words for the events that are left out.
+    /// Returns a phrase for the excluded events.
     pub const fn except(&self) -> &'static str {
         match self.ids.len() {
             0 => "",

@@ -91,7 +91,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let image: Option<PathBuf> = optional(matches, "image")?;
     let driver = match AtHand::of(matches) {
         Ok(driver) => Some(driver),
-        // An image is described without its package.
+        // An image describes itself, so no package is needed.
         Err(_) if image.is_some() => None,
         Err(error) => return Err(error),
     };
@@ -109,7 +109,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
                 .with_context(|| format!("cannot read {}", path.display()))?;
             if found != wanted {
                 bail!(
-                    "{} is stale: run `{}` and commit what it writes",
+                    "{} is stale: run `{}` and commit the result",
                     path.display(),
                     recipes.command
                 );
@@ -122,8 +122,8 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the providers, and the names of the files that describe them: the named image or
-/// declaration, or the driver's declarations, or the resources of the image that was built last.
+/// Returns the providers and the names of the files that describe them: the named image or
+/// declaration, or the driver's declarations, or the resources of the last built image.
 fn providers(
     matches: &ArgMatches,
     driver: Option<&AtHand>,
@@ -206,7 +206,7 @@ fn profile_text(recipes: &Recipes, providers: &[Traced]) -> Result<String> {
     Ok(profile::text(providers, title, &comment)?)
 }
 
-/// Returns the profile of a driver's providers, for its package.
+/// Returns the profile of a driver's providers for its package.
 pub fn profile_of(providers: &[Traced], image: &str) -> Result<String> {
     let comment = "Written by `cargo etw package`.";
     Ok(profile::text(providers, image, comment)?)
@@ -253,7 +253,7 @@ mod tests {
         let text = recipes().text(&providers).unwrap();
         assert!(text.contains("# Trace A\n"), "{text}");
         assert!(!text.contains("group's") && !text.contains("by its group"), "{text}");
-        // A session in paged memory gets no events of drivers.
+        // A session in paged memory gets no events from drivers.
         assert!(text.contains("-LocalFilePath C:\\trace.etl -NonPaged\n"), "{text}");
         let autologger = "New-AutologgerConfig -Name trace -LogFileMode 0x1 -Local";
         assert!(text.contains(autologger), "{text}");
@@ -269,7 +269,7 @@ mod tests {
         assert!(!text.contains("EventIdFilter"), "{text}");
     }
 
-    /// Programs run the commands that people read.
+    /// The data has the same commands as the text.
     #[test]
     fn the_data_has_the_commands_of_the_text() {
         let providers = declared(
@@ -328,7 +328,7 @@ mod tests {
             }
         }
         let left_out = left_out(&text, &commands);
-        assert_eq!(left_out, [] as [&str; 0], "lines that no recipe has");
+        assert_eq!(left_out, [] as [&str; 0], "lines that are in no recipe");
         let recipe = |name: &str| all.iter().find(|one| one["name"] == name).unwrap();
         let group = &recipe("powershell-group")["enables"];
         assert_eq!(
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    /// The beginnings of the text's lines that no recipe has, with the reasons.
+    /// The beginnings of lines in the text that are in no recipe, with the reasons.
     const EXCEPTIONS: [(&str, &str); 6] = [
         ("client trace --any ", "shows events until Ctrl+C, which no script sends"),
         ("client trace --group ", "shows events until Ctrl+C, which no script sends"),
@@ -365,8 +365,7 @@ mod tests {
         ("wpa ", "is a window"),
     ];
 
-    /// Returns the lines for Windows' prompts in a text that are neither commands of recipes nor
-    /// exceptions.
+    /// Returns the command lines in a text that are neither commands of recipes nor exceptions.
     fn left_out<'a>(text: &'a str, commands: &[&str]) -> Vec<&'a str> {
         let mut language = None;
         let mut found = Vec::new();
@@ -425,7 +424,7 @@ mod tests {
         let text = recipes().text(&providers).unwrap();
         assert!(text.contains(&format!("-p {{{}}} 0x210 17 -ets", providers[0].guid)), "{text}");
         assert!(text.contains("| First | `0x10` |"), "{text}");
-        // Enabling a group leaves what is enabled for the provider itself.
+        // Enabling a group does not change what is enabled for the provider itself.
         assert!(!text.contains("instead of the provider"), "{text}");
         assert!(text.contains("and by its group is enabled twice"), "{text}");
         assert!(text.contains("| Error | 2 | `X` |"), "{text}");

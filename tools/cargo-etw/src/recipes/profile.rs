@@ -4,7 +4,7 @@ use std::{fmt, fmt::Write as _};
 
 use super::provider::Traced;
 
-/// The level of the profiles that select by keyword: Info.
+/// The level of the profiles that filter by keyword: Info.
 pub const SELECTED_LEVEL: u8 = 4;
 
 /// A profile: its name, and for each provider the number, the mask and the level.
@@ -12,12 +12,12 @@ pub const SELECTED_LEVEL: u8 = 4;
 pub struct Profile {
     /// The profile's name, as on wpr's command line.
     pub name: String,
-    /// What it records, for people.
+    /// A description of the recorded events.
     pub what: String,
     providers: Vec<(usize, u64, u8)>,
 }
 
-/// Returns a name that wpr's command line and an XML id can have.
+/// Converts text to a name that is valid on wpr's command line and as an XML id.
 fn word(name: &str) -> String {
     let unit = |one: char| {
         if one.is_ascii_alphanumeric() { one } else { '_' }
@@ -27,7 +27,7 @@ fn word(name: &str) -> String {
     prefix.into_iter().chain(name.chars().map(unit)).collect()
 }
 
-/// Returns text for an attribute's value.
+/// Escapes text for an attribute's value.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
@@ -63,7 +63,8 @@ pub fn profiles(providers: &[Traced]) -> Vec<Profile> {
     profiles
 }
 
-/// Returns the profile's text; `title` names the driver, and `comment` how the file was made.
+/// Returns the profile's text; `title` names the driver, and `comment` tells how the file was
+/// generated.
 pub fn text(providers: &[Traced], title: &str, comment: &str) -> Result<String, fmt::Error> {
     let title = escaped(title);
     let profiles = profiles(providers);
@@ -85,7 +86,7 @@ pub fn text(providers: &[Traced], title: &str, comment: &str) -> Result<String, 
          <BufferSize Value=\"64\"/>\n      \
          <Buffers Value=\"32\"/>\n    \
          </EventCollector>",
-        // A comment cannot have two hyphens.
+        // A comment must not contain two consecutive hyphens.
         comment.replace("--", "- -")
     )?;
     for profile in &profiles {

@@ -26,7 +26,7 @@ pub struct Keyword {
     pub name: String,
     /// The bit, as a mask.
     pub mask: u64,
-    /// What it stands for.
+    /// The keyword's meaning.
     pub meaning: String,
 }
 
@@ -121,22 +121,22 @@ impl Traced {
         traced.collect()
     }
 
-    /// Returns the mask of everything that the provider writes; 0 if nothing has a keyword.
+    /// Returns the mask of all keywords of the provider's events; 0 if no event has a keyword.
     pub fn everything(&self) -> u64 {
         let keywords = self.keywords.iter().map(|keyword| keyword.mask);
         let events = self.events.iter().map(|event| event.mask);
         keywords.chain(events).fold(0, |mask, one| mask | one)
     }
 
-    /// Returns the highest level of an event. A provider without declared events can write events
-    /// of every level at their places.
+    /// Returns the highest level of the events. A provider without declared events can write events
+    /// of every level, declared at their write sites.
     pub fn highest_level(&self) -> u8 {
         const VERBOSE: u8 = 5;
         let levels = self.events.iter().map(|event| event.level);
         levels.max().unwrap_or(VERBOSE)
     }
 
-    /// Returns up to two ids of events, for a filter by id.
+    /// Returns up to two event ids, for a filter by id.
     pub fn some_ids(&self) -> Vec<u16> {
         let mut ids = Vec::new();
         for event in &self.events {
@@ -149,7 +149,7 @@ impl Traced {
     }
 }
 
-/// Returns the bit that the event log enables a channel's events by.
+/// Returns the bit with which the event log enables a channel's events.
 fn channel_bit(channel: Option<usize>) -> u64 {
     const FIRST: usize = 63;
     let bit = channel.and_then(|place| FIRST.checked_sub(place));
@@ -162,7 +162,7 @@ pub fn level_name(level: u8) -> String {
     named.map_or_else(|| level.to_string(), |named| named.ident.to_owned())
 }
 
-/// Returns the providers' groups, each once, with the highest level of its providers.
+/// Returns each group of the providers once, with the highest level of its providers.
 pub fn groups(providers: &[Traced]) -> Vec<(&str, u8)> {
     let mut groups: Vec<(&str, u8)> = Vec::new();
     for provider in providers {

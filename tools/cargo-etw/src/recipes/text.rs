@@ -37,7 +37,7 @@ pub struct Recipes {
     pub client: Option<String>,
     /// The command that reads `.etl` files.
     pub reader: String,
-    /// The command that the files name as their generator.
+    /// The command to name as the files' generator.
     pub command: String,
 }
 
@@ -59,7 +59,7 @@ fn list(events: &[&Event]) -> String {
     names.join(", ")
 }
 
-/// Returns the comment of a line for one of several providers.
+/// Returns the suffix of a comment that names one of several providers.
 fn of(provider: &Traced, providers: &[Traced]) -> String {
     if providers.len() > 1 { format!(" of {}", provider.name) } else { String::new() }
 }
@@ -327,7 +327,7 @@ impl Recipes {
         )
     }
 
-    /// Writes the section on the driver's own client.
+    /// Writes the section on the driver's client.
     fn own_client(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let (Some(client), Some(provider)) = (&self.client, providers.first()) else {
             return Ok(());
@@ -401,7 +401,7 @@ impl Recipes {
     }
 }
 
-/// Writes a provider's values.
+/// Writes a table of a provider's values.
 fn values(provider: &Traced, has_others: bool, out: &mut String) -> fmt::Result {
     let Traced { name, guid, .. } = provider;
     if has_others {

@@ -1,4 +1,4 @@
-//! A driver in a folder of its own, outside every checkout.
+//! A driver in a separate folder, outside every checkout.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use etw_test_support::root;
 
-/// Writes a driver to a folder: that of the guide, under another name.
+/// Writes the guide's driver, under another name, to a folder.
 pub fn driver(folder: &Path) {
     let guide = root().join("driver/examples/minimal");
     fs::create_dir(folder.join("src")).unwrap();
@@ -27,7 +27,7 @@ pub fn driver(folder: &Path) {
          [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    // A lock file with the versions that this repository has, which are on this machine.
+    // A lock file with this repository's versions, which are already on this machine.
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
@@ -35,7 +35,7 @@ pub fn driver(folder: &Path) {
 pub fn etw(folder: &Path, command: &str, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
         .current_dir(folder)
-        // cargo sets these variables for tests; an author has none of them.
+        // cargo sets these variables for tests; an author's environment has none of them.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("CARGO_MANIFEST_DIR")
         .args(["etw", command])

@@ -1,4 +1,4 @@
-//! The guest that stands in for Windows: a Linux kernel and busybox, of Debian's packages.
+//! The guest that stands in for Windows: a Linux kernel and busybox, from Debian's packages.
 //!
 //! `cargo xtask test` fetches them into `target/guest`; `WDK_ETW_GUEST` names another folder with
 //! `vmlinuz`, `busybox` and `modules/*.ko`.
@@ -11,7 +11,7 @@ use std::{
 
 use etw_test_support::root;
 
-/// The modules, in the order in which they can be loaded; not every kernel has each.
+/// The modules, in loading order; some kernels lack some of them.
 const MODULES: [&str; 23] = [
     "crct10dif_common",
     "crct10dif_generic",
@@ -81,7 +81,7 @@ pub fn write_initramfs(to: &Path) {
     fs::write(to, archive).unwrap();
 }
 
-/// Appends an entry of a cpio archive of the kind that kernels read ("newc").
+/// Appends an entry to a cpio archive in the format that the kernel reads ("newc").
 fn entry(archive: &mut Vec<u8>, number: usize, name: &str, mode: u32, contents: &[u8]) {
     let pad = |archive: &mut Vec<u8>| archive.resize(archive.len().next_multiple_of(4), 0);
     let header = format!(

@@ -1,8 +1,7 @@
-//! Runs the whole of `cargo etw vm` with a guest that stands in for Windows.
-//!
-//! The guest is a Linux kernel with [a script](init.sh) that follows the same protocol as Setup and
-//! the agent in Windows. It proves the host's side: images, QEMU, limits, results, exit codes. It
-//! proves nothing of Windows.
+//! Runs all of `cargo etw vm` with a guest that stands in for Windows.  The guest is a Linux kernel
+//! with [a script](init.sh) that follows the same protocol as Setup and the agent in Windows. It
+//! proves the host side: images, QEMU, limits, results, exit codes. It proves nothing about
+//! Windows.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -28,14 +27,14 @@ use tempfile::TempDir;
 /// A stage that passes.
 const PASS: &str = "result passed null\nexit 0\n";
 
-/// A folder with all that a run needs.
+/// A folder with everything that a run needs.
 struct Bench {
     folder: TempDir,
-    /// More of the kernel's command line.
+    /// Additional words of the kernel's command line.
     words: String,
 }
 
-/// What a run ended with.
+/// The outcome of a run.
 struct Ended {
     code: Option<i32>,
     shown: String,
@@ -69,11 +68,11 @@ impl Bench {
         Self { folder, words: String::new() }
     }
 
-    /// Makes a bench with a base image, which is installed once and copied.
+    /// Makes a bench with a copy of a base image that is installed once.
     fn installed() -> Self {
         let base = &base().0;
         let bench = Self::new();
-        // The image's time is part of what its hash is remembered by, and is not copied.
+        // The cached hash depends on the image's time, which a copy does not keep.
         let copy = Command::new("cp")
             .args(["-a"])
             .arg(base.path("images"))
@@ -87,7 +86,8 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Gives a stage a script. It has `$out`, the folder for results, and `result STATUS REASON`.
+    /// Gives a stage a script, which can use `$out`, the results folder, and `result STATUS
+    /// REASON`.
     fn stage(&self, name: &str, script: &str) {
         let text = format!(
             "out=$4\nresult() {{\n    printf '{{\"stage\": \"{name}\", \"status\": \"%s\", \"reason\": %s, \
@@ -97,14 +97,14 @@ impl Bench {
         fs::write(self.path("stages").join(format!("{name}.sh")), text).unwrap();
     }
 
-    /// Returns how long a guest may be silent that does not hang: on a machine with other work, it
+    /// Returns the time for which a guest that does not hang may be silent: on a busy machine, it
     /// starts slowly.
     fn silence() -> String {
         let start = base().1 / 4;
         (start * 2).as_secs().max(15).to_string()
     }
 
-    /// Returns the command, with these arguments after those that every run has.
+    /// Returns the command, with these arguments after the common ones.
     fn command(&self, arguments: &[&str]) -> Command {
         self.command_with(&["tcg"], arguments)
     }
@@ -117,7 +117,7 @@ impl Bench {
         command
     }
 
-    /// Adds the arguments that every run has, and these.
+    /// Adds the common arguments, followed by these.
     fn add_arguments(&self, command: &mut Command, accelerators: &[&str], arguments: &[&str]) {
         for (option, name) in [
             ("--iso", "windows-server-2022.iso"),
@@ -145,7 +145,7 @@ impl Bench {
             .args(arguments);
     }
 
-    /// Runs the command to its end.
+    /// Runs the command until it ends.
     fn run(&self, arguments: &[&str]) -> Ended {
         let output = self.command(arguments).output().unwrap();
         self.ended(output.status.code(), &output.stdout, &output.stderr)
@@ -162,7 +162,7 @@ impl Bench {
         }
     }
 
-    /// Starts the command, and waits until the guest has said something.
+    /// Starts the command, and waits until the guest has sent `said`.
     fn start_until(&self, arguments: &[&str], said: &str) -> Child {
         let child =
             self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -179,7 +179,7 @@ impl Bench {
         self.ended(output.status.code(), &output.stdout, &output.stderr)
     }
 
-    /// Returns the QEMU processes of this bench: their command lines name its folder.
+    /// Returns the QEMU processes of this bench, whose command lines contain its folder.
     fn machines(&self) -> Vec<u32> {
         let folder = self.folder.path().to_str().unwrap();
         let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -194,13 +194,13 @@ impl Bench {
         ids.collect()
     }
 
-    /// Fails if a process or a run's disks are left.
+    /// Fails if a process is still running or a run's disks still exist.
     fn check_nothing_is_left(&self) {
         assert_eq!(self.machines(), Vec::<u32>::new());
         assert_eq!(self.runs(), Vec::<PathBuf>::new());
     }
 
-    /// Returns the folders of runs beside base images.
+    /// Returns the runs' folders, which are beside the base images.
     fn runs(&self) -> Vec<PathBuf> {
         let images = fs::read_dir(self.path("images")).into_iter().flatten();
         images
@@ -212,7 +212,8 @@ impl Bench {
     }
 }
 
-/// Returns the bench whose base image others copy, and how long its installation took: four starts.
+/// Returns the bench whose base image others copy, and the duration of its installation, which
+/// includes four starts.
 fn base() -> &'static (Bench, Duration) {
     static BASE: OnceLock<(Bench, Duration)> = OnceLock::new();
     BASE.get_or_init(|| {
@@ -225,7 +226,7 @@ fn base() -> &'static (Bench, Duration) {
 }
 
 impl Ended {
-    /// Returns the results of the report: stage, leg, result.
+    /// Returns the report's results: stage, leg, outcome.
     fn results(&self) -> Vec<(&str, &str, &str)> {
         let rows = self.report["stages"].as_array().unwrap();
         let text = |row: &'_ Value, name: &str| -> &'static str {
@@ -234,7 +235,7 @@ impl Ended {
         rows.iter().map(|row| (text(row, "stage"), text(row, "leg"), text(row, "result"))).collect()
     }
 
-    /// Returns the reason of a stage of the plain leg.
+    /// Returns the reason of a stage in the plain leg.
     fn reason(&self, stage: &str) -> &str {
         let rows = self.report["stages"].as_array().unwrap();
         let row = rows.iter().find(|row| row["stage"] == stage && row["leg"] == "plain");
@@ -246,7 +247,7 @@ impl Ended {
             results.iter().map(|(stage, result)| (*stage, "plain", *result)).collect();
         assert_eq!(self.results(), wanted, "{}{}", self.shown, self.errors);
         assert_eq!(self.code, Some(code), "{}{}", self.shown, self.errors);
-        // The table shows what the report says.
+        // The table agrees with the report.
         for (stage, result) in results {
             let line = self.shown.lines().find(|line| line.trim_start().starts_with(stage));
             assert!(line.unwrap().contains(result), "{}", self.shown);
@@ -254,7 +255,7 @@ impl Ended {
     }
 }
 
-/// The form of the whole that `cargo xtask test` runs.
+/// The short tests, which `cargo xtask test` runs.
 mod short {
     use super::*;
 
@@ -263,7 +264,7 @@ mod short {
     fn windows_is_installed_and_the_stages_run_over_a_restart() {
         let bench = Bench::new();
         bench.stage("machine", "echo 26100 >$out/machine/build.txt\nresult passed null\n");
-        // The kit has what the plan says, and files keep their contents and long names.
+        // The kit contains the planned files with their contents and long names.
         bench.stage(
             "install",
             "set -e\ngrep -q '\"service\": \"contoso_service\"' /kit/wdk-etw-kit.json\n\
@@ -285,7 +286,7 @@ mod short {
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
         assert_eq!(log.matches("wdk-etw: boot").count(), 2, "{log}");
         assert_eq!(ended.report["ended_early"], Value::Null);
-        // An evaluation edition is installed again after some days, which count from here.
+        // An evaluation edition is installed again some days after this time.
         let image = fs::read_dir(bench.path("images")).unwrap();
         let about =
             image.filter_map(|entry| fs::read(entry.unwrap().path().join("base.json")).ok());
@@ -322,7 +323,7 @@ mod whole {
             assert!(!ended.errors.contains("Installing"), "{}", ended.errors);
         }
         assert!(before == base(), "a run changed the base image");
-        // Another edition is another base image.
+        // Another edition has another base image.
         let ended = bench.run(&["--image", "1", "--install-only"]);
         assert_eq!(ended.code, Some(0), "{}", ended.errors);
         assert!(ended.errors.contains("installed Stand-in Core"), "{}", ended.errors);
@@ -370,12 +371,12 @@ mod whole {
             "echo '{\"status\": \"failed\", \"reason\": null, \"checks\": [{\"name\": \"logman\", \
              \"expected\": 3, \"got\": 2, \"passed\": false}]}' >$out/recipes/result.json\nexit 1\n",
         );
-        // The restart that one stage asks for is before the next.
+        // A requested restart happens before the next stage.
         bench.stage("boot", "echo '{}' >$out/boot/started.json\nresult passed null\nexit 194\n");
         bench.stage("booted", "[ -e $out/boot/started.json ] && result passed null\n");
-        // Longer than it may take.
+        // Longer than its time limit.
         bench.stage("decode", "sleep 1000\n");
-        // One script serves several stages, whose name it gets.
+        // One script serves several stages, and gets the stage's name.
         bench.stage(
             "probe",
             "result passed null\n[ $WDK_ETW_STAGE = probe ] && exit 1\n\
@@ -415,7 +416,7 @@ mod whole {
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn the_whole_plan_runs_in_both_legs_and_a_crash_is_recorded_in_its_leg() {
         let bench = Bench::installed();
-        // Each stage writes its place in the order.
+        // Each stage records its position in the order.
         let pass = "echo \"$WDK_ETW_STAGE $out\" >>/system/order\n\
                     printf '{\"status\": \"passed\", \"reason\": null, \"checks\": []}' \
                     >$out/$WDK_ETW_STAGE/result.json\n";
@@ -463,19 +464,19 @@ mod whole {
         ]);
         assert_eq!(ended.results(), wanted, "{}{}", ended.shown, ended.errors);
         assert_eq!(ended.code, Some(1), "{}{}", ended.shown, ended.errors);
-        // Nothing ran twice, and nothing ran before its turn.
+        // No stage ran twice or out of order.
         let order = fs::read_to_string(bench.path("out/verifier/uninstall/order.txt")).unwrap();
         let order: Vec<&str> =
             order.lines().filter_map(|line| line.split_once(' ').map(|(stage, _)| stage)).collect();
         let verifier = ["verifier", "install", "scenarios", "probe", "uninstall"];
         assert_eq!(order, [&plain[..], &verifier[..]].concat());
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
-        // The restarts that boot and verifier ask for, and the crash.
+        // The restarts that the boot and verifier stages request, and the crash.
         assert_eq!(log.matches("wdk-etw: boot").count(), 4, "{log}");
         assert!(ended.shown.contains("left no crash dump"), "{}", ended.shown);
     }
 
-    /// QEMU with a KVM in which firmware runs and no operating system.
+    /// A QEMU with a KVM that runs firmware but no operating system.
     const KVM_WITHOUT_SYSTEMS: &str = r#"#!/bin/bash
 for one in "$@"; do [ "$one" = kvm ] && has_kvm=1; done
 [ -n "$has_kvm" ] || exec qemu-system-x86_64 "$@"
@@ -511,10 +512,10 @@ exec qemu-system-x86_64 "${all[@]}"
         ended.assert(0, &[("machine", "passed")]);
         let told = format!("Nothing started with kvm within {silence} s; trying tcg");
         assert!(ended.errors.contains(&told), "{}", ended.errors);
-        // The next run knows.
+        // The next run remembers that.
         let ended = run();
         ended.assert(0, &[("machine", "passed")]);
-        assert!(ended.errors.contains("Using tcg, as the installation did"), "{}", ended.errors);
+        assert!(ended.errors.contains("Using tcg, like the installation"), "{}", ended.errors);
         assert!(!ended.errors.contains("Nothing started"));
     }
 
@@ -542,7 +543,7 @@ exec qemu-system-x86_64 "${all[@]}"
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn a_hang_that_no_interrupt_ends_ends_the_run() {
         let bench = Bench::installed();
-        // The guest only notes the interrupt.
+        // The guest only logs the interrupt.
         bench.stage(
             "machine",
             "echo 0 >/proc/sys/kernel/unknown_nmi_panic\nkill -STOP -1\nwhile :; do sleep 60; done\n",
@@ -602,12 +603,15 @@ exec qemu-system-x86_64 "${all[@]}"
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn a_loop_of_restarts_ends_the_run() {
         let bench = Bench::installed();
-        // The agent's place is lost at each restart.
+        // The agent's position in the plan is lost at each restart.
         bench.stage("machine", "rm -r /system/place\nsync\nreboot -f\n");
         let ended = bench.run(&["--only", "machine"]);
         ended.assert(3, &[("machine", "unfinished")]);
         let early = ended.report["ended_early"].as_str().unwrap();
-        assert_eq!(early, "the virtual machine restarted more than 5 times; it may be in a restart loop");
+        assert_eq!(
+            early,
+            "the virtual machine restarted more than 5 times; it may be in a restart loop"
+        );
     }
 
     #[test]
@@ -645,7 +649,7 @@ exec qemu-system-x86_64 "${all[@]}"
                 assert!(errors.contains("error: interrupted"), "{signal}: {errors}");
                 bench.check_nothing_is_left();
             } else {
-                // The kernel ends the machine a moment after the command.
+                // The kernel ends QEMU a moment after the command.
                 let until = Instant::now() + Duration::from_secs(10);
                 while !bench.machines().is_empty() {
                     assert!(Instant::now() < until, "the machine is still running");
@@ -663,7 +667,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let arguments = ["--firmware", "uefi", "--only", "machine"];
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
-        // Each run has variables of its own; those of the installation stay.
+        // Each run has its own variables; the installation's variables stay unchanged.
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
     }
@@ -700,7 +704,10 @@ exec qemu-system-x86_64 "${all[@]}"
         let cases = BTreeMap::from([
             ("etw.install=error", "Windows reported: Setup could not read the answer file"),
             ("etw.install=hang", "the virtual machine hung: it sent no message for "),
-            ("etw.install=loop", "the virtual machine restarted more than 10 times; it may be in a restart loop"),
+            (
+                "etw.install=loop",
+                "the virtual machine restarted more than 10 times; it may be in a restart loop",
+            ),
         ]);
         let mut bench = Bench::new();
         bench.stage("install", PASS);
@@ -713,7 +720,7 @@ exec qemu-system-x86_64 "${all[@]}"
             assert!(ended.errors.contains(&sentence), "{}", ended.errors);
             assert!(ended.errors.contains("has the serial log"), "{}", ended.errors);
         }
-        // The same folder is used after that.
+        // The same folder can be used again.
         bench.words = String::new();
         let ended = bench.run(&NEEDS);
         ended.assert(0, &[("install", "passed")]);
@@ -750,7 +757,7 @@ fn what_cannot_be_run_is_a_sentence() {
     let sentence = "error: cannot find /nowhere/qemu; install the Debian package qemu-system-x86, or \
                     name the program's path with --qemu";
     assert!(errors.contains(sentence), "{errors}");
-    // Any program will do: the package is looked at before it is started.
+    // Any program will do, because the package is checked before it starts.
     let (code, errors) = run(&["--iso", "notes.iso", "--qemu", "/bin/sh", "--driver", "empty"]);
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("is not a driver package: it has no .inf file"), "{errors}");

@@ -1,4 +1,4 @@
-//! A driver as authors have it before they add tracing: the driver of docs/your-own-driver.md.
+//! A typical driver before its author adds tracing: the driver of docs/your-own-driver.md.
 
 #![no_std]
 
