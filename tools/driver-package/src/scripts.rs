@@ -15,7 +15,7 @@ pub struct Installed<'a> {
     pub catalog: &'a str,
     /// The certificate's name.
     pub certificate: &'a str,
-    /// The devices' hardware ids.
+    /// The devices' hardware IDs.
     pub hardware_ids: &'a [String],
     /// The other files of the package, each with its description.
     pub files: &'a [(String, String)],

@@ -70,7 +70,7 @@ fn every_mistake_is_found() {
         ("sys = 1,,", "sys = 2,,", "has no disk 2"),
         ("NTamd64.10.0...19041", "NTamd64.10.0...17763", "the oldest supported build is"),
         ("NTamd64.10.0...19041", "NTx86.10.0...19041", "NTx86 is not a supported architecture"),
-        (r"Root\EtwSampleDriver", r"Root\Other", "the hardware id is"),
+        (r"Root\EtwSampleDriver", r"Root\Other", "the hardware ID is"),
         ("[Files]", "[Others]", "the section [Files] is missing"),
         ("(A;;GA;;;BA)", "(A;;GA;;;WD)", "the device's security descriptor is"),
         ("0x00000002\r\nProvider", "0x00000000\r\nProvider", "AddService has the flags"),
@@ -182,7 +182,7 @@ fn values_that_an_inf_file_cannot_have_are_refused() {
     let company = New { company: "M\u{fc}ller", ..new(&[]) };
     assert!(company.text().unwrap_err().to_string().contains("company"));
     let id = New { hardware_id: "Root\\a,b", ..new(&[]) };
-    assert!(id.text().unwrap_err().to_string().contains("hardware id"));
+    assert!(id.text().unwrap_err().to_string().contains("hardware ID"));
 }
 
 /// Uses the form of Microsoft's samples: another decoration of the install section, an older

@@ -15,7 +15,7 @@ use super::{
 pub struct Driver {
     /// The image's file name.
     pub image: String,
-    /// The hardware id that the file must list.
+    /// The hardware ID that the file must list.
     pub hardware_id: Option<String>,
     /// The framework's version.
     pub framework: Option<Framework>,
@@ -413,7 +413,7 @@ impl<'a> Check<'a> {
         {
             self.report(
                 manufacturer.line,
-                format!("the hardware id is {}; the driver's is {wanted}", ids.join(", ")),
+                format!("the hardware ID is {}; the driver's is {wanted}", ids.join(", ")),
             );
         }
     }
@@ -460,7 +460,7 @@ impl<'a> Check<'a> {
     fn model(&mut self, model: &Entry, decoration: &str, architecture: &str) {
         let name = model.value(0);
         if model.value(1).is_empty() {
-            self.report(model.line, "the device has no hardware id");
+            self.report(model.line, "the device has no hardware ID");
         }
         let ends =
             [format!(".{decoration}"), format!(".{architecture}"), ".NT".to_owned(), String::new()];

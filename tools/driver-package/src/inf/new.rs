@@ -81,7 +81,7 @@ impl New<'_> {
         let Self { image, hardware_id, sddl, .. } = *self;
         let guid = class::guid(self.class).ok_or_else(|| NewError::Class(self.class.to_owned()))?;
         name("image's name", image, "_-.")?;
-        name("hardware id", hardware_id, "\\_-.&*{}#")?;
+        name("hardware ID", hardware_id, "\\_-.&*{}#")?;
         name("security descriptor", sddl, ":;()-_")?;
         for (what, text) in [("company", self.company), ("description", self.description)] {
             let is_allowed = |one: char| matches!(one, ' '..='~') && one != '%';

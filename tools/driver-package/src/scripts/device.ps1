@@ -1,4 +1,4 @@
-# Creates a device with a hardware id, unless there is one, and installs the driver for it.
+# Creates a device with a hardware ID, unless there is one, and installs the driver for it.
 param(
     [Parameter(Mandatory)] [string] $Inf,
     [Parameter(Mandatory)] [string] $HardwareId

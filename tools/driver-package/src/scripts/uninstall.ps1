@@ -1,4 +1,4 @@
-# Removes the devices with hardware ids, which are separated by commas, then the driver's package from
+# Removes the devices with hardware IDs, which are separated by commas, then the driver's package from
 # the driver store.
 param(
     [Parameter(Mandatory)] [string] $Inf,
