@@ -17,7 +17,7 @@ use crate::{
     sample,
 };
 
-/// The driver that asks what no document says.
+/// The driver of the probes.
 pub const QUESTIONS: (&str, &str) = ("etw-questions-driver", "etw_questions_driver");
 
 /// The packages of the drivers that the checks use, and their images.
@@ -39,7 +39,7 @@ pub const DRIVERS: [(&str, &str); 15] = [
     ("etw-facades-driver", "etw_facades_driver"),
 ];
 
-/// The drivers that tests load in a debug build too.
+/// The drivers that tests also load in a debug build.
 pub const IN_DEBUG: [&str; 2] = [sample::DRIVER.0, "etw-probe-driver"];
 
 /// Returns the folder of built drivers, where tests expect them.
@@ -74,8 +74,8 @@ pub fn patch_standin(command: &mut Command) -> &mut Command {
     standin(&root).replace(command.current_dir(&root))
 }
 
-/// The configuration with the drivers' profiles. Cargo finds it in the driver's folder, where the
-/// WDK's flow runs; here, cargo runs in the workspace's.
+/// The configuration with the drivers' profiles. The WDK's build runs in the driver's folder, where
+/// cargo finds the file; here, cargo runs in the workspace's folder.
 pub const PROFILE: &str = "driver/.cargo/config.toml";
 
 /// Builds a driver from the source in the folder `root`, and returns the folder with its image.
@@ -97,7 +97,7 @@ pub fn compile(
     Ok(built_in.join(toolchain.target()).join(profile.folder()))
 }
 
-/// Returns the folder that the drivers are built in.
+/// Returns the target folder of driver builds.
 pub fn built_in() -> PathBuf {
     target().join("driver-build")
 }

@@ -1,7 +1,5 @@
-//! Builds the test driver in C, with clang and the linker of the cross toolchain.
-//!
-//! Its source is in `tests/drivers/c`. Each variant is an image of its own, which the tests of the
-//! stand-in kernel load.
+//! Builds the test driver in C, with clang and the linker of the cross toolchain.  Its source is in
+//! `tests/drivers/c`. Each variant is a separate image, which the stand-in kernel's tests load.
 
 use std::{
     fs,
@@ -22,7 +20,7 @@ use crate::{
     process::{output_of, root, run_quietly, target},
 };
 
-/// The name of the driver on the command line, as that of a package.
+/// The driver's name on the command line, in place of a package's.
 pub const PACKAGE: &str = "etw-c-driver";
 
 /// The folder of the source, in the repository.
@@ -31,7 +29,7 @@ const SOURCE: &str = "tests/drivers/c";
 /// The source files.
 const FILES: [&str; 4] = ["entry", "driver", "provider", "messages"];
 
-/// The modules that the driver imports from. Their routines are in `NAME.def`.
+/// The modules that the driver imports from. `NAME.def` lists their routines.
 const IMPORTS: [&str; 2] = ["ntoskrnl", "wdfldr"];
 
 /// A way to build the driver.
@@ -56,7 +54,7 @@ const VARIANTS: [Variant; 8] = [
         link: &["/debug", "/guard:cf"],
     },
     Variant { name: "no_pdb", compile: &["/O2"], link: &[] },
-    // The load configuration of an older linker, which ends after the cookie.
+    // The load configuration as an older linker writes it: it ends after the cookie.
     Variant { name: "old_config", compile: &["/O2", "/DOLD_LOAD_CONFIG"], link: &[] },
     Variant { name: "no_config", compile: &["/O2", "/DNO_LOAD_CONFIG"], link: &[] },
     // Without relocations.
@@ -106,14 +104,14 @@ fn compile(
 ) -> Result<()> {
     let mut command = Command::new(compiler);
     let object = objects.join(file).with_extension("obj");
-    // Paths in the image are relative, so that it does not depend on the checkout's.
+    // Paths in the image are relative, so that it does not depend on the checkout's path.
     command
         .current_dir(root())
         .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
         .args(["/nologo", "/c", "/X", "/Zl", "/W4", "/WX", "/Brepro"])
         .args([
             "/clang:-fdebug-compilation-dir=.",
-            // Of use only where there is debug information.
+            // Only useful with debug information.
             "/clang:-gno-codeview-command-line",
             "-Wno-unused-command-line-argument",
             "-Xclang",
@@ -129,13 +127,13 @@ fn compile(
 fn linker(toolchain: &Toolchain) -> Command {
     let mut command = Command::new(toolchain.linker());
     command.current_dir(root()).args(["-flavor", "link"]);
-    // The PDB has the linker's name as it was started.
+    // The PDB contains the name under which the linker was started.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::arg0(&mut command, "lld-link");
     command
 }
 
-/// Makes an import library of a list of exports.
+/// Creates an import library from a list of exports.
 fn import_library(toolchain: &Toolchain, list: &Path, library: &Path) -> Result<()> {
     let mut command = linker(toolchain);
     command
@@ -145,14 +143,14 @@ fn import_library(toolchain: &Toolchain, list: &Path, library: &Path) -> Result<
     run_quietly(&mut command)
 }
 
-/// Copies a made file.
+/// Copies a built file.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to)
         .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
     Ok(())
 }
 
-/// Links a variant's objects with import libraries for what it imports.
+/// Links a variant's objects with import libraries for its imports.
 fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> Result<()> {
     for module in IMPORTS {
         let list = Path::new(SOURCE).join(module).with_extension("def");
@@ -166,9 +164,9 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
         .args(["/entry:FxDriverEntry", "/nodefaultlib", "/release", "/brepro"])
         .args(variant.link)
         .arg(format!("/pdbaltpath:{image}.pdb"))
-        // The PDB has absolute paths, below this folder, which the stand-in kernel removes.
+        // The PDB contains absolute paths below this folder, which the stand-in kernel removes.
         .arg("/pdbsourcepath:C:\\src")
-        // It names the objects too, so they are named without their folder.
+        // It also contains the objects' names, so they are given without a folder.
         .current_dir(objects)
         .arg(format!("/out:{image}.sys"))
         .args(FILES.map(|file| format!("{file}.obj")))
@@ -183,11 +181,11 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     Ok(())
 }
 
-/// The source that runs as a driver and as a program, in the folder of the source.
+/// The source that runs as a driver and as a program, relative to the repository's root.
 const ROUTINES: &str = "tests/drivers/c/routines";
 
-/// A form of the source that runs as a driver and as a program: its own file, what it imports besides
-/// the routines, from which module, the options of the linker, and the file to make.
+/// One form of the source that runs as a driver and as a program: its own source file, its additional
+/// imports and their module, the linker's options, and the file to build.
 struct Form {
     file: &'static str,
     routines_of: &'static str,
@@ -229,7 +227,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
         let objects = target().join("driver-build/c-routines").join(form.file);
         fs::create_dir_all(&objects)
             .with_context(|| format!("cannot create {}", objects.display()))?;
-        // The compiler would replace calls of routines that it knows.
+        // Otherwise the compiler would replace calls to routines that it knows.
         let options = ["/O1", "/GS-", "/clang:-fno-builtin"];
         for file in ["routines", form.file] {
             compile(&compiler, &options, ROUTINES, file, &objects)?;

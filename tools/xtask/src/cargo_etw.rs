@@ -13,8 +13,8 @@ use crate::{
     sample::{CLIENT, DRIVER, GUIDE, HARDWARE_ID, SESSION, TITLE},
 };
 
-/// Returns a `cargo etw` command with its first arguments. It runs in the user's folder, to which
-/// paths on the command line are relative.
+/// Returns a `cargo etw` command with its first arguments. It runs in the user's current folder, so
+/// relative paths on the command line work.
 ///
 /// # Errors
 ///
@@ -25,12 +25,12 @@ pub fn command<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<Co
     Ok(command)
 }
 
-/// Returns a `cargo etw` command about the sample driver.
+/// Returns a `cargo etw` command for the sample driver.
 pub fn for_sample<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<Command> {
     for_package(DRIVER.0, words)
 }
 
-/// Returns a `cargo etw` command about a driver of this workspace.
+/// Returns a `cargo etw` command for a driver of this workspace.
 pub fn for_package<S: AsRef<OsStr>>(
     package: &str,
     words: impl IntoIterator<Item = S>,
@@ -47,7 +47,7 @@ pub fn write_manifest(only_check: bool) -> Result<()> {
     check_if(only_check, &mut command)
 }
 
-/// `manifest check`: compares a declaration or manifest, or that of the sample driver, with an
+/// `manifest check`: compares a declaration or manifest, by default the sample driver's, with an
 /// older one.
 pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
     let mut command = for_sample(["manifest", "check"])?;
@@ -81,7 +81,7 @@ pub fn write_recipes(only_check: bool) -> Result<()> {
 
 /// `recipes --data`: writes the commands of the tracing instructions as data.
 pub fn write_recipe_data(out: &Path) -> Result<()> {
-    // The instructions and the profile are written, too, and not used.
+    // The instructions and the profile are also written, but not used.
     let folder = out.with_extension("");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut command = for_sample(["recipes", "--session", SESSION])?;
@@ -93,7 +93,7 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
     pass_on(&mut command)
 }
 
-/// `inf`: checks a stamped INF file and the image that it is for.
+/// `inf`: checks a stamped INF file against its image.
 pub fn check_inf(inf: &Path, image: &Path) -> Result<()> {
     let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID])?;
     pass_on(command.arg(inf).arg("--image").arg(image))

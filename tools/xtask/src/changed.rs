@@ -15,13 +15,13 @@ use crate::{build, process::root};
 /// The packages whose tests load the drivers' images.
 pub const IMAGE_USERS: [&str; 4] =
     ["standin-kernel", "etw-scenarios", "etw-questions", "cargo-etw"];
-/// The stand-ins, which all drivers are built with; a workspace of their own.
+/// The workspace of the stand-ins, which all driver builds use.
 const STANDINS: &str = "tools/wdk-standin";
 
 /// A package of the workspace.
 struct Package {
     folder: String,
-    /// The packages of the workspace that it depends on, for its tests and build script too.
+    /// The workspace's packages that it depends on, including those for its tests and build script.
     uses: BTreeSet<String>,
 }
 
@@ -32,9 +32,9 @@ pub struct Change {
     pub files: Vec<String>,
     /// The names of the affected packages, with the paths of their manifests.
     pub packages: BTreeMap<String, String>,
-    /// The number of the workspace's packages.
+    /// The number of packages in the workspace.
     pub of: usize,
-    /// Whether the stand-ins for the WDK's crates changed.
+    /// True if the stand-ins for the WDK's crates changed.
     pub has_standins: bool,
 }
 
@@ -45,8 +45,8 @@ impl Change {
     }
 }
 
-/// Returns the change since a commit, with the files that git does not track yet. Without a commit, it is
-/// the one at which the current branch left its upstream, or else the last one.
+/// Returns the change since a commit, including untracked files. The default is the commit at which the
+/// current branch left its upstream, or else the last commit.
 pub fn since(base: Option<&str>) -> Result<Change> {
     let base = base.map_or_else(
         || {
@@ -60,7 +60,7 @@ pub fn since(base: Option<&str>) -> Result<Change> {
     let files: Vec<String> = files.lines().map(str::to_owned).collect();
     let packages = workspace()?;
     let named = |file: &str| {
-        // A file is named by its path from a package, or its folder is.
+        // Sources name a file by its path from a package, or they name its folder.
         let path = Path::new(file);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = path.parent().map_or_else(String::new, |folder| folder.display().to_string());
@@ -74,7 +74,8 @@ pub fn since(base: Option<&str>) -> Result<Change> {
     Ok(affected(files, &packages, named))
 }
 
-/// Returns a change of files; `named` returns the lines of sources that name a file.
+/// Returns the change that consists of these files; `named` returns the source lines that name a
+/// file.
 fn affected(
     files: Vec<String>,
     packages: &BTreeMap<String, Package>,
@@ -190,7 +191,7 @@ mod tests {
         assert!(!found.iter().any(|name| name == "wdk-etw"), "{found:?}");
         assert!(of(&["formats/etw-wire/src/lib.rs"], "").len() > 20);
         assert_eq!(of(&["tools/vm/src/lib.rs"], ""), ["cargo-etw", "etw-vm"]);
-        // A nested package, and not the one around it.
+        // The nested package is affected, but not the one around it.
         assert!(
             !of(&["provider-lib/log/src/lib.rs"], "").iter().any(|name| name == "wdk-etw-build")
         );

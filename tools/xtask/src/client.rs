@@ -30,8 +30,7 @@ const LINKER: Program =
 pub const WINE: Program =
     Program { names: &["/usr/lib/wine/wine64", "wine64", "wine"], package: "wine64" };
 
-/// Returns the packages that are not installed and that building, linting and testing the client
-/// needs.
+/// Returns the missing packages that building, linting and testing the client needs.
 pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
     [LINKER.missing(), WINE.missing(), rust.missing_linter()].into_iter().flatten().collect()
 }
@@ -71,7 +70,7 @@ fn built_in() -> PathBuf {
     target().join("client-build")
 }
 
-/// The package of the program that reads traces, which the kit has as `tools/etl.exe`.
+/// The package of the program that reads traces, which is `tools/etl.exe` in the kit.
 const READER_PACKAGE: &str = "etl-file";
 const READER: &str = "etl";
 
@@ -96,8 +95,8 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds the client and `etl` for Windows, and returns the client's .exe. Both are built by one
-/// command, so that they share every dependency.
+/// Builds the client and `etl` for Windows, and returns the client's .exe. One command builds both,
+/// so that they share every dependency.
 pub fn build(rust: Rust) -> Result<PathBuf> {
     let mut command = cargo(rust, "build")?;
     run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;
@@ -107,7 +106,7 @@ pub fn build(rust: Rust) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Returns the place of `etl.exe`, which [`build`] makes.
+/// Returns the path of `etl.exe`, which [`build`] builds.
 pub fn reader() -> PathBuf {
     built(READER)
 }

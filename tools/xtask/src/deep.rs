@@ -11,10 +11,10 @@ use crate::{
     standin, windows,
 };
 
-/// This machine's target. Named explicitly, it keeps sanitizers out of build scripts.
+/// This machine's target. Naming it explicitly keeps sanitizers out of build scripts.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// The tests that sanitizers run. Tests that start compilers would gain nothing.
+/// The tests that sanitizers run. Tests that start compilers would not benefit.
 const PROVIDER_TESTS: &[&str] = &[
     "--lib",
     "--test",
@@ -29,15 +29,15 @@ const PROVIDER_TESTS: &[&str] = &[
     "writing::",
 ];
 
-/// A test of how threads' stacks are told apart. `ThreadSanitizer` places them at multiples of several
-/// pages, as no kernel does.
+/// A test of how stacks of threads are distinguished. It is skipped because `ThreadSanitizer`, unlike
+/// a kernel, places stacks at multiples of several pages.
 const SPACED_STACKS: &str = "the_stacks_of_threads_use_most_stripes";
 
 /// The number of cases that a property test tries, instead of 256.
 const CASES: &str = "4096";
 /// The number of random orders of sessions, requests and unloading, instead of 20.
 const SEEDS: &str = "1000";
-/// The seconds for which threads use the stand-in kernel concurrently, instead of 3.
+/// The time in seconds for which threads use the stand-in kernel concurrently, instead of 3.
 const SECONDS: &str = "60";
 /// The preemptions that the model checker tries in each run, instead of 3.
 const PREEMPTIONS: &str = "8";
@@ -103,8 +103,8 @@ pub fn run() -> Result<()> {
     })?;
     step_with_output("Testing threads in the stand-in kernel under ThreadSanitizer", || {
         process::run(
-            // One test at a time: otherwise one test would read what the standard library
-            // initialized in another, and ThreadSanitizer does not see the synchronization.
+            // One test at a time: otherwise one test would read data that the standard library
+            // initialized in another test, and ThreadSanitizer does not see that synchronization.
             sanitized("thread", &["standin-kernel"], &["--test", "it"])
                 .args(["--", "--test-threads=1", "parallel::"])
                 .env("TSAN_OPTIONS", &options)

@@ -12,45 +12,45 @@ use crate::{
 };
 
 /// A tool that the commands need.
-struct Finding {
+struct Tool {
     what: &'static str,
     needed_by: &'static str,
     found: Option<String>,
 }
 
-fn examine() -> Vec<Finding> {
+fn examine() -> Vec<Tool> {
     let version = |program: &str| output_of(Command::new(program).arg("--version"));
     vec![
-        Finding { what: "Rust for this machine", needed_by: "everything", found: version("rustc") },
-        Finding {
+        Tool { what: "Rust for this machine", needed_by: "everything", found: version("rustc") },
+        Tool {
             what: "clippy and rustfmt",
             needed_by: "test",
             found: version("cargo-clippy")
                 .zip(version("rustfmt"))
                 .map(|(clippy, rustfmt)| format!("{clippy}, {rustfmt}")),
         },
-        Finding {
+        Tool {
             what: "cross toolchain",
             needed_by: "demo, build, test",
             found: Toolchain::find(Machine::X64).map(|toolchain| toolchain.describe()),
         },
-        Finding { what: "C compiler for drivers", needed_by: "test", found: c_drivers::compiler() },
-        Finding {
+        Tool { what: "C compiler for drivers", needed_by: "test", found: c_drivers::compiler() },
+        Tool {
             what: "third-party decoders",
             needed_by: "test",
             found: ORACLES.is_ready().then(|| ORACLES.python().display().to_string()),
         },
-        Finding { what: "linters", needed_by: "test", found: lint::found() },
-        Finding { what: "browser", needed_by: "test", found: packages::browser() },
-        Finding {
+        Tool { what: "linters", needed_by: "test", found: lint::found() },
+        Tool { what: "browser", needed_by: "test", found: packages::browser() },
+        Tool {
             what: "client's compiler",
             needed_by: "client, package, test",
             found: client::compiler(),
         },
-        Finding { what: "Wine", needed_by: "test", found: client::wine() },
-        Finding { what: "QEMU and stand-in guest", needed_by: "vm, test", found: guest::version() },
-        Finding { what: "signing tools", needed_by: "package, test", found: package::signer() },
-        Finding {
+        Tool { what: "Wine", needed_by: "test", found: client::wine() },
+        Tool { what: "QEMU and stand-in guest", needed_by: "vm, test", found: guest::version() },
+        Tool { what: "signing tools", needed_by: "package, test", found: package::signer() },
+        Tool {
             what: "cargo-make",
             needed_by: "Makefile.toml, test",
             found: packages::cargo_make(),
@@ -77,7 +77,7 @@ pub fn install() -> Result<Tools> {
     let mut failures = Failures::default();
     let x64 = failures
         .keep(step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64)));
-    // For ARM64 the error would be the same, so x64 alone reports it.
+    // The error for ARM64 would be the same, so only x64 reports it.
     let arm64 = x64.as_ref().and_then(|_| {
         failures.keep(step("Finding the cross toolchain for ARM64", || {
             Toolchain::find_or_install(Machine::Arm64)
@@ -109,12 +109,12 @@ pub fn install() -> Result<Tools> {
     Ok(Tools { x64, arm64, client })
 }
 
-/// The reasons why tools cannot be installed.
+/// The reasons why some tools cannot be installed.
 #[derive(Default)]
 struct Failures(Vec<String>);
 
 impl Failures {
-    /// Keeps the error of a result, unless it has been kept already.
+    /// Keeps the error of a result, unless it is already kept.
     fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -144,19 +144,19 @@ pub fn run(should_install: bool) -> Result<()> {
     if should_install {
         install()?;
     }
-    let findings = examine();
-    for finding in &findings {
-        let (mark, found) = finding.found.as_ref().map_or_else(
-            || ("missing", format!("needed by {}", finding.needed_by)),
+    let tools = examine();
+    for tool in &tools {
+        let (mark, found) = tool.found.as_ref().map_or_else(
+            || ("missing", format!("needed by {}", tool.needed_by)),
             |found| ("found  ", found.clone()),
         );
-        println!("{mark} {:<24} {found}", finding.what);
+        println!("{mark} {:<24} {found}", tool.what);
     }
-    let missing = findings.iter().filter(|one| one.found.is_none()).count();
+    let missing = tools.iter().filter(|one| one.found.is_none()).count();
     if missing > 0 {
         bail!(
             "{missing} of {} tools are missing; `cargo xtask doctor --install` installs what it can",
-            findings.len()
+            tools.len()
         );
     }
     Ok(())

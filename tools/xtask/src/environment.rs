@@ -26,7 +26,7 @@ pub const ORACLES: Environment =
 pub const BENCH: Environment =
     Environment { name: "bench", requirements: "tools/bench/requirements.txt" };
 
-/// What checks workflows and scripts.
+/// The checkers of workflows and scripts.
 pub const LINT: Environment =
     Environment { name: "lint", requirements: "tools/xtask/lint/requirements.txt" };
 
@@ -55,7 +55,7 @@ impl Environment {
         wanted.is_some() && fs::read(self.stamp()).ok() == wanted && self.python().exists()
     }
 
-    /// Returns the packages that are not installed and that creating the environment needs.
+    /// Returns the missing packages that creating the environment needs.
     pub fn missing_packages(self) -> &'static [&'static str] {
         let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
         if self.is_ready() || can_make().is_some() { &[] } else { &["python3-venv"] }

@@ -1,8 +1,7 @@
-//! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.
-//!
-//! Each machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
-//! libraries for Windows, and a clone of the current commit. Each machine has something missing:
-//! recent package lists, permission to install packages, or apt-get itself.
+//! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.  Each
+//! machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
+//! libraries for Windows, and a clone of the current commit. Each machine lacks something: recent
+//! package lists, permission to install packages, or apt-get itself.
 
 use std::{
     env,
@@ -76,7 +75,7 @@ struct Machine {
     test: Expected,
 }
 
-/// An ordinary machine: its package lists are from the installation and can be updated.
+/// An ordinary machine, whose package lists date from the installation and can be updated.
 const ORDINARY: Machine = Machine {
     name: "debian-12",
     release: "bookworm",
@@ -88,7 +87,7 @@ const ORDINARY: Machine = Machine {
     test: Expected::Success,
 };
 
-/// The expected refusal where Debian's compiler is too old.
+/// The expected refusal if Debian's compiler is too old.
 const TOO_OLD: Expected =
     Expected::Refusal(&["rustc-web is 1.", "or later is needed", "rustup target add"]);
 
@@ -349,7 +348,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns a command that runs a shell line in the machine; its mounts end with the command.
+    /// Returns a command that runs a shell line in the machine; its mounts disappear when the
+    /// command ends.
     fn shell(&self, line: &str, user: User) -> Command {
         let root = self.root();
         let root = root.display();
@@ -500,7 +500,7 @@ impl Machine {
     }
 }
 
-/// Returns whether an environment variable configures the network.
+/// Returns true if an environment variable configures the network.
 fn is_about_the_network(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.ends_with("_PROXY")

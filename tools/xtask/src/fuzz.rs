@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: fuzzes every reader of bytes from outside.
+//! `cargo xtask fuzz`: fuzzes every reader of untrusted bytes.
 //!
 //! The targets are in `fuzz/`, which documents what they check. They run one after the other, on one core,
 //! each for an equal share of the time.
@@ -17,14 +17,14 @@ use crate::{
     progress::{step, step_with_output},
 };
 
-/// The maximum memory that a target may use, in MiB; a larger use is a finding.
+/// The maximum memory that a target may use, in MiB; exceeding it is a failure.
 const MAX_MEMORY: u32 = 2048;
-/// The maximum number of seconds for one input; a longer run is a finding.
+/// The maximum number of seconds for one input; exceeding it is a failure.
 const LONGEST: u32 = 20;
 /// The target that `cargo fuzz` builds for; sanitizers need it by name.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// Lines of a finding's report that are shown.
+/// The number of lines shown of a failure's report.
 const SHOWN_LINES: usize = 15;
 
 /// The result of running a target.
@@ -32,15 +32,15 @@ struct Run {
     target: String,
     executions: u64,
     coverage: u64,
-    /// The fuzzer's report, if it stopped at a finding.
-    finding: Option<String>,
+    /// The fuzzer's report, if it found a failure.
+    failure: Option<String>,
 }
 
 fn folder() -> PathBuf {
     root().join("fuzz")
 }
 
-/// Returns a cargo-fuzz command in the targets' folder.
+/// Returns a cargo-fuzz command that runs in the targets' folder.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder()).args(["+nightly", "fuzz", command]);
@@ -73,7 +73,7 @@ fn targets() -> Result<Vec<String>> {
     Ok(targets)
 }
 
-/// Writes the seeds that the targets start from, in place of older ones.
+/// Writes the targets' seeds, and replaces older ones.
 fn write_seeds() -> Result<()> {
     let mut cargo = Command::new("cargo");
     run_quietly(cargo.current_dir(folder()).args(["run", "--locked", "--example", "seeds"]))
@@ -87,23 +87,23 @@ fn build() -> Result<PathBuf> {
     Ok(built_in)
 }
 
-/// Runs a target that has been built, for some seconds.
+/// Runs a built target for some seconds.
 fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     let folder = folder();
     let corpus = folder.join("corpus").join(name);
-    let findings = folder.join("artifacts").join(name);
-    for folder in [&corpus, &findings] {
+    let artifacts = folder.join("artifacts").join(name);
+    for folder in [&corpus, &artifacts] {
         fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
     }
-    // The program itself, not `cargo fuzz run`, which might build it again.
+    // Runs the program itself, because `cargo fuzz run` might rebuild it.
     let program = built_in.join(HOST).join("release").join(name);
     let mut command = Command::new(&program);
     command
         .current_dir(&folder)
         .arg(&corpus)
         .arg(folder.join("seeds").join(name))
-        .arg(format!("-artifact_prefix={}/", findings.display()))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-rss_limit_mb={MAX_MEMORY}"))
         .arg(format!("-timeout={LONGEST}"))
@@ -126,7 +126,7 @@ fn read_run(name: &str, output: &Output) -> Run {
         target: name.to_owned(),
         executions: number_after(&log, "stat::number_of_executed_units:").unwrap_or(0),
         coverage: number_after(&log, " cov:").unwrap_or(0),
-        finding: (!output.status.success()).then(|| finding(&log)),
+        failure: (!output.status.success()).then(|| failure(&log)),
     }
 }
 
@@ -136,8 +136,8 @@ fn number_after(text: &str, words: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the part of a finding's report to show: the failure and the file that reproduces it.
-fn finding(log: &str) -> String {
+/// Returns the part of a log to show: the failure and the file that reproduces it.
+fn failure(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let start =
         lines.iter().position(|line| line.contains("panicked at") || line.contains("ERROR: "));
@@ -161,17 +161,17 @@ pub fn run(minutes: u64) -> Result<()> {
         let run = step_with_output(&format!("Fuzzing {name} for {seconds} s"), || {
             run_target(name, &built_in, seconds)
         })?;
-        if let Some(finding) = &run.finding {
-            eprintln!("{finding}");
+        if let Some(failure) = &run.failure {
+            eprintln!("{failure}");
         }
         runs.push(run);
     }
     println!("{:<16} {:>12} {:>10}", "target", "executions", "coverage");
     for run in &runs {
-        let mark = run.finding.as_ref().map_or("", |_| "  FINDING");
+        let mark = run.failure.as_ref().map_or("", |_| "  FAILED");
         println!("{:<16} {:>12} {:>10}{mark}", run.target, run.executions, run.coverage);
     }
-    let found = runs.iter().filter(|run| run.finding.is_some()).count();
+    let found = runs.iter().filter(|run| run.failure.is_some()).count();
     ensure!(
         found == 0,
         "{found} of {} targets failed; the inputs are in fuzz/artifacts; to reproduce a failure, \
@@ -207,7 +207,7 @@ stat::average_exec_per_sec:     90
              written to x/crash-1\n",
             "frame\n".repeat(50)
         );
-        let shown = finding(&log);
+        let shown = failure(&log);
         assert!(shown.starts_with("thread panicked at"), "{shown}");
         assert!(shown.ends_with("x/crash-1"), "{shown}");
         assert_eq!(shown.lines().count(), SHOWN_LINES + 1);

@@ -1,5 +1,5 @@
 //! The guest that stands in for Windows in the tests of `cargo etw vm`: QEMU, and a Linux kernel and
-//! busybox of Debian's packages, which are unpacked and not installed.
+//! busybox from Debian packages that are unpacked but not installed.
 
 use std::{
     fs,
@@ -17,12 +17,12 @@ use crate::{
 /// QEMU for PCs.
 const QEMU: Program = Program { names: &["qemu-system-x86_64"], package: "qemu-system-x86" };
 
-/// The package that depends on the current kernel; the one for clouds has no SATA.
+/// The package that depends on the current kernel; the cloud kernel has no SATA.
 const KERNEL: &str = "linux-image-amd64";
-/// The package of a busybox that needs no library.
+/// The package of a statically linked busybox.
 const BUSYBOX: &str = "busybox-static";
 
-/// The kernel's modules that the guest loads, and what these need.
+/// The kernel modules that the guest loads, and their dependencies.
 const MODULES: [&str; 22] = [
     "ahci",
     "cdrom",
@@ -53,12 +53,12 @@ pub fn folder() -> PathBuf {
     target().join("guest")
 }
 
-/// Returns the packages that are not installed and that running the guest needs.
+/// Returns the missing packages that running the guest needs.
 pub fn missing_packages() -> Option<&'static str> {
     QEMU.missing()
 }
 
-/// Returns QEMU's version and the kernel's, if both are there.
+/// Returns the versions of QEMU and the kernel, if both are found.
 pub fn version() -> Option<String> {
     let said = output_of(Command::new(QEMU.path()?).arg("--version"))?;
     let qemu = said.lines().next()?.to_owned();
@@ -66,7 +66,7 @@ pub fn version() -> Option<String> {
     Some(format!("{qemu}, {}", kernel.trim()))
 }
 
-/// Installs UEFI firmware for virtual machines, unless it is there.
+/// Installs UEFI firmware for virtual machines, unless it is found.
 pub fn find_firmware() -> Result<()> {
     const CODE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
     if Path::new(CODE).exists() {
@@ -80,7 +80,7 @@ fn stamp() -> PathBuf {
     folder().join("packages.txt")
 }
 
-/// Downloads and unpacks the kernel and busybox, unless they are there.
+/// Downloads and unpacks the kernel and busybox, unless that is already done.
 pub fn fetch() -> Result<()> {
     if stamp().exists() {
         return Ok(());
@@ -126,7 +126,7 @@ pub fn fetch() -> Result<()> {
 
 /// Returns the package of the current kernel.
 fn kernel_package() -> Result<String> {
-    // This updates the lists, which may name packages that the archive has removed.
+    // This updates the package lists, which may name packages that the archive has removed.
     packages::candidate(KERNEL)?;
     let said = output_of(Command::new("apt-cache").args(["depends", KERNEL]).env("LC_ALL", "C"));
     kernel_of(&said.unwrap_or_default())
@@ -161,7 +161,8 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
         .spawn()
         .context("cannot run dpkg-deb")?;
     let input = archive.stdout.take().context("dpkg-deb has no output")?;
-    // Patterns that match nothing fail: kernels differ in their modules. The files tell.
+    // tar fails if a pattern matches nothing, and kernels differ in their modules. So the unpacked
+    // files decide.
     let unpacked = Command::new("tar")
         .args(["--extract", "--wildcards", "--directory"])
         .arg(to)
@@ -180,7 +181,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
     Ok(found)
 }
 
-/// Lists the files of a folder and of the folders in it.
+/// Lists the files of a folder and its subfolders.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;

@@ -62,7 +62,7 @@ fn check_on(is_linux: bool, is_x64: bool, chore: &str, need: Need) -> Result<()>
         _ => return Ok(()),
     };
     bail!(
-        "cannot run `cargo xtask {chore}` here: {why}; on Windows, `cargo make` makes the driver's \
+        "cannot run `cargo xtask {chore}` here: {why}; on Windows, `cargo make` builds the driver \
          package with the WDK, and `cargo test` runs the tests that do not need the stand-in kernel"
     )
 }

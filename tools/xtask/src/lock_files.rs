@@ -13,7 +13,7 @@ use crate::{
     tree,
 };
 
-/// The lock file of the drivers with the stand-ins patched in.
+/// The lock file of the drivers for builds with the stand-ins.
 const PATCHED_DRIVERS: &str = "tools/wdk-standin/patched-drivers/Cargo.lock";
 
 /// The command that updates every lock file; `cargo xtask` itself refuses to build with a stale
@@ -31,7 +31,8 @@ fn lock_files() -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Returns a cargo command that resolves the packages of a lock file as the builds that use it do.
+/// Returns a cargo command that resolves a lock file's packages in the same way as the builds that
+/// use it.
 fn resolve(lock_file: &str) -> Result<Command> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--format-version", "1", "--quiet"]);
@@ -62,8 +63,8 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask lock`: updates every lock file for changed manifests and keeps locked versions, or
-/// only checks the files.
+/// `cargo xtask lock`: updates every lock file for changed manifests without changing locked
+/// versions, or only checks the files.
 pub fn run(check_only: bool) -> Result<()> {
     if check_only {
         return check();

@@ -1,8 +1,6 @@
-//! The commands for working on this repository, run as `cargo xtask …`.
-//!
-//! `demo` builds and traces the sample driver, `test` runs every check that can run on this
-//! machine, `build` builds only a driver's .sys file, and `doctor` lists the required tools, found
-//! and missing.
+//! The commands for working on this repository, run as `cargo xtask …`.  `demo` builds and traces
+//! the sample driver, `test` runs every check that can run on this machine, `build` builds only a
+//! driver's .sys file, and `doctor` lists which required tools are found and which are missing.
 
 mod api;
 mod bench;
@@ -72,11 +70,11 @@ fn kit_chore() -> Command {
             .value_parser(value_parser!(PathBuf))
     };
     Command::new("kit")
-        .about("Make the folder that a Windows machine runs the sample driver's stages from")
+        .about("Create the folder from which a Windows machine runs the sample driver's stages")
         .arg(
             Arg::new("out")
                 .long("out")
-                .help("The folder to make")
+                .help("The folder to create")
                 .value_name("FOLDER")
                 .default_value("target/kit")
                 .value_parser(value_parser!(PathBuf)),
@@ -87,13 +85,13 @@ fn kit_chore() -> Command {
         ))
         .arg(package(
             "catalog-2",
-            "The same driver's package with a catalog of version 2 [default: that of `cargo xtask \
+            "The same driver's package with a version 2 catalog [default: that of `cargo xtask \
              package`, if `--package` is not given]",
         ))
-        .arg(package("wdk", "The same driver as the WDK packages it"))
+        .arg(package("wdk", "The same driver, packaged by the WDK"))
         .arg(package(
             "probe",
-            "The package of the driver that asks questions [default: that of `cargo xtask package`, \
+            "The package of the probes' driver [default: that of `cargo xtask package`, \
              if `--package` is not given]",
         ))
         .arg(
@@ -185,11 +183,11 @@ fn manifest_chores() -> Command {
 /// Returns the command line of `cargo xtask mutants`.
 fn mutation_chore() -> Command {
     Command::new("mutants")
-        .about("Break the code in one place at a time, and find the breaks that no test notices")
+        .about("Change the code in one place at a time, and find the changes that no test notices")
         .arg(
             Arg::new("package")
                 .long("package")
-                .help("Packages to break; may be given several times [default: all]")
+                .help("A package to mutate; may be given several times [default: all]")
                 .value_name("PACKAGE")
                 .action(ArgAction::Append)
                 .value_parser(PossibleValuesParser::new(mutants::names())),
@@ -197,14 +195,14 @@ fn mutation_chore() -> Command {
         .arg(
             Arg::new("files")
                 .long("files")
-                .help("Only the files that match a pattern; may be given several times")
+                .help("Mutate only files that match a pattern; may be given several times")
                 .value_name("GLOB")
                 .action(ArgAction::Append),
         )
         .arg(
             Arg::new("shard")
                 .long("shard")
-                .help("Only the share K, from 0, of N equal shares of each package's mutants")
+                .help("Test only share K, counted from 0, of N equal shares of each package's mutants")
                 .value_name("K/N")
                 .value_parser(value_parser!(mutants::Shard)),
         )
@@ -261,7 +259,7 @@ fn package_chores(command: Command) -> Command {
         )
 }
 
-/// Adds the commands that try out the project as a new user would.
+/// Adds the commands that try out the project from a new user's perspective.
 fn new_user_chores(command: Command) -> Command {
     let command = command.subcommand(
         Command::new("reproducible")
@@ -296,7 +294,7 @@ fn bench_command() -> Command {
             "Measure the cost of writing an event and compare it with the `tracelogging` \
          crate",
         )
-        .arg(flag("quick", "Only count instructions, and show only the goals that are missed"))
+        .arg(flag("quick", "Only count instructions, and show only the missed goals"))
         .arg(
             flag(
                 "traces",
@@ -319,7 +317,7 @@ fn test_command() -> Command {
                 .arg(
                     Arg::new("changed")
                         .long("changed")
-                        .help("Run only what the change since a commit can affect: since the branch left its upstream, unless named")
+                        .help("Run only the checks that the changes since a commit can affect [default: the commit at which the branch left its upstream]")
                         .value_name("BASE")
                         .num_args(0..=1)
                         .conflicts_with("deep"),
@@ -349,7 +347,7 @@ fn command_line() -> Command {
         )
         .subcommand(
             Command::new("questions")
-                .about("Ask the stand-in kernel what no document says about ETW, and write its answers")
+                .about("Run the probes of undocumented ETW behaviour in the stand-in kernel, and write its answers")
                 .arg(
                     Arg::new("out")
                         .long("out")
@@ -369,11 +367,11 @@ fn command_line() -> Command {
         )
         .subcommand(
             Command::new("fuzz")
-                .about("Fuzz every reader of bytes from outside")
+                .about("Fuzz every reader of untrusted bytes")
                 .arg(
                     Arg::new("minutes")
                         .long("minutes")
-                        .help("The minutes to fuzz, for all targets together")
+                        .help("The total time for all targets, in minutes")
                         .value_name("N")
                         .default_value("8")
                         .value_parser(value_parser!(u64).range(1..=10_000)),
@@ -416,7 +414,7 @@ fn command_line() -> Command {
         )
         .subcommand(
             Command::new("doctor")
-                .about("List the tools that the other commands need, found and missing")
+                .about("List which of the tools that the other commands need are found and which are missing")
                 .arg(flag("install", "Install the missing tools")),
         );
     package_chores(new_user_chores(command))

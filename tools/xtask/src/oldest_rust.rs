@@ -34,8 +34,8 @@ fn parse(manifest: &str) -> Option<&str> {
     manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
 }
 
-/// Checks the crates with that Rust, if rustup has it or can install it. Otherwise returns the
-/// check that did not run, and why.
+/// Checks the crates with that version of Rust, if rustup has it or can install it. Otherwise
+/// returns the name of the skipped check and the reason.
 pub fn check() -> Result<Option<String>> {
     let version = oldest()?;
     let not_run =
@@ -52,7 +52,7 @@ pub fn check() -> Result<Option<String>> {
             return Ok(not_run(&format!("{error:#}")));
         }
     }
-    step(&format!("Checking what drivers use with Rust {version}"), || {
+    step(&format!("Checking the driver-facing crates with Rust {version}"), || {
         let mut command = Command::new("rustup");
         command
             .current_dir(root())

@@ -1,4 +1,4 @@
-//! The programs of other projects that the checks of this repository use.
+//! Third-party programs that this repository's checks use.
 
 use std::process::Command;
 
@@ -42,7 +42,7 @@ pub fn install_cargo_mutants() -> Result<()> {
     Ok(())
 }
 
-/// The browser that pages are tested in.
+/// The browser in which pages are tested.
 pub const BROWSER: Program =
     Program { names: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" };
 

@@ -24,13 +24,14 @@ pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The folder of the programs that `cargo xtask test` has built, all by one command: a build of one package
-/// selects other features of dependencies, so it would compile most of them again.
+/// The folder of the programs that `cargo xtask test` has built with a single command: building one package
+/// selects other features of its dependencies, and so recompiles most of them.
 static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
 /// The variable with that folder, for the commands that `cargo xtask test` runs.
 const PROGRAMS_VARIABLE: &str = "WDK_ETW_PROGRAMS";
 
-/// Makes [`program`] return the programs in the target folder without a build, here and in a command.
+/// Makes [`program`] return programs from the target folder without building them, here and in a
+/// command.
 pub fn use_built_programs(command: &mut Command) -> &mut Command {
     command.env(PROGRAMS_VARIABLE, PROGRAMS.get_or_init(|| target().join("debug")))
 }
@@ -49,7 +50,7 @@ pub fn program(package: &str, name: &str, is_shown: bool) -> Result<PathBuf> {
     Ok(target().join("debug").join(name))
 }
 
-/// Runs a command to its end; it shares this program's output.
+/// Runs a command that shares this program's output.
 pub fn run(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
@@ -85,14 +86,14 @@ pub fn pass_on(command: &mut Command) -> Result<()> {
         .status()
         .with_context(|| format!("cannot start: {}", line(command)))?;
     if !status.success() {
-        // A command that a signal ended has no exit code.
+        // A command that a signal terminated has no exit code.
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         bail!(Told(code.unwrap_or(1)));
     }
     Ok(())
 }
 
-/// Runs tests, and shows their result lines, or all of their output if they fail.
+/// Runs tests, and shows their result lines, or their whole output if they fail.
 pub fn run_for_results(command: &mut Command) -> Result<()> {
     let output = command
         .stdin(Stdio::null())
@@ -106,7 +107,7 @@ pub fn run_for_results(command: &mut Command) -> Result<()> {
             line(command),
             String::from_utf8_lossy(&output.stderr)
         );
-    } // Not those of programs whose tests a filter leaves out.
+    } // Skips the lines of programs whose tests the filter excludes.
     for result in printed
         .lines()
         .filter(|line| line.starts_with("test result: ") && !line.contains(" 0 passed"))

@@ -19,7 +19,7 @@ const FILES: [&str; 6] =
 /// A file that cargo adds in a git checkout.
 const ONLY_IN_GIT: &str = ".cargo_vcs_info.json";
 
-/// The keys that a manifest must have, as `cargo metadata` names them.
+/// The keys that a manifest must have, with their names in `cargo metadata`.
 const KEYS: [&str; 7] =
     ["categories", "description", "documentation", "keywords", "license", "readme", "rust_version"];
 
@@ -57,7 +57,7 @@ fn check_contents(packages: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the published crates as `cargo metadata` describes them.
+/// Returns the metadata of the published crates.
 pub fn published() -> Result<Vec<Value>> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps"]);
@@ -102,7 +102,7 @@ fn folder(package: &Value) -> Result<String> {
     Ok(folder.display().to_string().replace('\\', "/"))
 }
 
-/// Returns the required keys that a manifest does not have.
+/// Returns the required keys that a manifest lacks.
 fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().filter(|key| match &package[*key] {
         Value::String(text) => text.is_empty(),

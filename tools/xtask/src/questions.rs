@@ -1,4 +1,4 @@
-//! `cargo xtask questions`: asks the stand-in kernel what no document says about ETW.
+//! `cargo xtask questions`: runs the probes of undocumented ETW behaviour in the stand-in kernel.
 
 use std::{path::Path, process::Command};
 
@@ -12,7 +12,7 @@ use crate::{
     progress::step,
 };
 
-/// Builds the driver that asks, asks all questions, and writes the answers to the file `out`.
+/// Builds the probes' driver, runs all probes, and writes the answers to the file `out`.
 pub fn run(out: &Path) -> Result<()> {
     let toolchain =
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;

@@ -31,7 +31,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a second path to the folder of cargo's packages, as another user would have.
+/// Creates a second path to the folder of cargo's packages, like another user's.
 fn other_home(folder: &Path) -> Result<PathBuf> {
     let home = folder.join("home of another user");
     let write = || format!("cannot write {}", home.display());
@@ -45,8 +45,8 @@ fn other_home(folder: &Path) -> Result<PathBuf> {
     Ok(home)
 }
 
-/// Copies what the first build made of registries' packages for this machine: macros, build scripts and their
-/// dependencies, none of which is in the image. cargo builds what is missing, so a failure only costs time.
+/// Copies the first build's artifacts of registry packages for this machine: macros, build scripts and their
+/// dependencies, none of which is in the image. cargo builds missing artifacts, so a failure only costs time.
 fn reuse_programs(built_in: &Path) {
     let profile = Profile::Release.folder();
     if fs::create_dir_all(built_in).is_ok() {
@@ -69,7 +69,7 @@ fn folders(toolchain: &Toolchain) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether a byte can belong to a folder's name and so continue a path.
+/// Returns whether a byte can be part of a folder's name and so continue a path.
 const fn is_of_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':' | b'~')
 }

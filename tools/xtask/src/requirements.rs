@@ -14,7 +14,7 @@ use crate::{
     tree,
 };
 
-/// Requirements that have no test yet, and why.
+/// Requirements without a test, each with the reason.
 const OPEN: &[(&str, &str)] = &[("R-C7", "needs the WDK and a machine with Windows")];
 
 /// The folders that contain tests.

@@ -34,7 +34,7 @@ pub fn document() -> Result<()> {
     )
 }
 
-/// Compares every definition of the stand-ins with data from the WDK's headers.
+/// Tests the stand-ins, which compares every definition with data from the WDK's headers.
 pub fn test() -> Result<()> {
     process::run_for_results(&mut cargo("test"))
 }

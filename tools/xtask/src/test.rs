@@ -22,17 +22,17 @@ use crate::{
     publish, reproducible, requirements, sample, standin, unused, windows,
 };
 
-/// The module that tests which build drivers in other folders are in. They take most of their time in
-/// builds that use one processor, and run beside the others.
+/// The module of the tests that build drivers in other folders. They spend most of their time in
+/// builds that use one processor, and run in parallel with the others.
 const BUILT_DRIVERS: &str = "built_drivers::";
 
-/// The module that tests of unpublished samples are in.
+/// The module of the tests with unpublished samples.
 const SAMPLES: &str = "samples::";
 
-/// The module that tests of packages with resources of mc.exe are in.
+/// The module of the tests of packages with resources from mc.exe.
 const GOLDENS: &str = "goldens::";
 
-/// The module that tests which start the stand-in guest often are in. They run with `--deep`.
+/// The module of the tests that start the stand-in guest often. They run with `--deep`.
 const WHOLE: &str = "whole::";
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -41,8 +41,8 @@ fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Builds the default members with their programs and tests, by one command: a build of one package would
-/// select other features of dependencies, and compile most of them again.
+/// Builds the default members with their programs and tests, with a single command: building one package
+/// would select other features of its dependencies, and recompile most of them.
 fn build_host_crates() -> Result<()> {
     step("Building the host crates and their tests", || {
         run_quietly(&mut cargo(&["build", "--locked", "--all-targets"]))
@@ -56,7 +56,7 @@ fn lint_host_crates() -> Result<()> {
     })
 }
 
-/// Checks the sources and documents of the repository's main workspace.
+/// Checks the main workspace's sources and documents.
 fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     lint_host_crates()?;
     windows::check()?;
@@ -72,14 +72,14 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Lints the drivers, and the code that libraries have for drivers only.
+/// Lints the drivers, and the driver-only code of libraries.
 fn lint_drivers() -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
         for (package, _) in build::DRIVERS {
             command.args(["--package", package]);
         }
-        // Other dependencies are linted elsewhere.
+        // Other steps lint the other dependencies.
         for library in ["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"] {
             command.args(["--package", library]);
         }
@@ -117,7 +117,7 @@ fn build_drivers(tools: &Tools) -> Result<()> {
     })
 }
 
-/// Lints and builds everything with a separate build folder: the drivers and the stand-ins.
+/// Lints and builds everything that has a separate target folder: the drivers and the stand-ins.
 fn check_drivers(tools: &Tools) -> Result<()> {
     lint_drivers()?;
     check_standins()?;
@@ -144,14 +144,14 @@ fn at_once<A, B: Send>(
     })
 }
 
-/// Returns the command that tests the default members, with what earlier steps have made.
+/// Returns the command that tests the default members with the products of earlier steps.
 fn host_test(arguments: &[&str]) -> Command {
     let mut command = cargo(&["test", "--locked"]);
     with_products(command.args(arguments));
     command
 }
 
-/// Tells tests where the products of earlier steps are.
+/// Tells the tests where to find the products of earlier steps.
 fn with_products(command: &mut Command) -> &mut Command {
     command
         .env("WDK_ETW_PYTHON", ORACLES.python())
@@ -199,10 +199,10 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Lints and tests the library as programs use it.
+/// Lints and tests the library for user-mode programs.
 fn test_user_mode() -> Result<()> {
     step("Linting and testing the library for user mode", || {
-        // By commands of their own: the feature would apply to the tests for kernel mode too.
+        // These are commands of their own because the feature would also apply to the kernel-mode tests.
         let command = |chore| cargo(&[chore, "--locked", "--package", "etw-user-mode"]);
         run_quietly(command("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
         run_quietly(
@@ -223,12 +223,12 @@ fn model_check() -> Result<()> {
     })
 }
 
-/// Runs the tests with separate build folders.
+/// Runs the tests that have separate target folders.
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
     test_user_mode()?;
     model_check()?;
-    // These build in the host crates' folder, and wait until the host crates are built.
+    // These build in the host crates' target folder, and wait until the host crates are built.
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
         let arguments = ["--tests", "--", "--include-ignored", BUILT_DRIVERS];
@@ -241,7 +241,7 @@ fn compare_api() -> Result<Option<String>> {
     step("Comparing the public API with docs/api", api::check)
 }
 
-/// Checks what takes seconds: formatting, scripts, ids, links and lists.
+/// Runs the checks that take seconds: formatting, scripts, ids, links and lists.
 fn check_quickly() -> Result<()> {
     step("Checking the lock files", lock_files::check)?;
     step("Checking the formatting", || {
@@ -298,7 +298,7 @@ const LEFT_OUT: [&str; 9] = [
     "the client under Wine",
     "drivers that cargo etw builds in other folders",
     "the stand-in guest, and unpublished samples",
-    "packages with resources of mc.exe",
+    "packages with resources from mc.exe",
     "the benchmark's goals",
 ];
 
@@ -320,7 +320,7 @@ pub fn run_changed(base: Option<&str>) -> Result<()> {
         check_standins()?;
     }
     if !change.packages.is_empty() {
-        // Images that do not exist yet are built too; cargo finds those that are current.
+        // Missing images are built, too; cargo detects the ones that are up to date.
         if change.affects(&changed::IMAGE_USERS) {
             build_drivers(&tools)?;
         }

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 
 /// Lists the files of a folder by their relative paths, with `/`. In a git checkout these are the
-/// files that git tracks or would track; elsewhere, all files but build output.
+/// files that git tracks or would track; elsewhere, all files except build output.
 pub fn files(root: &Path) -> Result<Vec<String>> {
     let mut files = match by_git(root) {
         Some(files) => files,

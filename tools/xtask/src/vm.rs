@@ -10,7 +10,7 @@ use crate::{
     progress::step,
 };
 
-/// Makes what a kit of the sample driver has, and passes the other arguments on.
+/// Builds the parts of the sample driver's kit, and passes the other arguments on.
 pub fn run(arguments: &[OsString]) -> Result<()> {
     if let Some(package) = crate::guest::missing_packages() {
         step("Installing QEMU", || packages::install(&[package]))?;

@@ -12,19 +12,19 @@ use crate::{
     progress::step,
 };
 
-/// The target that authors use.
+/// The target that driver authors use.
 const MSVC: &str = "x86_64-pc-windows-msvc";
 
-/// The target that tests are checked for.
+/// The target for which tests are checked.
 const GNU: &str = "x86_64-pc-windows-gnu";
 
-/// Checks every default member for the target that authors use.
+/// Checks every default member for the target that driver authors use.
 pub fn check() -> Result<()> {
     check_for(MSVC, &[])
 }
 
-/// Checks every default member with its tests. Those do not depend on which of the two targets they
-/// are built for; what the dependencies compile from C needs the tools of [`GNU`].
+/// Checks every default member with its tests. The tests do not depend on which of the two targets
+/// is used; the C code of dependencies needs the tools of [`GNU`].
 pub fn check_tests() -> Result<()> {
     check_for(GNU, &["--all-targets"])
 }
@@ -48,9 +48,9 @@ fn check_for(name: &str, what: &[&str]) -> Result<()> {
     })
 }
 
-/// Lints the client. It is built for a target whose libraries must be built first; if those of
-/// [`MSVC`] are installed, the client is linted for that target, with the same result, since [`check`] has
-/// its dependencies.
+/// Lints the client. If the libraries of [`MSVC`] are installed, lints for that target, whose dependencies
+/// [`check`] has built, with the same result; the libraries of the client's own target would have to be
+/// built first.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(MSVC)? {
         (rust, true) => run_quietly(

@@ -67,7 +67,7 @@ impl Package {
         str::from_utf8(&self.files[name]).unwrap()
     }
 
-    /// The certificate as osslsigncode reads it.
+    /// Returns the certificate in the form that osslsigncode reads.
     fn certificate(&self) -> PathBuf {
         let pem = self.folder.path().join("certificate.pem");
         let output = Command::new("openssl")
@@ -81,7 +81,7 @@ impl Package {
         pem
     }
 
-    /// The output of osslsigncode about a signature.
+    /// Returns osslsigncode's output for a signature.
     fn verify(&self, options: &[&Path], file: &Path) -> Output {
         Command::new("osslsigncode")
             .args(["verify", "-CAfile"])
@@ -229,8 +229,8 @@ fn the_catalog_has_the_driver_and_the_inf_and_is_signed() {
     assert!(parsed.contains(&format!("[HEX DUMP]:{}", hash.trim())), "{parsed}");
 }
 
-/// The second reader of catalogs is signify's; osslsigncode knows signatures and images only. Python
-/// and LIEF compute the hashes.
+/// signify is the second reader of catalogs, because osslsigncode supports only signatures and
+/// images. Python and LIEF compute the hashes.
 #[test]
 #[ignore = "needs the package"]
 fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
@@ -268,7 +268,7 @@ fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
         let read = etw_test_support::run_python([dump.as_os_str(), catalog.as_os_str()]);
         let read = String::from_utf8(read).unwrap();
         let mut found: Vec<&str> = read.lines().collect();
-        // Readers search the entries by their tags, so these must be in order.
+        // Readers search the entries by tag, so the tags must be sorted.
         let tags: Vec<&str> = found.iter().map(|line| line.split(' ').nth(2).unwrap()).collect();
         assert!(tags.is_sorted(), "{read}");
         expected.sort_unstable();

@@ -1,4 +1,5 @@
-//! Tests the two flows that build the driver's package with the WDK, as far as possible without it.
+//! Tests the two flows that build the driver's package with the WDK, as far as that is possible
+//! without it.
 //!
 //! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile only for Windows, so their rules are reimplemented
 //! here from their sources. cargo-make itself runs on a copy of this project's makefiles.
@@ -19,7 +20,7 @@ const DRIVERS: [&str; 7] = [
     "tests/drivers/usb",
 ];
 
-/// `cargo metadata`, as wdk-build calls it in a folder.
+/// Runs `cargo metadata` in a folder in the same way as wdk-build.
 fn metadata(folder: &Path) -> Value {
     let output = Command::new(env!("CARGO"))
         .current_dir(folder)
@@ -61,7 +62,7 @@ fn wdk_build_finds_its_makefile_from_every_driver() {
     }
 }
 
-/// wdk-build accepts one configuration in all packages that `cargo metadata` lists.
+/// wdk-build requires the same configuration in all packages that `cargo metadata` lists.
 #[test]
 fn the_drivers_agree_on_one_configuration() {
     let metadata = metadata(&root());
@@ -94,13 +95,13 @@ fn the_inx_is_where_both_flows_look_for_it() {
     };
     assert!(
         read(&beside_manifest) == read(&original),
-        "{} differs from {}: copy the latter over the former",
+        "{} differs from {}: copy the second file over the first",
         beside_manifest.display(),
         original.display()
     );
 }
 
-/// PowerShell continues after a program fails, and a step's result is that of its last command.
+/// PowerShell continues after a program fails, and the last command determines a step's result.
 #[test]
 fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     let workflow = root().join(".github/workflows/windows.yml");
@@ -130,14 +131,14 @@ mod cargo_make {
     use etw_test_support::root;
     use tempfile::TempDir;
 
-    /// The stand-in for wdk-build's makefile, which prints the flow's inputs.
+    /// The stand-in for wdk-build's makefile, which prints the inputs of the flow.
     const MAKEFILE: &str = r#"
 [tasks.package-driver-flow]
 script = ['echo "flow: crate $CARGO_MAKE_CRATE_FS_NAME in $CARGO_MAKE_WORKING_DIRECTORY: $@"']
 script_runner = "bash"
 "#;
 
-    /// The stand-in for wdk-build: the rule by which it links its makefile.
+    /// The stand-in for wdk-build: the code that links its makefile.
     const WDK_BUILD: &str = r#"
 pub mod cargo_make {
     pub fn load_rust_driver_makefile() -> std::io::Result<()> {
@@ -151,8 +152,8 @@ pub mod cargo_make {
 }
 "#;
 
-    /// A workspace with this project's makefiles, in which the tasks for Windows are those for
-    /// this system, and a load script that was compiled instead of one for rust-script.
+    /// A workspace with this project's makefiles, whose Windows tasks apply to this system, and
+    /// with a compiled load script in place of a rust-script.
     struct Workspace {
         folder: TempDir,
     }
@@ -180,7 +181,7 @@ pub mod cargo_make {
         }
 
         fn path(&self, path: &str) -> PathBuf {
-            // cargo-make shows paths without links in them.
+            // cargo-make shows paths with links resolved.
             self.folder.path().canonicalize().unwrap().join(path)
         }
 
@@ -198,7 +199,7 @@ pub mod cargo_make {
             self.write(&format!("{folder}/src/{file}"), source);
         }
 
-        /// A makefile with the tasks for Windows as those for this system, its load script
+        /// Returns a makefile whose Windows tasks apply to this system and whose load script is
         /// compiled.
         fn on_this_system(&self, makefile: &str) -> String {
             let mut makefile = makefile.replace(".linux]", ".mac]").replace(".windows]", ".linux]");
@@ -209,7 +210,7 @@ pub mod cargo_make {
                 self.write("tools/load.rs", script);
                 let tools = self.path("tools");
                 compile(&["--crate-type", "rlib", "wdk_build.rs"], &tools);
-                // rust-script's edition.
+                // The edition that rust-script uses.
                 let extern_crate = "wdk_build=libwdk_build.rlib";
                 let edition = "2021";
                 compile(&["--edition", edition, "--extern", extern_crate, "load.rs"], &tools);
@@ -222,7 +223,7 @@ pub mod cargo_make {
 
         fn cargo_make(&self, folder: &str, arguments: &[&str]) -> (Output, String) {
             let mut command = Command::new("cargo");
-            // Variables that an outer cargo or cargo-make has set.
+            // Removes the variables that an outer cargo or cargo-make has set.
             for (name, _) in std::env::vars_os() {
                 if name.to_string_lossy().starts_with("CARGO_MAKE") {
                     command.env_remove(name);
@@ -253,13 +254,13 @@ pub mod cargo_make {
             );
             assert!(said.lines().any(|line| line == flow), "no {flow:?}:\n{said}");
             let link = self.path("target/rust-driver-makefile.toml");
-            assert!(link.is_symlink(), "{} is no link", link.display());
+            assert!(link.is_symlink(), "{} is not a link", link.display());
             assert!(!self.path("driver/target").exists(), "{said}");
         }
     }
 
     #[test]
-    #[ignore = "needs cargo-make; `cargo xtask test` installs it and runs this"]
+    #[ignore = "needs cargo-make; `cargo xtask test` installs it and runs this test"]
     fn the_flow_runs_from_the_root_with_its_arguments() {
         let workspace = Workspace::new();
         let arguments = ["--profile", "release", "--target", "x86_64-pc-windows-msvc"];

@@ -1,4 +1,4 @@
-//! The figures of C code, which the benchmark cites and does not measure: its compiler and headers
+//! The figures of C code, which the benchmark cites instead of measuring: the compiler and headers
 //! are not available here.
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{
     table::{Column, number, verdict},
 };
 
-/// A cited figure, or the range of one.
+/// A cited figure or range.
 #[derive(Clone, Copy)]
 enum Cited {
     One(f64),
@@ -20,7 +20,7 @@ enum Cited {
 use Cited::{One, Range, Unknown};
 
 impl Cited {
-    /// Returns the figure to compare with: of a range, the lowest.
+    /// Returns the figure to compare with: for a range, its lowest value.
     const fn best(self) -> Option<f64> {
         match self {
             One(figure) | Range(figure, _) => Some(figure),
@@ -36,23 +36,23 @@ impl Cited {
     }
 }
 
-/// The place of this run's figures for a row.
+/// The location of this run's figures for a row.
 #[derive(Clone, Copy)]
 enum Place {
-    /// The state, the caller and the name.
+    /// The state, the caller and the figure's name.
     State(&'static str, &'static str, &'static str),
-    /// What an event more adds to a part of the image.
+    /// The size that one more event adds to a part of the image.
     Size(&'static str),
 }
 
 use Place::{Size, State};
 
-/// The titles of the cited columns: the peer as it was measured then, and the C code.
+/// The titles of the cited columns: the earlier measurement of the peer, and the C code.
 const TITLES: [&str; 3] = ["cited peer", "TraceLoggingProvider.h", "mc.exe -km"];
 
 /// The rows: the title, where this run's figures are, and the cited figures in the order of
-/// [`TITLES`]. All are from docs/reference/event-cost.md, where the first caller corresponds to
-/// the caller with four arguments: the peer's stack has 128 bytes in both.
+/// [`TITLES`]. All are from docs/reference/event-cost.md, whose first caller corresponds to the
+/// caller with four arguments: the peer uses 128 bytes of stack in both.
 const ROWS: [(&str, Place, [Cited; 3]); 13] = [
     (
         "disabled: the check, instructions",
@@ -113,7 +113,7 @@ const ROWS: [(&str, Place, [Cited; 3]); 13] = [
     ("an event more: read-only data, bytes", Size("read-only"), [One(38.0), One(50.0), One(16.0)]),
 ];
 
-/// Returns the table of the cited figures, beside those of this run.
+/// Returns the table of the cited figures beside this run's.
 pub fn table(measured: &Value) -> String {
     let mut text = String::from(
         "\nThe C code that drivers use today, `TraceLoggingWrite` of TraceLoggingProvider.h and the code \

@@ -10,7 +10,7 @@ pub fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> [Opti
     WAYS.map(|way| measured["states"][state][format!("{way} {caller}")][name].as_f64())
 }
 
-/// Returns what an event more adds to the image, for every way of writing.
+/// Returns the size that one more event adds to the image, for every way of writing.
 pub fn sizes(measured: &Value, name: &str) -> [Option<f64>; 3] {
     WAYS.map(|way| measured["per event"][way][name].as_f64())
 }

@@ -1,9 +1,7 @@
 //! `cargo xtask bench`: measures the cost of writing an event and compares it with the
-//! `tracelogging` crate.
-//!
-//! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
-//! (tools/bench/count.py), so the counts do not depend on the machine. It also executes the code on
-//! the machine's processors and takes the time (tools/bench/timing).
+//! `tracelogging` crate.  The benchmark executes compiled Windows code under a CPU emulator and
+//! counts instructions (tools/bench/count.py), so the counts do not depend on the machine. It also
+//! times the code on the machine's processors (tools/bench/timing).
 
 mod cited;
 mod counted;
@@ -46,8 +44,8 @@ const FACADES: &str = "facades";
 /// The image's feature that adds the loops to time.
 const TIMING: &str = "timing";
 
-/// A row of the table: a figure for this project's two kinds of events and for the peer's, and the
-/// most that this project allows.
+/// A row of the table: the figures of this project's two kinds of events and of the peer's events,
+/// and the goal.
 struct Row {
     what: String,
     most: Option<f64>,
@@ -62,7 +60,8 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
         command.args(["--features", feature]);
     }
     if feature == Some(TIMING) {
-        // Otherwise one of two equal loops can take twice the other's time, by its place in cache lines.
+        // Otherwise one of two equal loops can take twice the other's time, depending on its position in
+        // cache lines.
         let target = toolchain.target();
         command
             .arg(format!("--config=target.{target}.rustflags=[\"-Cllvm-args=-align-loops=64\"]"));
@@ -94,8 +93,8 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
 }
 
 /// The callers that the event is measured in: the name in `count.py`, the name in the table, and
-/// whether the goals apply. In the callers without goals, any event would cost a frame, room for a
-/// fifth argument or loads of the values.
+/// whether the goals apply. In the callers without goals, any event costs a frame, space for a
+/// fifth argument, or loads of the values.
 const CALLERS: [(&str, &str, bool); 4] = [
     ("five", "five arguments", true),
     ("four", "four arguments", false),
@@ -111,7 +110,7 @@ const WITHOUT: [(&str, &str); 3] = [
 ];
 
 /// Returns the maximum of a figure over all callers and all states in which the event is not
-/// written, or `None` if one of them does not have it.
+/// written, or `None` if one of them lacks it.
 fn max_when_not_written(measured: &Value, name: &str) -> [Option<f64>; 3] {
     let mut all = WITHOUT.iter().flat_map(|(state, _)| {
         CALLERS.iter().map(|(caller, ..)| figures(measured, state, caller, name))
@@ -290,8 +289,8 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     Ok((text, missed))
 }
 
-/// The helpers of an event: the name in `count.py`, the name in the table, and the most that this project
-/// allows for an event that is written.
+/// The helpers of an event: the name in `count.py`, the name in the table, and the goal for an event that
+/// is written.
 const HELPERS: [(&str, &str, f64); 7] = [
     ("every", "`emit!(…, every = 100)`", 59.0),
     ("once", "`emit!(…, once)`", 53.0),
@@ -302,7 +301,7 @@ const HELPERS: [(&str, &str, f64); 7] = [
     ("traced", "`status.traced(trace::failed)`, an event with the status only", 42.0),
 ];
 
-/// Returns the table of what helpers cost, and the number of goals that are not met.
+/// Returns the table of the helpers' costs, and the number of missed goals.
 fn helpers_table(measured: &Value) -> Result<(String, usize)> {
     let mut text = String::from(
         "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
@@ -338,7 +337,7 @@ const THROUGH_FACADES: [(&str, &str); 5] = [
 ];
 
 /// The rows of the table of the facades: the state and the figure in `count.py`, the title, and the
-/// most that the facades allow.
+/// goal.
 const OF_FACADES: [(&str, &str, &str, Option<f64>); 9] = [
     ("disabled", "delta", "disabled: difference", Some(8.0)),
     ("by level", "delta", "filtered by level: difference", Some(8.0)),
@@ -347,14 +346,13 @@ const OF_FACADES: [(&str, &str, &str, Option<f64>); 9] = [
     ("disabled", "stack", "disabled: bytes of stack", None),
     ("enabled", "delta", "enabled: difference", None),
     ("enabled", "descriptors", "enabled: data descriptors", None),
-    // `MAX_STACK` of the facades, with the caller's own.
+    // The facades' `MAX_STACK` plus the caller's stack.
     ("enabled", "stack", "enabled: bytes of stack", Some(3072.0)),
     ("enabled", "record", "enabled: record size in the buffer, bytes", None),
 ];
 
-/// Returns the table of what the facades cost, and the number of goals that are not met. What an
-/// enabled event costs has no goal but its stack: it is the cost of assembling metadata and
-/// formatting values.
+/// Returns the table of the facades' costs, and the number of missed goals. For an enabled event,
+/// only the stack has a goal: the other costs come from assembling metadata and formatting values.
 fn facades_table(measured: &Value) -> (String, usize) {
     let mut text = String::from(
         "\nThe same event through the facades, in the caller with five arguments, in an image of its \
@@ -381,7 +379,7 @@ fn facades_table(measured: &Value) -> (String, usize) {
     (text, missed)
 }
 
-/// Measures the time in which the stand-in kernel records the sample driver's events to a file.
+/// Measures how fast the stand-in kernel records the sample driver's events to a file.
 fn throughput() -> Result<Value> {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root()).args([
@@ -407,12 +405,12 @@ fn throughput() -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("the throughput example's output is not JSON")
 }
 
-/// Returns the text of the throughput's result, and the number of goals that are not met. Only the ratios
-/// have goals, because the rates depend on the machine.
+/// Returns the text of the throughput result, and the number of missed goals. Only the ratios have goals,
+/// because the rates depend on the machine.
 fn throughput_table(measured: &Value) -> (String, usize) {
-    /// What two threads write in the time in which one writes 1, at least.
+    /// The minimum throughput of two threads, if one thread's is 1.
     const TWO_THREADS: f64 = 1.7;
-    /// What an event for eight sessions costs if one for one session costs 1, at most.
+    /// The maximum cost of an event for eight sessions, if one for one session costs 1.
     const EIGHT_SESSIONS: f64 = 3.0;
     let verdict = |met| if met { "met" } else { "**not met**" };
     let ratio = |name: &str| measured[name].as_f64().unwrap_or(f64::NAN);
@@ -498,7 +496,7 @@ pub fn run(mode: Mode) -> Result<()> {
         println!("Written to {RESULT}.");
     }
     match timing::ensure_quiet(&noise) {
-        // The times of a noisy run do not decide whether their goals are met.
+        // The times of a noisy run do not count against their goals.
         Err(error) => eprintln!("warning: the times above do not count: {error:#}"),
         Ok(()) => missed += missed_by_times + missed_by_throughput,
     }

@@ -14,7 +14,7 @@ pub fn number(figure: Option<f64>) -> String {
     )
 }
 
-/// Returns a figure rounded to what the tables show: two digits after the point, or none from 100.
+/// Rounds a figure as the tables show it: to two decimal places, or to none from 100 on.
 fn rounded(figure: f64) -> f64 {
     if figure >= 100.0 { figure.round() } else { (figure * 100.0).round() / 100.0 }
 }
@@ -24,17 +24,17 @@ pub fn goal(most: Option<f64>) -> String {
     most.map_or_else(String::new, |most| format!("≤ {}", number(Some(most))))
 }
 
-/// Returns whether all of this project's figures meet a goal, or `None` without a goal. Without a
-/// figure, a goal is not met.
+/// Returns whether all of this project's figures meet a goal, or `None` without a goal. A goal
+/// without a figure is not met.
 pub fn is_met(ours: impl IntoIterator<Item = Option<f64>>, most: Option<f64>) -> Option<bool> {
     let most = most?;
     let mut ours = ours.into_iter().flatten().peekable();
     Some(ours.peek().is_some() && ours.all(|figure| rounded(figure) <= most))
 }
 
-/// Returns the mark of a row in which figures of others are lower than figures of this project,
-/// as they are shown: each such column of this project, with the others that are ahead of it.
-/// Returns nothing if this project is behind in no column. Lower figures are better in every row.
+/// Returns a row's mark, which lists each column of this project that is behind, with the other
+/// columns that are ahead of it. Compares the figures as shown; lower is better in every row.
+/// Returns nothing if no column is behind.
 fn behind(ours: &[Column<'_>], others: &[Column<'_>]) -> Option<String> {
     let behind: Vec<String> = ours
         .iter()
@@ -51,7 +51,7 @@ fn behind(ours: &[Column<'_>], others: &[Column<'_>]) -> Option<String> {
     (!behind.is_empty()).then(|| format!("**behind**: {}", behind.join(", ")))
 }
 
-/// Returns the text of a row's last cell: whether the goal is met, and the mark.
+/// Returns the text of a row's last cell: the verdict on the goal, and the mark.
 pub fn verdict(is_met: Option<bool>, ours: &[Column<'_>], others: &[Column<'_>]) -> String {
     let met = is_met.map(|met| if met { "met" } else { "**not met**" }.to_owned());
     let parts: Vec<String> = met.into_iter().chain(behind(ours, others)).collect();

@@ -14,9 +14,10 @@ use crate::{
     process::{self, root, run_quietly, target},
 };
 
-/// The ways to write in a loop that only writes: the name in the program's output and the title.
-/// This project's come first, then the peer, then the call of `EtwWriteEx` alone. Another declaration
-/// of the provider has a line here, before the peer's, and one in tools/bench/timing/src/measure.rs.
+/// The ways to write in a loop that only writes: the name in the program's output and the title. This
+/// project's come first, then the peer, then the call of `EtwWriteEx` alone. To time another
+/// declaration of the provider, add a line here, before the peer's, and one in
+/// tools/bench/timing/src/measure.rs.
 const WRITES: [(&str, &str); 5] = [
     ("described", "TraceLogging"),
     ("manifest", "manifest"),
@@ -25,8 +26,8 @@ const WRITES: [(&str, &str); 5] = [
     ("bare", "bare call"),
 ];
 
-/// The number of ways that the goals apply to, which come first. A provider with one stripe is for drivers that write
-/// little, from one processor at a time.
+/// The number of ways with goals; they come first. A provider with one stripe has no goal, because it is for drivers
+/// that write rarely and from one processor at a time.
 const GOALS: usize = 2;
 
 /// The ways in a loop over an array.
@@ -40,14 +41,14 @@ const ARRAYS: [(&str, &str); 4] = [
 /// The loops over an array.
 const LOOPS: [(&str, &str); 2] = [("sum", "a sum"), ("checksum", "a checksum")];
 
-/// The most that two threads may cost each write, in the cost of one thread's. A machine on which
-/// they cost a bare call more is not quiet.
+/// The maximum cost of a write with two threads, if it costs 1 with one. A machine on which a bare
+/// call exceeds it is not quiet.
 const MOST_OF_TWO: f64 = 1.15;
 
 /// The largest share of the time that threads wait for a processor on a quiet machine.
 const MOST_WAITED: f64 = 0.02;
 
-/// The median of some rounds, and their extremes.
+/// The median and extremes of some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     median: f64,
@@ -56,7 +57,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of the rounds, or `None` if there is no round.
+    /// Returns the spread of the rounds, or `None` without rounds.
     fn of(rounds: &[f64]) -> Option<Self> {
         let mut sorted = rounds.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -124,7 +125,7 @@ pub fn measure(image: &Path) -> Result<Timing> {
     output.map(Timing).context("the output of bench-timing is not JSON")
 }
 
-/// A row: the title, the figure of each way, and the goal of this project's.
+/// A row: the title, each way's figure, and the goal for this project's ways.
 struct Row {
     what: String,
     most: Option<f64>,
@@ -184,7 +185,7 @@ fn threads(count: u64) -> String {
     }
 }
 
-/// Returns a row of ratios, of one figure to another in the same round, for each way to write.
+/// Returns a row with the ratio of two figures in the same round, for each way to write.
 fn ratios(
     what: String,
     one: impl Fn(&str) -> Result<Vec<f64>>,
@@ -214,12 +215,12 @@ impl Timing {
         Ok(counts)
     }
 
-    /// Returns the nanoseconds of a write in each round.
+    /// Returns the nanoseconds per write in each round.
     fn write(&self, way: &str, count: u64) -> Result<Vec<f64>> {
         rounds(&self.0, ["writes", way, &count.to_string(), "ns"])
     }
 
-    /// Returns the nanoseconds of a loop's thousand elements in each round.
+    /// Returns the nanoseconds per thousand elements of a loop in each round.
     fn array(&self, name: &str, way: &str) -> Result<Vec<f64>> {
         let rounds = rounds(&self.0, ["arrays", name, way, "ns"])?;
         Ok(rounds.into_iter().map(|one| one * 1000.0).collect())
@@ -267,7 +268,8 @@ impl Timing {
         Ok(rows)
     }
 
-    /// Returns why this run's figures are not those of a quiet machine: nothing if they are.
+    /// Returns the signs that the machine was not quiet during this run, or an empty list if it
+    /// was.
     pub fn noise(&self) -> Result<Vec<String>> {
         let mut reasons = Vec::new();
         let bare = ratios(
@@ -280,7 +282,7 @@ impl Timing {
         let quiet = 1.0 / MOST_OF_TWO..=MOST_OF_TWO;
         if let Some(bare) = bare.filter(|bare| !quiet.contains(&bare.median)) {
             reasons.push(format!(
-                "two threads cost a bare call {} times what one costs it, and bare calls share nothing",
+                "with two threads, a bare call costs {} times as much as with one, although bare calls share nothing",
                 number(Some(bare.median))
             ));
         }
@@ -304,7 +306,7 @@ impl Timing {
         Ok(reasons)
     }
 
-    /// Returns the text of the result, and the number of goals that are not met.
+    /// Returns the text of the result, and the number of missed goals.
     pub fn table(&self) -> Result<(String, usize)> {
         let mut text = format!(
             "\n# Time of a write and of a check\n\n\
@@ -348,7 +350,7 @@ fn model(cpuinfo: &str) -> &str {
         .map_or("unknown", |(_, model)| model.trim())
 }
 
-/// Fails if a run is noisy, for the reasons that [`Timing::noise`] returns.
+/// Fails if [`Timing::noise`] returned signs of a noisy run.
 pub fn ensure_quiet(noise: &[String]) -> Result<()> {
     ensure!(
         noise.is_empty(),
@@ -372,8 +374,8 @@ mod tests {
         })
     }
 
-    /// An output in which two threads cost this project's writes `ours` times what one costs, and the
-    /// bare call `bare` times.
+    /// Returns an output in which a write of this project costs `ours` times as much with two threads
+    /// as with one, and a bare call `bare` times.
     fn timing(ours: f64, bare: f64, waited: f64) -> Timing {
         let writes = |one: f64, ratio: f64| {
             json!({
@@ -459,7 +461,7 @@ mod tests {
         for bare in [1.3, 0.8] {
             let error = ensure_quiet(&noise(bare, 0.0)).unwrap_err().to_string();
             assert!(
-                error.contains(&format!("two threads cost a bare call {bare:.2} times")),
+                error.contains(&format!("with two threads, a bare call costs {bare:.2} times")),
                 "{error}"
             );
         }

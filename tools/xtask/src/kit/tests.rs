@@ -1,4 +1,4 @@
-//! Tests of the kit, and of the text of the scripts in it.
+//! Tests the kit, and the text of the scripts in it.
 
 use super::*;
 
@@ -132,7 +132,7 @@ fn script(name: &str) -> String {
     fs::read_to_string(root().join(format!("tests/windows/{name}.ps1"))).unwrap()
 }
 
-/// No Windows can run the scripts here, so that their text has to do.
+/// No Windows can run the scripts here, so the test checks their text.
 #[test]
 fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers() {
     let verifier = script("verifier");
@@ -140,7 +140,7 @@ fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers(
     for call in ["/standard /driver $names", "/adddriver $Names", "/now /driver $Names"] {
         assert!(verifier.contains(call), "{call}");
     }
-    // A key of a service that is not installed goes with the next uninstallation.
+    // The next uninstallation removes the registry key of a service that is not installed.
     assert!(!verifier.contains("VerifierOn"));
     for (name, driver) in [("install", "$driver"), ("probe", "$probe")] {
         let text = script(name);
@@ -166,7 +166,7 @@ fn a_recipe_that_fails_leaves_nothing_to_the_next() {
     assert!(each.find("try {").unwrap() < call && call < each.find("} catch {").unwrap());
 }
 
-/// Only a crash that the agent has recorded, or a Windows that takes no setting, excuses a leg.
+/// A leg is skipped only after a recorded crash, or if Windows rejects the setting.
 #[test]
 fn a_leg_that_verifies_nothing_is_skipped_only_after_a_recorded_crash() {
     let text = script("common");
@@ -180,7 +180,7 @@ fn a_leg_that_verifies_nothing_is_skipped_only_after_a_recorded_crash() {
         body.trim_end().ends_with("return @{ Skip = $false; Why = \"Driver Verifier for $sys\" }"),
         "{body}"
     );
-    // The agent writes what the scripts read.
+    // The agent writes the file that the scripts read.
     let agent = fs::read_to_string(root().join("tests/windows/agent.cmd")).unwrap();
     assert!(agent.contains(r#">>"%ETW_OUT%\%2\crashed.txt" echo %3"#));
     assert!(body.contains("'crashed.txt'"));

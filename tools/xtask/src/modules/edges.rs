@@ -43,7 +43,7 @@ impl Crate {
             for item in &self.modules[id].items {
                 finder.visit_item(item);
             }
-            // Modules of which one is compiled or the other count as one.
+            // Modules that `cfg` selects alternatively count as one.
             let id = self.first_of_name(id);
             for (to, place) in finder.found {
                 let to = self.first_of_name(to);
@@ -88,7 +88,7 @@ struct Finder<'a> {
     all: &'a Crate,
     methods: &'a Methods,
     id: Id,
-    /// The type of the `impl` that is being read.
+    /// The type of the current `impl`.
     self_type: Option<Found>,
     found: BTreeMap<Id, Place>,
 }
@@ -102,16 +102,16 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the module that a path in code names.
+    /// Adds the module that a path in code refers to.
     fn path(&mut self, path: &[String], line: usize) {
         let Some(first) = path.first() else { return };
         let module = &self.all.modules[self.id];
         let is_use = match first.as_str() {
-            // A receiver, or a visibility.
+            // This is a receiver or a visibility.
             "crate" | "self" | "super" => path.len() > 1,
             // A `use` is an edge by itself; a re-export is an edge where its name is used.
             name => match module.names.get(name) {
-                // The path may lead through the imported module to what that re-exports.
+                // The path may lead through the imported module to one of its re-exports.
                 Some(Name::Imported(import)) => import.is_reexport || path.len() > 1,
                 Some(Name::Own) => false,
                 None => {
@@ -144,8 +144,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the modules that implement a method. The type of a variable or field is
-    /// unknown: its method counts if one type of the crate has the only method of that name.
+    /// Adds the modules that implement a method. The type of a variable or field is unknown: its
+    /// method counts if only one type of the crate has a method with that name.
     fn method(&mut self, call: &ExprMethodCall) {
         let name = call.method.to_string();
         let is_self = match &*call.receiver {
@@ -162,7 +162,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the modules that the paths in a macro's tokens name.
+    /// Adds the modules that the paths in a macro's tokens refer to.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = TokenPath::default();
         // The colons and the dot since the last name.
@@ -204,7 +204,7 @@ impl Finder<'_> {
         self.end(&mut path);
     }
 
-    /// Adds a finished path of a macro's tokens.
+    /// Adds a complete path from a macro's tokens.
     fn end(&mut self, path: &mut TokenPath) {
         let path = std::mem::take(path);
         if !path.is_other {

@@ -11,16 +11,16 @@ use super::{
 
 /// The inherent functions, methods and constants of a crate's types.
 pub struct Methods {
-    /// For each name, the types that have it.
+    /// The types that define each name.
     by_name: BTreeMap<String, BTreeMap<Found, Method>>,
-    /// The names that a trait of the crate has.
+    /// The names that the crate's traits define.
     of_traits: BTreeSet<String>,
 }
 
 /// A function, method or constant of a type.
 #[derive(Default)]
 struct Method {
-    /// The modules of the `impl`s that have it.
+    /// The modules of the `impl`s that define it.
     modules: BTreeSet<Id>,
     /// The number of arguments after the receiver.
     arguments: usize,
@@ -67,7 +67,7 @@ impl Methods {
         }
     }
 
-    /// Returns the modules that implement a name for a type.
+    /// Returns the modules that define a name for a type.
     pub fn of_type(&self, of: &Found, name: &str) -> BTreeSet<Id> {
         let method = self.by_name.get(name).and_then(|types| types.get(of));
         method.map_or_else(BTreeSet::new, |method| method.modules.clone())
@@ -91,7 +91,7 @@ impl Methods {
 }
 
 impl Crate {
-    /// Returns the type of an `impl` if it is one of the crate.
+    /// Returns the type of an `impl` if the crate defines it.
     pub fn type_of(&self, id: Id, item: &ItemImpl) -> Option<Found> {
         let Type::Path(of) = &*item.self_ty else {
             return None;

@@ -1,9 +1,7 @@
-//! Dependency cycles between modules.
-//!
-//! A module uses another if its code names an item of it, by a `use` or by a path that begins with
-//! `crate`, `self`, `super` or a module's name, including paths in macros and attributes. A
-//! re-exported name belongs to the module that defines it; declaring a module or re-exporting its
-//! names is not a use. Code for tests does not count.
+//! Dependency cycles between modules.  A module uses another if its code names one of its items, by
+//! a `use` or by a path that begins with `crate`, `self`, `super` or a module's name, including
+//! paths in macros and attributes. A re-exported name belongs to the module that defines it;
+//! declaring a module or re-exporting its names is not a use. Code for tests does not count.
 //!
 //! A type's inherent functions, methods and constants belong to the module of their `impl`. A method
 //! of a receiver other than `self` counts only if no other type or trait of the crate has a method
@@ -36,7 +34,7 @@ const WORKSPACES: [&str; 3] = ["Cargo.toml", standin::MANIFEST, "tools/bench/ima
 
 /// A crate: a library or a program of a package.
 pub struct Target {
-    /// The package's name, and the program's where it differs.
+    /// The package's name, followed by the program's if it differs.
     pub name: String,
     /// The root file.
     pub file: PathBuf,
@@ -111,7 +109,7 @@ pub fn targets() -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Returns the packages of a workspace as `cargo metadata` describes them.
+/// Returns the metadata of a workspace's packages.
 fn packages(manifest: &Path) -> Result<Vec<Value>> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--no-deps"])
@@ -131,7 +129,7 @@ fn packages(manifest: &Path) -> Result<Vec<Value>> {
 }
 
 /// Returns each cycle as a chain of modules, with the places where each uses the next: first the
-/// cycles of single modules, then those of modules with all that is within them.
+/// cycles of single modules, then those of modules together with all modules within them.
 fn shown(modules: &Crate) -> Vec<String> {
     let edges = modules.edges();
     let siblings = modules.edges_of_siblings(&edges);

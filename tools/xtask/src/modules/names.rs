@@ -45,8 +45,8 @@ impl Crate {
         Some(Found { module: at, item: None })
     }
 
-    /// Resolves a name in a module and then the rest of the path. Where `is_there` is true, a name
-    /// that the module does not visibly define counts as its own, defined by a macro.
+    /// Resolves a name in a module and then the rest of the path. If `is_there` is true, a name
+    /// without a visible definition counts as the module's own, defined by a macro.
     fn find(
         &self,
         at: Id,
@@ -85,17 +85,17 @@ impl Crate {
         is_there.then(own)
     }
 
-    /// Returns true if a module has a name by one of its globs.
+    /// Returns true if one of a module's globs imports a name.
     pub fn is_in_a_glob(&self, at: Id, name: &str) -> bool {
         let mut seen = BTreeSet::from([at]);
         let mut globs = self.glob_targets(at).iter();
         globs.any(|other| self.has(*other, name, &mut seen))
     }
 
-    /// Returns the modules whose names a module has by its globs.
+    /// Returns the modules whose names a module's globs import.
     fn glob_targets(&self, at: Id) -> &[Id] {
         if self.globs.get().is_none() {
-            // A glob's own path is resolved without globs.
+            // The path of a glob itself is resolved without globs.
             if self.is_resolving.replace(true) {
                 return &[];
             }
@@ -117,7 +117,7 @@ impl Crate {
         self.modules[id].twin_of.unwrap_or(id)
     }
 
-    /// Returns true if a module defines or imports a name; `seen` has the modules that do not.
+    /// Returns true if a module defines or imports a name; `seen` contains the modules that do not.
     fn has(&self, at: Id, name: &str, seen: &mut BTreeSet<Id>) -> bool {
         if !seen.insert(at) {
             return false;

@@ -23,7 +23,7 @@ pub const ROOT: Id = 0;
 pub struct Crate {
     /// The modules.
     pub modules: Vec<Module>,
-    /// For each module, the modules whose names it has by its globs; filled when it is needed.
+    /// The modules whose names each module's globs import; computed on demand.
     pub(super) globs: OnceCell<Vec<Vec<Id>>>,
     /// True once the globs are being resolved.
     pub(super) is_resolving: Cell<bool>,
@@ -35,7 +35,7 @@ pub struct Module {
     pub path: String,
     /// The module that declares this module.
     pub parent: Option<Id>,
-    /// The module of the same path before this one, where a `cfg` selects one of them.
+    /// The previous module of the same path, if a `cfg` selects one of them.
     pub twin_of: Option<Id>,
     /// The file, relative to the repository's root.
     pub file: String,

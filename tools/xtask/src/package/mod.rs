@@ -34,18 +34,18 @@ pub fn missing_packages() -> Vec<&'static str> {
     TOOLS.iter().filter_map(Program::missing).collect()
 }
 
-/// The hardware id of the device whose driver asks questions.
+/// The hardware ID of the probes' device.
 pub const QUESTIONS_HARDWARE_ID: &str = r"Root\EtwQuestionsDriver";
 
-/// Runs `cargo xtask package`: builds the package, a second one whose catalog has version 2, and that
-/// of the driver that asks Windows questions.
+/// Runs `cargo xtask package`: builds the package, a second one with a version 2 catalog, and the
+/// package of the probes' driver.
 pub fn run() -> Result<()> {
     let toolchain =
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
     step("Installing the signing tools", || packages::install(&missing_packages()))?;
     let rust = step("Finding the client's compiler", client::find_or_install_compiler)?;
     let image = step("Building the driver", || build::build(&toolchain, DRIVER, Profile::Release))?;
-    let questions = step("Building the driver that asks questions", || {
+    let questions = step("Building the probes' driver", || {
         build::build(&toolchain, QUESTIONS, Profile::Release)
     })?;
     let client = step("Building the client", || client::build(rust))?;
@@ -58,7 +58,7 @@ pub fn run() -> Result<()> {
     command.arg("--image").arg(&questions);
     command.arg("--out").arg(archive_of_questions());
     pass_on(command.arg("--certificate").arg(&folder))?;
-    // The first one is printed last: it is the one to use.
+    // The first package is printed last, because it is the one to use.
     for (catalog, archive) in [("2", archive_with_catalog_2()), ("1", archive())] {
         let texts = root().join(PACKAGE_FILES);
         let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID])?;
@@ -79,12 +79,12 @@ pub fn archive() -> PathBuf {
     archive_named("x64")
 }
 
-/// Returns the path of the package whose catalog names files by their SHA-256, too.
+/// Returns the path of the package whose catalog also identifies files by their SHA-256.
 pub fn archive_with_catalog_2() -> PathBuf {
     archive_named("x64-catalog-2")
 }
 
-/// Returns the path of the package of the driver that asks questions.
+/// Returns the path of the probes' driver package.
 pub fn archive_of_questions() -> PathBuf {
     archive_of(QUESTIONS.1, "x64")
 }
