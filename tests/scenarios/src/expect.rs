@@ -1,4 +1,4 @@
-//! Comparison of a trace with the events that are expected in it.
+//! Compares a trace with the expected events.
 
 use etl_file::{Decoded, Guid};
 
@@ -22,11 +22,11 @@ pub struct Expected {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("event {number} is {got}, expected {expected}")]
 pub struct ExpectError {
-    /// The event's place in the trace, from 1.
+    /// The event's position in the trace, counted from 1.
     pub number: usize,
-    /// The event that was expected there.
+    /// The expected event.
     pub expected: String,
-    /// The event that was found there.
+    /// The actual event.
     pub got: String,
 }
 

@@ -20,7 +20,7 @@ pub struct Session(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File(pub usize);
 
-/// A request that was sent and may still be pending.
+/// A sent request, which may still be pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending(pub usize);
 
@@ -69,7 +69,7 @@ pub enum Ids {
 pub enum BufferSpace {
     /// More than the scenarios need.
     Ample,
-    /// The smallest buffers and the fewest, which a burst fills faster than they are written.
+    /// The fewest and smallest buffers, which a burst fills faster than the session can write them.
     Minimal,
 }
 
@@ -111,7 +111,8 @@ pub struct Seen {
     pub traits: Option<ProviderTraits>,
 }
 
-/// The events of the sample driver's and of its client's provider that a session recorded, by time.
+/// The events of the sample driver's and the client's providers that a session recorded, in the
+/// order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The events.
@@ -121,7 +122,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Returns the events of the sample driver's and of its client's provider in a trace.
+    /// Returns the events of the sample driver's and the client's providers in a trace.
     ///
     /// # Errors
     ///
@@ -249,16 +250,12 @@ pub trait Host {
 
     /// Writes to a file of the device.
     ///
-    /// # Errors
-    ///
-    /// Returns an error as [`read`](Self::read) does.
+    /// # Errors  Fails as [`read`](Self::read) does.
     fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError>;
 
     /// Sends a device control request without waiting for its completion.
     ///
-    /// # Errors
-    ///
-    /// Returns an error as [`read`](Self::read) does.
+    /// # Errors  Fails as [`read`](Self::read) does.
     fn start_control(
         &mut self,
         file: File,
@@ -267,14 +264,12 @@ pub trait Host {
         output: usize,
     ) -> Result<Pending, HostError>;
 
-    /// Sends a traced device control request as the client does, without waiting for its completion:
+    /// Sends a traced device control request like the client, without waiting for its completion:
     /// creates an activity, writes the client's event about the request, and sends the activity's id
     /// in front of the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
     /// client's event about the answer, and removes the id from the output. Returns the activity.
     ///
-    /// # Errors
-    ///
-    /// Returns an error as [`read`](Self::read) does.
+    /// # Errors  Fails as [`read`](Self::read) does.
     fn start_traced_control(
         &mut self,
         file: File,
@@ -304,18 +299,17 @@ pub trait Host {
     /// Returns an error if the system crashes in the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
-    /// Returns true if a session of [`BufferSpace::Minimal`] loses events of every burst that is
-    /// larger than its buffers, and counts exactly the events that the provider could not write. On
-    /// Windows the writer thread runs beside the burst, and may keep up with it.
+    /// Returns true if a session with [`BufferSpace::Minimal`] loses events in every burst that
+    /// exceeds its buffers, and counts exactly the events that the provider could not write. On
+    /// Windows the writer thread runs concurrently and may keep up with the burst.
     fn counts_losses_exactly(&self) -> bool {
         false
     }
 
-    /// Stops sessions, closes files and unloads the driver, so that the next scenario finds the
-    /// host as this one did.
+    /// Stops sessions, closes files and unloads the driver, so that the next scenario starts with
+    /// the host in its initial state.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if a step fails, or if the host has found a fault in the driver.
+    /// # Errors  Returns an error if a step fails, or if the host has detected a fault in the
+    /// driver.
     fn clear(&mut self) -> Result<(), HostError>;
 }

@@ -36,7 +36,7 @@ pub use crate::{
         Seen, Session, Source,
     },
     report::{Outcome, Report},
-    suite::{Scenario, play, scenarios},
+    suite::{Scenario, run, scenarios},
 };
 
 /// The GUID of the sample driver's provider: the standard hash of its name.

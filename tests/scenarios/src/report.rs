@@ -27,7 +27,7 @@ impl Outcome {
         self.failure.is_none()
     }
 
-    /// Formats the outcome: one line if the scenario passed, else the reason and the log.
+    /// Formats the outcome: one line if the scenario passed, otherwise also the reason and the log.
     #[must_use]
     pub fn describe(&self) -> String {
         let Some(failure) = &self.failure else {
@@ -43,7 +43,7 @@ impl Outcome {
     }
 }
 
-/// The results of all scenarios that were run.
+/// The results of all scenarios in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The outcome of each scenario, in the order in which they ran.

@@ -1,4 +1,4 @@
-//! A host with a log of the steps that a scenario takes and of their results.
+//! A host with a log of a scenario's steps and their results.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A scenario observed something unexpected, or could not continue.
+/// Reasons why a scenario failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// An observation differs from the expectation.
@@ -62,7 +62,7 @@ pub fn expect_that(
     })
 }
 
-/// The maximum number of events of a recording that the log shows.
+/// The maximum number of a recording's events that the log shows.
 const MAX_LOGGED_EVENTS: usize = 40;
 
 /// A host with a log.
@@ -130,7 +130,7 @@ impl<'a> Stage<'a> {
         Ok(self.try_enable(session, source, filter)?)
     }
 
-    /// Enables like [`Self::enable`], but returns the host's error: the scenario expects one.
+    /// Enables like [`Self::enable`], but returns the host's error for scenarios that expect one.
     pub fn try_enable(
         &mut self,
         session: Session,
@@ -217,8 +217,8 @@ impl<'a> Stage<'a> {
         Ok(pending)
     }
 
-    /// Sends a traced request as the client does, and waits for its completion. Returns the answer
-    /// and the activity.
+    /// Sends a traced request like the client, and waits for its completion. Returns the answer and
+    /// the activity.
     pub fn traced_control(
         &mut self,
         file: File,

@@ -21,17 +21,17 @@ use crate::host::{
 /// The process and thread that send the scenarios' requests.
 const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 
-/// The client's declaration, from which the events are made that the client would write.
+/// The client's declaration, from which the client's events are generated.
 const CLIENT_DECLARATION: &str = include_str!("../../client/src/trace.rs");
 
-/// A request that was sent.
+/// A sent request.
 struct Sent {
     request: Request,
     /// The control code and the activity of a traced request.
     traced: Option<(u32, Guid)>,
 }
 
-/// Returns an event of the client, with the metadata of its declaration.
+/// Returns an event of the client, with the metadata from its declaration.
 fn event_of_client(name: &str, activity: Guid, data: Vec<u8>) -> Result<ProgramEvent, HostError> {
     let wrong = |error: &dyn std::fmt::Display| {
         host_error(format!("cannot read the client's declaration: {error}"))
@@ -62,7 +62,7 @@ fn event_of_client(name: &str, activity: Guid, data: Vec<u8>) -> Result<ProgramE
     })
 }
 
-/// A host that runs one driver's image in the stand-in kernel, in a new kernel for each scenario.
+/// A host that runs a driver's image in the stand-in kernel, with a new kernel for each scenario.
 pub struct StandIn {
     image: PathBuf,
     folder: TempDir,
@@ -75,8 +75,8 @@ pub struct StandIn {
     client: Option<Program>,
     /// The number of activities that the client has created.
     activities: u32,
-    played: usize,
-    /// The factor by which less time passes than a scenario waits for.
+    finished: usize,
+    /// The factor by which time passes more slowly than a scenario waits.
     slowness: u32,
 }
 
@@ -139,14 +139,13 @@ impl StandIn {
             requests: Vec::new(),
             client: None,
             activities: 0,
-            played: 0,
+            finished: 0,
             slowness: 1,
         })
     }
 
-    /// Makes time pass slower than scenarios wait by a factor, so that timers tick less often than
-    /// their period says, as they do on Windows: a period of 10 ms becomes one of the system's ticks,
-    /// 15.6 ms.
+    /// Makes time pass more slowly than scenarios wait, by a factor, so that timers tick less often
+    /// than their period, as on Windows: a period of 10 ms becomes one system tick, 15.6 ms.
     #[must_use]
     pub const fn slowed(mut self, factor: u32) -> Self {
         self.slowness = factor;
@@ -175,7 +174,7 @@ impl Host for StandIn {
         }
         let driver = self.kernel.load(&self.image)?;
         let device = driver.add_device();
-        // A driver that adds no device is not needed any more; the error is reported.
+        // The error is reported, so a driver that fails to add its device can be dropped.
         let device = device.inspect_err(|_| self.kernel.leave_behind())?;
         self.driver = Some((driver, device));
         Ok(())
@@ -190,7 +189,7 @@ impl Host for StandIn {
 
     fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
         let number = self.sessions.len();
-        let path = self.folder.path().join(format!("{}-{number}.etl", self.played));
+        let path = self.folder.path().join(format!("{}-{number}.etl", self.finished));
         let config = SessionConfig::to_file(name, &path);
         let config = match room {
             BufferSpace::Ample => config,
@@ -198,7 +197,7 @@ impl Host for StandIn {
         };
         let handle = self.kernel.start_session(config)?;
         if room == BufferSpace::Minimal {
-            // The writer thread of the stand-in kernel keeps up with any burst, so it is held.
+            // The stand-in kernel's writer thread keeps up with any burst, so it is paused.
             self.kernel.hold_writer(handle, true)?;
         }
         self.sessions.push(Some((handle, path)));
@@ -303,7 +302,7 @@ impl Host for StandIn {
         output: usize,
     ) -> Result<(Pending, Guid), HostError> {
         self.activities += 1;
-        // What `EventActivityIdControl` returns is unique on the computer.
+        // The ids that `EventActivityIdControl` returns are unique on a computer.
         let activity = Guid::new(self.activities, 0xC11E, 0x4274, *b"\x80client\0");
         let length = u32::try_from(input.len()).unwrap_or(u32::MAX);
         let data = [code.to_le_bytes(), length.to_le_bytes()].concat();
@@ -358,13 +357,13 @@ impl Host for StandIn {
         self.files.clear();
         self.requests.clear();
         self.kernel = Kernel::new();
-        self.played += 1;
+        self.finished += 1;
         result
     }
 }
 
 impl StandIn {
-    /// Writes an event of the client, which registers its provider before its first one.
+    /// Writes an event of the client, and registers the client's provider before the first event.
     fn write_as_client(&mut self, event: ProgramEvent) -> Result<(), HostError> {
         if self.client.is_none() {
             self.client = Some(self.kernel.start_program(CLIENT, CLIENT_PROVIDER_NAME)?);
@@ -375,7 +374,7 @@ impl StandIn {
         Ok(())
     }
 
-    /// Closes and unloads everything, and fails if the verifier has reported a warning.
+    /// Closes and unloads everything, and fails if the verifier reported a warning.
     fn tear_down(&mut self) -> Result<(), HostError> {
         for file in self.files.drain(..).flatten() {
             file.close()?;

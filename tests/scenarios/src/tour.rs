@@ -42,7 +42,7 @@ const DC_START: u8 = 3;
 pub struct Tour {
     /// The session that recorded everything.
     pub everything: SessionReport,
-    /// The session that recorded requests, without details, for a while.
+    /// The session that recorded requests, without details, for part of the tour.
     pub requests: SessionReport,
     /// The statistics of the stand-in kernel.
     pub statistics: standin_kernel::Statistics,
@@ -301,7 +301,7 @@ fn power(name: &'static str, state: &str) -> Expected {
     event(name, INFORMATION, keyword::POWER).field("State", &state)
 }
 
-/// Returns the events of the time in which both sessions enable the provider.
+/// Returns the events while both sessions enable the provider.
 fn middle() -> Vec<Expected> {
     vec![
         write_data("7365636f6e64206f6e65"),

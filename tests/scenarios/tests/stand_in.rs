@@ -2,7 +2,7 @@
 //! of its own and is reported by its name.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod play {
+mod stand_in {
     use std::{path::PathBuf, process::ExitCode};
 
     use etw_sample_interface::{IOCTL_SIMULATE_READS, Reads};
@@ -13,14 +13,14 @@ mod play {
     /// An event: its name, its level and its keywords.
     type Event = (String, u8, u64);
 
-    /// The events that the stages on Windows expect of their requests, by which they check the
-    /// recipes.
+    /// Returns the events that the stages on Windows expect for their requests, and check the
+    /// recipes against.
     fn expected_of_traffic() -> Vec<Event> {
         let path = etw_test_support::root().join("tests/windows/traffic.json");
         let text = std::fs::read_to_string(path).unwrap();
         let data: serde_json::Value = serde_json::from_str(&text).unwrap();
         let sent = serde_json::json!(["send write hello", "send read 5", "send reads 2 1"]);
-        assert_eq!(data["traffic"], sent, "`play_traffic` sends other requests");
+        assert_eq!(data["traffic"], sent, "`send_traffic` sends other requests");
         let events = data["events"].as_array().unwrap();
         events
             .iter()
@@ -35,8 +35,8 @@ mod play {
             .collect()
     }
 
-    /// Sends the requests of `traffic.json` as the client does: each to a file of its own.
-    fn play_traffic() -> Result<Vec<Event>, HostError> {
+    /// Sends the requests of `traffic.json` like the client: each through a separate file.
+    fn send_traffic() -> Result<Vec<Event>, HostError> {
         let mut host = StandIn::new(&sample())?;
         host.load_driver()?;
         let session = host.start_session("Traffic", BufferSpace::Ample)?;
@@ -68,7 +68,7 @@ mod play {
     }
 
     fn check_traffic() -> Result<(), Failed> {
-        let found = play_traffic().map_err(|error| error.to_string())?;
+        let found = send_traffic().map_err(|error| error.to_string())?;
         assert_eq!(found, expected_of_traffic());
         Ok(())
     }
@@ -79,7 +79,7 @@ mod play {
     }
 
     pub fn main() -> ExitCode {
-        // With slow time, timers tick less often than a scenario waits, as on Windows.
+        // When time passes slowly, timers tick less often than scenarios wait, as on Windows.
         let trials = scenarios()
             .flat_map(|scenario| [(scenario, 1), (scenario, 4)])
             .map(|(scenario, slowness)| {
@@ -90,7 +90,7 @@ mod play {
                 Trial::test(name, move || {
                     let host = StandIn::new(&sample()).map_err(|error| error.to_string())?;
                     let mut host = host.slowed(slowness);
-                    let outcome = scenario.play(&mut host);
+                    let outcome = scenario.run_on(&mut host);
                     if outcome.passed() { Ok(()) } else { Err(Failed::from(outcome.describe())) }
                 })
             })
@@ -102,7 +102,7 @@ mod play {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn main() -> std::process::ExitCode {
-    play::main()
+    stand_in::main()
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]

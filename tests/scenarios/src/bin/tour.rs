@@ -39,7 +39,7 @@ mod tour {
             start.elapsed().as_secs_f32()
         );
         let tour = tour?;
-        // The names and messages of its events are in the driver's own resources.
+        // The driver's own resources contain the names and messages of its events.
         let mut catalog = Catalog::new();
         let skipped = catalog
             .load_image(sys)

@@ -1,4 +1,4 @@
-//! Activities, and events at raised IRQL.
+//! Scenarios about activities, and about events at raised IRQL.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "activity-of-the-sender",
-        proves: "each request has an activity of its own, related to the activity of the sender",
+        proves: "each request has its own activity, related to the activity of the sender",
         requirements: &["R-O6", "R-O7", "R-O4"],
         run: of_the_sender,
     },
@@ -111,7 +111,7 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(session, Source::Provider(client()), &up_to(VERBOSE))?;
     let (answer, activity) = stage.traced_control(file, IOCTL_ECHO_IN_DPC, b"deferred", 8)?;
     expect_equal("the echo", &b"deferred".to_vec(), &answer.output)?;
-    // A request of the same client without an activity stays apart.
+    // A request of the same client without an activity stays separate.
     stage.control(file, IOCTL_ECHO, b"other", 5)?;
     let recording = stage.stop(session)?;
     let all: Vec<Decoded> = recording.events.iter().map(|seen| seen.event.clone()).collect();
@@ -137,7 +137,7 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
         ],
         &path,
     )?;
-    // In a timeline the driver's span is inside the client's.
+    // In a timeline, the driver's span is nested in the client's.
     let found: Vec<_> = spans::spans(&all)
         .into_iter()
         .filter(|span| all[span.start].activity == activity)
@@ -208,7 +208,7 @@ fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {
     )
 }
 
-/// The ticks of the timer that a scenario waits for.
+/// The number of timer ticks that a scenario waits for.
 const TICKS: u64 = 3;
 
 /// Waits until the timer has ticked. Its period is a lower bound: Windows rounds it up to the

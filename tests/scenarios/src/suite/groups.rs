@@ -58,7 +58,7 @@ fn both(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let direct = stage.start("Direct")?;
     stage.enable(direct, provider(), &up_to(VERBOSE))?;
     let wanted = sessions::statistics(stage, file)?;
-    expect_equal("the composite's level", &u32::from(VERBOSE), &wanted.level)?;
+    expect_equal("the composite level", &u32::from(VERBOSE), &wanted.level)?;
     stage.write(file, b"x")?;
     stage.disable(direct, provider())?;
     let wanted = sessions::statistics(stage, file)?;

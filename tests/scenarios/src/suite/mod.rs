@@ -29,14 +29,14 @@ pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
 }
 
 /// Runs scenarios one after the other and calls `progress` after each.
-pub fn play<'a>(
+pub fn run<'a>(
     scenarios: impl Iterator<Item = &'a Scenario>,
     host: &mut dyn Host,
     progress: &mut dyn FnMut(&Outcome),
 ) -> Report {
     let outcomes = scenarios
         .map(|scenario| {
-            let outcome = scenario.play(host);
+            let outcome = scenario.run_on(host);
             progress(&outcome);
             outcome
         })

@@ -19,7 +19,7 @@ pub struct Scenario {
 
 impl Scenario {
     /// Runs the scenario on a host and clears the host afterwards.
-    pub fn play(&self, host: &mut dyn Host) -> Outcome {
+    pub fn run_on(&self, host: &mut dyn Host) -> Outcome {
         let mut stage = Stage::new(host);
         let mut result = (self.run)(&mut stage).map_err(|failure| failure.to_string());
         let log = stage.into_log();

@@ -1,4 +1,5 @@
-//! Scenarios about several sessions at once and the composite that the provider gets.
+//! Scenarios about several sessions at once and the composite enable info that the provider
+//! receives.
 
 use etw_sample_interface::{
     Burst, IOCTL_BURST, IOCTL_GET_STATISTICS, NotificationRecord, Registration, Statistics,
@@ -18,8 +19,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "composite-of-two-sessions",
         proves: "the provider gets the highest level, the union of the match-any masks and the \
-                 intersection of the match-all masks, and each session still records only what \
-                 passes its own filter",
+                 intersection of the match-all masks, and each session still records only the \
+                 events that pass its own filter",
         requirements: &["R-E4", "R-E6", "R-O10"],
         run: composite,
     },
@@ -44,15 +45,15 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "what-etw-told-the-driver",
-        proves: "the driver tells its users that ETW refused none of the provider's settings, and \
-                 with which values ETW notified it first",
+        proves: "the driver reports that ETW refused none of the provider's settings, and the \
+                 values of the first notification",
         requirements: &["R-E1", "R-E6"],
         run: told,
     },
     Scenario {
         name: "losses-are-counted",
         proves: "each event that the driver wrote is recorded or counted as lost by the session; \
-                 where the session's writer is held, the provider counts the same losses",
+                 if the session's writer is paused, the provider counts the same losses",
         requirements: &["R-O11", "R-O13"],
         run: losses,
     },
