@@ -13,7 +13,7 @@ use crate::command_line::{self, Bytes};
 pub enum Action {
     /// Runs scenarios.
     Scenarios(ScenarioOptions),
-    /// Asks the system what no document says.
+    /// Runs the probes of undocumented behaviour.
     Questions(QuestionOptions),
     /// Installs the driver package with this INF.
     Install(PathBuf),
@@ -61,7 +61,7 @@ pub struct QuestionOptions {
     pub ids: Vec<String>,
     /// The questions not to ask.
     pub except: Vec<String>,
-    /// A file of former answers, to which the new ones are added.
+    /// A file with earlier answers, to which the new ones are added.
     pub with: Option<PathBuf>,
     /// True to list the questions instead of asking them.
     pub list: bool,
@@ -160,7 +160,7 @@ pub enum Request {
     Control { code: u32, input: Bytes, room: u32 },
 }
 
-/// Parses the arguments of the program, the first of which is its name.
+/// Parses the program's arguments; the first is its name.
 pub fn parse<T: Into<OsString> + Clone>(
     arguments: impl IntoIterator<Item = T>,
 ) -> Result<Action, Error> {

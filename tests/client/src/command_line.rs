@@ -116,7 +116,7 @@ fn scenarios() -> Command {
                 .help("Scenarios to run; all if none is named")
                 .num_args(0..),
         )
-        .arg(flag("list", "List the scenarios and what each proves"))
+        .arg(flag("list", "List the scenarios with the statement that each proves"))
         .arg(file_option("json", "Write the report as JSON"))
         .arg(file_option("junit", "Write the report as JUnit XML"))
         .arg(
@@ -129,7 +129,7 @@ fn scenarios() -> Command {
 fn questions() -> Command {
     Command::new("questions")
         .about(
-            "Ask this Windows what no document says about ETW, with the driver \
+            "Probe undocumented ETW behaviour of this Windows with the driver \
              etw_questions_driver, and write the answers",
         )
         .arg(
@@ -150,7 +150,7 @@ fn questions() -> Command {
             file_option("out", "The file to write the answers to, as JSON")
                 .default_value("answers.json"),
         )
-        .arg(file_option("with", "A file of former answers, to which the new ones are added"))
+        .arg(file_option("with", "A file with earlier answers, to which the new ones are added"))
         .arg(
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")
@@ -161,14 +161,14 @@ fn questions() -> Command {
 fn trace() -> Command {
     with_source(with_filter(
         Command::new("trace")
-            .about("Show events in real time or of a file, decoded by the system (TDH)"),
+            .about("Show events in real time or from a file, decoded by the system (TDH)"),
     ))
     .arg(flag("json", "Print each event as a JSON object on its own line"))
     .arg(file_option("man", "A manifest to decode with, in addition to the installed ones"))
     .arg(
         file_option(
             "file",
-            "Show the provider's events in this recorded file instead of those of a session",
+            "Show the provider's events from this recorded file instead of a session",
         )
         .conflicts_with_all(["seconds", "group"]),
     )
@@ -219,7 +219,7 @@ fn send() -> Command {
                 .arg(text())
                 .arg(flag(
                     "dpc",
-                    "Have the driver complete the request in a DPC, at DISPATCH_LEVEL",
+                    "Make the driver complete the request in a DPC, at DISPATCH_LEVEL",
                 )),
         )
         .subcommand(
@@ -227,7 +227,7 @@ fn send() -> Command {
         )
         .subcommand(
             Command::new("read")
-                .about("Read what was written")
+                .about("Read the last written string")
                 .arg(number("length", "The maximum number of bytes to read")),
         )
         .subcommand(

@@ -21,7 +21,7 @@ use windows_sys::Win32::{
 
 use crate::{error::Win32Error, wide::wide};
 
-/// The function that gets each event, on the consumer's thread.
+/// The function that receives each event on the consumer's thread.
 type Handler = Box<dyn FnMut(&EVENT_RECORD) + Send>;
 
 /// A running consumer.
@@ -41,7 +41,7 @@ unsafe extern "system" fn deliver(record: *mut EVENT_RECORD) {
     handler(record);
 }
 
-/// Where a consumer's events come from.
+/// The source of a consumer's events.
 #[derive(Clone, Copy)]
 pub enum Feed<'a> {
     /// The session with this name, in real time.
@@ -51,8 +51,8 @@ pub enum Feed<'a> {
 }
 
 impl Consumer {
-    /// Attaches to a session or a file. `handler` gets its events until the session stops, the file
-    /// ends or this value is closed.
+    /// Attaches to a session or a file. `handler` receives its events until the session stops, the
+    /// file ends or this value is closed.
     pub fn attach(
         feed: Feed<'_>,
         handler: impl FnMut(&EVENT_RECORD) + Send + 'static,
@@ -106,7 +106,7 @@ impl Consumer {
         self.over.load(Ordering::Relaxed)
     }
 
-    /// Detaches from the session; if the session has stopped, after its last event.
+    /// Detaches from the session. If the session has stopped, waits for its last event.
     pub fn close(mut self) -> Result<(), Win32Error> {
         // SAFETY: the trace was opened, and is closed once.
         let code = unsafe { CloseTrace(self.handle) };

@@ -46,8 +46,8 @@ pub fn paths() -> Vec<String> {
     paths_of(DEVICE_INTERFACE)
 }
 
-/// Returns the paths of the present devices that have an interface of a class, which is given by the
-/// fields of its GUID.
+/// Returns the paths of the present devices with an interface of a class. The parameters are the
+/// fields of the class's GUID.
 fn paths_of((data1, data2, data3, data4): (u32, u16, u16, [u8; 8])) -> Vec<String> {
     let class = GUID { data1, data2, data3, data4 };
     let mut length = 0;
@@ -102,7 +102,7 @@ struct InFlight {
     output: UnsafeCell<Vec<u8>>,
 }
 
-/// A request that was sent.
+/// A sent request.
 #[derive(Debug)]
 pub struct Request {
     /// The file. Closing it cancels the request.
@@ -132,7 +132,7 @@ impl Device {
         Self::open_path(&path)
     }
 
-    /// Opens the first device of the driver that asks questions.
+    /// Opens the first device of the probes' driver.
     pub fn open_questions() -> Result<Self, Failure> {
         let paths = paths_of(etw_questions_interface::DEVICE_INTERFACE);
         let path = paths.first().ok_or(Failure::NoQuestionsDevice)?;
@@ -219,15 +219,15 @@ impl Device {
         })
     }
 
-    /// Sends a traced device control request, without waiting for its completion: an activity begins
-    /// here, and its id goes to the driver with the request. Returns the activity, too.
+    /// Sends a traced device control request, without waiting for its completion. Creates an
+    /// activity, whose id the request carries to the driver, and returns it with the request.
     pub fn start_traced_control(
         &self,
         code: u32,
         input: &[u8],
         output: usize,
     ) -> Result<(Request, ActivityId), Failure> {
-        // Without an id, the driver's events have none either.
+        // Without an id, the driver's events have no activity either.
         let activity = ActivityId::create().unwrap_or_default();
         emit!(
             trace::provider::request_sent(code, u32::try_from(input.len()).unwrap_or(u32::MAX)),
@@ -338,7 +338,7 @@ impl Request {
         Ok(Answer { status: code.cast_unsigned(), output })
     }
 
-    /// Waits until the kernel no longer accesses the request's memory.
+    /// Waits until the kernel no longer uses the request's memory.
     fn wait(&mut self) -> Result<Box<InFlight>, Failure> {
         let pending = self.sent == STATUS_PENDING;
         let in_flight = self.in_flight.take().expect("wait is called once per request");

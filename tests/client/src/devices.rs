@@ -1,7 +1,6 @@
-//! The sample driver's devices, found by their hardware id (`SetupAPI`).
-//!
-//! A search reads what is registered and creates nothing. The list of a service's devices
-//! (`CM_Get_Device_ID_List`) can create a device node instead, for a service that has none.
+//! The sample driver's devices, found by their hardware ID (`SetupAPI`).  A search only reads the
+//! registered devices. `CM_Get_Device_ID_List`, in contrast, can create a device node for a service
+//! that has no device.
 
 use std::{
     fs, io,
@@ -35,20 +34,20 @@ use crate::{
 /// The devices that a search finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// Devices that Windows enumerates now, started or disabled.
+    /// Devices that Windows currently enumerates, started or disabled.
     Present,
-    /// Also devices that are registered but no longer enumerated.
+    /// All registered devices, including those that are no longer enumerated.
     All,
 }
 
-/// A set of root-enumerated devices with one hardware id.
+/// A set of root-enumerated devices with one hardware ID.
 pub struct Devices {
     set: DeviceSet,
     members: Vec<SP_DEVINFO_DATA>,
 }
 
 impl Devices {
-    /// Finds the devices with a hardware id.
+    /// Finds the devices with a hardware ID.
     pub fn find(hardware_id: &str, search: Search) -> Result<Self, Win32Error> {
         let enumerator = wide("ROOT");
         let flags = match search {
@@ -64,7 +63,7 @@ impl Devices {
         Ok(Self { set, members })
     }
 
-    /// Creates and registers a device, without a driver, in the class that an INF file names. `inf`
+    /// Creates and registers a device without a driver, in the class that an INF file names. `inf`
     /// ends with a NUL.
     pub fn create(hardware_id: &str, inf: &[u16]) -> Result<Self, Win32Error> {
         let (class, name) = class_of(inf)?;
@@ -133,8 +132,8 @@ impl Devices {
     }
 }
 
-/// Returns the files in a folder, which is that of Windows' INF files, that are copies of a driver
-/// package's INF file: Windows publishes it there, unchanged, as `oem` and a number.
+/// Returns the copies of a driver package's INF file in `folder`. Windows publishes the unchanged
+/// file in its INF folder as `oem` followed by a number.
 pub fn copies_of(inf: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
     let wanted = fs::read(inf)?;
     let mut copies = Vec::new();
@@ -170,7 +169,7 @@ impl DeviceSet {
         succeeded("SetupDiCallClassInstaller", done)
     }
 
-    /// Returns the devices of the set that have a hardware id.
+    /// Returns the devices of the set that have a hardware ID.
     fn with_hardware_id(&self, hardware_id: &str) -> Vec<SP_DEVINFO_DATA> {
         let mut found = Vec::new();
         for member in 0.. {
@@ -299,7 +298,7 @@ mod tests {
         folder
     }
 
-    /// Wine registers devices in its registry as Windows does. On Windows this test would need an
+    /// Like Windows, Wine registers devices in its registry. On Windows this test would need an
     /// elevated prompt and would start a device.
     #[test]
     fn devices_are_created_found_by_their_hardware_id_and_removed() {
@@ -309,11 +308,11 @@ mod tests {
         }
         let inf = stamped(&folder("devices"));
         let find = |search| Devices::find(ID, search).unwrap();
-        // A run that was ended may have left a device.
+        // An interrupted run may have left a device.
         find(Search::All).remove().unwrap();
         assert!(find(Search::Present).is_empty());
         assert_eq!(find(Search::All).first_node(), None);
-        // The search has created nothing that another search finds.
+        // The search has not created a device that another search finds.
         assert!(find(Search::All).is_empty());
         let one = Devices::create(ID, &inf).unwrap();
         let two = Devices::create(ID, &inf).unwrap();
@@ -322,7 +321,7 @@ mod tests {
         assert!(find(Search::Present).first_node().is_some());
         // Neither has a driver.
         assert_eq!(find(Search::All).published_infs(), [""; 0]);
-        // One device is removed without the other.
+        // Removing one device leaves the other.
         one.remove().unwrap();
         assert_eq!(find(Search::All).members.len(), 1);
         two.remove().unwrap();

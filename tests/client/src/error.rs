@@ -55,13 +55,13 @@ const fn advice(code: u32) -> &'static str {
     }
 }
 
-/// A command failed.
+/// Reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A call to a Windows function failed.
     #[error(transparent)]
     Win32(#[from] Win32Error),
-    /// The system has no ETW, and loads no drivers.
+    /// The system has no ETW and loads no drivers.
     #[error("this is Wine, which has no ETW and loads no drivers: run this on Windows")]
     NotWindows,
     /// The INF file of the driver package does not exist.
@@ -98,7 +98,7 @@ pub enum Failure {
         /// The folder with the published INF files.
         folder: PathBuf,
     },
-    /// The device of the driver that asks questions does not exist or is not started.
+    /// The device of the probes' driver does not exist or is not started.
     #[error(
         "the device of {} is not present: install the driver package of etw-questions-driver \
          (`etw-sample-client install` does not) and check in Device Manager that its device is \
@@ -109,7 +109,7 @@ pub enum Failure {
     /// There is no question with this id.
     #[error("there is no question named \"{0}\"; `questions --list` lists them")]
     NoQuestion(String),
-    /// A file of former answers cannot be read.
+    /// A file with earlier answers cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     ReadAnswers {
         /// The file.
@@ -117,11 +117,13 @@ pub enum Failure {
         /// The reason.
         error: io::Error,
     },
-    /// A file of former answers is not understood.
+    /// A file with earlier answers is not valid.
     #[error(transparent)]
     Answers(#[from] etw_questions::AnswersError),
     /// Some questions were not asked.
-    #[error("{not_asked} of {asked} questions were not asked; the answers file says why")]
+    #[error(
+        "{not_asked} of {asked} questions were not asked; see the answers file for the reasons"
+    )]
     NotAsked {
         /// The number of questions that were not asked.
         not_asked: usize,
@@ -167,12 +169,12 @@ pub enum Failure {
     #[error("there is no scenario named \"{0}\"; `scenarios --list` lists them")]
     NoScenario(String),
     /// Scenarios failed.
-    #[error("{failed} of {played} scenarios failed")]
+    #[error("{failed} of {run} scenarios failed")]
     Scenarios {
         /// The number of scenarios that failed.
         failed: usize,
         /// The number of scenarios that ran.
-        played: usize,
+        run: usize,
     },
     /// The host failed outside of a scenario.
     #[error(transparent)]

@@ -49,7 +49,7 @@ fn host_error(what: impl Into<String>) -> HostError {
 }
 
 impl Windows {
-    /// Returns a host that writes traces to `folder`, after it has unloaded the driver.
+    /// Unloads the driver, and returns a host that writes traces to `folder`.
     pub fn new(folder: PathBuf) -> Result<Self, Failure> {
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::Write { path: folder.clone(), error })?;

@@ -28,9 +28,9 @@ pub fn install(inf: &Path) -> Result<Restart, Failure> {
     install_with(HARDWARE_ID, &inf, update)
 }
 
-/// Creates the device if it does not exist, and installs its driver with `update`. If that fails, a
-/// device that this function created is removed, since it would remain without a driver. A device
-/// that existed before keeps the driver that it has.
+/// Creates the device if it does not exist, and installs its driver with `update`. If that fails,
+/// removes a device that this function created, which would otherwise stay without a driver. A
+/// device that existed before keeps its driver.
 fn install_with(
     hardware_id: &str,
     inf: &[u16],
@@ -50,7 +50,7 @@ fn install_with(
     })
 }
 
-/// Installs the driver for all present devices with the hardware id.
+/// Installs the driver for all present devices with the hardware ID.
 fn update(hardware_id: &str, inf: &[u16]) -> Result<Restart, Win32Error> {
     let hardware_id = wide(hardware_id);
     let mut restart = 0;
@@ -68,16 +68,16 @@ fn update(hardware_id: &str, inf: &[u16]) -> Result<Restart, Win32Error> {
     Ok(Restart(restart != 0))
 }
 
-/// Removes the devices, those that are not present too, and the driver package.
+/// Removes the devices, including those that are not present, and the driver package.
 pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     process::require_windows()?;
     let inf = absolute(inf)?;
     let folder = windows_infs();
     let devices = Devices::find(HARDWARE_ID, Search::All)?;
-    // Windows publishes an INF file under another name. It knows a package by that name only.
+    // Windows publishes an INF file under another name, and identifies a package only by that name.
     let mut published = copies_of(&inf, &folder)
         .map_err(|error| Failure::Infs { folder: folder.clone(), error })?;
-    // The installed version may be another one than that of the file.
+    // The installed version may differ from the file's.
     let installed = devices.published_infs();
     published.extend(installed.iter().map(|name| folder.join(name)));
     published.sort_unstable();
@@ -143,7 +143,7 @@ mod tests {
         assert!(matches!(failed, Err(Failure::Win32(error)) if error == FAILED));
         assert!(existed);
         assert!(find().is_empty());
-        // A device that an earlier installation created stays, and there is no second one.
+        // A device from an earlier installation stays, and no second one is created.
         assert!(install_with(ID, &inf, |_, _| Ok(Restart(false))).is_ok());
         let node = find().first_node();
         assert!(node.is_some());

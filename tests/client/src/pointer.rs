@@ -3,12 +3,12 @@
 use std::ptr;
 
 /// Returns the address of a slice's first element, or null if the slice is empty. The address of an
-/// empty slice or vector is none that Windows may be given.
+/// empty slice or vector is dangling, so it must not be passed to Windows.
 pub const fn start<T>(slice: &[T]) -> *const T {
     if slice.is_empty() { ptr::null() } else { slice.as_ptr() }
 }
 
-/// Returns the address of a slice's first element, or null as [`start`] does.
+/// Returns the address of a slice's first element, or null if the slice is empty.
 pub const fn start_mut<T>(slice: &mut [T]) -> *mut T {
     if slice.is_empty() { ptr::null_mut() } else { slice.as_mut_ptr() }
 }

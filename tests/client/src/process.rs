@@ -1,4 +1,4 @@
-//! The state of this process: elevation, Wine, Ctrl+C.
+//! The process's elevation, its use of Wine, and Ctrl+C.
 
 use std::{
     ptr,

@@ -30,7 +30,7 @@ use crate::{
 /// The first words of the names of this process's sessions.
 const PREFIX: &str = "EtwSampleClient questions";
 
-/// A host that asks the Windows machine of this process.
+/// A host that probes the Windows machine of this process.
 pub struct Windows {
     folder: PathBuf,
     device: Device,
@@ -61,7 +61,7 @@ fn schematized(data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns an event id filter whose events pass (ETW-1.1.6).
+/// Returns an event id filter that passes these ids (ETW-1.1.6).
 fn event_ids(ids: &[u16]) -> Vec<u8> {
     let count = u16::try_from(ids.len()).unwrap_or(u16::MAX);
     let mut bytes = vec![1, 0];
@@ -71,7 +71,7 @@ fn event_ids(ids: &[u16]) -> Vec<u8> {
 }
 
 impl Windows {
-    /// Returns a host that writes traces to `folder`, after it has opened the driver's device.
+    /// Opens the driver's device, and returns a host that writes traces to `folder`.
     pub fn new(folder: PathBuf) -> Result<Self, Failure> {
         let device = Device::open_questions()?;
         std::fs::create_dir_all(&folder)
@@ -206,7 +206,7 @@ impl Host for Windows {
         Win32Error::check("EventActivityIdControl", code).map_err(win32)
     }
 
-    /// Leaves administrators the right to query the group, and nobody any other right.
+    /// Grants administrators the right to query the group, and removes all other rights.
     fn deny_group(&mut self, group: Guid) -> Result<(), HostError> {
         let mut sid = [0_u8; SECURITY_MAX_SID_SIZE as usize];
         let mut size = SECURITY_MAX_SID_SIZE;

@@ -35,7 +35,7 @@ use crate::{
 /// provider was notified.
 const ENABLE_TIMEOUT_MS: u32 = 5_000;
 
-/// The capacity, in UTF-16 units, for the name of a session and for that of its file.
+/// The capacity, in UTF-16 units, for the name of a session and for the name of its file.
 const NAME_CAPACITY: usize = 1024;
 
 /// `EVENT_TRACE_PROPERTIES`, followed by both names.
@@ -82,7 +82,7 @@ pub struct Buffers {
     pub minimum: u32,
     /// The maximum number of buffers.
     pub maximum: u32,
-    /// Bits of `LogFileMode` in addition to those of the delivery.
+    /// Additional bits of `LogFileMode`.
     pub modes: u32,
 }
 
@@ -229,8 +229,8 @@ impl Session {
         self.control_with(source, code, filter, None, &filters)
     }
 
-    /// Calls `EnableTraceEx2` with a source id and with filters, each a type and its data, instead of
-    /// the filter's ids.
+    /// Calls `EnableTraceEx2` with a source id and with `filters`, pairs of a type and data, in place
+    /// of the ids of `filter`.
     pub fn control_with(
         &self,
         source: Source,
@@ -335,7 +335,7 @@ impl Session {
 }
 
 /// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if the ids pass, a reserved byte, the
-/// number of ids, the ids.
+/// number of ids, and the ids.
 fn event_ids(ids: &Ids) -> Vec<u8> {
     let (pass, ids) = match ids {
         Ids::Only(ids) => (1, ids),

@@ -104,7 +104,8 @@ trait ArrayPairs: Iterator<Item = u8> + Sized {
 
 impl<T: Iterator<Item = u8>> ArrayPairs for T {}
 
-/// Calls a routine again with a larger buffer as long as it reports that the buffer is too small.
+/// Calls a routine with larger and larger buffers until it no longer reports that the buffer is too
+/// small.
 fn with_buffer(
     call: &'static str,
     mut routine: impl FnMut(*mut u64, &mut u32) -> u32,
@@ -171,8 +172,7 @@ impl<'a> Information<'a> {
     }
 }
 
-/// The data of an event that remains to be decoded, and the values that lengths and counts may
-/// refer to.
+/// The rest of an event's data, and the decoded values that lengths and counts may refer to.
 struct Payload<'a> {
     information: &'a Information<'a>,
     rest: &'a [u8],

@@ -38,7 +38,7 @@ fn revision() -> Result<u32, Win32Error> {
     Ok(revision)
 }
 
-/// Returns this Windows, with its build such as `10.0.26100.1742`.
+/// Returns the running Windows with its build, such as `10.0.26100.1742`.
 pub fn system() -> Result<System, Failure> {
     let mut version = OSVERSIONINFOW {
         dwOSVersionInfoSize: u32::try_from(size_of::<OSVERSIONINFOW>()).unwrap_or(0),

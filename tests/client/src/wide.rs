@@ -7,7 +7,8 @@ pub fn wide(text: impl AsRef<OsStr>) -> Vec<u16> {
     text.as_ref().encode_wide().chain([0]).collect()
 }
 
-/// Returns the strings of a list (`REG_MULTI_SZ`): each ends with a NUL, the list with another.
+/// Returns the strings of a list (`REG_MULTI_SZ`), in which each string ends with a NUL and the
+/// list with another one.
 pub fn list(units: &[u16]) -> Vec<String> {
     units
         .split(|unit| *unit == 0)

@@ -1,5 +1,5 @@
 //! Runs the client as its users do. On systems without ETW and without the sample device, such as
-//! Wine, it must report an error; the scenarios show what it does on Windows.
+//! Wine, it must report an error. The scenarios test it on Windows.
 
 use std::{
     fs,

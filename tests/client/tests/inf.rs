@@ -1,4 +1,4 @@
-//! Reads the driver's INF with the setup API of Windows or Wine.
+//! Tests the driver's INF with the setup API of Windows or Wine.
 
 use std::{fs, os::windows::ffi::OsStrExt as _, path::Path, ptr};
 
@@ -61,7 +61,7 @@ impl Inf {
             .collect()
     }
 
-    /// Returns the decorated section that is installed on this machine.
+    /// Returns the decorated section that applies to this machine.
     fn actual_section(&self, section: &str) -> String {
         let section = wide(section);
         let mut units = [0_u16; 256];
@@ -90,7 +90,7 @@ impl Drop for Inf {
     }
 }
 
-/// Returns the file as stampinf writes it for x64.
+/// Returns the file that stampinf writes for x64.
 fn stamped() -> String {
     include_str!("../../../inf/etw_sample_driver.inx")
         .replace("$ARCH$", "amd64")

@@ -1,7 +1,6 @@
-//! Tests the client's provider with the system's advapi32.dll, by the client's own declaration.
-//!
-//! Under Wine, which records no events, the calls succeed and nothing is enabled. Wine has no
-//! `EventWriteEx`, so a write that does not check whether a session enables it is not tested there.
+//! Tests the client's provider, with its own declaration, against the system's advapi32.dll. Wine
+//! records no events: the calls succeed, and no session enables the provider. Wine has no
+//! `EventWriteEx`, so unconditional writes are not tested there.
 
 #[allow(dead_code, reason = "the test does not write every event")]
 #[path = "../src/trace.rs"]

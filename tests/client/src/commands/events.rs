@@ -81,7 +81,7 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
         );
     }
     let consumer = Consumer::attach(feed, move |record| {
-        // A file starts with an event that describes it.
+        // A file starts with an event that describes the file.
         let provider = from_windows(&record.EventHeader.ProviderId);
         if only.is_some_and(|only| only != provider) {
             return;
@@ -100,7 +100,7 @@ pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
     })?;
     let is_over = || consumer.is_over() || failed.lock().is_ok_and(|failed| failed.is_some());
     process::wait(options.live.seconds, is_over);
-    // The consumer still gets the events in the session's buffers before it ends.
+    // Before it ends, the consumer still receives the events in the session's buffers.
     let counts = session.map(OwnSession::stop).transpose()?;
     consumer.close()?;
     counts.into_iter().for_each(warn_of_losses);

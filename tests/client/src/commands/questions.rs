@@ -15,7 +15,8 @@ fn find(id: &str) -> Result<&'static Question, Failure> {
     questions().find(|question| question.id == id).ok_or_else(|| Failure::NoQuestion(id.to_owned()))
 }
 
-/// Returns the questions with these ids, or all if there is no id, without some; the risky ones last.
+/// Returns the questions with these ids, or all questions without `except` if no id is given. Risky
+/// questions come last.
 fn chosen(ids: &[String], except: &[String]) -> Result<Vec<&'static Question>, Failure> {
     let mut chosen: Vec<&'static Question> = if ids.is_empty() {
         questions().collect()
@@ -30,15 +31,15 @@ fn chosen(ids: &[String], except: &[String]) -> Result<Vec<&'static Question>, F
     Ok(chosen)
 }
 
-/// Returns the answers of a file.
+/// Reads the answers in a file.
 fn former(path: &Path) -> Result<BTreeMap<String, Answer>, Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::ReadAnswers { path: path.to_owned(), error })?;
     Ok(Answers::read(&text)?.answers)
 }
 
-/// Asks questions and writes the answers. The file is written after each answer, so that it has those
-/// before a bugcheck.
+/// Asks questions and writes the answers. The file is written after each answer, so that it contains
+/// the answers before a bugcheck.
 pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
     let chosen = chosen(&options.ids, &options.except)?;
     if options.list {
@@ -72,7 +73,8 @@ pub fn run(options: &QuestionOptions) -> Result<(), Failure> {
         &mut |question, answer| match answer {
             None => {
                 println!("{:<36} asking ...", question.id);
-                // A bugcheck keeps what the file has. If it cannot be written, the answers can.
+                // The file on disk survives a bugcheck. If it cannot be written, the answers are
+                // still returned.
                 let _ = io::stdout().flush();
             }
             Some(Answer::NotAsked(why)) => {

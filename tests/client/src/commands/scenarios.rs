@@ -2,11 +2,11 @@
 
 use std::{fs::File, io, path::PathBuf};
 
-use etw_scenarios::{Outcome, Report, Scenario, play, scenarios};
+use etw_scenarios::{Outcome, Report, Scenario, scenarios};
 
 use crate::{arguments::ScenarioOptions, error::Failure, host::Windows, process};
 
-/// Returns the scenarios with these names, or all if there is no name.
+/// Returns the scenarios with these names, or all if no name is given.
 fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>, Failure> {
     if names.is_empty() {
         return Ok(scenarios().collect());
@@ -50,7 +50,7 @@ pub fn run(options: &ScenarioOptions) -> Result<(), Failure> {
     }
     let mut host = Windows::new(options.traces.clone())?;
     let mut progress = |outcome: &Outcome| println!("{}", outcome.describe());
-    let report: Report = play(chosen.into_iter(), &mut host, &mut progress);
+    let report: Report = etw_scenarios::run(chosen.into_iter(), &mut host, &mut progress);
     drop(host);
     write(options.json.as_ref(), |file| report.write_json(file))?;
     write(options.junit.as_ref(), |file| report.write_junit(file))?;
@@ -58,5 +58,5 @@ pub fn run(options: &ScenarioOptions) -> Result<(), Failure> {
         println!("{} scenarios passed", report.outcomes.len());
         return Ok(());
     }
-    Err(Failure::Scenarios { failed: report.failures(), played: report.outcomes.len() })
+    Err(Failure::Scenarios { failed: report.failures(), run: report.outcomes.len() })
 }

@@ -19,7 +19,7 @@ fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
     Ok(answer.output)
 }
 
-/// Formats bytes as text if they are printable UTF-8, else in hexadecimal.
+/// Formats bytes as text if they are printable UTF-8, otherwise in hexadecimal.
 fn show(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => text.to_owned(),

@@ -77,7 +77,7 @@ pub fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes the outcome of the provider's registration, with what ETW refused.
+/// Describes the outcome of the provider's registration, including the settings that ETW refused.
 fn describe_registration(registration: &Registration) -> String {
     let mut parts = vec![match registration.outcome {
         outcome::NONE => "none".to_owned(),
