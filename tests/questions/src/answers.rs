@@ -69,14 +69,14 @@ impl From<&str> for Value {
 pub struct Values(pub BTreeMap<String, Value>);
 
 impl Values {
-    /// Returns these values and one more.
+    /// Adds a value.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Returns these values and a status.
+    /// Adds a status.
     #[must_use]
     pub fn status(self, name: &str, status: u32) -> Self {
         let text = if status == etw_questions_interface::NOT_CALLED {
@@ -87,7 +87,7 @@ impl Values {
         self.with(name, text.as_str())
     }
 
-    /// Returns these values and a mask.
+    /// Adds a mask.
     #[must_use]
     pub fn mask(self, name: &str, mask: u64) -> Self {
         self.with(name, format!("0x{mask:x}").as_str())
@@ -97,13 +97,13 @@ impl Values {
 /// An answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// What the system did.
+    /// The observed values.
     Found(Values),
-    /// The question was not asked, for this reason.
+    /// The reason why the question was not asked.
     NotAsked(String),
 }
 
-/// The system that was asked.
+/// The probed system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {

@@ -13,7 +13,7 @@ const HEAD: &str = "# Questions about ETW
 A test writes this page from the questions and the answers files:
 `WDK_ETW_RENEW=1 cargo test --package etw-questions --test stand_in`.
 
-The page lists what no document says about ETW, or says with doubt. A driver
+The page lists ETW behaviour that is undocumented or doubtful. A driver
 (`tests/drivers/questions`) and its client ask a system; the answers of one system are a file in
 [standin-kernel/answers](../../standin-kernel/answers/README.md), and `KernelConfig::like` makes the
 stand-in kernel behave like the system. *Documented* is what documents say, with the source and its

@@ -17,10 +17,10 @@ use crate::{
 /// The version of the files.
 const VERSION: u64 = 1;
 
-/// The key of an answer that says why the question was not asked.
+/// The key of the reason why a question was not asked.
 const NOT_ASKED: &str = "not_asked";
 
-/// The error of a text that is not an answers file.
+/// Reasons why a text is not a valid answers file.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
     /// The text is not JSON, or does not have the form of an answers file.
@@ -31,19 +31,21 @@ pub enum AnswersError {
     Version(u64),
     /// The file answers a question that does not exist.
     #[error(
-        "the answers file answers `{0}`, which is not a question; it is of another version of the \
-         questions: ask again"
+        "the answers file answers `{0}`, which is not a question; the file belongs to another \
+         version of the questions; run the questions again"
     )]
     UnknownQuestion(String),
     /// An answer has neither values nor a reason.
     #[error("the answer to `{0}` is empty; expected values, or \"not_asked\" with the reason")]
     Empty(String),
-    /// An answer has values and a reason why there are none, or a reason that is not text.
-    #[error("the answer to `{0}` has \"not_asked\", which must be its only entry, and text")]
+    /// An answer has both values and a reason why it has none, or the reason is not text.
+    #[error(
+        "the answer to `{0}` has an invalid \"not_asked\", which must be its only entry, and text"
+    )]
     NotAsked(String),
 }
 
-/// The form of the file.
+/// The format of the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -52,7 +54,7 @@ struct File {
     answers: BTreeMap<String, Values>,
 }
 
-/// The part of the file that every version has.
+/// The part of the format that all versions share.
 #[derive(Deserialize)]
 struct Version {
     version: u64,
@@ -87,8 +89,8 @@ impl Answers {
         Ok(Self { system: file.system, answers })
     }
 
-    /// Writes the file. Whatever happens, there is the former file or the whole new one: the text is on the
-    /// disk before it gets its name.
+    /// Writes the file. The file is replaced atomically: the text is on disk before it gets the file's
+    /// name.
     ///
     /// # Errors
     ///

@@ -56,7 +56,7 @@ pub struct Completed {
     pub output: Vec<u8>,
 }
 
-/// The events of the driver's provider that a session recorded.
+/// The events of the driver's provider recorded by a session.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The events, by time.
@@ -87,14 +87,11 @@ impl Recorded {
     }
 }
 
-/// A system that answers questions: it has the driver `etw-questions-driver`, and controls
-/// sessions.
+/// A system to probe, with the driver `etw-questions-driver` and control of sessions.
 pub trait Host {
     /// Returns the system.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if the system does not say what it is.
+    /// # Errors  Returns an error if the system cannot be identified.
     fn system(&self) -> Result<System, HostError>;
 
     /// Returns the thread that sends requests.
@@ -114,7 +111,7 @@ pub trait Host {
     /// Returns the error of `StartTrace`.
     fn start_session(&mut self, plan: SessionPlan) -> Result<Session, HostError>;
 
-    /// Stops a session and returns what it recorded.
+    /// Stops a session and returns its recording.
     ///
     /// # Errors
     ///
@@ -159,7 +156,7 @@ pub trait Host {
     /// Returns the error of `EventActivityIdControl`.
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError>;
 
-    /// Denies providers membership of a group, until [`Self::clear`].
+    /// Denies providers membership in a group, until [`Self::clear`].
     ///
     /// # Errors
     ///
@@ -173,8 +170,8 @@ pub trait Host {
     /// Returns an error if the system crashes in the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
-    /// Stops sessions and clears what a question has set, so that the next question finds the host
-    /// as this one did.
+    /// Stops sessions and undoes a question's changes, so that the next question starts with the
+    /// host in its initial state.
     ///
     /// # Errors
     ///

@@ -4,7 +4,7 @@ use etw_scenarios::HostError;
 
 use crate::{answers::Values, stage::Stage};
 
-/// How sure the documented answer is, as in `docs/reference/etw-runtime.md`.
+/// The confidence of a documented answer, as in `docs/reference/etw-runtime.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// A primary source states it.
@@ -16,7 +16,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Returns the word for it.
+    /// Returns the word for the confidence.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -33,21 +33,21 @@ pub struct Question {
     pub id: &'static str,
     /// The question, as a sentence.
     pub text: &'static str,
-    /// The questions and statements of `docs/reference/etw-runtime.md` that it is about, such as
-    /// `O3` and `ETW-4.3.2`.
+    /// The ids in `docs/reference/etw-runtime.md` of the questions and statements that it covers,
+    /// such as `O3` and `ETW-4.3.2`.
     pub about: &'static [&'static str],
-    /// The document that says the most about it.
+    /// The document with the most information about it.
     pub source: &'static str,
-    /// How sure the documented answer is.
+    /// The confidence of the documented answer.
     pub confidence: Confidence,
-    /// What documents say.
+    /// The documented answer.
     pub documented: &'static str,
-    /// What the stand-in kernel assumes.
+    /// The stand-in kernel's assumption.
     pub assumed: &'static str,
-    /// True if the answers of two equal systems can differ, so that no test compares them.
+    /// True if two equal systems can give different answers; tests do not compare these.
     pub varies: bool,
-    /// True if a system may bugcheck for it; such questions are asked last.
+    /// True if the question may cause a bugcheck; such questions are asked last.
     pub risky: bool,
-    /// Asks it.
+    /// The function that asks it.
     pub(crate) stage: fn(&mut Stage<'_>) -> Result<Values, HostError>,
 }

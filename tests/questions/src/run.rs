@@ -14,10 +14,8 @@ use crate::{
 
 /// Asks all questions. `progress` receives each question and its answer.
 ///
-/// # Errors
-///
-/// Returns an error if the system does not say what it is. A question whose stage fails is one that
-/// was not asked, and its answer says why.
+/// # Errors  Returns an error if the system cannot be identified. If a question's stage fails, the
+/// question counts as not asked, with the reason as its answer.
 pub fn ask(
     host: &mut dyn Host,
     progress: &mut dyn FnMut(&Question, &Answer),
@@ -25,11 +23,9 @@ pub fn ask(
     ask_some(host, questions(), progress)
 }
 
-/// Asks some questions, as [`ask`] does.
+/// Asks some questions like [`ask`].
 ///
-/// # Errors
-///
-/// Returns an error as [`ask`] does.
+/// # Errors  Fails as [`ask`] does.
 pub fn ask_some<'a>(
     host: &mut dyn Host,
     questions: impl Iterator<Item = &'a Question>,
@@ -45,15 +41,13 @@ pub fn ask_some<'a>(
     Ok(Answers { system, answers })
 }
 
-/// Asks some questions, and has the answers saved after each one, so that none is lost in a bugcheck.
+/// Asks some questions, and calls `save` after each one, so that a bugcheck loses no answer. The
+/// answers are added to the existing ones. Before a risky question, an entry is saved that the
+/// question did not return; the answer replaces it. `progress` receives each question before and after
+/// it is asked.
 ///
-/// The answers are added to those that there are. Before a risky question, an entry is saved that says
-/// that the question did not return; its answer replaces that. `progress` receives each question before
-/// and after it is asked.
-///
-/// # Errors
-///
-/// Returns the error of `save`. A question whose stage fails is no error, as in [`ask`].
+/// # Errors  Returns the error of `save`. As in [`ask`], a question whose stage fails is not an
+/// error.
 pub fn ask_saving<'a, E>(
     host: &mut dyn Host,
     questions: impl Iterator<Item = &'a Question>,
@@ -76,10 +70,10 @@ pub fn ask_saving<'a, E>(
     Ok(())
 }
 
-/// Why a risky question has no answer while it is asked, and after a bugcheck.
+/// The reason saved for a risky question while it is asked, which remains after a bugcheck.
 const DID_NOT_RETURN: &str = "did not return";
 
-/// Asks a question, and leaves the host as it was.
+/// Asks a question, and restores the host's state.
 fn ask_one(host: &mut dyn Host, question: &Question) -> Answer {
     let mut stage = Stage::new(host);
     let found = stage
@@ -192,7 +186,7 @@ mod tests {
         assert_eq!(why(&saved[1]), "did not return");
         assert!(why(&saved[2]).contains("nothing works"), "{}", why(&saved[2]));
         assert!(saved.iter().all(|one| one["timer"] == former));
-        // Nothing is left beside the file.
+        // No other file is left beside the answers file.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What a question uses to ask: the host, and the driver's operations by name.
+//! The operations that questions use: the host's, and the driver's by name.
 
 use std::time::Duration;
 
@@ -56,8 +56,8 @@ pub const fn activity() -> Guid {
     guid(ACTIVITY)
 }
 
-/// Returns traits of a name, with a group, and with a custom trait that makes them `size` bytes
-/// large (ETW-4.1.1, ETW-4.1.2).
+/// Returns traits with a name, a group, and a custom trait that pads them to `size` bytes
+/// (ETW-4.1.1, ETW-4.1.2).
 pub fn traits(name: &str, group: Option<Guid>, size: Option<u16>) -> Vec<u8> {
     /// The types of traits.
     const GROUP: u8 = 1;
@@ -84,7 +84,7 @@ pub fn traits(name: &str, group: Option<Guid>, size: Option<u16>) -> Vec<u8> {
     blob
 }
 
-/// The events of a write.
+/// The parameters of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Write {
     /// The registration.
@@ -132,7 +132,7 @@ pub struct Written {
     pub failed: u64,
 }
 
-/// What a question uses to ask.
+/// The host of a question, with the driver's operations.
 pub struct Stage<'a> {
     /// The host.
     pub host: &'a mut dyn Host,
@@ -148,7 +148,7 @@ impl<'a> Stage<'a> {
         Self { host }
     }
 
-    /// Asks the driver. `bytes` are behind the question.
+    /// Sends a request to the driver. `bytes` follow the request.
     pub fn ask(&mut self, ask: Ask, bytes: &[u8]) -> Result<Reply, HostError> {
         let input = [ask.as_bytes(), bytes].concat();
         let completed =
@@ -161,8 +161,8 @@ impl<'a> Stage<'a> {
         }
         let reply = Reply::read_from_bytes(&completed.output).map_err(|_| {
             error(format!(
-                "the driver answered operation {} with {} bytes; expected {}: driver and client \
-                 are of different builds",
+                "the driver answered operation {} with {} bytes; expected {}: the driver and the \
+                 client are from different builds",
                 ask.operation,
                 completed.output.len(),
                 size_of::<Reply>()
@@ -170,7 +170,7 @@ impl<'a> Stage<'a> {
         })?;
         if reply.version != VERSION {
             return Err(error(format!(
-                "the driver has interface version {}; expected {VERSION}: install the driver of \
+                "the driver has interface version {}; expected {VERSION}: install the driver from \
                  this build",
                 reply.version
             )));
@@ -183,19 +183,19 @@ impl<'a> Stage<'a> {
         self.ask_for(operation::RESET, 0, 0).map(|_| ())
     }
 
-    /// Asks the driver for an operation without numbers.
+    /// Requests an operation without parameters from the driver.
     pub fn ask_for(&mut self, operation: u32, slot: u32, form: u32) -> Result<Reply, HostError> {
         let ask = Ask { operation, slot, form, ..Ask::default() };
         self.ask(ask, &[])
     }
 
-    /// Asks the driver in a place.
+    /// Requests an operation in a place from the driver.
     pub fn ask_in(&mut self, place: u32, operation: u32, form: u32) -> Result<Reply, HostError> {
         let ask = Ask { operation, place, form, ..Ask::default() };
         self.ask(ask, &[])
     }
 
-    /// Registers the provider in a slot, and fails if that fails.
+    /// Registers the provider in a slot, and fails if the driver reports an error.
     pub fn register(&mut self, slot: u32) -> Result<Reply, HostError> {
         let reply = self.ask_for(operation::REGISTER, slot, 0)?;
         if reply.statuses[0] != 0 {
@@ -239,7 +239,7 @@ impl<'a> Stage<'a> {
         self.set(slot, SET_TRAITS, traits)
     }
 
-    /// Sets traits of a registration, and fails if that fails.
+    /// Sets traits of a registration, and fails if the driver reports an error.
     pub fn need_traits(&mut self, slot: u32, traits: &[u8]) -> Result<(), HostError> {
         match self.set_traits(slot, traits)? {
             0 => Ok(()),
@@ -252,8 +252,8 @@ impl<'a> Stage<'a> {
         let completed = self.host.control(IOCTL_CALLBACKS, &[], size_of::<Callbacks>())?;
         let table = Callbacks::read_from_bytes(&completed.output).map_err(|_| {
             error(format!(
-                "the driver answered with {} bytes of callbacks; expected {}: driver and client \
-                 are of different builds",
+                "the driver answered with {} bytes of callbacks; expected {}: the driver and the \
+                 client are from different builds",
                 completed.output.len(),
                 size_of::<Callbacks>()
             ))
@@ -268,7 +268,7 @@ impl<'a> Stage<'a> {
 
     /// Returns the last enable callback.
     pub fn last_callback(&mut self) -> Result<Callback, HostError> {
-        self.callbacks()?.last().copied().ok_or_else(|| error("no enable callback came"))
+        self.callbacks()?.last().copied().ok_or_else(|| error("no enable callback was called"))
     }
 
     /// Writes events.
@@ -302,7 +302,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Writes an event, again while the session has no free buffer, and returns the status.
+    /// Writes an event, retries while the session has no free buffer, and returns the status.
     pub fn write_patiently(&mut self, write: Write) -> Result<u32, HostError> {
         const TRIES: u32 = 20;
         const PAUSE: Duration = Duration::from_millis(50);
@@ -329,8 +329,8 @@ impl<'a> Stage<'a> {
         let mut above = self.write_patiently(Write { size: high, ..write })?;
         if first != 0 || above == 0 {
             return Err(error(format!(
-                "payloads of {low} and {high} bytes gave 0x{first:08x} and 0x{above:08x}; one \
-                 should fit and the other should not"
+                "payloads of {low} and {high} bytes returned 0x{first:08x} and 0x{above:08x}; the \
+                 first should fit, the second should not"
             )));
         }
         while high - low > 1 {
@@ -369,13 +369,13 @@ impl<'a> Stage<'a> {
         self.host.enable(session, source, &enabling)
     }
 
-    /// Stops a session and returns what it recorded.
+    /// Stops a session and returns its recording.
     pub fn stop(&mut self, session: Session) -> Result<Recorded, HostError> {
         self.host.stop_session(session)
     }
 }
 
-/// Returns the Windows error code of a controller's call, 0 for success.
+/// Returns the Windows error code of a controller's call, or 0 for success.
 pub fn code_of(result: Result<(), HostError>) -> Result<u32, HostError> {
     match result {
         Ok(()) => Ok(0),

@@ -23,7 +23,7 @@ const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 /// A host that runs the driver's image in the stand-in kernel.
 pub struct StandIn {
     kernel: Kernel,
-    /// The device's open file, the device and the driver, in the order of their ends.
+    /// The device's open file, the device and the driver, in the order in which they are closed.
     loaded: Option<(File, Device, Driver)>,
     folder: TempDir,
     sessions: Vec<Option<SessionHandle>>,
@@ -56,9 +56,7 @@ impl StandIn {
 
     /// Closes the device and unloads the driver.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if the driver leaves something behind, or the kernel has bugchecked.
+    /// # Errors  Returns an error if the driver leaks a resource, or the kernel has bugchecked.
     pub fn close(mut self) -> Result<(), HostError> {
         let Some((file, device, driver)) = self.loaded.take() else {
             return Ok(());
@@ -124,7 +122,7 @@ impl Host for StandIn {
             ..config
         })?;
         if plan.few_buffers {
-            // The writer of the stand-in kernel keeps up with any burst, so it is held.
+            // The stand-in kernel's writer thread keeps up with any burst, so it is paused.
             self.kernel.hold_writer(handle, true)?;
         }
         self.sessions.push(Some(handle));

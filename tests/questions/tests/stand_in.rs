@@ -1,4 +1,5 @@
-//! The questions in the stand-in kernel: its answers, their files, and the settings that they imply.
+//! Tests the stand-in kernel's answers to the questions, the answers files, and the settings derived
+//! from them.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
@@ -13,7 +14,7 @@ use standin_kernel::{
     GroupDenial, ImplicitActivity, KernelConfig, NtStatus, PagedSession, UnspecifiedBehaviour,
 };
 
-/// The questions that the stand-in kernel cannot be asked, and why.
+/// The questions that the stand-in kernel cannot answer, with the reasons.
 const NOT_ASKED: [(&str, &str); 0] = [];
 
 fn driver() -> PathBuf {
@@ -24,7 +25,7 @@ fn folder() -> PathBuf {
     etw_test_support::root().join("standin-kernel/answers")
 }
 
-/// Returns the answers of the stand-in kernel with a configuration.
+/// Returns the stand-in kernel's answers with a configuration.
 fn answers_of(config: KernelConfig) -> Answers {
     let mut host = StandIn::new(&driver(), config).unwrap();
     let answers = ask(&mut host, &mut |_, _| {}).unwrap();
@@ -32,7 +33,7 @@ fn answers_of(config: KernelConfig) -> Answers {
     answers
 }
 
-/// Returns the answers files, by their names.
+/// Returns the answers files by name.
 fn files() -> BTreeMap<String, String> {
     fs::read_dir(folder())
         .unwrap()
@@ -101,8 +102,8 @@ fn the_stand_in_kernel_configured_like_a_file_answers_like_the_file() {
     }
 }
 
-/// Returns a configuration for each setting, in which that one differs from the default, with a name
-/// for it.
+/// Returns a named configuration for each setting, in which only that setting differs from the
+/// default.
 fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
     let default = UnspecifiedBehaviour::default();
     let mut all = Vec::new();
@@ -163,7 +164,8 @@ fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
 
 #[test]
 fn every_setting_is_found_from_the_answers_that_it_gives() {
-    // The source has a line for each setting, and the list above at least one case.
+    // The source has a line for each setting, and the list above contains at least one case for
+    // each.
     let source = etw_test_support::root().join("standin-kernel/src/services/etw/unspecified.rs");
     let source = fs::read_to_string(source).unwrap();
     let (_, fields) = source.split_once("pub struct UnspecifiedBehaviour {").unwrap();
@@ -254,7 +256,7 @@ fn the_reference_lists_the_questions_and_answers() {
 
 #[test]
 fn every_open_question_and_every_doubtful_statement_is_asked() {
-    /// The doubtful statements that no probe can ask, and why.
+    /// The doubtful statements that no probe can test, with the reasons.
     const NOT_ASKED: [(&str, &str); 4] = [
         ("ETW-1.3.5", "a failure for lack of memory cannot be caused"),
         ("ETW-1.3.24", "an invalid handle may be an address that the system reads"),
@@ -266,7 +268,7 @@ fn every_open_question_and_every_doubtful_statement_is_asked() {
     let asked: BTreeSet<&str> = questions().flat_map(|question| question.about).copied().collect();
     let mut defined = BTreeSet::new();
     let mut missing = Vec::new();
-    // A statement goes from its anchor to the next one.
+    // A statement extends from its anchor to the next one.
     for statement in text.split("<a id=\"").skip(1) {
         let Some((anchor, rest)) = statement.split_once('"') else {
             continue;

@@ -112,8 +112,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "implicit-activity-of-system-threads",
-        text: "Which id has an event that a system thread writes without one: if none is set, set by \
-               EtwActivityIdControl, and set by EtwActivityIdControlKernel?",
+        text: "Which id does an event have that a system thread writes without an id: if no id is \
+               set, if EtwActivityIdControl set one, and if EtwActivityIdControlKernel set one?",
         about: &["O8", "ETW-6.5.1", "ETW-6.5.6"],
         source: "Microsoft Learn, EventActivityIdControl",
         confidence: Confidence::Low,
@@ -125,8 +125,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "implicit-activity-at-dispatch",
-        text: "Which id has an event that is written without one at DISPATCH_LEVEL, if the thread has \
-               an id?",
+        text: "Which id does an event have that is written without an id at DISPATCH_LEVEL, if \
+               the thread has an id?",
         about: &["O8", "ETW-6.5.7"],
         source: "none",
         confidence: Confidence::Low,
@@ -138,7 +138,7 @@ pub const QUESTIONS: &[Question] = &[
     },
 ];
 
-/// Fails if the driver could not ask in a place.
+/// Fails if the driver could not run in a place.
 fn available(reply: &Reply, place: u32, otherwise: &str) -> Result<(), HostError> {
     match place {
         _ if reply.available != 0 => Ok(()),
@@ -187,7 +187,7 @@ fn kernel_routine(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 
 fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, HostError> {
     let mut values = Values::default();
-    // That is an answer, too.
+    // That is a valid answer, too.
     if !has_kernel_routine(stage)? {
         return Ok(values.with("exists", false));
     }
@@ -203,7 +203,7 @@ fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, H
 }
 
 /// Writes an event without an id in a place, after setting the thread's id, and returns a word for
-/// the id that it has.
+/// the event's id.
 fn implicit(stage: &mut Stage<'_>, place: u32, setter: u32) -> Result<&'static str, HostError> {
     let session = stage.enabled(5)?;
     let ask = Ask { operation: operation::IMPLICIT, place, form: setter, ..Ask::default() };

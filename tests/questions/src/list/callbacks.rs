@@ -13,7 +13,7 @@ use crate::{
 pub const QUESTIONS: &[Question] = &[
     Question {
         id: "callback-at-registration",
-        text: "What does a provider that is enabled already receive when it registers?",
+        text: "What does a provider receive when it registers, if it is already enabled?",
         about: &["O4", "ETW-2.6", "ETW-2.7"],
         source: "Microsoft Learn, EnableTraceEx2",
         confidence: Confidence::Low,
@@ -52,7 +52,7 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "match-any-zero",
-        text: "Which match-any does a provider receive if a session enables match-any 0?",
+        text: "Which match-any mask does a provider receive if a session passes match-any 0?",
         about: &["ETW-3.4.2", "ETW-3.4.3"],
         source: "Microsoft Learn, EnableTraceEx2",
         confidence: Confidence::Medium,
@@ -76,8 +76,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "direct-and-group",
-        text: "What holds for a provider that one session enables directly at level 2 and through its \
-               group at level 5?",
+        text: "Which level applies to a provider that one session enables directly at level 2 and \
+               through its group at level 5?",
         about: &["O9", "ETW-5.4"],
         source: "none",
         confidence: Confidence::Low,
@@ -101,7 +101,7 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "callback-capture-state",
-        text: "What does a provider receive for a request to capture state, enabled and not?",
+        text: "What does a provider receive for a request to capture state, if it is enabled, and if it is not?",
         about: &["ETW-3.2.4"],
         source: "evntprov.h; Microsoft Learn, EnableCallback",
         confidence: Confidence::Medium,
@@ -139,8 +139,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "callback-filter",
-        text: "Which type and size has the filter data of one session (8 bytes), and of two (8 and 16 \
-               bytes)?",
+        text: "Which type and size does the filter data of one session (8 bytes), and of two (8 \
+               and 16 bytes), have?",
         about: &["ETW-3.5.2", "ETW-3.5.3"],
         source: "Microsoft Learn, EnableCallback, EVENT_FILTER_HEADER",
         confidence: Confidence::High,
@@ -153,7 +153,7 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "callback-irql",
-        text: "In which IRQL do enable callbacks run?",
+        text: "At which IRQL do enable callbacks run?",
         about: &["ETW-1.2.11"],
         source: "wdm.h",
         confidence: Confidence::High,
@@ -165,8 +165,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "second-registration",
-        text: "What does a second registration of a GUID see of a session, and can it have traits of \
-               its own?",
+        text: "What does a second registration of a GUID see of a session, and can it have its \
+               own traits?",
         about: &["ETW-2.5", "ETW-5.3"],
         source: "Microsoft Learn, \"Provider traits\"",
         confidence: Confidence::High,

@@ -81,11 +81,11 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "event-property",
-        text: "Which EventProperty bits has an ordinary event of a driver?",
+        text: "Which EventProperty bits does an ordinary event of a driver have?",
         about: &["ETW-1.1.14"],
         source: "evntcons.h",
         confidence: Confidence::Low,
-        documented: "the bits are documented, and not who sets them",
+        documented: "the bits are documented, but not which component sets them",
         assumed: "none",
         varies: false,
         risky: false,

@@ -28,7 +28,7 @@ fn large_event() -> Write {
 pub const QUESTIONS: &[Question] = &[
     Question {
         id: "limit-of-eight",
-        text: "Which error does the ninth session get that enables a provider?",
+        text: "Which error does the ninth session that enables a provider get?",
         about: &["ETW-3.6.1"],
         source: "Microsoft Learn, EnableTraceEx2",
         confidence: Confidence::High,
@@ -40,7 +40,7 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "limit-by-group",
-        text: "Which error does a ninth session get that enables a provider, if eight enable its \
+        text: "Which error does a ninth session that enables a provider get, if eight enable its \
                group?",
         about: &["O9", "ETW-3.6.5"],
         source: "none",
@@ -53,8 +53,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "enable-before-registration",
-        text: "Which errors does a controller get that enables a provider before it registers, and \
-               then again with another level?",
+        text: "Which errors does a controller that enables a provider get before the provider \
+               registers, and then again with another level?",
         about: &["ETW-3.1.5", "ETW-3.1.6"],
         source: "Microsoft Learn, EnableTraceEx2, two versions",
         confidence: Confidence::Medium,
@@ -66,7 +66,7 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "group-with-filter",
-        text: "Which error does a controller get that enables a group with a filter by event id?",
+        text: "Which error does a controller that enables a group with an event id filter get?",
         about: &["ETW-5.13"],
         source: "Microsoft Learn, \"Provider traits\"",
         confidence: Confidence::Low,
@@ -131,8 +131,8 @@ pub const QUESTIONS: &[Question] = &[
     },
     Question {
         id: "loss-counts",
-        text: "Is the number of writes that failed the number of lost events, and that of writes that \
-               succeeded the number of recorded ones?",
+        text: "Does the number of failed writes equal the number of lost events, and the number \
+               of successful writes the number of recorded events?",
         about: &["ETW-6.3.5", "ETW-1.3.19"],
         source: "Microsoft Learn, EVENT_TRACE_PROPERTIES",
         confidence: Confidence::Medium,
@@ -205,8 +205,8 @@ fn bystander(stage: &mut Stage<'_>) -> Result<Values, HostError> {
         .with("lost_without_room", small.lost))
 }
 
-/// Writes an event that fits into one of two sessions' buffers. The session of a plan is
-/// independent, and the other one has buffers of the other size.
+/// Writes an event that fits into only one of two sessions' buffers. The session with this plan is
+/// independent; the other session's buffers have the other size.
 fn independent(stage: &mut Stage<'_>, plan: SessionPlan) -> Result<Values, HostError> {
     stage.register(0)?;
     let other = if plan == SMALL { LARGE } else { SMALL };
