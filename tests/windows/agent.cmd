@@ -1,12 +1,12 @@
 @echo off
-rem Runs the stages of a kit in order, over as many starts of Windows as they take.
+rem Runs the stages of a kit in order, across as many starts of Windows as they need.
 rem
 rem     agent.cmd KIT
 rem
 rem KIT is the drive of the CD. The plan is agent\plan.txt: number, leg, stage, minutes, 1 for a risky
 rem stage, script. Results go to the disk that has the tag wdk-etw-results.tag. The place in the plan
-rem is kept in files, NUMBER.begun, NUMBER.code and NUMBER.ended, so that a start after a crash goes on
-rem with the next stage. Each step is told on the serial port.
+rem is kept in files, NUMBER.begun, NUMBER.code and NUMBER.ended, so that a start after a crash continues
+rem with the next stage. Each step is reported on the serial port.
 rem
 rem Tests set ETW_PORT, ETW_PLACE, ETW_OUT, ETW_POWERSHELL, ETW_TICKS, ETW_DUMP_ROUNDS and ETW_SYSTEM.
 setlocal enableextensions disabledelayedexpansion
@@ -18,7 +18,7 @@ if not defined ETW_POWERSHELL set ETW_POWERSHELL=powershell -NoProfile -Executio
 if not defined ETW_SYSTEM set ETW_SYSTEM=%SystemRoot%
 rem Rounds of waiting in a minute: each takes 5 seconds.
 if not defined ETW_TICKS set ETW_TICKS=12
-rem How many times as long as with virtualization everything takes. The plan's minutes have it already.
+rem The factor by which everything takes longer than with virtualization; the plan's minutes include it.
 set SLOWNESS=1
 if exist "%KIT%\agent\slowness.txt" set /p SLOWNESS=<"%KIT%\agent\slowness.txt"
 rem Rounds in which a crash dump must appear, and as many in which it must be copied: five minutes.
@@ -61,7 +61,7 @@ if not exist "%LEG%\%3" md "%LEG%\%3"
 >"%ETW_PLACE%\%1.begun" echo begun
 call :say begin %2 %3
 if "%5"=="1" call :flush
-rem The stage runs beside this loop, which tells the host that Windows is alive.
+rem The stage runs in parallel with this loop, which tells the host that Windows is alive.
 start "" /b cmd /c call "%~f0" run %1 "%KIT%\%6" "%LEG%" "%3"
 set /a LEFT=%4*%ETW_TICKS%
 :wait
@@ -88,7 +88,7 @@ call :say timeout %2 %3
 goto :eof
 
 rem Windows restarted in the stage: after a crash, its dump is saved a little later. The stages of the
-rem leg find the crash in crashed.txt.
+rem leg read the crash from crashed.txt.
 :lost
 call :say lost %2 %3
 >"%ETW_PLACE%\%1.ended" echo lost
@@ -110,7 +110,7 @@ set ROUND=0
 :copy
 copy /y "%ETW_SYSTEM%\MEMORY.DMP" "%ETW_OUT%\%2\%3\MEMORY.DMP" >nul 2>&1
 if not errorlevel 1 goto copied
-rem It is still being written, or there is no room.
+rem The dump is still being written, or there is no space.
 set /a ROUND+=1
 if %ROUND% LEQ %ETW_DUMP_ROUNDS% (
     call :say alive %ROUND%
@@ -121,7 +121,7 @@ call :say error the crash dump of the stage %3 of the leg %2 could not be copied
 call :room
 goto small
 :copied
-rem The next crash has a dump of its own.
+rem The next crash has its own dump.
 del "%ETW_SYSTEM%\MEMORY.DMP" >nul 2>&1
 call :say dump %2 %3 MEMORY.DMP
 :small
@@ -137,7 +137,7 @@ set CODE=%ERRORLEVEL%
 ren "%ETW_PLACE%\%2.tmp" %2.code
 goto end
 
-rem Tells the host if the results disk takes nothing any more.
+rem Tells the host if the results disk is full.
 :room
 copy /y "%~f0" "%ETW_OUT%\room.tmp" >nul 2>&1
 if errorlevel 1 call :say full

@@ -1,4 +1,4 @@
-# Starts the recipes that trace a start of Windows, and asks for a restart. The stage booted stops them.
+# Starts the recipes that trace a start of Windows, and requests a restart. The stage booted stops them.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
@@ -20,7 +20,7 @@ Invoke-Stage 'boot' $Kit $Out {
             $missing += $recipe.needs
             continue
         }
-        # One that fails leaves the others as they are.
+        # A failure does not affect the other recipes.
         try {
             Invoke-Lines $Stage "$($recipe.name)-start" $recipe.shell $recipe.start
             $started += $recipe.name
@@ -29,7 +29,7 @@ Invoke-Stage 'boot' $Kit $Out {
         }
     }
     if ($started.Count -eq 0) {
-        # A stage with a check that failed is not skipped.
+        # A stage with a failed check is not skipped.
         Skip-Stage $Stage "no recipe traces a start of Windows here; missing: $($missing -join ', ')"
         return
     }

@@ -1,5 +1,5 @@
-# After the restart that the stage boot asked for: sends requests, stops the recipes, and counts their
-# events.
+# Runs after the restart that the stage boot requested: sends requests, stops the recipes, and counts
+# their events.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
@@ -23,7 +23,7 @@ Invoke-Stage 'booted' $Kit $Out {
     if ($sent) { Send-Traffic $Stage 'traffic' $traffic }
     foreach ($recipe in @($recipes.recipes | Where-Object { $started -contains $_.name })) {
         $name = $recipe.name
-        # One that fails leaves the others as they are.
+        # A failure does not affect the other recipes.
         try {
             Invoke-Lines $Stage "$name-stop" $recipe.shell $recipe.stop
         } catch {
@@ -35,7 +35,7 @@ Invoke-Stage 'booted' $Kit $Out {
         $expected = Get-Value $recipe 'expected'
         if (-not $provider -or -not $sent -or $null -eq $expected) { continue }
         if (-not (Test-Path -LiteralPath $trace)) { continue }
-        # The driver's start is in the trace too.
+        # The trace also contains the driver's start.
         $count = @(Get-TraceEvents $trace $provider).Count
         Add-Check $Stage "$name`: events" "$expected or more" $count ($count -ge $expected)
     }

@@ -1,4 +1,4 @@
-# What the stages share: the plan, checks, programs and the result.
+# Functions that the stages share: for the plan, checks, programs and the result.
 #
 # For Windows PowerShell 5.1, which every supported Windows has. These scripts have not run on
 # Windows yet; their syntax is checked on Linux.
@@ -22,7 +22,7 @@ function Invoke-Stage([string] $Name, [string] $Kit, [string] $Out, [scriptblock
         # The leg is the folder's name.
         Leg = (Split-Path -Leaf $Out)
         Plan = $null
-        # How many times as long as with virtualization everything takes.
+        # The factor by which everything takes longer than with virtualization.
         Slowness = 1
         Checks = New-Object Collections.ArrayList
         SkipReason = $null
@@ -85,8 +85,9 @@ function Get-StageDriver($Stage) {
 # Returns whether Driver Verifier verifies an image.
 function Test-Verified($Stage, [string] $Sys) {
     $name = [Regex]::Escape($Sys)
-    # The first shows what is verified now, the second what the registry says, without what was set
-    # at once. A driver that has not been loaded yet may be in the second only.
+    # The first command shows the drivers that are verified now, the second the registry's settings,
+    # without those set for immediate effect. A driver that has not been loaded yet may appear only
+    # in the second.
     foreach ($query in 'query', 'querysettings') {
         $shown = Invoke-Program $Stage "verifier-$query" 'verifier.exe' "/$query"
         if ($shown.Text -match $name) { return $true }
@@ -94,12 +95,12 @@ function Test-Verified($Stage, [string] $Sys) {
     return $false
 }
 
-# Returns why a stage of the leg `verifier` would verify nothing, and whether it is to be skipped for
-# that, or null. After a crash, Windows starts without Driver Verifier (resetonunusualshutdown): then the
-# stage that crashed has failed, and the others are skipped. A Windows that takes no flag without a restart
-# has said so in the stage `verifier`. In any other case, the stage fails.
+# Returns the reason why a stage of the leg `verifier` would verify nothing, and whether to skip the stage,
+# or null. After a crash, Windows starts without Driver Verifier (resetonunusualshutdown): the stage that
+# crashed has failed, and the others are skipped. If Windows accepts no flag without a restart, the stage
+# `verifier` has reported that. In any other case, the stage fails.
 function Get-VerifierOff($Stage, [string] $Out) {
-    # What turns it on, and what must run in any case.
+    # These stages turn it on, or must run in any case.
     if ('verifier', 'uninstall' -contains $Stage.Name) { return $null }
     if ($Stage.Leg -ne 'verifier') { return $null }
     $path = Join-Path $Out 'verifier\result.json'
@@ -112,8 +113,8 @@ function Get-VerifierOff($Stage, [string] $Out) {
     $crashed = @()
     if (Test-Path -LiteralPath $crashes) { $crashed = @([IO.File]::ReadAllLines($crashes) | ForEach-Object { $_.Trim() }) }
     $sys = (Get-StageDriver $Stage).sys
-    # A machine that does not start again has what was set, and may show a driver when it is loaded: the
-    # stages that install one look at it then.
+    # A machine that does not restart keeps the settings, and may list a driver only once it is loaded:
+    # the stages that install a driver check that.
     if ($env:WDK_ETW_NO_RESTART) {
         if ($Stage.Name -eq 'install') { return $null }
         $sys = $Stage.Plan.driver.sys
@@ -148,8 +149,8 @@ function Restart-Devices($Stage, $Driver) {
     }
 }
 
-# Returns how long a program of a stage may run with virtualization, in seconds: five minutes less than
-# the stage. The plan's times have the factor for machines without.
+# Returns the time limit of a stage's program with virtualization, in seconds: five minutes less than
+# the stage's. The plan's times already contain the factor for machines without virtualization.
 function Get-StageSeconds($Stage) {
     foreach ($planned in $Stage.Plan.stages) {
         if ($planned.leg -eq $Stage.Leg -and $planned.name -eq $Stage.Name) {
@@ -183,7 +184,7 @@ function Skip-Stage($Stage, [string] $Reason) {
     $Stage.SkipReason = $Reason
 }
 
-# Keeps a check. Without a verdict, it passes if both values are the same text.
+# Records a check. Without a verdict, it passes if both values have the same text.
 function Add-Check($Stage, [string] $Name, $Expected, $Got, $Passed = $null) {
     if ($null -eq $Passed) { $Passed = "$Expected" -eq "$Got" }
     $check = @{ name = $Name; expected = "$Expected"; got = "$Got"; passed = [bool] $Passed }
@@ -194,7 +195,8 @@ function Add-Check($Stage, [string] $Name, $Expected, $Got, $Passed = $null) {
 }
 
 # Runs a program, and keeps its output in the stage's folder. Returns its exit code and output. The
-# exit code is -1 if the program did not end in time: so many seconds, times the machine's slowness.
+# exit code is -1 if the program exceeded its time limit: the seconds multiplied by the machine's
+# slowness.
 function Invoke-Program($Stage, [string] $Log, [string] $File, [string] $Arguments = '', [int] $Seconds = 300) {
     $output = Join-Path $Stage.Folder "$Log.log"
     $errors = Join-Path $Stage.Folder "$Log.errors.log"
@@ -244,15 +246,15 @@ function Get-Client($Stage) {
     return Get-KitPath $Stage $client
 }
 
-# Returns the state of a driver's service, such as Running, or a text if there is none. The names
-# are the same in every language of Windows.
+# Returns the state of a driver's service, such as Running, or another text if there is none. The
+# names are the same in every language of Windows.
 function Get-DriverState([string] $Service) {
     $found = Get-CimInstance -ClassName Win32_SystemDriver -Filter "Name='$Service'"
     if ($found) { return $found.State }
     return 'no service'
 }
 
-# Returns the root-enumerated devices with a hardware id; not only those that are present.
+# Returns the root-enumerated devices with a hardware ID; not only those that are present.
 function Get-Devices([string] $HardwareId) {
     return @(Get-PnpDevice | Where-Object { @($_.HardwareID) -contains $HardwareId })
 }
@@ -267,8 +269,8 @@ function Import-Certificates($Stage, [string] $Folder) {
     }
 }
 
-# Returns the path of a script that packages made by `cargo etw package` have: that of the package,
-# or that of the kit for other packages.
+# Returns the path of a script that `cargo etw package` adds to packages: the package's own, or the
+# kit's for other packages.
 function Get-PackageScript([string] $Folder, [string] $Name) {
     $own = Join-Path $Folder "$Name.ps1"
     if (Test-Path -LiteralPath $own) { return $own }
@@ -276,7 +278,7 @@ function Get-PackageScript([string] $Folder, [string] $Name) {
 }
 
 # Installs a driver package and creates its device: by the client if there is one, else by a script.
-# Only a device that a program makes has an id that starts with Root\.
+# Only a device that a program creates has an ID that starts with Root\.
 function Install-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $inf = Join-Path $Folder $Driver.inf
     $client = Get-Client $Stage
@@ -303,7 +305,7 @@ function Uninstall-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
 }
 
-# Copies what Windows has written to a log since a length.
+# Copies the part that Windows has appended to a log since it had a certain length.
 function Copy-LogSince($Stage, [string] $Path, [long] $Since, [string] $Name) {
     if (-not (Test-Path -LiteralPath $Path)) { return }
     $stream = [IO.File]::Open($Path, 'Open', 'Read', 'ReadWrite')
@@ -322,7 +324,7 @@ function Get-Length([string] $Path) {
     return 0
 }
 
-# Sends the requests whose events the recipes expect. Each is an argument list of the client.
+# Sends the requests whose events the recipes expect. Each is a list of arguments for the client.
 function Send-Traffic($Stage, [string] $Log, $Traffic) {
     $client = Get-Client $Stage
     $number = 0
@@ -368,8 +370,8 @@ function Invoke-Lines($Stage, [string] $Log, [string] $Shell, $Lines) {
     }
 }
 
-# Starts command lines of a recipe that run for some time beside the script. On a slow machine they
-# run longer, as the requests take longer.
+# Starts command lines of a recipe that run for some time in parallel with the script. On a slow
+# machine they run longer, because the requests take longer.
 function Start-Lines($Stage, [string] $Log, $Lines) {
     $number = 0
     foreach ($line in $Lines) {
@@ -392,14 +394,14 @@ function Start-Lines($Stage, [string] $Log, $Lines) {
     }
 }
 
-# Waits for a command line that was started, which must end by itself and succeed.
+# Waits for a command line that was started, which must end on its own and succeed.
 function Wait-Line($Stage, $Line) {
     $code = -1
     if ($Line.Process.WaitForExit(60000 * $Stage.Slowness)) {
         $Line.Process.WaitForExit()
         $code = $Line.Process.ExitCode
     } else {
-        # With the program that the command prompt runs.
+        # Ends the command prompt and the program that it runs.
         [void] (Invoke-Program $Stage "$($Line.Name)-kill" 'taskkill.exe' "/f /t /pid $($Line.Process.Id)")
     }
     Add-Check $Stage "exit code of $($Line.Name)" 0 $code

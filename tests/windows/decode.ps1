@@ -1,5 +1,5 @@
-# Records one trace, decodes it by tracerpt, Get-WinEvent and TDH, and compares what they say with what
-# this project's reader decodes: here, if the kit has the reader, and on the host of a virtual machine.
+# Records a trace, decodes it with tracerpt, Get-WinEvent and TDH, and compares the results with those
+# of this project's reader: here, if the kit has the reader, and on the host of a virtual machine.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
@@ -50,7 +50,7 @@ Invoke-Stage 'decode' $Kit $Out {
     Add-Check $Stage 'events by tracerpt' $recipes.traffic_events $ours.Count
     Add-Check $Stage 'events by Get-WinEvent' $recipes.traffic_events $events.Count
     Add-Check $Stage 'events by TDH' $recipes.traffic_events $lines.Count
-    # Where the kit has this project's reader, it decodes the same file.
+    # If the kit has this project's reader, it decodes the same file.
     $reader = Get-KitPath $Stage 'tools/etl.exe'
     if (Test-Path -LiteralPath $reader) {
         $image = Get-KitPath $Stage "package/$($Stage.Plan.driver.sys)"

@@ -10,7 +10,7 @@ Invoke-Stage 'install' $Kit $Out {
     $driver = $Stage.Plan.driver
     $setup = Join-Path $env:SystemRoot 'INF\setupapi.dev.log'
     $since = Get-Length $setup
-    # Other packages of the same driver: that of the WDK, and that whose catalog has SHA-256.
+    # Other packages of the same driver: the WDK's, and the one whose catalog has SHA-256.
     $others = @('package-wdk', 'package-catalog-2' | Where-Object { Test-Path -LiteralPath (Get-KitPath $Stage $_) })
     $accepted = @{}
     try {
@@ -36,7 +36,7 @@ Invoke-Stage 'install' $Kit $Out {
         $log = Join-Path $Stage.Folder 'code-integrity.evtx'
         [void] (Invoke-Program $Stage 'code-integrity' 'wevtutil.exe' "epl Microsoft-Windows-CodeIntegrity/Operational `"$log`" /ow:true")
     }
-    # After the last package: what is uninstalled takes its settings with it.
+    # Done after the last package, because uninstalling a package removes the settings.
     Enable-FrameworkVerifier $Stage $driver
     $devices = @(Get-Devices $driver.hardware_id)
     Add-Check $Stage 'number of devices' 1 $devices.Count

@@ -34,7 +34,7 @@ Invoke-Stage 'machine' $Kit $Out {
         powershell = $PSVersionTable.PSVersion.ToString()
     }
     Write-Json (Join-Path $Stage.Folder 'machine.json') $machine
-    # The options that Windows was started with; bcdedit has those of the next start.
+    # The options with which Windows was started; bcdedit shows those for the next start.
     $signing = $control.SystemStartOptions -match 'TESTSIGNING'
     Add-Check $Stage 'test signing is on' $true $signing
     Add-Check $Stage 'elevated' $true $elevated

@@ -1,7 +1,7 @@
-# Asks Windows what no document says, by a driver and the client. The answers are answers.json.
+# Runs the probes of undocumented behaviour with a driver and the client. Writes answers.json.
 #
 # If Windows crashes at a question, the stages probe-2 and so on run this script again: they begin with
-# the answers of the stage before, and ask what has not been tried. The agent names the stage in
+# the previous stage's answers, and ask the remaining questions. The agent names the stage in
 # WDK_ETW_STAGE.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
@@ -12,8 +12,9 @@ param(
 $name = 'probe'
 if ($env:WDK_ETW_STAGE) { $name = $env:WDK_ETW_STAGE }
 
-# Returns what the stages before have tried and the file with the most answers, or null if there is none.
-# The client writes a file as NAME.new and renames it; a crash can come before the new name is on the disk.
+# Returns the questions that earlier stages have tried, and the file with the most answers, or null if
+# there is none. The client writes a file as NAME.new and renames it; a crash can come before the new name
+# is on the disk.
 function Get-Tried($Stage, [string] $Out) {
     $best = $null
     $tried = @{}
@@ -22,7 +23,7 @@ function Get-Tried($Stage, [string] $Out) {
         foreach ($file in 'answers.json', 'answers.json.new', 'entry.json', 'entry.json.new') {
             $path = Join-Path $Out "$folder\$file"
             if (-not (Test-Path -LiteralPath $path)) { continue }
-            # A crash can leave a part of a file.
+            # A crash can leave an incomplete file.
             try { $read = ConvertFrom-Json ([IO.File]::ReadAllText($path)) } catch { continue }
             $answers = Get-Value $read 'answers'
             if ($null -eq $answers) { continue }
@@ -30,7 +31,7 @@ function Get-Tried($Stage, [string] $Out) {
             if (-not $best -or $ids.Count -ge $best.Count) { $best = @{ Path = $path; Count = $ids.Count } }
             foreach ($id in $ids) { $tried[$id] = $true }
         }
-        # A question at which Windows crashed though it is not called risky has no entry.
+        # A question has no entry if Windows crashed although the question is not marked as risky.
         foreach ($log in 'questions.log', 'questions-entry.log') {
             $path = Join-Path $Out "$folder\$log"
             if (-not (Test-Path -LiteralPath $path)) { continue }
@@ -51,8 +52,8 @@ Invoke-Stage $name $Kit $Out {
         Skip-Stage $Stage 'the kit has no driver that asks questions, or no client'
         return
     }
-    # The driver asks two questions in DriverEntry, where they might crash Windows: these are the
-    # last ones.
+    # The driver asks two questions in DriverEntry, where they might crash Windows, so they come
+    # last.
     $entry = @('activity-driver-entry', 'activity-kernel-driver-entry')
     $listed = Invoke-Checked $Stage 'list' $client 'questions --list'
     $left = @($listed.Text -split "`r?`n" | Where-Object { $_ -match '^([a-z0-9-]+)\s' } | ForEach-Object { ($_ -split '\s+')[0] })
@@ -88,10 +89,10 @@ Invoke-Stage $name $Kit $Out {
             $said += "$($asked.Text)`n"
         }
         if ($entry.Count -gt 0) {
-            # The next start of the driver asks; it clears the value before it does.
+            # The driver asks at its next start, after it has cleared the value.
             $key = "HKLM\SYSTEM\CurrentControlSet\Services\$($probe.service)\Parameters"
             [void] (Invoke-Checked $Stage 'ask-in-driver-entry' 'reg.exe' "add `"$key`" /v AskInDriverEntry /t REG_DWORD /d 1 /f")
-            # If Windows crashes in DriverEntry, the next stage leaves these out.
+            # If Windows crashes in DriverEntry, the next stage skips these.
             [IO.File]::WriteAllText((Join-Path $Stage.Folder 'questions-entry.log'), (($entry | ForEach-Object { "$_ asking`r`n" }) -join ''))
             Restart-Devices $Stage $probe
             # The second file begins with the answers of the first, which stays as it is until the end.
@@ -109,7 +110,7 @@ Invoke-Stage $name $Kit $Out {
                 Add-Check $Stage $Matches[1] 'asked' "not asked: $($Matches[2])"
             }
         }
-        # The leg's answers are in one place.
+        # All answers of the leg are in one folder.
         if ($Stage.Name -ne 'probe' -and (Test-Path -LiteralPath $answers)) {
             Copy-Item -LiteralPath $answers -Destination (Join-Path $Out 'probe\answers.json') -Force
         }

@@ -1,11 +1,11 @@
-# Runs the guides' recipes: starts a session by each tool, sends requests, and counts the events.
+# Runs the guides' recipes: starts a session with each tool, sends requests, and counts the events.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
 )
 . (Join-Path $PSScriptRoot 'common.ps1')
 
-# Runs a recipe and counts its events. RESULT gets what is known of it.
+# Runs a recipe and counts its events. Stores the outcome in RESULT.
 function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
     $name = $Recipe.name
     $client = Get-Client $Stage
@@ -16,7 +16,7 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
     $running = @()
     try {
         Invoke-Lines $Stage "$name-start" $Recipe.shell $Recipe.start
-        # A session in paged memory (0x1000000) gets no events of drivers.
+        # A session in paged memory (0x1000000) gets no events from drivers.
         $session = Get-EtwTraceSession -Name $Recipes.session -ErrorAction SilentlyContinue
         if ($session) {
             $Result.mode = '0x{0:x}' -f [uint32] $session.LogFileMode
@@ -24,14 +24,14 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
             Add-Check $Stage "$name`: buffers in paged memory" $false $paged
         }
         $running = @(Start-Lines $Stage "$name-during" (Get-Value $Recipe 'during'))
-        # Their session starts first.
+        # The group's session starts first.
         if ($running.Count -gt 0) { Start-Sleep -Seconds (3 * $Stage.Slowness) }
         if ($client -and $traffic) { Send-Traffic $Stage $name $traffic }
         foreach ($line in $running) { Wait-Line $Stage $line }
         $running = @()
         Invoke-Lines $Stage "$name-stop" $Recipe.shell $Recipe.stop
     } finally {
-        # What is left would be in the way of the recipes after this one, whose sessions have this name.
+        # A leftover session would block the later recipes, whose sessions have the same name.
         foreach ($line in $running) {
             [void] (Invoke-Program $Stage "$($line.Name)-kill" 'taskkill.exe' "/f /t /pid $($line.Process.Id)")
         }
@@ -39,7 +39,7 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
             Add-Check $Stage "$name`: the session is stopped" $true $false
             [void] (Invoke-Program $Stage "$name-clean" 'logman.exe' "stop $($Recipes.session) -ets")
         }
-        # Fails if nothing is recorded, which is no news.
+        # The command fails if no session is recording, which is expected.
         if ($Recipe.needs -eq 'wpr') {
             [void] (Invoke-Program $Stage "$name-cancel" 'wpr.exe' '-cancel')
         }
@@ -85,7 +85,7 @@ Invoke-Stage 'recipes' $Kit $Out {
             continue
         }
         $result.ran = $true
-        # One that fails leaves the others as they are.
+        # A failure does not affect the other recipes.
         try {
             Invoke-Recipe $Stage $recipes $recipe $result
         } catch {

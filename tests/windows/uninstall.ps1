@@ -1,4 +1,4 @@
-# Removes the driver, and lists what is left of it.
+# Removes the driver, and lists its remains.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out

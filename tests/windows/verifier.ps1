@@ -10,19 +10,19 @@ param(
 $Done = 0
 $NeedsRestart = 2
 
-# Turns rules on at once, as Windows 11 can, and returns whether it did. Only possible while no rules
-# are on: special pool (1), pool tracking (4), I/O (5), security (9), miscellaneous (12) and DDI
-# compliance (18).
+# Turns rules on with immediate effect, which Windows 11 supports, and returns whether it succeeded.
+# This is only possible while no rules are on: special pool (1), pool tracking (4), I/O (5), security
+# (9), miscellaneous (12) and DDI compliance (18).
 function Enable-RulesNow($Stage, [string] $Names) {
     $set = Invoke-Program $Stage 'dif-now' 'verifier.exe' "/dif 1 4 5 9 12 18 /now /driver $Names"
     return $set.Code -eq $Done
 }
 
-# Sets the volatile flags that this Windows takes, and adds the drivers. Returns what was set.
+# Sets the volatile flags that this Windows accepts, and adds the drivers. Returns the set flags.
 function Set-VolatileFlags($Stage, [string] $Names) {
-    # Each flag by itself, so that one that this Windows does not take leaves the others: special pool
-    # (0x1), IRQL (0x2), pool tracking (0x8), I/O (0x10), deadlocks (0x20), DMA (0x80), security
-    # (0x100), force pending (0x200), miscellaneous (0x800).
+    # Sets each flag separately, so that a flag that this Windows rejects does not affect the others:
+    # special pool (0x1), IRQL (0x2), pool tracking (0x8), I/O (0x10), deadlocks (0x20), DMA (0x80),
+    # security (0x100), force pending (0x200), miscellaneous (0x800).
     $taken = @()
     $mask = 0
     foreach ($flag in 0x1, 0x2, 0x8, 0x10, 0x20, 0x80, 0x100, 0x200, 0x800) {
@@ -33,7 +33,7 @@ function Set-VolatileFlags($Stage, [string] $Names) {
             $mask = $mask -bor $flag
         }
     }
-    # A command sets the flags, and clears all others: these are the ones that stay.
+    # The command sets these flags and clears all others.
     $text = '0x{0:x}' -f $mask
     $all = Invoke-Program $Stage 'volatile-all' 'verifier.exe' "/volatile /flags $text"
     $added = Invoke-Program $Stage 'volatile-driver' 'verifier.exe' "/volatile /adddriver $Names"
@@ -42,7 +42,7 @@ function Set-VolatileFlags($Stage, [string] $Names) {
 
 Invoke-Stage 'verifier' $Kit $Out {
     param($Stage)
-    # All at once: each call sets the whole list.
+    # One call for all drivers, because each call replaces the whole list.
     $images = @($Stage.Plan.driver.sys)
     $probe = Get-Value $Stage.Plan 'probe'
     if ($probe) { $images += $probe.sys }
@@ -50,7 +50,7 @@ Invoke-Stage 'verifier' $Kit $Out {
     if (-not $env:WDK_ETW_NO_RESTART) {
         $set = Invoke-Program $Stage 'standard' 'verifier.exe' "/standard /driver $names"
         Add-Check $Stage 'exit code of verifier /standard' '0 or 2' $set.Code ($Done, $NeedsRestart -contains $set.Code)
-        # A crash at the start must not repeat for ever.
+        # A crash during startup must not repeat forever.
         [void] (Invoke-Program $Stage 'bootmode' 'verifier.exe' '/bootmode resetonunusualshutdown')
         $settings = Invoke-Program $Stage 'settings' 'verifier.exe' '/querysettings'
         foreach ($image in $images) {
@@ -59,7 +59,7 @@ Invoke-Stage 'verifier' $Kit $Out {
         $Stage.Restart = $true
         return
     }
-    # Windows 11 and Server 2025 take few volatile flags, but these rules at once.
+    # Windows 11 and Server 2025 accept few volatile flags, but can turn these rules on at once.
     $rules = $false
     if ([Environment]::OSVersion.Version.Build -ge 22000) { $rules = Enable-RulesNow $Stage $names }
     $volatile = $null
@@ -74,7 +74,7 @@ Invoke-Stage 'verifier' $Kit $Out {
         Add-Check $Stage "exit code of verifier /volatile /flags $($volatile.Flags)" $Done $volatile.Code
         Add-Check $Stage 'exit code of verifier /volatile /adddriver' $Done $volatile.Driver
     }
-    # A driver that is not loaded may not be named yet: the stages that install it look again.
+    # A driver that is not loaded may not be listed yet; the stages that install it check again.
     $named = @($images | Where-Object { $query.Text -match [Regex]::Escape($_) })
     Add-Check $Stage 'verifier /query names a driver' $true ($named.Count -gt 0)
 }

@@ -1,5 +1,5 @@
-# Puts a kit for a hosted runner together: the kit from Linux and, if there is one, the package of the
-# WDK. Has not run on Windows yet.
+# Assembles a kit for a hosted runner: the kit from Linux and, if there is one, the WDK's package.
+# This script has not run on Windows yet.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Wdk,
@@ -10,7 +10,7 @@ $ErrorActionPreference = 'Stop'
 
 Copy-Item -LiteralPath $Kit -Destination $To -Recurse
 if (Test-Path -LiteralPath $Wdk) {
-    # The artifact keeps the folders below target.
+    # The artifact contains the folder structure below target.
     $inf = Get-ChildItem -LiteralPath $Wdk -Recurse -Filter '*.inf' | Select-Object -First 1
     if ($inf) {
         Copy-Item -LiteralPath $inf.DirectoryName -Destination (Join-Path $To 'package-wdk') -Recurse

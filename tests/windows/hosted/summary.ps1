@@ -1,5 +1,5 @@
 # Writes the table of the stages that ran, with the checks that failed, and copies the answers to
-# OUT\answers, named by Windows' build and architecture. Has not run on Windows yet.
+# OUT\answers, named by Windows' build and architecture. This script has not run on Windows yet.
 param(
     [Parameter(Mandatory = $true)] [string] $Out,
     [Parameter(Mandatory = $true)] [string] $Summary
@@ -36,8 +36,8 @@ $text = @($title, '') + $lines
 if ($failed.Count -gt 0) { $text += @('', '## Checks that failed', '') + $failed }
 [IO.File]::AppendAllText($Summary, ($text -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
 
-# The file's name is that of standin-kernel/answers: the build and the architecture. Driver Verifier changes
-# what the system does, so that only the leg without it counts.
+# The file is named as in standin-kernel/answers: by the build and the architecture. Driver Verifier changes
+# the system's behaviour, so only the leg without it counts.
 $answers = Join-Path $Out 'plain\probe\answers.json'
 if (Test-Path -LiteralPath $answers) {
     $system = (ConvertFrom-Json ([IO.File]::ReadAllText($answers))).system

@@ -1,7 +1,7 @@
 @echo off
-rem Prepares a new Windows for tests, at its first logon, and starts it again: what was changed is in
-rem force then, and start.cmd, which runs at each start, looks at it and turns Windows off.
-rem What can be missing in an edition is noted; what no run can do without is an error.
+rem Prepares a new Windows for tests at its first logon, and restarts it. The changes are then in force;
+rem start.cmd, which runs at each start, checks them and turns Windows off.
+rem The failure of a step that an edition may not support is noted; any other failure is an error.
 setlocal
 if not defined ETW_PORT set ETW_PORT=COM1
 if not defined ETW_HOME set ETW_HOME=%SystemDrive%\wdk-etw
@@ -10,18 +10,18 @@ call :say setup first-logon
 
 rem Drivers with a test certificate are loaded after the next start.
 call :needed bcdedit /set testsigning on
-rem After a crash, Windows starts again, without a question and without repairs.
+rem After a crash, Windows restarts without questions and repairs.
 call :wanted bcdedit /set {current} recoveryenabled no
 call :wanted bcdedit /set {current} bootstatuspolicy ignoreallfailures
 
-rem A crash, or the interrupt with which the host ends a hang, leaves a kernel dump.
+rem A crash, or the interrupt by which the host ends a hang, leaves a kernel dump.
 set CRASH=HKLM\SYSTEM\CurrentControlSet\Control\CrashControl
 call :needed reg add %CRASH% /v CrashDumpEnabled /t REG_DWORD /d 2 /f
 call :needed reg add %CRASH% /v AutoReboot /t REG_DWORD /d 1 /f
 call :needed reg add %CRASH% /v NMICrashDump /t REG_DWORD /d 1 /f
 call :needed reg add %CRASH% /v AlwaysKeepMemoryDump /t REG_DWORD /d 1 /f
 
-rem Nothing sleeps, updates, or scans files while a test runs.
+rem Windows does not sleep, update, or scan files while a test runs.
 call :wanted powercfg /change standby-timeout-ac 0
 call :wanted powercfg /change monitor-timeout-ac 0
 call :wanted powercfg /hibernate off

@@ -1,7 +1,7 @@
 @echo off
 rem Runs as SYSTEM at each start of Windows: starts the agent of the kit, if a CD has one. Without a kit,
-rem the first start after setup.cmd ends the installation: it looks at what must be in force, and turns
-rem Windows off. It is then a base image.
+rem the first start after setup.cmd ends the installation: it checks the settings that must be in force, and
+rem turns Windows off. The disk is then a base image.
 setlocal
 if not defined ETW_PORT set ETW_PORT=COM1
 if not defined ETW_HOME set ETW_HOME=%SystemDrive%\wdk-etw
@@ -20,7 +20,7 @@ goto look
 call %KIT%\agent\agent.cmd %KIT%
 goto end
 
-rem Features that were removed may need more starts: at most three, as some say so for ever.
+rem Removed features may need more starts: at most three, because some request a start forever.
 :settle
 set COUNT=0
 if exist "%ETW_HOME%\starts" set /p COUNT=<"%ETW_HOME%\starts"
@@ -33,7 +33,7 @@ call :say setup servicing needs another start
 call shutdown /r /f /t 0
 goto end
 :options
-rem The options that Windows was started with; bcdedit has those of the next start.
+rem The options with which Windows was started; bcdedit shows those for the next start.
 set OPTIONS=
 for /f "tokens=2,*" %%a in ('reg query HKLM\SYSTEM\CurrentControlSet\Control /v SystemStartOptions 2^>nul') do set OPTIONS=%%b
 if not defined OPTIONS goto unsigned
