@@ -1,4 +1,4 @@
-//! Takes any bytes as what another decoder says about a trace, and compares them with the trace.
+//! Reads any bytes as another decoder's output for a trace, and compares them with the trace.
 
 use std::iter;
 
@@ -12,10 +12,10 @@ use crate::{
 /// The number of differences to list.
 const LISTED: usize = 3;
 
-/// How the other decoder's events compare.
+/// The result of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
-    /// The form of the other decoder's file.
+    /// The format of the other decoder's file.
     pub form: Form,
     /// The events that both decoders have.
     pub both: u64,
@@ -25,11 +25,10 @@ pub struct Compared {
     pub differences: u64,
 }
 
-/// Checks that each event is counted once, that all differences are counted and as many are listed as
-/// are wanted, that what is printed is harmless, and that UTF-16 gives the same events.
+/// Checks that each event is counted once, that all differences are counted and at most the requested
+/// number is listed, that the printed text is harmless, and that UTF-16 gives the same events.
 ///
-/// # Errors
-/// Fails with the text of the error if the bytes are in no known form.
+/// # Errors Fails with the text of the error if the bytes are in no known format.
 pub fn check(data: &[u8]) -> Result<Compared, String> {
     let mut other = Other::parse(data).map_err(|error| sentence(&error))?;
     check_encoding(data, &other);
@@ -66,7 +65,7 @@ fn check_encoding(data: &[u8], other: &Other) {
     let Ok(text) = str::from_utf8(data) else {
         return;
     };
-    // A mark at the start is removed in both encodings.
+    // A byte order mark at the start is removed in both encodings.
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let wide = iter::once(0xFEFF).chain(text.encode_utf16());
     let wide: Vec<u8> = wide.flat_map(u16::to_le_bytes).collect();

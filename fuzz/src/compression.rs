@@ -4,13 +4,12 @@ use etl_file::compression::{compress, decompress, decompress_into};
 
 use crate::text::sentence;
 
-/// The size of the longest result in bytes; a larger one would find nothing new.
+/// The maximum size of a result in bytes; larger results would find nothing new.
 const MAX_SIZE: usize = 0x2_0000;
 
-/// Checks what a block yields, and that it survives a round trip.
-///
-/// The block yields at most the expected size, which the first three bytes are. What it yields, and
-/// the input itself, can be compressed and decompressed again. Returns the number of bytes that the block yields.
+/// Checks the result of decompressing a block, and that it survives a round trip.  The first three bytes are
+/// the expected size, which the result does not exceed. Both the result and the input can be compressed and
+/// decompressed again. Returns the size of the result.
 ///
 /// # Errors
 /// Fails with the text of the error if the block is rejected.
@@ -28,7 +27,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         Ok(()) => {
             assert_eq!(output.len(), size);
             assert_eq!(decompress(block, size).as_ref(), Ok(&output));
-            // A shorter size cannot make a block longer.
+            // A smaller expected size cannot make the result longer.
             if let Some(shorter) = size.checked_sub(1) {
                 let mut start = Vec::new();
                 let _too_long = decompress_into(block, shorter, &mut start);

@@ -1,4 +1,4 @@
-//! Takes any bytes as an .etl file: reads, decodes and prints it in every form.
+//! Reads any bytes as an .etl file, decodes it and prints it in every format.
 
 use std::{io, sync::LazyLock};
 
@@ -31,7 +31,7 @@ const LARGEST_BUFFER: usize = 0x1_1000;
 const REWRITTEN: usize = 16;
 /// The number of events to print; more would only take longer.
 const PRINTED: usize = 64;
-/// The number of events in tables, which take the longest.
+/// The number of events to print in tables, which take the longest.
 const TABLED: usize = 4;
 
 /// The contents of a file.
@@ -39,18 +39,18 @@ const TABLED: usize = 4;
 pub struct Contents {
     /// Events.
     pub events: usize,
-    /// The events that decode to the last field.
+    /// The events that decode completely.
     pub decoded: usize,
     /// The spans between start and stop events.
     pub spans: usize,
     /// The records that are not events.
     pub others: usize,
-    /// The damaged places of the file.
+    /// The damaged places in the file.
     pub damages: usize,
 }
 
 /// Checks that all reported offsets are inside the file, that events are unchanged after they are
-/// written and read again, and that the printed forms can be parsed.
+/// written and read again, and that the printed output can be parsed.
 ///
 /// # Errors
 /// Fails with the text of the error if the file is rejected.
@@ -142,8 +142,8 @@ fn check_places(trace: &Trace, length: usize) {
     in_order(&places);
 }
 
-/// Checks the offsets in a trace whose buffers have different sizes. Records of compressed buffers
-/// have the offsets that they have in the uncompressed buffer, counted from the buffer's start.
+/// Checks the offsets in a trace whose buffers have different sizes. The offset of a record in a
+/// compressed buffer is its offset in the uncompressed buffer plus the buffer's start.
 fn check_compressed_places(trace: &Trace, length: usize) {
     let buffers = trace.buffers();
     assert!(buffers.is_sorted_by_key(|buffer| buffer.offset));
@@ -160,7 +160,7 @@ fn check_compressed_places(trace: &Trace, length: usize) {
 /// Writes the first events to a new file, and reads it.
 fn check_rewriting(trace: &Trace) {
     let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
-    // A size that holds all events, unless they are very large: small files are faster to write.
+    // The buffer size holds all events unless they are very large; small files are faster to write.
     let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
     let size = (sizes.sum::<usize>() + 72).next_multiple_of(1024).clamp(0x1000, LARGEST_BUFFER);
     let buffer_size = u32::try_from(size).expect("it is clamped");
@@ -196,7 +196,7 @@ fn check_decoded(event: &Event, decoded: &Decoded) {
     assert_eq!(named == 0, decoded.keywords.names.is_empty());
 }
 
-/// Checks that a stream gives out the records that are in memory, in the order of time.
+/// Checks that a stream returns the records of the trace in memory, in the order of time.
 fn check_stream(data: &[u8], trace: &Trace) {
     let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
     let place = |record: &Record| match record {
@@ -271,7 +271,7 @@ fn check_json(data: &[u8], trace: &Trace) {
         assert_eq!(payload.len(), 2 * event.user_data.len());
         assert_eq!(line["pointer_size"] == 4, event.pointer_size == PointerSize::Four);
         let serialized = json::EventLine::of(&event, &decoded);
-        // Read from text as the line was, which rounds some floating-point numbers.
+        // The field is parsed from text like the line, which rounds some floating-point numbers.
         let serialized = serde_json::to_string(&serialized).expect("a line");
         let serialized: serde_json::Value = serde_json::from_str(&serialized).expect("JSON");
         assert_eq!(*line, serialized);
@@ -322,7 +322,7 @@ fn check_chrome(decoded: &[Decoded]) -> usize {
     chrome::write_events(decoded, &mut out).expect("memory takes everything");
     let file: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
     let entries = file["traceEvents"].as_array().expect("events");
-    // The beginning of a long span comes right before its end.
+    // The beginning of a long span directly precedes its end.
     let mut found = Vec::new();
     for entry in entries {
         let time = entry["ts"].as_f64().expect("a time");
@@ -341,7 +341,7 @@ fn check_chrome(decoded: &[Decoded]) -> usize {
     spans("b")
 }
 
-/// Checks that a timeline is a sequence of packets, and shows each event once.
+/// Checks that a timeline is a sequence of packets that shows each event once.
 fn check_perfetto(trace: &Trace, decoded: &[Decoded]) {
     let mut writer = perfetto::Writer::new(Vec::new(), &trace.header().session);
     for event in decoded {
@@ -370,7 +370,7 @@ fn check_perfetto(trace: &Trace, decoded: &[Decoded]) {
     assert_eq!(shown, decoded.len() as u64);
 }
 
-/// Reads a number of a protocol buffer.
+/// Reads a number from a protocol buffer.
 fn varint(bytes: &[u8]) -> (u64, &[u8]) {
     let mut value = 0;
     for (at, byte) in bytes.iter().enumerate() {
@@ -382,7 +382,7 @@ fn varint(bytes: &[u8]) -> (u64, &[u8]) {
     panic!("a number has an end");
 }
 
-/// Checks that a page contains its data as one element, whatever the data is.
+/// Checks that a page contains its data in a single element, for any data.
 fn check_report(trace: &Trace) {
     if trace.events().count() > PRINTED {
         return;
@@ -399,7 +399,7 @@ fn check_report(trace: &Trace) {
         assert_eq!(written.shown, events);
     }
     let page = String::from_utf8(page).expect("a page is text");
-    // The elements with data, the description and the script.
+    // The elements for the data, the description and the script.
     let parts = page.matches("data-part=\"").count();
     assert_eq!(page.matches("<script").count(), parts + 2);
     assert_eq!(page.matches("</script").count(), parts + 2);
@@ -422,7 +422,7 @@ fn check_merge(trace: &Trace, data: &[u8]) {
         match merge::merge(&mut [open(), open()], "merged.etl", options, out) {
             Ok((file, counts)) => {
                 let merged = Trace::parse(&file.into_inner()).expect("what was written is a trace");
-                // Records are copied with what is wrong within them; buffers are new.
+                // Records are copied with any damage inside them; buffers are new.
                 let within = |kind| trace.damages().iter().filter(|d| d.kind == kind).count();
                 let copied = 2 * within(DamageKind::ItemOverrun);
                 let overrun = |d: &&Damage| d.kind == DamageKind::ItemOverrun;

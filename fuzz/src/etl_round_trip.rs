@@ -9,7 +9,7 @@ use etl_file::{
     write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError},
 };
 
-/// The number of processors of a session with buffers for each.
+/// The number of processors of a session with per-processor buffers.
 const PROCESSORS: usize = 4;
 
 /// A session's configuration and steps.
@@ -23,7 +23,7 @@ pub struct Session {
 /// A session's configuration.
 #[derive(Arbitrary, Debug)]
 struct Header {
-    /// The index of the buffer size, unless the size is an odd one.
+    /// The index of the buffer size, unless the size is unusual.
     size: u8,
     odd_size: Option<u32>,
     processors: u8,
@@ -54,7 +54,7 @@ enum Step {
     Large { processor: u8, bytes: u16 },
     /// Flushes a processor's buffer.
     Flush { processor: u8, time: i64 },
-    /// Flushes a processor's buffer over the oldest buffer of the file.
+    /// Writes a processor's buffer over the oldest buffer in the file.
     Replace { processor: u8, time: i64 },
     /// Loses events and buffers.
     Lose { events: u32, buffers: u32 },
@@ -138,8 +138,8 @@ const fn kib(number: u32) -> u32 {
     sizes[number as usize % sizes.len()]
 }
 
-/// Returns a header as it is read: the name of a time zone ends at a NUL and has at most 31 UTF-16
-/// units, and the file has no real-time flag.
+/// Returns the header that a reader returns for `header`: the name of a time zone ends at a NUL and
+/// has at most 31 UTF-16 units, and the file has no real-time flag.
 fn as_read(mut header: LogFileHeader) -> LogFileHeader {
     let zone = &mut header.time_zone;
     for name in [&mut zone.standard_name, &mut zone.daylight_name] {
@@ -172,7 +172,7 @@ fn corrected(header: LogFileHeader) -> LogFileHeader {
     corrected
 }
 
-/// A buffer of the file in the model.
+/// A buffer of the file, in the model.
 #[derive(Clone)]
 struct Slot {
     processor: u16,

@@ -1,7 +1,6 @@
-//! Passes any bytes as filter data to a provider's enable callback.
-//!
-//! The callback receives the data as from ETW: in an `EVENT_FILTER_DESCRIPTOR`, in memory of
-//! exactly its size, so that `AddressSanitizer` detects an access past its end.
+//! Passes any bytes as filter data to a provider's enable callback.  The callback receives the data
+//! in an `EVENT_FILTER_DESCRIPTOR`, as from ETW. The memory has exactly the data's size, so that
+//! `AddressSanitizer` detects an access past its end.
 
 use std::{
     cell::RefCell,
@@ -45,7 +44,7 @@ static PROVIDER: StripedProvider =
     StripedProvider::new(guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"), &traits!("Fuzzed.Filters"))
         .with_hooks(Hooks { on_enable: Some(look), ..Hooks::NONE });
 
-/// Reads all filters as the provider's hook, and checks the copy.
+/// The provider's hook, which reads all filters and checks the copy.
 fn look(_: &Provider, notification: &Notification<'_>) {
     let seen = notification.filter.as_ref().map(|filter| {
         let copy = filter.copied::<ROOM>();
@@ -90,8 +89,8 @@ pub fn check(data: &[u8]) -> Option<usize> {
     Some(seen?.filters?.len())
 }
 
-/// Returns the filters by the definition of the format: each header contains the end of its data
-/// and the offset from its own start to the next header, or 0 for none.
+/// Returns the filters according to the definition of the format: each header contains the end of
+/// its data and the offset from its own start to the next header, or 0 for none.
 fn expected(data: &[u8]) -> Vec<Found> {
     let dword = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().expect("4 bytes"));
     let mut found = Vec::new();
@@ -148,11 +147,11 @@ fn notify(kind: u32, data: &[u8]) {
         kind,
     };
     let callback = CALLBACK.load(Ordering::Relaxed);
-    // SAFETY: `EtwRegister` has put a callback there.
+    // SAFETY: `EtwRegister` stored a callback in it.
     let callback = unsafe { std::mem::transmute::<*const (), Callback>(callback as *const ()) };
     let context = CONTEXT.load(Ordering::Relaxed);
-    // SAFETY: callback and context belong together, and the descriptor and what it describes
-    // are valid for the call.
+    // SAFETY: the callback and the context belong together, and the descriptor and its data are
+    // valid for the call.
     unsafe { callback(&Guid::NULL, ENABLE, 5, 1, 0, &raw const descriptor, context) };
 }
 

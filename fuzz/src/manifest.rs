@@ -8,23 +8,23 @@ use crate::{
     text::{assert_sentence, sentence},
 };
 
-/// The user data with which every event of the manifest is decoded: small counts and lengths, text
-/// and zeros.
+/// The user data for decoding every event of the manifest: small counts and lengths, text and
+/// zeros.
 const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The numbers of a manifest's providers, events and decodable events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The GUIDs in the text by which a provider is found: its own and its control GUID.
+    /// The number of GUIDs in the text that identify a provider: its own and its control GUID.
     pub providers: usize,
     /// The number of the providers' events.
     pub events: usize,
-    /// The number of events that decode to the last field with `USER_DATA`.
+    /// The number of events that decode completely with `USER_DATA`.
     pub decoded: usize,
 }
 
-/// Checks that errors name a place in the text and do not depend on its encoding, and that the
+/// Checks that errors give a location in the text and do not depend on its encoding, and that the
 /// events can be decoded.
 ///
 /// # Errors
@@ -61,7 +61,7 @@ pub fn check(data: &[u8]) -> Result<Known, String> {
     }
 }
 
-/// Checks that the place of an error is in the text.
+/// Checks that the location of an error is in the text.
 fn check_place(error: &ManifestError, text: &str) {
     let row = error.at.line.checked_sub(1).expect("lines count from 1");
     let line = text.split('\n').nth(row).expect("the text has the line");

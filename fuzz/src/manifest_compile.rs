@@ -23,11 +23,9 @@ pub struct Compiled {
     pub messages: bool,
 }
 
-/// Checks the resources of a manifest.
-///
-/// A manifest is rejected with a place in the text, or it can be written again with the same
-/// meaning, its resources can be read by this project's reader, and it can be imported as a valid
-/// Rust declaration.
+/// Checks the resources of a manifest.  Either the manifest is rejected with a location in the
+/// text, or it can be written again with the same meaning, this project's reader can read its
+/// resources, and it can be imported as a valid Rust declaration.
 ///
 /// # Errors
 /// Fails with the text of the error if the manifest is rejected.
@@ -70,7 +68,7 @@ pub fn check(data: &[u8]) -> Result<Compiled, String> {
     })
 }
 
-/// Checks that a note names each provider and event that the declaration leaves out.
+/// Checks that a note names each provider and event that the declaration omits.
 fn check_notes(read: &manifest::Manifest, declared: &[Provider], notes: &[import::Note]) {
     for provider in &read.providers {
         let Some(other) = declared.iter().find(|other| other.guid == provider.guid) else {

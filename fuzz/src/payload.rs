@@ -1,4 +1,4 @@
-//! The properties of decoded user data, for every source of its schema.
+//! The properties of decoded user data, whatever the source of its schema.
 
 use etl_file::{
     decode::{Schema, Value},
@@ -7,8 +7,8 @@ use etl_file::{
 
 use crate::text::{assert_harmless, assert_sentence};
 
-/// Decodes user data with both pointer sizes, and prints the results. Returns whether both decode
-/// to the last field.
+/// Decodes user data with both pointer sizes, and prints the results. Returns true if both decode
+/// completely.
 pub fn check(schema: &Schema, user_data: &[u8]) -> bool {
     let mut whole = true;
     for pointer_size in [PointerSize::Four, PointerSize::Eight] {
@@ -43,7 +43,7 @@ fn print(value: &Value) {
     assert_same_shape(value, &read);
 }
 
-/// Panics if the JSON form does not contain a value, or contains it with another type.
+/// Panics unless the JSON form contains a value with the right type.
 pub fn assert_same_shape(value: &Value, json: &serde_json::Value) {
     match value {
         Value::Array(values) => {

@@ -10,10 +10,9 @@ use crate::text::sentence;
 /// and finds nothing.
 const LARGEST: u32 = 1 << 20;
 
-/// Checks that an image is rejected with a message that names the file, and again at a second
-/// attempt, since the first attempt's mappings have been removed.
-///
-/// An image that is not rejected has the same imports that the kernel does not provide.
+/// Checks that an image is rejected with a message that names the file, and that a second attempt
+/// is rejected in the same way, because the first attempt's mappings have been removed.  If an
+/// image is not rejected, both attempts report the same imports that the kernel does not provide.
 ///
 /// # Errors
 /// Fails with the text of the error if the image is rejected.
@@ -25,7 +24,7 @@ pub fn check(data: &[u8]) -> Result<(), String> {
     let first = check_image_bytes(name, data).map_err(|error| explained(&error));
     let second = check_image_bytes(name, data).map_err(|error| error.to_string());
     assert_eq!(first, second);
-    // An accepted image has the parts that every driver has.
+    // An accepted image contains the parts that every driver has.
     if first.is_ok() {
         assert_eq!(data.first_chunk(), Some(b"MZ"));
         assert!(size_of_image(data).is_some_and(|size| size > 0));

@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) -> Result<Resources, String> {
         return Err(sentence(&error));
     }
     let mut known = Resources::default();
-    // The GUID of the first provider, whatever it is.
+    // The GUID of the first provider, even if it is invalid.
     let guid = templates.get(16..32).and_then(|guid| guid.try_into().ok());
     let Some(provider) = guid.and_then(|guid| catalog.provider(Guid::from_bytes(guid))) else {
         return Ok(known);
@@ -65,7 +65,7 @@ pub fn check(data: &[u8]) -> Result<Resources, String> {
     Ok(known)
 }
 
-/// Sizes refer to named fields.
+/// Checks that sizes refer to named fields.
 fn check_sizes(field: &Field, names: &[&str]) {
     if let Count::Field(name) = &field.count {
         assert!(names.contains(&&**name) || !field.fields.is_empty() || !name.is_empty());

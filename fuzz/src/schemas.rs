@@ -12,9 +12,8 @@ use crate::text::assert_sentence;
 /// The number of events to decode; more would only take longer.
 const DECODED: usize = 16;
 
-/// Checks that damage is named, and that an event can be decoded by each schema that is accepted.
-/// The input is a list of parts: a kind (32, 33, or a chunk's), a size of two bytes, and the
-/// payload.
+/// Checks that damage is reported, and that each accepted schema can decode an event. The input is
+/// a list of parts: a kind (32, 33, or a chunk's), a size of two bytes, and the payload.
 #[must_use]
 pub fn check(data: &[u8]) -> Counts {
     let mut collector = Collector::new();

@@ -1,11 +1,11 @@
-//! Parses any bytes as a TMF file and expands messages with any arguments.
-//!
-//! The input is a text and arguments, separated by a zero byte.
+//! Parses any bytes as a TMF file and expands messages with any arguments.  The input consists of
+//! text and arguments, separated by a zero byte.
 
 use etl_file::wpp::{Formats, Header};
 
-/// Checks that parsing ends, that a format that was found has its GUID and number, that defects are of
-/// lines of the text, and that expansion uses each byte at most once. Returns the number of formats.
+/// Checks that parsing ends, that each format can be found by its GUID and number, that defects refer
+/// to lines of the text, and that expansion uses each byte at most once. Returns the number of
+/// formats.
 ///
 /// # Errors
 /// Fails with the first defect if there is no format.
@@ -35,14 +35,14 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         if arguments.is_empty() {
             continue;
         }
-        // What is missing at the end changes nothing before it.
+        // Missing bytes at the end do not change the text before them.
         let cut = format.expand(&arguments[..arguments.len() - 1], Header::default());
         for (one, other) in cut.fields.iter().zip(&whole.fields) {
             assert_eq!(one.0, other.0);
         }
         assert!(cut.fields.len() <= whole.fields.len());
     }
-    // Each line may also be a string of an annotation.
+    // Each line may also be an annotation's string.
     let strings: Vec<&str> = text.lines().collect();
     let _ = Formats::new().add_annotation(&strings);
     match defects.first() {

@@ -1,4 +1,4 @@
-//! Reads any bytes as `TraceLogging` metadata, followed by an event's user data.
+//! Reads any bytes as `TraceLogging` metadata followed by an event's user data.
 
 use etl_file::{
     Catalog, Event, EventRecord, ExtendedItem, FileTime, decode,
@@ -12,7 +12,7 @@ use crate::{payload, text::sentence, traits::offset};
 /// The chain bit, which marks that another byte follows.
 const CHAIN: u8 = 0x80;
 
-/// The metadata, and the user data decoded with them.
+/// The extent to which metadata and user data could be decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The number of fields in the metadata.
@@ -78,8 +78,8 @@ fn event(metadata: &[u8], user_data: &[u8]) -> Event {
     }
 }
 
-/// Returns a schema's metadata, or `None` if they are too long, which replacement characters in
-/// names can cause.
+/// Returns a schema's metadata, or `None` if it is too long, which replacement characters in names
+/// can cause.
 fn encode(schema: &Schema) -> Option<Vec<u8>> {
     let mut blob = vec![0, 0];
     encode_tags(schema.tags, &mut blob);

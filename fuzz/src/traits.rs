@@ -1,4 +1,4 @@
-//! Reads any bytes as provider traits, with the stand-in kernel's check and with the decoder of
+//! Reads any bytes as provider traits, with both the stand-in kernel's check and the decoder for
 //! files.
 
 use etl_file::decode::{MetadataError, ProviderTraits};
@@ -27,7 +27,9 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
         (Ok(_), Err(MetadataError::TraitSize { trait_type, .. })) => {
             assert_eq!(*trait_type, DECODE_GUID);
         }
-        (Ok(_), Err(error)) => panic!("ETW takes the traits, the decoder refuses them: {error}"),
+        (Ok(_), Err(error)) => {
+            panic!("the kernel accepts the traits, but the decoder rejects them: {error}")
+        }
         (Err((rule, what)), _) => {
             assert!(rule.number().is_some());
             assert!(!what.is_empty());

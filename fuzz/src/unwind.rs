@@ -1,4 +1,4 @@
-//! Walks a stack by any bytes as unwind data.
+//! Walks a stack with any bytes as unwind data.
 
 use std::cell::Cell;
 
@@ -10,21 +10,19 @@ use crate::text::sentence;
 const IMAGE: u64 = 0x1_4000_0000;
 /// The address of the stack.
 const STACK: u64 = 0x7000_0000;
-/// The size of the input's head.
-///
-/// It has the offset of the instruction in the image (16 bits), the number of the stack's words (8
-/// bits), whether the instruction follows a call (8 bits), and the exception directory's offset and
-/// size (16 bits each). The stack and the image follow.
+/// The size of the input's header.  It contains the offset of the instruction in the image (16
+/// bits), the number of words on the stack (8 bits), a flag that the instruction follows a call (8
+/// bits), and the offset and size of the exception directory (16 bits each). The stack and the
+/// image follow.
 pub const HEAD: usize = 8;
-/// The most words that a frame can take: each of 32 chained entries has at most 255 codes, and an
+/// The maximum size of a frame in words: each of 32 chained entries has at most 255 codes, and an
 /// epilogue pops fewer.
 const WORDS_OF_A_FRAME: usize = 32 * 255 + 64;
 
-/// Walks the input's stack twice, with the same result. The walk ends, reads only the stack, and
-/// every frame but the first is in the image.
+/// Checks that walking the input's stack twice gives the same result. The walk must end and read
+/// only the stack, and every frame except the first must be in the image.
 ///
-/// # Errors
-/// Returns the reason that the walk ended before it left the image.
+/// # Errors Returns the reason why the walk ended before it left the image.
 pub fn check(data: &[u8]) -> Result<usize, String> {
     let Some((head, rest)) = data.split_first_chunk::<HEAD>() else {
         return Err("the input has no head".to_owned());
@@ -37,7 +35,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
     let table = Table::new(image.to_vec(), half(4).into(), half(6).into());
     let mut registers = Registers {
         rip: IMAGE + u64::from(half(0)),
-        // In the stack's middle, so that frame registers are of use.
+        // Starts in the middle of the stack, so that frame registers are useful.
         general: [STACK + 4 * u64::from(head[2]); 16],
     };
     registers.set_rsp(STACK);

@@ -1,5 +1,5 @@
-//! Checks the purpose of every seed: an input that is rejected at the first byte is of no use to
-//! the fuzzer.
+//! Checks the purpose of every seed: an input that is rejected at the first byte is useless to the
+//! fuzzer.
 
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
 
@@ -42,7 +42,7 @@ const TESTS: [(&str, fn()); 16] = [
     ("unwind", unwind_seeds),
 ];
 
-/// The programs that `Cargo.toml` builds with the fuzzer.
+/// Returns the programs that `Cargo.toml` builds with the fuzzer.
 fn targets() -> BTreeSet<String> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
@@ -89,10 +89,10 @@ fn seeds_of(target: &str) -> Vec<Seed> {
     make()
 }
 
-/// The expected progress of a seed, or words of the error that rejects it.
+/// The expected progress of a seed, or a part of the error that rejects it.
 type Outcome<T> = Result<T, &'static str>;
 
-/// Runs every seed of a target through its check, and compares the results.
+/// Runs a target's check on each of its seeds, and compares the results.
 fn assert_reached<T: Debug + PartialEq>(
     target: &str,
     check: impl Fn(&[u8]) -> Result<T, String>,
@@ -137,7 +137,7 @@ fn compare_seeds() {
         "compare",
         compare::check,
         &[
-            // Two of the trace's four events are stated.
+            // Two of the trace's four events have output.
             ("tracerpt", compared(Form::Xml, 2, 0, 2)),
             ("winevent", compared(Form::XmlInJson, 1, 0, 3)),
             ("tdh", compared(Form::Lines, 2, 0, 2)),
@@ -249,7 +249,7 @@ fn filter_data_seeds() {
             ("one", Ok(Some(1))),
             ("two", Ok(Some(2))),
             ("far", Ok(Some(2))),
-            // Its data has another type than the data with headers.
+            // Its data has a different type from data with headers.
             ("event_ids", Ok(None)),
         ],
     );
@@ -263,7 +263,7 @@ fn manifest_seeds() {
         manifest::check,
         &[
             ("fixture.man", Ok(known(1, 4, 3))),
-            // The provider and its event are found by the control GUID too.
+            // The provider and its event can also be found by the control GUID.
             ("odd.man", Ok(known(2, 2, 2))),
             ("little_endian.man", Ok(known(1, 0, 0))),
             ("big_endian.man", Ok(known(1, 0, 0))),
@@ -298,7 +298,7 @@ fn pe_load_seeds() {
 fn resources_seeds() {
     let known =
         |events, fields, maps, messages| Resources { named: true, events, fields, maps, messages };
-    // Resources of version 3 have no place for the name.
+    // Version 3 resources cannot contain the name.
     let version_3 = Resources { named: false, ..known(4, 14, 2, 2) };
     assert_reached(
         "resources",

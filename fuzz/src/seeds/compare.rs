@@ -1,4 +1,4 @@
-//! What other decoders say about the trace of the target `compare`.
+//! Other decoders' output for the trace of the target `compare`.
 
 use std::{fmt::Write as _, io::Cursor, iter, sync::LazyLock};
 
@@ -23,10 +23,10 @@ pub static OURS: LazyLock<Ours> = LazyLock::new(|| {
     Ours::read(&mut file, &catalog, &Selection::default()).expect("the trace has few events")
 });
 
-/// The events whose statements fit a seed.
+/// The number of events whose output fits into a seed.
 const STATED: usize = 2;
 
-/// Returns the trace's events in each form, and texts that differ from them.
+/// Returns the trace's events in each format, and texts that differ from them.
 pub fn seeds() -> Vec<Seed> {
     let events = &OURS.events[..STATED];
     let all: String = events.iter().map(xml).collect();
@@ -46,7 +46,7 @@ pub fn seeds() -> Vec<Seed> {
     ]
 }
 
-/// Adds a field's values with their names, where a member of a structure is named after both.
+/// Adds a field's values with their names; the name of a structure's member contains both names.
 fn add(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     match value {
         Value::Array(elements) => {
@@ -76,7 +76,7 @@ fn fields(event: &Decoded) -> Vec<(String, String)> {
     fields
 }
 
-/// Returns a line as the sample driver's client writes it.
+/// Returns an event as a line in the format of the sample driver's client.
 fn line(event: &Decoded) -> String {
     let one = &event.descriptor;
     let mut line = json!({
@@ -103,7 +103,7 @@ fn line(event: &Decoded) -> String {
     line.to_string()
 }
 
-/// Returns an event as tracerpt writes it.
+/// Returns an event in tracerpt's format.
 fn xml(event: &Decoded) -> String {
     let one = &event.descriptor;
     let name = event.provider_name.as_deref().unwrap_or_default();

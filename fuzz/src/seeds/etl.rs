@@ -22,7 +22,7 @@ use crate::etl_round_trip::{Session, Written, check};
 const WRITTEN: usize = 0x1000;
 /// The buffer size of most seeds in bytes, smaller than the writer's minimum.
 const SMALL: usize = 1024;
-/// The buffer size in bytes of the seeds whose buffers hold many events.
+/// The buffer size, in bytes, of the seeds with many events in a buffer.
 const LARGE: usize = 2048;
 /// The size of a buffer's header in bytes.
 const BUFFER_HEADER: usize = 72;
@@ -58,7 +58,8 @@ fn mixed(header: LogFileHeader, events: u32, losses: Losses) -> Vec<u8> {
     cut(&trace::file(header, events, losses).0, SMALL)
 }
 
-/// Returns a file of buffers with these events; events without a time are a millisecond apart.
+/// Returns a file whose buffers contain these events; events without a time are one millisecond
+/// apart.
 fn file(size: usize, buffers: &[&[EventRecord]]) -> Vec<u8> {
     let header = header(ClockType::Qpc);
     let mut now = header.start_clock;
@@ -136,7 +137,7 @@ pub fn etl_read() -> Vec<Seed> {
     seeds
 }
 
-/// Returns records of the kernel, of classic providers and of WPP, and one of an unknown kind.
+/// Returns records of the kernel, of classic providers and of WPP, and a record of an unknown kind.
 fn other_records() -> Vec<u8> {
     let mut file = mixed(header(ClockType::Qpc), 1, Losses::default());
     let mut at = SMALL + BUFFER_HEADER;
@@ -176,7 +177,7 @@ fn narrow_header() -> Vec<u8> {
     file
 }
 
-/// Returns events without data whose levels, opcodes, tasks and keywords have names of all kinds,
+/// Returns events without data whose levels, opcodes, tasks and keywords have all kinds of names,
 /// and whose activities start, nest and stop.
 fn names() -> Vec<EventRecord> {
     let activity = |number| Guid::from_bytes([number; 16]);
@@ -203,7 +204,7 @@ fn names() -> Vec<EventRecord> {
         .collect()
 }
 
-/// Returns an event with an item of every kind.
+/// Returns an event with an extended data item of every kind.
 fn every_item() -> EventRecord {
     let mut event = trace::manifest_event(0, 0);
     event.event_property = 0xF;
@@ -226,8 +227,8 @@ fn every_item() -> EventRecord {
     event
 }
 
-/// Returns events of a manifest: with every form of a field, without data, and with a provider that
-/// is found by its traits.
+/// Returns manifest events: with every kind of field, without data, and with a provider that its
+/// traits identify.
 fn by_manifest() -> Vec<EventRecord> {
     let mut user_data = vec![0x07, 2, 0]; // flags and count
     user_data.extend([0x10, 0, 0, 0, 0x20, 0, 0, 0]); // numbers
@@ -274,15 +275,15 @@ fn undescribed() -> Vec<EventRecord> {
     vec![unknown, damaged, short]
 }
 
-/// Returns a file with damaged buffers, one with damaged records, one with a buffer that was never
-/// written, and one with too few buffers.
+/// Returns a file with damaged buffers, a file with damaged records, a file with a buffer that was
+/// never written, and a file with too few buffers.
 fn damaged() -> [Seed; 4] {
     let event = || vec![trace::manifest_event(0, 0), trace::manifest_event(1, 0)];
     let sound = file(SMALL, &[&event(), &event(), &event()]);
     let [first, second, third] = [SMALL, 2 * SMALL, 3 * SMALL];
     let mut buffers = sound.clone();
     put(&mut buffers, first, &[0, 8]); // another size
-    put(&mut buffers, second + 0x30, &[0, 0x20]); // more bytes used than there are
+    put(&mut buffers, second + 0x30, &[0, 0x20]); // more used bytes than the buffer has
     put(&mut buffers, third + 0x34, &[0x60]); // compressed
     let mut records = sound.clone();
     put(&mut records, first + BUFFER_HEADER, &[1, 2, 3, 4]); // no record
@@ -301,7 +302,7 @@ fn damaged() -> [Seed; 4] {
     ]
 }
 
-/// Returns unordered events of many days, and events at the first and last times of a clock.
+/// Returns unordered events across many days, and events at a clock's first and last times.
 fn odd_times() -> Vec<EventRecord> {
     const DAY: i64 = 864_000_000_000;
     let start = header(ClockType::Qpc).start_clock;
@@ -336,7 +337,7 @@ fn refused() -> [Seed; 4] {
     ]
 }
 
-/// Returns a compressed file, the same file with damage, and one that is cut.
+/// Returns a compressed file, the same file with damage, and a truncated file.
 fn compressed() -> [Seed; 3] {
     let header =
         LogFileHeader { log_file_mode: log_file_mode::COMPRESSED, ..header(ClockType::Qpc) };
@@ -381,7 +382,7 @@ const SESSIONS: [Property; 11] = [
     ("empty", |it| it.events == 0),
     ("corrected", |it| it.corrected && it.events > 0),
     ("qpc", |it| !it.corrected && it.events > 1 && it.clock == ClockType::Qpc),
-    // The clock and the start must be the same time, as only in a corrected header.
+    // The clock and the start must be equal, which only a corrected header guarantees.
     ("system_time", |it| it.events > 1 && it.clock == ClockType::SystemTime),
     ("cycles", |it| !it.corrected && it.events > 1 && it.clock == ClockType::CpuCycles),
     ("processors", |it| it.processors > 1 && it.events > 2),
@@ -392,8 +393,8 @@ const SESSIONS: [Property; 11] = [
     ("refused", |it| it.refused > 0 && it.events > 0 && it.items > 0),
 ];
 
-/// Returns bytes for `arbitrary`, which has no encoder: the first pseudo-random bytes whose session
-/// has the seed's properties.
+/// Returns input bytes for `arbitrary`, which has no encoder: the first pseudo-random bytes that
+/// yield a session with the seed's properties.
 pub fn etl_round_trip() -> Vec<Seed> {
     const MAX_TRIES: u64 = 20_000;
     let mut missing = SESSIONS.to_vec();
@@ -414,8 +415,8 @@ pub fn etl_round_trip() -> Vec<Seed> {
     panic!("no session in {MAX_TRIES} is {names:?}");
 }
 
-/// Returns pseudo-random bytes, including strings, small numbers and many odd bytes, by which
-/// `arbitrary` recognizes that another step follows.
+/// Returns pseudo-random bytes, including strings, small numbers and many odd bytes, which tell
+/// `arbitrary` that another step follows.
 fn candidate(number: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {

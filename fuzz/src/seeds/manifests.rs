@@ -12,7 +12,7 @@ const SAMPLE: &str = etl_fixtures::trace::MANIFEST;
 /// The manifest that the tests of etw-manifest modify.
 const SOUND: &str = include_str!("../../../formats/etw-manifest/tests/fixture/sound.man");
 
-/// A manifest with parts that the others lack.
+/// A manifest with features that the others lack.
 const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
 <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"
  xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events">
@@ -52,8 +52,8 @@ fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect()
 }
 
-/// Returns the sound manifest in two small parts: one without named queries and translations, and
-/// one with them.
+/// Returns the sound manifest in two small parts: one without, and one with named queries and
+/// translations.
 fn sound() -> [String; 2] {
     let text = joined(SOUND);
     let (before, after) = text.split_once("<namedQueries>").expect("it has queries");
@@ -105,7 +105,7 @@ fn compiled(text: &str, version: Version) -> Vec<u8> {
     pair(&templates, &messages.unwrap_or_default())
 }
 
-/// Returns the last id of a message table, which belongs to an event.
+/// Returns the last ID in a message table, which belongs to an event.
 fn last_id(table: &[u8]) -> u32 {
     let dword = |at: usize| u32::from_le_bytes(table[at..at + 4].try_into().expect("4 bytes"));
     let blocks = usize::try_from(dword(0)).expect("blocks are few");
@@ -142,7 +142,7 @@ fn sample() -> String {
     before.to_owned() + after
 }
 
-/// Returns a manifest with a field for each of these types and presentations, and many events.
+/// Returns a manifest with many events, and with a field for each pair of type and presentation.
 fn types(pairs: &[(InType, OutType)]) -> String {
     let field = |(number, (in_type, out_type)): (usize, &(InType, OutType))| {
         let name = in_type.name().expect("what is shown has a name");

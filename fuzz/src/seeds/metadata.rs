@@ -28,7 +28,7 @@ pub fn traits() -> Vec<Seed> {
 /// Returns metadata of a scalar with an out type, both kinds of arrays and a structure.
 pub const ARRAYS_AND_STRUCTURES: &[u8] = b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
     S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
-/// The user data for this metadata.
+/// The user data for [`ARRAYS_AND_STRUCTURES`].
 pub const THEIR_DATA: &[u8] =
     b"\x01\0\0\0\x22\0\0\xC0\x02\0xy\xFF\xFF\xFF\xFF\x04\0h\0i\0\x01\0\x02\0\x03\0";
 
@@ -38,7 +38,7 @@ pub fn tags_and_custom() -> Vec<u8> {
     sized(b"\0\0\x81\x01E\0f\0\x88\x84\x05g\0\x68\x02\0xy".to_vec())
 }
 
-/// Returns metadata of a field of each type without members.
+/// Returns metadata with a field of each type that has no members.
 pub fn every_type() -> Vec<u8> {
     let mut blob = b"\0\0\0T\0".to_vec();
     for code in (0..26).filter(|code| *code != 24) {
@@ -47,7 +47,7 @@ pub fn every_type() -> Vec<u8> {
     sized(blob)
 }
 
-/// Returns user data for this metadata: two strings and zeros.
+/// Returns user data for [`every_type`]: two strings and zeros.
 pub fn data_of_every_type() -> Vec<u8> {
     let mut data = b"a\0\0\0b\0".to_vec();
     data.extend([0; 200]);
@@ -60,7 +60,7 @@ const VARIABLE: u8 = 0x40;
 /// The flag that an out type follows the in type.
 const CHAIN: u8 = 0x80;
 
-/// Returns metadata of fields with each presentation of their types, and user data for them.
+/// Returns metadata with fields in each presentation of their types, and user data for them.
 pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     let mut blob = b"\0\0\0O\0".to_vec();
     let mut data = Vec::new();
@@ -103,7 +103,8 @@ pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     (sized(blob), data)
 }
 
-/// Returns metadata of nested structures, in arrays, with arrays and values without data.
+/// Returns metadata of nested structures that are in arrays, and that contain arrays and values
+/// without data.
 pub fn nested() -> (Vec<u8>, Vec<u8>) {
     let blob = b"\0\0\0N\0outer\0\xD8\x03inner\0\xB8\x02\x02\0n\0\x04t\0\x02list\0\x46none\0\0\
         same\0\x08same\0\x08same#2\0\x08";
@@ -137,7 +138,7 @@ pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Returns metadata with repeated names and overlong tags, and user data with strings that control
-/// a terminal, take two columns, combine several characters, or are long.
+/// a terminal, occupy two columns, combine several characters, or are long.
 pub fn odd_text() -> (Vec<u8>, Vec<u8>) {
     let blob =
         b"\0\0\x81\x82\x83\x84\x85\x06\x1B[2J\0n\0\x01n\0\x01n#2\0\x01\xFF\0\x01n\0\x02n\0\x02";
@@ -186,7 +187,7 @@ pub fn odd_numbers() -> (Vec<u8>, Vec<u8>) {
     (sized(blob), data)
 }
 
-/// Returns metadata of a field with data that do not fit its type, for each kind of mismatch.
+/// Returns metadata of a field, and data that does not fit its type, for each kind of mismatch.
 pub fn unsuited() -> [(&'static str, Vec<u8>, &'static [u8]); 5] {
     let one = |field: &[u8]| sized([b"\0\0\0U\0", field].concat());
     [

@@ -1,7 +1,7 @@
 //! An initial input of the fuzzer.
 
-/// The maximum size of a seed in bytes. The fuzzer's inputs are not longer than the longest seed,
-/// and longer inputs take more time.
+/// The maximum size of a seed in bytes. The fuzzer's inputs are at most as long as the longest
+/// seed, and longer inputs take more time.
 pub(super) const MAX_BYTES: usize = 4096;
 
 /// An initial input of the fuzzer.
