@@ -36,13 +36,14 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
     SUBSCRIBER.sessions_changed();
 }
 
-/// The linker wants this symbol of the C runtime where there is code with floating-point registers.
-/// wdk-sys defines it for drivers.
+/// The linker requires this C runtime symbol if the code uses floating-point registers. wdk-sys
+/// defines it for drivers.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the linker looks for this name")]
 static _fltused: i32 = 0;
 
-/// Memory for the one allocation of `tracing-core`, and the one before it that asks for memory.
+/// An allocator for the single allocation of `tracing-core`, and for the earlier one that requests
+/// memory.
 struct Memory {
     bytes: UnsafeCell<[u64; 64]>,
     used: AtomicUsize,
@@ -59,20 +60,14 @@ unsafe impl GlobalAlloc for Memory {
         if layout.align() > 8 || start.saturating_add(words) > 64 {
             return ptr::null_mut();
         }
-        self.bytes
-            .get()
-            .cast::<u8>()
-            .wrapping_add(start.wrapping_mul(8))
+        self.bytes.get().cast::<u8>().wrapping_add(start.wrapping_mul(8))
     }
 
     unsafe fn dealloc(&self, _block: *mut u8, _layout: Layout) {}
 }
 
 #[global_allocator]
-static MEMORY: Memory = Memory {
-    bytes: UnsafeCell::new([0; 64]),
-    used: AtomicUsize::new(0),
-};
+static MEMORY: Memory = Memory { bytes: UnsafeCell::new([0; 64]), used: AtomicUsize::new(0) };
 
 macro_rules! native {
     ($status:expr, $bytes:expr, $text:expr) => {

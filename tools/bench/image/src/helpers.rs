@@ -1,4 +1,4 @@
-//! This project's events with a helper, in the caller with five arguments.
+//! This project's events with helpers, in the caller with five arguments.
 
 use wdk_etw::{HexDump, NtStatus, RateLimit, Traced as _, emit};
 

@@ -65,33 +65,13 @@ pub(crate) use writes;
 /// Calls `EtwWriteEx` with data descriptors that are ready before the loop.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn bare_writes(count: u64, start: *const u8, length: usize) {
-    static EVENT: EventDescriptor = EventDescriptor {
-        id: 1,
-        version: 0,
-        channel: 0,
-        level: 4,
-        opcode: 0,
-        task: 0,
-        keyword: 2,
-    };
-    let data = [DataDescriptor {
-        address: start as u64,
-        size: length as u32,
-        reserved: 0,
-    }];
+    static EVENT: EventDescriptor =
+        EventDescriptor { id: 1, version: 0, channel: 0, level: 4, opcode: 0, task: 0, keyword: 2 };
+    let data = [DataDescriptor { address: start as u64, size: length as u32, reserved: 0 }];
     for _ in 0..count {
         // SAFETY: the event, the descriptor and the text outlive the call.
         unsafe {
-            EtwWriteEx(
-                1,
-                &EVENT,
-                0,
-                0,
-                ptr::null(),
-                ptr::null(),
-                data.len() as u32,
-                data.as_ptr(),
-            )
+            EtwWriteEx(1, &EVENT, 0, 0, ptr::null(), ptr::null(), data.len() as u32, data.as_ptr())
         };
     }
 }

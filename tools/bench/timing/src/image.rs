@@ -30,8 +30,8 @@ impl Image {
     pub fn load(path: &Path, write: extern "win64" fn() -> u32) -> Result<Self> {
         let mapped = MappedImage::load(path, &|_, name| Some(ntoskrnl::routine(name, write)))?;
         let entry = mapped.entry() as *const ();
-        // SAFETY: the loader has checked that the entry point is in the image's code, and the
-        // image defines it with this type.
+        // SAFETY: the loader has checked that the entry point is in the image's code, and the image
+        // defines it with this type.
         let entry = unsafe { mem::transmute::<*const (), Entry>(entry) };
         // SAFETY: the image is mapped, and its entry point ignores its parameters.
         let status = unsafe { entry(0, 0) };
@@ -70,8 +70,8 @@ impl Image {
         })
     }
 
-    /// Returns a loop over an array, with the event in the loop in one way. The loop's parameters
-    /// are the array and how often it is processed.
+    /// Returns the loop over an array that contains the event written in one way. The loop's
+    /// parameters are the array and the number of passes.
     pub fn array<'image>(
         &'image self,
         way: &str,

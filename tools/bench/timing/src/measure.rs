@@ -14,30 +14,31 @@ use crate::{
 };
 
 /// The ways to write the reference event in a loop that only writes: the prefixes of the image's
-/// functions. `bare` is the call of `EtwWriteEx` alone. Another declaration of the provider that is
-/// to be timed has an entry here and one in `cargo xtask bench`.
+/// functions. `bare` only calls `EtwWriteEx`. To time another declaration of the provider, add an
+/// entry here and one in `cargo xtask bench`.
 const WRITES: [&str; 5] = ["described", "manifest", "single", "peer", "bare"];
 
-/// The ways to have the reference event in a loop over an array. `nothing` has no event.
+/// The ways to write the reference event in a loop over an array. `nothing` writes no event.
 const ARRAYS: [&str; 4] = ["nothing", "described", "manifest", "peer"];
 
 /// The loops over an array: the suffixes of the image's functions.
 const LOOPS: [&str; 2] = ["sum", "checksum"];
 
-/// The number of rounds. Each measures everything once, so that a disturbance affects all ways.
+/// The number of rounds. Each round measures everything once, so that a disturbance affects all
+/// ways.
 const ROUNDS: usize = 11;
 
 /// The time that a loop takes on one thread.
 const LONG: Duration = Duration::from_millis(60);
 
-/// The number of elements of the array, which fit into a processor's first cache.
+/// The number of elements of the array, which fits into a processor's first-level cache.
 const ELEMENTS: usize = 2048;
 
 fn array() -> Vec<u64> {
     (0..ELEMENTS as u64).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
 }
 
-/// Fails unless each loop writes one event for each step, and none while no session wants events.
+/// Fails unless each loop writes one event in each step, and none while no session wants events.
 pub fn check(path: &Path) -> Result<()> {
     const STEPS: u64 = 10;
     let image = Image::load(path, counted_write)?;
@@ -76,7 +77,7 @@ pub fn check(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns how often a loop has to run to take [`LONG`] on one thread.
+/// Returns the number of steps with which a loop takes [`LONG`] on one thread.
 fn times(run: impl Fn(u64)) -> Result<u64> {
     let mut times = 1;
     loop {
@@ -103,9 +104,9 @@ fn scaled(times: u64, factor: f64) -> u64 {
 /// The figures of one loop, one for each round.
 #[derive(Default)]
 struct Figures {
-    /// The nanoseconds of a step in which its thread had a processor, the mean of the threads.
+    /// The nanoseconds per step during which the thread had a processor, averaged over the threads.
     nanoseconds: Vec<f64>,
-    /// The largest share of the time in which a thread waited for its processor.
+    /// The largest share of time that a thread waited for its processor.
     waited: Vec<f64>,
 }
 
@@ -165,7 +166,7 @@ fn writes(image: &Image, processors: &[usize], counts: &[usize], rng: &mut Rng) 
     for round in 0..ROUNDS {
         for (_, run, steps, figures) in &mut ways {
             for (count, figures) in counts.iter().zip(figures) {
-                // One thread uses the two processors of two threads in turn.
+                // One thread alternates between the processors that two threads use.
                 let skipped = if *count == 1 { round % 2 } else { 0 };
                 let on: Vec<usize> =
                     processors.iter().copied().skip(skipped).take(*count).collect();

@@ -31,7 +31,7 @@ pub struct Registration {
 
 // SAFETY: the context is a provider's address, which is valid on every thread.
 unsafe impl Send for Registration {}
-// SAFETY: as above; the provider itself is what threads share.
+// SAFETY: as above; threads share the provider itself.
 unsafe impl Sync for Registration {}
 
 impl Registration {

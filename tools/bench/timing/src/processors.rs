@@ -1,4 +1,4 @@
-//! The processors that the threads run on.
+//! The processors on which the threads run.
 
 use std::{collections::BTreeSet, fs};
 
@@ -21,7 +21,7 @@ pub fn usable() -> Result<Vec<usize>> {
 /// Returns a name of a processor's core.
 fn core(processor: usize) -> String {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-    // Without the file, the system does not tell which processors share a core.
+    // Without the file, it is unknown which processors share a core.
     fs::read_to_string(path).unwrap_or_else(|_| processor.to_string())
 }
 
@@ -33,7 +33,7 @@ fn cores_first(processors: &[(usize, String)]) -> Vec<usize> {
     first.into_iter().map(|(number, _)| *number).collect()
 }
 
-/// Lets the calling thread run on one processor only.
+/// Restricts the calling thread to one processor.
 pub fn stay_on(processor: usize) -> nix::Result<()> {
     let mut set = CpuSet::new();
     set.set(processor)?;

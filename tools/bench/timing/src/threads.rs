@@ -1,4 +1,4 @@
-//! Threads that start at the same time, each on a processor and with a stack of its own.
+//! Threads that start at the same time, each on its own processor and with its own stack.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -18,10 +18,10 @@ const STACK: usize = 24 << 10;
 /// The size of a page.
 const PAGE: usize = 4 << 10;
 
-/// The time of one thread.
+/// The elapsed and processor time of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
-    /// The time that passed.
+    /// The elapsed time.
     pub passed: Duration,
     /// The time in which the thread had its processor.
     pub on_processor: Duration,
@@ -51,11 +51,9 @@ pub fn once(work: impl Fn()) -> Result<Time> {
     })
 }
 
-/// Runs `work` on a thread for each processor, all at the same time.
-///
-/// The stacks have the size of the Windows kernel's, and a few pages more, a different number in
-/// each call, so that their distances vary: a provider may choose what a thread writes to by the
-/// address of its stack.
+/// Runs `work` on one thread per processor, all at the same time.  The stacks have the size of the
+/// Windows kernel's plus a few pages, a different number in each call, so that their distances
+/// vary: a provider may choose the memory that a thread writes by the address of its stack.
 pub fn together(processors: &[usize], rng: &mut Rng, work: impl Fn() + Sync) -> Result<Vec<Time>> {
     let ready = AtomicUsize::new(0);
     let is_cancelled = AtomicBool::new(false);
@@ -103,7 +101,7 @@ mod tests {
     #[test]
     fn threads_run_at_the_same_time() {
         let processors: Vec<usize> = usable().unwrap().into_iter().take(2).collect();
-        // Each thread waits for the others, so none would end if they ran one after the other.
+        // Each thread waits for the others, so none would end if they ran sequentially.
         let all = Barrier::new(processors.len());
         let times = together(&processors, &mut Rng::with_seed(1), || {
             all.wait();
