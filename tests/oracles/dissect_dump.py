@@ -26,7 +26,7 @@ def header_of(etl):
 
 
 def extensions_of(header):
-    """The extended data items, and how many bytes of the payload they take."""
+    """Returns the extended data items, and their size in bytes in the payload."""
     items, size = [], 0
     if header.header.Flags & 1:
         for item in header.header_extensions:

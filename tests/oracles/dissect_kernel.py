@@ -5,7 +5,7 @@ from dissect.etl import manifest as manifests
 from dissect.etl.etl import ETL
 from dissect.util.sid import read_sid
 
-# Three corrections, without which it decodes nothing of a class with such a field, or of a 32-bit header: sizes (SizeT)
+# Three corrections, without which dissect.etl cannot decode classes with such a field, or 32-bit headers: sizes (SizeT)
 # have the size of a pointer, 8-bit text (AnsiString) is like String, and as_32bit lacks its decorator.
 manifests.FIELD_MAP["SizeT"] = "EtwPointer {name}"
 manifests.FIELD_MAP["AnsiString"] = manifests.FIELD_MAP["String"]

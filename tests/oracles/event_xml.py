@@ -89,7 +89,7 @@ def text_of(kind, out, reader):
 
 
 def self_described(schema, data):
-    """The event's name and its fields: a name, a text, a list of texts, or a list of structures."""
+    """Returns the event's name and its fields, each with a name and a text, a list of texts, or a list of structures."""
     reader, values = Reader(schema), Reader(data)
     reader.take(2)
     reader.chain()

@@ -192,8 +192,8 @@ class Reader:
             line["end"] = time
             common = self.common(event)
             line.setdefault("args", {}).update(common.get("args", {}))
-            # The activity of a stop event is that of its start event. The end of an interval is no
-            # event of its own, and has no properties.
+            # A stop event has the activity of its start event. The end of an interval is not a
+            # separate event, and has no properties.
             assert not common or common.get("activity") == line.get("activity")
         else:
             assert event.type == TrackEvent.TYPE_INSTANT, event.type

@@ -50,7 +50,7 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
     });
 }
 
-// R-C5: one update leaves the current enable info alone, in the other slot.
+// R-C5: an update does not touch the current enable info, which is in the other slot.
 #[test]
 fn during_one_update_a_composite_is_the_old_or_the_new() {
     const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
@@ -85,7 +85,7 @@ fn the_hot_check_never_mixes_level_and_keyword() {
     });
 }
 
-// A closing thread waits for the writes in progress; a notification must not bring others.
+// A closing thread waits for the writes in progress; a notification must not let new ones start.
 #[test]
 fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
     model(|| {
@@ -103,8 +103,8 @@ fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
     });
 }
 
-/// The facades' maximum level is that of the last notification, although another thread, which read
-/// an older state, may publish at the same time.
+/// The facades' maximum level is the last notification's, although another thread that read an
+/// older state may publish at the same time.
 #[test]
 fn a_published_level_is_never_an_old_one() {
     use loom::sync::atomic::{AtomicBool, Ordering};
@@ -130,15 +130,15 @@ fn a_published_level_is_never_an_old_one() {
     });
 }
 
-/// Lets the current thread write in the stripe with this number, of so many.
+/// Makes the current thread write in stripe number `stripe` of `stripes`.
 fn write_in(stripe: usize, stripes: usize) {
     set_group(stripe);
-    // Otherwise the models would check one stripe only, and pass.
-    assert_eq!(stack_index::<1>(stripes), stripe);
+    // Otherwise the models would pass after checking only one stripe.
+    assert_eq!(among::<1>(stripes), stripe);
 }
 
-/// Checks that two writers, in the stripes with these numbers, never have the handle after the
-/// closing thread has.
+/// Checks that two writers, in the stripes with these numbers, never use the handle after the
+/// closing thread has released it.
 fn check_rundown<const N: usize>(places: [usize; 2])
 where
     Rundown<[Stripe; N]>: Send + Sync,
@@ -157,7 +157,7 @@ where
                 write_in(place, N);
                 let rundown: &Rundown = &shared.0;
                 if let Some(_pass) = rundown.enter_fast() {
-                    // SAFETY: the pass keeps the handle from being released.
+                    // SAFETY: the rundown guard keeps the handle from being released.
                     let handle = shared.1.with(|handle| unsafe { *handle });
                     assert_eq!(handle, 7);
                 }
@@ -192,7 +192,7 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
                 write_in(1, 2);
                 let rundown: &Rundown = &shared.0;
                 if let Some(_pass) = rundown.enter_fast() {
-                    // SAFETY: the pass keeps the handle from being released.
+                    // SAFETY: the rundown guard keeps the handle from being released.
                     let handle = shared.1.with(|handle| unsafe { *handle });
                     assert_eq!(handle, 7);
                 }
@@ -230,7 +230,7 @@ fn a_closed_rundown_stays_closed_whatever_reasons_change_meanwhile() {
         rundown.add_reason(Reason::MatchAll);
         rundown.add_reason(Reason::TraitsRefused);
         assert!(rundown.enter_fast().is_none());
-        // Writes on the slow path go on.
+        // Writes on the slow path continue.
         assert!(rundown.enter().is_some());
     });
 }
@@ -322,24 +322,24 @@ extern "system" fn EtwWriteEx(
 /// Held by the test that uses the routines.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The maximum number of preemptions of a thread that is tried without a setting.
+/// The default maximum number of preemptions of a thread.
 const PREEMPTIONS: usize = 3;
 
-/// Returns the maximum number of preemptions of a thread that `WDK_ETW_PREEMPTIONS` asks for.
+/// Returns the maximum number of preemptions of a thread in `WDK_ETW_PREEMPTIONS`.
 fn more_preemptions() -> Option<usize> {
     let setting = std::env::var("WDK_ETW_PREEMPTIONS").ok();
     setting.map(|text| text.parse().expect("WDK_ETW_PREEMPTIONS must be a number"))
 }
 
-/// Checks a model of a single part: every interleaving if the setting asks for more than usual.
+/// Checks a model of a single part: every interleaving if the setting exceeds the default.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = more_preemptions().is_none().then_some(PREEMPTIONS);
     builder.check(body);
 }
 
-/// Checks every interleaving with up to [`PREEMPTIONS`] preemptions of a thread, or up to as many as
-/// the setting asks for.
+/// Checks every interleaving with up to [`PREEMPTIONS`] preemptions of a thread, or the number in
+/// the setting.
 fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = Builder::new();
@@ -410,7 +410,7 @@ fn racing_registrations_register_once() {
 fn racing_unregistrations_unregister_once() {
     check(|provider| {
         assert_eq!(provider.register(), Ok(Registered::Complete));
-        // `EtwUnregister` takes a handle once.
+        // `EtwUnregister` accepts a handle only once.
         let other = thread::spawn(|| {
             let _ok_or_busy = provider.unregister();
         });
@@ -438,10 +438,11 @@ fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
         };
         let here = count(&shared);
         let other = other.join().unwrap();
-        // Two of four occurrences, and one of two.
+        // Admits two of four occurrences, and one of two.
         assert_eq!((here.0 + other.0, here.1 + other.1), (2, 1));
         assert_eq!((shared.1.left_out(), shared.2.left_out()), (2, 1));
-        // The provider knows those before the last admitted occurrence, and all of the other limit.
+        // The provider counts the dropped occurrences before the last admitted one, and all dropped
+        // ones of the other limit.
         assert_eq!(shared.0.statistics().left_out, 2);
     });
 }

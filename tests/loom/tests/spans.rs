@@ -62,7 +62,7 @@ fn the_last_handle_closes_a_span_once() {
         };
         let here = drop_handle(&table);
         assert_eq!(here + other.join().unwrap(), 1);
-        // The old key finds nothing, whatever uses the slot.
+        // The old key finds nothing, even if another span uses the slot.
         assert!(!table.share(key));
         let next = open(&table, 2).unwrap();
         assert!(table.get(key).is_none() && table.release(key).is_none());
@@ -71,7 +71,7 @@ fn the_last_handle_closes_a_span_once() {
 }
 
 /// A key that outlives its span, for example an explicit parent that is closed at the same time,
-/// finds the span or nothing, but never the next span or a mixture.
+/// finds the span or nothing, but never the next span or a mixture of both.
 #[test]
 fn an_old_key_never_finds_the_next_span() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Builds driver images of a few KiB, without a toolchain; tests can change every byte.
+//! Builds driver images of a few KiB without a toolchain. Tests can change every byte.
 
 /// Alignment of sections in the file.
 const FILE_PAGE: usize = 0x200;
@@ -10,7 +10,7 @@ pub const OPTIONAL_HEADER: usize = 0x58;
 /// The offset of the section table in the file: after 16 data directories.
 pub const SECTIONS: usize = OPTIONAL_HEADER + 112 + 16 * 8;
 
-/// The offset of the read-only data in the file, which starts with the import table.
+/// The file offset of the read-only data, which starts with the import table.
 pub const IMPORTS: usize = 3 * FILE_PAGE;
 
 /// The contents of an image.
@@ -67,8 +67,8 @@ impl Image<'_> {
         file(&sections, &directories)
     }
 
-    /// Returns the import table: the descriptors, then for each module the name pointers and the
-    /// slots, then the strings.
+    /// Returns the import table: the descriptors, each module's name pointers and slots, and the
+    /// strings.
     fn import_table(&self, base: u32) -> Vec<u8> {
         let count = |names: &[&str]| (names.len() + 1) * 8;
         let tables: usize = self.imports.iter().map(|(_, names)| count(names)).sum();

@@ -1,5 +1,5 @@
-//! A library with a provider for user mode, as a program, a service or a UMDF driver has it. The
-//! declaration has no sign of the mode.
+//! A library with a user-mode provider, like a program's, a service's or a UMDF driver's. The
+//! declaration does not mention the mode.
 
 /// The tests' provider.
 #[wdk_etw::provider(

@@ -1,4 +1,4 @@
-//! Tests that a declaration refuses the mode that its package does not run in, at compile time.
+//! Tests that a declaration in a package for the wrong mode does not compile.
 
 use std::{
     env, fs,
@@ -82,7 +82,7 @@ fn workspace() -> PathBuf {
             source += SUBSCRIBER;
         }
         write(&format!("{name}/Cargo.toml"), &manifest);
-        // As wdk-build does.
+        // Sets the same `cfg` options as wdk-build.
         let settings = driver_type.map_or_else(String::new, |kind| {
             format!(
                 "    println!(\"cargo::rustc-check-cfg=cfg(driver_model__driver_type, \
@@ -100,12 +100,12 @@ fn workspace() -> PathBuf {
     folder
 }
 
-/// Checks packages with one command. Returns whether that succeeded, and the errors.
+/// Checks packages with one command. Returns the command's success and errors.
 fn check(packages: &[&str], target: Option<&str>) -> (bool, String) {
     cargo("check", packages, target)
 }
 
-/// Runs a command of cargo for packages. Returns whether that succeeded, and the errors.
+/// Runs a cargo command for packages. Returns its success and errors.
 fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) {
     let folder = &*WORKSPACE;
     let mut command = Command::new(env!("CARGO"));
@@ -113,7 +113,7 @@ fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) 
         .args([what, "--offline", "--quiet"])
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
-        // Those of the build that runs this test are for its target.
+        // The options of the build that runs this test are for that build's target.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     for package in packages {
@@ -165,7 +165,7 @@ fn a_program_for_windows_must_enable_the_feature() {
     assert!(!succeeded && errors.contains(NO_USER), "{errors}");
 }
 
-/// The subscriber calls the kernel, which a program cannot.
+/// The subscriber calls the kernel, and a user-mode program cannot.
 #[test]
 fn the_subscriber_of_tracing_refuses_user_mode() {
     let (succeeded, errors) = cargo("build", &["subscriber"], None);
