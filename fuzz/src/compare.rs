@@ -28,7 +28,9 @@ pub struct Compared {
 /// Checks that each event is counted once, that all differences are counted and at most the requested
 /// number is listed, that the printed text is harmless, and that UTF-16 gives the same events.
 ///
-/// # Errors Fails with the text of the error if the bytes are in no known format.
+/// # Errors
+///
+/// Fails with the text of the error if the bytes are in no known format.
 pub fn check(data: &[u8]) -> Result<Compared, String> {
     let mut other = Other::parse(data).map_err(|error| sentence(&error))?;
     check_encoding(data, &other);

@@ -7,9 +7,10 @@ use crate::text::sentence;
 /// The maximum size of a result in bytes; larger results would find nothing new.
 const MAX_SIZE: usize = 0x2_0000;
 
-/// Checks the result of decompressing a block, and that it survives a round trip.  The first three bytes are
-/// the expected size, which the result does not exceed. Both the result and the input can be compressed and
-/// decompressed again. Returns the size of the result.
+/// Checks the result of decompressing a block, and that it survives a round trip.
+///
+/// The first three bytes are the expected size, which the result does not exceed. Both the result
+/// and the input can be compressed and decompressed again. Returns the size of the result.
 ///
 /// # Errors
 /// Fails with the text of the error if the block is rejected.

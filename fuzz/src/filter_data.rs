@@ -1,6 +1,7 @@
-//! Passes any bytes as filter data to a provider's enable callback.  The callback receives the data
-//! in an `EVENT_FILTER_DESCRIPTOR`, as from ETW. The memory has exactly the data's size, so that
-//! `AddressSanitizer` detects an access past its end.
+//! Passes any bytes as filter data to a provider's enable callback.
+//!
+//! The callback receives the data in an `EVENT_FILTER_DESCRIPTOR`, as from ETW. The memory has
+//! exactly the data's size, so that `AddressSanitizer` detects an access past its end.
 
 use std::{
     cell::RefCell,

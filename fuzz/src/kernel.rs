@@ -16,9 +16,10 @@ const CLOCK: Clock = Clock {
     start_time: FileTime::from_raw(134_117_966_450_000_000),
 };
 
-/// Checks that a record is decoded without loss, and returns the number of fields.  Bytes that belong
-/// to no field are at the end of the record, values can be printed, a second decoding gives the same
-/// result, and names and stacks can be derived from it.
+/// Checks that a record is decoded without loss, and returns the number of fields.
+///
+/// Bytes that belong to no field are at the end of the record, values can be printed, a second
+/// decoding gives the same result, and names and stacks can be derived from it.
 ///
 /// # Errors
 /// Fails with the text of the first problem, or if the bytes are not a record.

@@ -1,8 +1,10 @@
-//! The checks of the fuzz targets.  Each module is one target. Its `check` takes the fuzzer's input
-//! and panics if a property that must hold for every input does not hold. It returns the extent to
-//! which the input was processed, or the error that rejected it, so that tests can check the
-//! purpose of each seed. The entry points are in `fuzz_targets/`, the initial inputs in [`seeds`];
-//! `docs/fuzzing.md` describes how to run the targets.
+//! The checks of the fuzz targets.
+//!
+//! Each module is one target. Its `check` takes the fuzzer's input and panics if a property that
+//! must hold for every input does not hold. It returns the extent to which the input was processed,
+//! or the error that rejected it, so that tests can check the purpose of each seed. The entry
+//! points are in `fuzz_targets/`, the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how
+//! to run the targets.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(clippy::missing_panics_doc, reason = "a check that fails panics; how, is in its message")]

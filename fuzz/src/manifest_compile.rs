@@ -23,9 +23,11 @@ pub struct Compiled {
     pub messages: bool,
 }
 
-/// Checks the resources of a manifest.  Either the manifest is rejected with a location in the
-/// text, or it can be written again with the same meaning, this project's reader can read its
-/// resources, and it can be imported as a valid Rust declaration.
+/// Checks the resources of a manifest.
+///
+/// Either the manifest is rejected with a location in the text, or it can be written again with the
+/// same meaning, this project's reader can read its resources, and it can be imported as a valid
+/// Rust declaration.
 ///
 /// # Errors
 /// Fails with the text of the error if the manifest is rejected.

@@ -11,8 +11,10 @@ use crate::text::sentence;
 const LARGEST: u32 = 1 << 20;
 
 /// Checks that an image is rejected with a message that names the file, and that a second attempt
-/// is rejected in the same way, because the first attempt's mappings have been removed.  If an
-/// image is not rejected, both attempts report the same imports that the kernel does not provide.
+/// is rejected in the same way, because the first attempt's mappings have been removed.
+///
+/// If an image is not rejected, both attempts report the same imports that the kernel does not
+/// provide.
 ///
 /// # Errors
 /// Fails with the text of the error if the image is rejected.

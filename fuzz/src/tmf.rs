@@ -1,5 +1,6 @@
-//! Parses any bytes as a TMF file and expands messages with any arguments.  The input consists of
-//! text and arguments, separated by a zero byte.
+//! Parses any bytes as a TMF file and expands messages with any arguments.
+//!
+//! The input consists of text and arguments, separated by a zero byte.
 
 use etl_file::wpp::{Formats, Header};
 

@@ -10,10 +10,11 @@ use crate::text::sentence;
 const IMAGE: u64 = 0x1_4000_0000;
 /// The address of the stack.
 const STACK: u64 = 0x7000_0000;
-/// The size of the input's header.  It contains the offset of the instruction in the image (16
-/// bits), the number of words on the stack (8 bits), a flag that the instruction follows a call (8
-/// bits), and the offset and size of the exception directory (16 bits each). The stack and the
-/// image follow.
+/// The size of the input's header.
+///
+/// It contains the offset of the instruction in the image (16 bits), the number of words on the
+/// stack (8 bits), a flag that the instruction follows a call (8 bits), and the offset and size of
+/// the exception directory (16 bits each). The stack and the image follow.
 pub const HEAD: usize = 8;
 /// The maximum size of a frame in words: each of 32 chained entries has at most 255 codes, and an
 /// epilogue pops fewer.
@@ -22,7 +23,9 @@ const WORDS_OF_A_FRAME: usize = 32 * 255 + 64;
 /// Checks that walking the input's stack twice gives the same result. The walk must end and read
 /// only the stack, and every frame except the first must be in the image.
 ///
-/// # Errors Returns the reason why the walk ended before it left the image.
+/// # Errors
+///
+/// Returns the reason why the walk ended before it left the image.
 pub fn check(data: &[u8]) -> Result<usize, String> {
     let Some((head, rest)) = data.split_first_chunk::<HEAD>() else {
         return Err("the input has no head".to_owned());

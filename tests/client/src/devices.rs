@@ -1,6 +1,7 @@
-//! The sample driver's devices, found by their hardware ID (`SetupAPI`).  A search only reads the
-//! registered devices. `CM_Get_Device_ID_List`, in contrast, can create a device node for a service
-//! that has no device.
+//! The sample driver's devices, found by their hardware ID (`SetupAPI`).
+//!
+//! A search only reads the registered devices. `CM_Get_Device_ID_List`, in contrast, can create a
+//! device node for a service that has no device.
 
 use std::{
     fs, io,

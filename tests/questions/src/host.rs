@@ -91,7 +91,9 @@ impl Recorded {
 pub trait Host {
     /// Returns the system.
     ///
-    /// # Errors  Returns an error if the system cannot be identified.
+    /// # Errors
+    ///
+    /// Returns an error if the system cannot be identified.
     fn system(&self) -> Result<System, HostError>;
 
     /// Returns the thread that sends requests.

@@ -1,9 +1,10 @@
-//! Questions about ETW that no document answers, and the stages that ask them on any host.  A
-//! [`Question`] contains its text, the documented answer, and the stand-in kernel's assumption. Its
-//! stage asks a [`Host`], which has the driver `etw-questions-driver` and controls sessions: the
-//! stand-in kernel (`StandIn`, on x86-64 Linux) or a Windows machine (the sample client's command
-//! `questions`). [`ask`] asks all questions, and returns the [`Answers`], one JSON file for each
-//! system.
+//! Questions about ETW that no document answers, and the stages that ask them on any host.
+//!
+//! A [`Question`] contains its text, the documented answer, and the stand-in kernel's assumption.
+//! Its stage asks a [`Host`], which has the driver `etw-questions-driver` and controls sessions:
+//! the stand-in kernel (`StandIn`, on x86-64 Linux) or a Windows machine (the sample client's
+//! command `questions`). [`ask`] asks all questions, and returns the [`Answers`], one JSON file for
+//! each system.
 
 mod answers;
 mod document;

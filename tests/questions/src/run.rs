@@ -14,8 +14,10 @@ use crate::{
 
 /// Asks all questions. `progress` receives each question and its answer.
 ///
-/// # Errors  Returns an error if the system cannot be identified. If a question's stage fails, the
-/// question counts as not asked, with the reason as its answer.
+/// # Errors
+///
+/// Returns an error if the system cannot be identified. If a question's stage fails, the question
+/// counts as not asked, with the reason as its answer.
 pub fn ask(
     host: &mut dyn Host,
     progress: &mut dyn FnMut(&Question, &Answer),
@@ -25,7 +27,9 @@ pub fn ask(
 
 /// Asks some questions like [`ask`].
 ///
-/// # Errors  Fails as [`ask`] does.
+/// # Errors
+///
+/// Fails as [`ask`] does.
 pub fn ask_some<'a>(
     host: &mut dyn Host,
     questions: impl Iterator<Item = &'a Question>,
@@ -46,8 +50,9 @@ pub fn ask_some<'a>(
 /// question did not return; the answer replaces it. `progress` receives each question before and after
 /// it is asked.
 ///
-/// # Errors  Returns the error of `save`. As in [`ask`], a question whose stage fails is not an
-/// error.
+/// # Errors
+///
+/// Returns the error of `save`. As in [`ask`], a question whose stage fails is not an error.
 pub fn ask_saving<'a, E>(
     host: &mut dyn Host,
     questions: impl Iterator<Item = &'a Question>,

@@ -56,7 +56,9 @@ impl StandIn {
 
     /// Closes the device and unloads the driver.
     ///
-    /// # Errors  Returns an error if the driver leaks a resource, or the kernel has bugchecked.
+    /// # Errors
+    ///
+    /// Returns an error if the driver leaks a resource, or the kernel has bugchecked.
     pub fn close(mut self) -> Result<(), HostError> {
         let Some((file, device, driver)) = self.loaded.take() else {
             return Ok(());

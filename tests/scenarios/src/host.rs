@@ -250,12 +250,16 @@ pub trait Host {
 
     /// Writes to a file of the device.
     ///
-    /// # Errors  Fails as [`read`](Self::read) does.
+    /// # Errors
+    ///
+    /// Fails as [`read`](Self::read) does.
     fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError>;
 
     /// Sends a device control request without waiting for its completion.
     ///
-    /// # Errors  Fails as [`read`](Self::read) does.
+    /// # Errors
+    ///
+    /// Fails as [`read`](Self::read) does.
     fn start_control(
         &mut self,
         file: File,
@@ -269,7 +273,9 @@ pub trait Host {
     /// in front of the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
     /// client's event about the answer, and removes the id from the output. Returns the activity.
     ///
-    /// # Errors  Fails as [`read`](Self::read) does.
+    /// # Errors
+    ///
+    /// Fails as [`read`](Self::read) does.
     fn start_traced_control(
         &mut self,
         file: File,
@@ -309,7 +315,8 @@ pub trait Host {
     /// Stops sessions, closes files and unloads the driver, so that the next scenario starts with
     /// the host in its initial state.
     ///
-    /// # Errors  Returns an error if a step fails, or if the host has detected a fault in the
-    /// driver.
+    /// # Errors
+    ///
+    /// Returns an error if a step fails, or if the host has detected a fault in the driver.
     fn clear(&mut self) -> Result<(), HostError>;
 }

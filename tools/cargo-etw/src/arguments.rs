@@ -1,5 +1,7 @@
-//! The command line.  The command line is built by functions, because the code of clap's derive
-//! macros allows lints that this workspace forbids.
+//! The command line.
+//!
+//! The command line is built by functions, because the code of clap's derive macros allows lints
+//! that this workspace forbids.
 
 use clap::{ArgAction, Command};
 

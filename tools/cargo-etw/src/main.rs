@@ -1,5 +1,6 @@
-//! `cargo etw`: the commands for driver authors who use `wdk-etw`.  Every command works on the
-//! driver at hand, and needs neither Windows nor the WDK.
+//! `cargo etw`: the commands for driver authors who use `wdk-etw`.
+//!
+//! Every command works on the driver at hand, and needs neither Windows nor the WDK.
 
 mod arguments;
 mod at_hand;

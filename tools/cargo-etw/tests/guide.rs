@@ -4,10 +4,11 @@
 //! - `sh`: a script that must succeed. A following `text` block contains lines that its output must
 //!   contain in this order; `…` matches anything.
 //! - `file=NAME` after the language: a new file. In a `diff`, the changes to a file, separated by `@@`.
-//! - `new`, `existing`, `path`, `git`: the block belongs to one route only.  To save time and be
-//!   repeatable, the test deviates from the guide: it installs cargo-etw without optimizations,
-//!   builds everything in the checkout's target folder, and uses the package versions in the
-//!   checkout's lock file.
+//! - `new`, `existing`, `path`, `git`: the block belongs to one route only.
+//!
+//! To save time and be repeatable, the test deviates from the guide: it installs cargo-etw without
+//! optimizations, builds everything in the checkout's target folder, and uses the package versions
+//! in the checkout's lock file.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 

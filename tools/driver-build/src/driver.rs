@@ -131,7 +131,9 @@ const WDM: &str = "WDM";
 impl Driver {
     /// Checks that `cargo etw` can write and check the driver's INF.
     ///
-    /// # Errors  Fails if the driver uses no framework.
+    /// # Errors
+    ///
+    /// Fails if the driver uses no framework.
     pub fn check_framework(&self) -> Result<()> {
         ensure!(
             self.model.as_deref() != Some(WDM),
@@ -144,7 +146,9 @@ impl Driver {
 
     /// Checks that the driver's model can be built without the WDK.
     ///
-    /// # Errors  Fails if the metadata specify a model other than KMDF or WDM.
+    /// # Errors
+    ///
+    /// Fails if the metadata specify a model other than KMDF or WDM.
     pub fn check_model(&self) -> Result<()> {
         match self.model.as_deref() {
             None | Some("KMDF" | WDM) => Ok(()),

@@ -10,8 +10,9 @@ const UNRESOLVED: [&str; 6] = ["E0412", "E0422", "E0425", "E0432", "E0433", "E05
 /// The beginning of wdk-macros' error about a function that the framework does not have.
 const NO_FUNCTION: &str = "Failed to find function info for ";
 
-/// Returns the wdk-sys names in a cargo message that the stand-in lacks.  If the stand-in has the
-/// name, the author must import it, or use it from another module.
+/// Returns the wdk-sys names in a cargo message that the stand-in lacks.
+///
+/// If the stand-in has the name, the author must import it, or use it from another module.
 pub fn missing_names(message: &Value) -> Vec<String> {
     let mut names = unresolved_names(&message["message"]);
     names.retain(|name| !has_name(name));

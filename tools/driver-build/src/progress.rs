@@ -10,8 +10,10 @@ use anyhow::Result;
 /// Erases the terminal's line and returns to its start.
 const ERASE: &str = "\r\x1b[2K";
 
-/// Runs one step of a command.  A terminal shows the step's title while the step runs. Afterwards, a
-/// line with the result and the time is printed, even without a terminal.
+/// Runs one step of a command.
+///
+/// A terminal shows the step's title while the step runs. Afterwards, a line with the result and
+/// the time is printed, even without a terminal.
 ///
 /// # Errors
 ///

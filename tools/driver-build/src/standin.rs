@@ -20,9 +20,11 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs")
 /// The manifest of the stand-ins' workspace.
 const MANIFEST: &str = "Cargo.toml";
 
-/// The published crates that the stand-ins replace.  Drivers and their build scripts use the same
-/// items of every version, so the stand-ins for older versions share the newest version's sources.
-/// Drivers from Microsoft's template use wdk-build 0.5 beside the 0.6 that wdk-sys uses.
+/// The published crates that the stand-ins replace.
+///
+/// Drivers and their build scripts use the same items of every version, so the stand-ins for older
+/// versions share the newest version's sources. Drivers from Microsoft's template use wdk-build 0.5
+/// beside the 0.6 that wdk-sys uses.
 pub const REPLACED: [Replaced; 7] = [
     Replaced::newest("wdk-build", "0.6"),
     Replaced::older("wdk-build", "0.5", "0.5.1", "wdk-build-0.5"),

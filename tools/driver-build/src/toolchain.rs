@@ -388,8 +388,9 @@ impl Toolchain {
 
     /// Returns the toolchain for a machine, and installs what is missing.
     ///
-    /// # Errors  Fails, with each reason, if no toolchain for the machine can be found or
-    /// installed.
+    /// # Errors
+    ///
+    /// Fails, with each reason, if no toolchain for the machine can be found or installed.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
         Self::provide(machine, &Installation::Silent)
     }
@@ -398,8 +399,9 @@ impl Toolchain {
     /// message, and packages of the operating system if `may_install` returns true for their
     /// command.
     ///
-    /// # Errors  Fails, with each reason, if no toolchain for the machine can be found or
-    /// installed.
+    /// # Errors
+    ///
+    /// Fails, with each reason, if no toolchain for the machine can be found or installed.
     pub fn find_or_ask(machine: Machine, may_install: impl Fn(&str) -> bool) -> Result<Self> {
         Self::provide(machine, &Installation::Shown(&may_install))
     }

@@ -1,6 +1,7 @@
-//! Finds the accelerator that runs guests on this machine.  `/dev/kvm` can exist but be unusable
-//! because of its permissions, the host's own hypervisor or the processor. So this module runs a
-//! guest of a few instructions.
+//! Finds the accelerator that runs guests on this machine.
+//!
+//! `/dev/kvm` can exist but be unusable because of its permissions, the host's own hypervisor or
+//! the processor. So this module runs a guest of a few instructions.
 
 use std::{
     fmt::Write as _,
@@ -23,7 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const WORD: &[u8] = b"etw-vm runs\n";
 
 /// Returns a boot sector that waits for a timer interrupt, switches to 64-bit mode, writes [`WORD`]
-/// to COM1 and halts.  Real mode alone is not enough: some hosts run nothing beyond it.
+/// to COM1 and halts.
+///
+/// Real mode alone is not enough: some hosts run nothing beyond it.
 fn boot_sector() -> Vec<u8> {
     let mut code = vec![
         0xFC, // cld
@@ -80,8 +83,10 @@ fn boot_sector() -> Vec<u8> {
 
 /// Returns the first accelerator that runs a guest.
 ///
-/// # Errors  Returns [`Error::NoAccelerator`] with the result of each accelerator, or
-/// [`Error::Interrupted`] if the user interrupted the command.
+/// # Errors
+///
+/// Returns [`Error::NoAccelerator`] with the result of each accelerator, or [`Error::Interrupted`]
+/// if the user interrupted the command.
 pub fn find(program: &Path) -> Result<Accelerator> {
     let mut tried = String::new();
     for accelerator in Accelerator::ALL {

@@ -177,8 +177,10 @@ pub const NO_KEY: &str = "none";
 /// Returns the product key for an edition of an image: the requested key, or the edition's published
 /// setup key if the image contains none. Returns `None` for an evaluation image and for [`NO_KEY`].
 ///
-/// # Errors  Returns [`Error::Plan`] if the requested key is malformed, or if no key is published
-/// for the edition.
+/// # Errors
+///
+/// Returns [`Error::Plan`] if the requested key is malformed, or if no key is published for the
+/// edition.
 pub fn product_key(
     image: &Path,
     windows: Windows,
@@ -217,7 +219,9 @@ fn is_key(text: &str) -> bool {
 /// Returns the system that an image installs: the requested system, or the one that the image's
 /// file name indicates.
 ///
-/// # Errors  Returns [`Error::UnknownWindows`] if neither tells the system.
+/// # Errors
+///
+/// Returns [`Error::UnknownWindows`] if neither tells the system.
 pub fn windows_of(image: &Path, named: Option<Windows>) -> Result<Windows> {
     named.or_else(|| Windows::of_image(image)).ok_or_else(|| {
         let known: Vec<String> =
@@ -244,7 +248,9 @@ pub struct Answer {
 impl Answer {
     /// Returns the answer file.
     ///
-    /// # Errors  Returns [`Error::Plan`] if `language` is not a language name.
+    /// # Errors
+    ///
+    /// Returns [`Error::Plan`] if `language` is not a language name.
     pub fn to_xml(&self) -> Result<String> {
         let is_word = |one: char| one.is_ascii_alphanumeric() || one == '-';
         if self.language.is_empty() || !self.language.chars().all(is_word) {
@@ -279,7 +285,9 @@ impl Answer {
 
     /// Returns the files of the answer CD.
     ///
-    /// # Errors  Fails as [`Answer::to_xml`] does.
+    /// # Errors
+    ///
+    /// Fails as [`Answer::to_xml`] does.
     pub fn files(&self) -> Result<Files> {
         Ok(Files::from([
             ("autounattend.xml".to_owned(), windows_lines(self.to_xml()?.as_bytes())),
@@ -291,7 +299,9 @@ impl Answer {
     /// Returns a hash of the CD's contents. Base images made with different hashes are different
     /// images.
     ///
-    /// # Errors  Fails as [`Answer::to_xml`] does.
+    /// # Errors
+    ///
+    /// Fails as [`Answer::to_xml`] does.
     pub fn version(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for (name, contents) in self.files()? {

@@ -81,7 +81,9 @@ impl Bugcheck {
     /// The header begins with `PAGEDU64`; the code is at 0x38, the parameters at 0x40 (`DUMP_HEADER64`,
     /// as the Volatility project and Rekall describe it).
     ///
-    /// # Errors  Fails if the file cannot be read.
+    /// # Errors
+    ///
+    /// Fails if the file cannot be read.
     pub fn of_dump(path: &Path) -> io::Result<Option<Self>> {
         const LENGTH: usize = 0x60;
         let mut header = Vec::new();

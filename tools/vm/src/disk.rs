@@ -46,8 +46,10 @@ fn failure<'a>(
 /// Creates a disk with the tag file. The image is sparse: it uses only as much of the host's disk
 /// as has been written.
 ///
-/// # Errors  Returns [`Error::Disk`] if the size is not valid for FAT32, or the file system cannot
-/// be created.
+/// # Errors
+///
+/// Returns [`Error::Disk`] if the size is not valid for FAT32, or the file system cannot be
+/// created.
 pub fn create(path: &Path, bytes: u64) -> Result<()> {
     let fail = failure("make", path);
     if !(MIN_BYTES..=MAX_BYTES).contains(&bytes) {
@@ -116,7 +118,9 @@ fn partition(image: File, path: &Path) -> Result<Partition> {
 /// Copies everything except the tag from a disk into a folder. Returns the files that could not be
 /// copied; a guest that was stopped in the middle of a write can leave such files.
 ///
-/// # Errors  Returns [`Error::Disk`] if the disk has no readable file system.
+/// # Errors
+///
+/// Returns [`Error::Disk`] if the disk has no readable file system.
 pub fn copy_out(path: &Path, folder: &Path) -> Result<Vec<NotCopied>> {
     let image = File::open(path).map_err(file("open", path))?;
     let fail = failure("read", path);
@@ -201,7 +205,9 @@ fn copy_file(from: &mut impl Read, length: u64, to: &PathBuf) -> io::Result<()> 
 
 /// Returns the contents of a file on the disk, for tests and tools.
 ///
-/// # Errors  Returns [`Error::Disk`] if the disk or the file cannot be read.
+/// # Errors
+///
+/// Returns [`Error::Disk`] if the disk or the file cannot be read.
 pub fn read_file(path: &Path, name: &str) -> Result<Vec<u8>> {
     let fail = failure("read", path);
     let image = File::open(path).map_err(file("open", path))?;

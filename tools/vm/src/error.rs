@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-/// Reasons why a virtual machine cannot be created, started or read.  A stage that fails inside a
-/// virtual machine is not an error; the [report](crate::Report) contains its result.
+/// Reasons why a virtual machine cannot be created, started or read.
+///
+/// A stage that fails inside a virtual machine is not an error; the [report](crate::Report)
+/// contains its result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation on the host failed.

@@ -68,7 +68,9 @@ impl Base {
     /// Returns the firmware for a virtual machine that runs an overlay, with a copy of the
     /// variables.
     ///
-    /// # Errors  Returns [`Error::File`] if the variables cannot be copied.
+    /// # Errors
+    ///
+    /// Returns [`Error::File`] if the variables cannot be copied.
     pub fn firmware(&self, folder: &Path) -> Result<Firmware> {
         let Some((code, variables)) = &self.uefi else {
             return Ok(Firmware::Bios);
@@ -83,8 +85,10 @@ impl Installation {
     /// Returns the base image. Installs Windows first if no base image exists for this installation
     /// image and answer file.
     ///
-    /// # Errors  Returns [`Error::Installation`] if the installation did not finish; the folder
-    /// that it names contains the serial log and screenshots.
+    /// # Errors
+    ///
+    /// Returns [`Error::Installation`] if the installation did not finish; the folder that it names
+    /// contains the serial log and screenshots.
     pub fn base(&self, tell: &dyn Fn(&str)) -> Result<Base> {
         check_iso(&self.iso)?;
         fs::create_dir_all(&self.images).map_err(file("create", &self.images))?;
@@ -392,8 +396,10 @@ fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
 
 /// Returns the answer file's contents for an image, with defaults for the omitted values.
 ///
-/// # Errors  Returns [`Error::UnknownWindows`] if neither the file name nor the caller tells the
-/// system, and the errors of [`product_key`].
+/// # Errors
+///
+/// Returns [`Error::UnknownWindows`] if neither the file name nor the caller tells the system, and
+/// the errors of [`product_key`].
 pub fn answer(
     iso: &Path,
     windows: Option<Windows>,

@@ -21,7 +21,9 @@ pub fn catch() {
 
 /// Fails if the user has interrupted the command.
 ///
-/// # Errors  Returns [`Error::Interrupted`].
+/// # Errors
+///
+/// Returns [`Error::Interrupted`].
 pub fn check() -> Result<()> {
     if ASKED.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);

@@ -1,7 +1,8 @@
-//! Writes CD images: ISO 9660 with Joliet names.  Windows and Linux read the Joliet names, which
-//! keep case and length. The primary directory tree has short substitute names. Sources: ECMA-119
-//! (the file system), and Microsoft's Joliet specification of 1995 (the supplementary descriptor
-//! and its names).
+//! Writes CD images: ISO 9660 with Joliet names.
+//!
+//! Windows and Linux read the Joliet names, which keep case and length. The primary directory tree
+//! has short substitute names. Sources: ECMA-119 (the file system), and Microsoft's Joliet
+//! specification of 1995 (the supplementary descriptor and its names).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,8 +54,10 @@ struct Extent {
 
 /// Writes an image with these files and this label.
 ///
-/// # Errors  Returns [`Error::Iso`] if a file's path does not fit the format, and [`Error::File`]
-/// if the image cannot be written.
+/// # Errors
+///
+/// Returns [`Error::Iso`] if a file's path does not fit the format, and [`Error::File`] if the
+/// image cannot be written.
 pub fn write(image: &Path, label: &str, files: &Files) -> Result<()> {
     check(files)?;
     let bytes = encode(label, files);

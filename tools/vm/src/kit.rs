@@ -73,7 +73,9 @@ pub fn stage_names() -> Vec<&'static str> {
 /// needs the driver. If a leg is named, the plan has only that leg's stages, with `verifier` before
 /// them.
 ///
-/// # Errors  Returns [`Error::Plan`] if the leg lacks a named stage.
+/// # Errors
+///
+/// Returns [`Error::Plan`] if the leg lacks a named stage.
 pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
     let is_named = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let needs_driver = only.iter().any(|one| NEED_DRIVER.contains(&one.as_str()));
@@ -163,8 +165,10 @@ pub struct Contents {
 impl Contents {
     /// Returns the kit's files. The agent's time limits are the plan's, multiplied by `factor`.
     ///
-    /// # Errors  Returns [`Error::Plan`] if a stage has no script, and [`Error::File`] if a file
-    /// cannot be read.
+    /// # Errors
+    ///
+    /// Returns [`Error::Plan`] if a stage has no script, and [`Error::File`] if a file cannot be
+    /// read.
     pub fn files(&self, plan: &[Stage], factor: u32) -> Result<Files> {
         let mut files = self.packages()?;
         let scripts = self.scripts()?;
@@ -213,7 +217,9 @@ impl Contents {
 
     /// Returns the files of a kit without a plan and without the agent, for manual work.
     ///
-    /// # Errors  Returns [`Error::File`] if a file cannot be read.
+    /// # Errors
+    ///
+    /// Returns [`Error::File`] if a file cannot be read.
     pub fn files_by_hand(&self) -> Result<Files> {
         let mut files = self.packages()?;
         for (name, contents) in self.scripts()? {

@@ -4,12 +4,15 @@
 //!   [`answer`] writes the answer file.
 //! - [`kit`] puts the driver's package and the stages on a CD.
 //! - [`run`] runs them on an overlay of the base image, and copies the results out.
-//! - [`report`] presents the results to the user.  Below them, [`qemu`], [`qmp`] and [`accelerator`]
-//!   start and control QEMU, [`watch`] follows a virtual machine through the messages on its serial
-//!   port ([`protocol`]), and [`iso`] and [`disk`] are the images that carry files in and out.  The
-//!   guest needs no network, no guest tools and no drivers: disks are SATA, messages go to COM1.
-//!   Tests run a small Linux instead of Windows, which follows the same protocol. No Windows has
-//!   been run with this crate yet.
+//! - [`report`] presents the results to the user.
+//!
+//! Below them, [`qemu`], [`qmp`] and [`accelerator`] start and control QEMU, [`watch`] follows a
+//! virtual machine through the messages on its serial port ([`protocol`]), and [`iso`] and [`disk`]
+//! are the images that carry files in and out.
+//!
+//! The guest needs no network, no guest tools and no drivers: disks are SATA, messages go to COM1.
+//! Tests run a small Linux instead of Windows, which follows the same protocol. No Windows has been
+//! run with this crate yet.
 #![cfg(unix)]
 
 pub mod accelerator;

@@ -54,9 +54,11 @@ impl Accelerator {
         }
     }
 
-    /// Returns `-accel` and `-cpu`.  Virtualization inside the guest is masked: it made guests
-    /// crash, and with it Windows may turn on memory integrity. Under TCG, the processor model is
-    /// one that Windows supports and TCG implements almost completely.
+    /// Returns `-accel` and `-cpu`.
+    ///
+    /// Virtualization inside the guest is masked: it made guests crash, and with it Windows may
+    /// turn on memory integrity. Under TCG, the processor model is one that Windows supports and
+    /// TCG implements almost completely.
     const fn arguments(self) -> (&'static str, &'static str) {
         match self {
             Self::KvmHyperV => (
@@ -137,8 +139,10 @@ pub struct Machine {
 
 /// Returns the path of QEMU.
 ///
-/// # Errors  Returns [`Error::MissingProgram`] if the path does not exist or the search path has no
-/// such program.
+/// # Errors
+///
+/// Returns [`Error::MissingProgram`] if the path does not exist or the search path has no such
+/// program.
 pub fn find(program: &Path) -> Result<PathBuf> {
     let missing = || Error::MissingProgram {
         program: program.display().to_string(),
@@ -157,7 +161,9 @@ pub fn find(program: &Path) -> Result<PathBuf> {
 
 /// Returns the UEFI firmware's code and variables files.
 ///
-/// # Errors  Returns [`Error::MissingFirmware`] with the folders that were searched.
+/// # Errors
+///
+/// Returns [`Error::MissingFirmware`] with the folders that were searched.
 pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
     /// The folders of Debian and Ubuntu, Fedora, and Arch Linux.
     const FOLDERS: [&str; 3] = ["/usr/share/OVMF", "/usr/share/edk2/ovmf", "/usr/share/edk2/x64"];
@@ -251,7 +257,9 @@ impl Machine {
 
     /// Starts the machine. Its serial log is written to a file.
     ///
-    /// # Errors  Returns [`Error::NotStarted`] with QEMU's output.
+    /// # Errors
+    ///
+    /// Returns [`Error::NotStarted`] with QEMU's output.
     pub fn start(&self, serial: &Path) -> Result<Running> {
         File::create(serial).map_err(file("create", serial))?;
         let mut arguments: Vec<OsString> = self.arguments();
@@ -358,7 +366,9 @@ fn end_with_this_process(command: &mut Command) {
 impl Running {
     /// Returns the lines that the guest has written to its serial port since the last call.
     ///
-    /// # Errors  Returns [`Error::File`] if the log cannot be read.
+    /// # Errors
+    ///
+    /// Returns [`Error::File`] if the log cannot be read.
     pub fn lines(&mut self) -> Result<Vec<String>> {
         let Some(serial) = &mut self.serial else {
             return Ok(Vec::new());
@@ -392,14 +402,18 @@ impl Running {
 
     /// Runs a QMP command.
     ///
-    /// # Errors  Returns [`Error::Control`].
+    /// # Errors
+    ///
+    /// Returns [`Error::Control`].
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         self.qmp.execute(command, arguments)
     }
 
     /// Writes a screenshot as PNG.
     ///
-    /// # Errors  Returns [`Error::Control`].
+    /// # Errors
+    ///
+    /// Returns [`Error::Control`].
     pub fn screenshot(&mut self, to: &Path) -> Result<()> {
         let arguments = json!({ "filename": to.display().to_string(), "format": "png" });
         self.execute("screendump", &arguments).map(|_| ())
@@ -407,7 +421,9 @@ impl Running {
 
     /// Returns the number of bytes that the guest has written to its disks.
     ///
-    /// # Errors  Returns [`Error::Control`].
+    /// # Errors
+    ///
+    /// Returns [`Error::Control`].
     pub fn written(&mut self) -> Result<u64> {
         let all = self.execute("query-blockstats", &json!({}))?;
         let each = all.as_array().into_iter().flatten();
@@ -416,8 +432,9 @@ impl Running {
 
     /// Asks QEMU to flush its data and quit, and waits until it has.
     ///
-    /// # Errors  Returns [`Error::Control`] if QEMU is still running; dropping it kills the
-    /// process.
+    /// # Errors
+    ///
+    /// Returns [`Error::Control`] if QEMU is still running; dropping it kills the process.
     pub fn quit(mut self) -> Result<()> {
         const PATIENCE: Duration = Duration::from_mins(1);
         // QEMU may close the connection before it answers.
@@ -444,17 +461,22 @@ impl Drop for Running {
     }
 }
 
-/// Creates an empty system disk in qcow2 format.  QEMU itself creates the image, so its tools are
-/// not needed.
+/// Creates an empty system disk in qcow2 format.
 ///
-/// # Errors  Returns [`Error::Control`] with QEMU's reason.
+/// QEMU itself creates the image, so its tools are not needed.
+///
+/// # Errors
+///
+/// Returns [`Error::Control`] with QEMU's reason.
 pub fn create_image(program: &Path, path: &Path, bytes: u64) -> Result<()> {
     create(program, path, |_| Ok(json!({ "size": bytes })))
 }
 
 /// Creates an overlay of a qcow2 image.
 ///
-/// # Errors  Returns [`Error::Control`] with QEMU's reason.
+/// # Errors
+///
+/// Returns [`Error::Control`] with QEMU's reason.
 pub fn create_overlay(program: &Path, path: &Path, base: &Path) -> Result<()> {
     let name = base.display().to_string();
     create(program, path, |qemu| {

@@ -24,8 +24,9 @@ pub struct Event {
     pub data: Value,
 }
 
-/// A connection to a running QEMU.  Incomplete lines are kept here, so a read that times out loses
-/// nothing.
+/// A connection to a running QEMU.
+///
+/// Incomplete lines are kept here, so a read that times out loses nothing.
 #[derive(Debug)]
 pub struct Qmp {
     stream: UnixStream,
@@ -37,7 +38,9 @@ pub struct Qmp {
 impl Qmp {
     /// Connects to a socket on which QEMU listens. Returns `None` if QEMU does not listen yet.
     ///
-    /// # Errors  Returns [`Error::Control`] if QEMU listens but does not follow the QMP protocol.
+    /// # Errors
+    ///
+    /// Returns [`Error::Control`] if QEMU listens but does not follow the QMP protocol.
     pub fn connect(socket: &Path) -> Result<Option<Self>> {
         let Ok(stream) = UnixStream::connect(socket) else {
             return Ok(None);
@@ -49,8 +52,9 @@ impl Qmp {
 
     /// Runs a command and returns its result. Events that arrive meanwhile are kept.
     ///
-    /// # Errors  Returns [`Error::Control`] with QEMU's reason, or if it does not answer within 30
-    /// s.
+    /// # Errors
+    ///
+    /// Returns [`Error::Control`] with QEMU's reason, or if it does not answer within 30 s.
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         let fail = |reason: String| Error::Control { command: command.to_owned(), reason };
         let mut line = json!({ "execute": command, "arguments": arguments }).to_string();

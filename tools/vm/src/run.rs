@@ -53,8 +53,10 @@ impl Run {
     /// Runs the stages, and copies their results out. `examine` adds to the report what it finds in the
     /// results folder.
     ///
-    /// # Errors  Fails if the virtual machine cannot be created or started, or its results disk
-    /// cannot be read. A failed stage or a machine that ends early appears in the report.
+    /// # Errors
+    ///
+    /// Fails if the virtual machine cannot be created or started, or its results disk cannot be
+    /// read. A failed stage or a machine that ends early appears in the report.
     pub fn run(
         &self,
         base: &Base,
@@ -116,8 +118,9 @@ impl Run {
 /// Starts a virtual machine for manual work, with the kit's files on a CD and without the agent.
 /// Returns when the machine is turned off.
 ///
-/// # Errors  Fails if the virtual machine cannot be created or started, or the user interrupts the
-/// command.
+/// # Errors
+///
+/// Fails if the virtual machine cannot be created or started, or the user interrupts the command.
 pub fn connect(
     base: &Base,
     settings: &Settings,

@@ -148,8 +148,10 @@ const MAX_HANGS: u32 = 3;
 
 /// Watches a virtual machine until it ends. Saves screenshots of hangs in a folder.
 ///
-/// # Errors  Fails if the serial log cannot be read, or the user interrupts the command. In every
-/// case, the QEMU process has ended when this function returns.
+/// # Errors
+///
+/// Fails if the serial log cannot be read, or the user interrupts the command. In every case, the
+/// QEMU process has ended when this function returns.
 pub fn watch(
     mut machine: Running,
     limits: &Limits,

@@ -1,5 +1,7 @@
-//! Builds the test driver in C, with clang and the linker of the cross toolchain.  Its source is in
-//! `tests/drivers/c`. Each variant is a separate image, which the stand-in kernel's tests load.
+//! Builds the test driver in C, with clang and the linker of the cross toolchain.
+//!
+//! Its source is in `tests/drivers/c`. Each variant is a separate image, which the stand-in
+//! kernel's tests load.
 
 use std::{
     fs,

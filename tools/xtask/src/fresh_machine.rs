@@ -1,5 +1,6 @@
-//! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.  Each
-//! machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
+//! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.
+//!
+//! Each machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
 //! libraries for Windows, and a clone of the current commit. Each machine lacks something: recent
 //! package lists, permission to install packages, or apt-get itself.
 

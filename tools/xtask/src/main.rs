@@ -1,6 +1,8 @@
-//! The commands for working on this repository, run as `cargo xtask …`.  `demo` builds and traces
-//! the sample driver, `test` runs every check that can run on this machine, `build` builds only a
-//! driver's .sys file, and `doctor` lists which required tools are found and which are missing.
+//! The commands for working on this repository, run as `cargo xtask …`.
+//!
+//! `demo` builds and traces the sample driver, `test` runs every check that can run on this
+//! machine, `build` builds only a driver's .sys file, and `doctor` lists which required tools are
+//! found and which are missing.
 
 mod api;
 mod bench;

@@ -7,9 +7,11 @@
 //!   for a fifth argument;
 //! - `four` calls routines with four arguments, all in registers;
 //! - `request` gets the event's values from a request, and the status from the preceding call;
-//! - `leaf` calls nothing and only computes.  The reference event has the name `ReadComplete`,
-//!   level 4, keyword 2, a status (32 bits), a number of bytes (64 bits), and a string. Like
-//!   drivers, the callers also use these values for other purposes.
+//! - `leaf` calls nothing and only computes.
+//!
+//! The reference event has the name `ReadComplete`, level 4, keyword 2, a status (32 bits), a
+//! number of bytes (64 bits), and a string. Like drivers, the callers also use these values for
+//! other purposes.
 
 #![no_std]
 #![allow(clippy::missing_safety_doc)]

@@ -51,9 +51,11 @@ pub fn once(work: impl Fn()) -> Result<Time> {
     })
 }
 
-/// Runs `work` on one thread per processor, all at the same time.  The stacks have the size of the
-/// Windows kernel's plus a few pages, a different number in each call, so that their distances
-/// vary: a provider may choose the memory that a thread writes by the address of its stack.
+/// Runs `work` on one thread per processor, all at the same time.
+///
+/// The stacks have the size of the Windows kernel's plus a few pages, a different number in each
+/// call, so that their distances vary: a provider may choose the memory that a thread writes by the
+/// address of its stack.
 pub fn together(processors: &[usize], rng: &mut Rng, work: impl Fn() + Sync) -> Result<Vec<Time>> {
     let ready = AtomicUsize::new(0);
     let is_cancelled = AtomicBool::new(false);

@@ -1,7 +1,8 @@
-//! Runs all of `cargo etw vm` with a guest that stands in for Windows.  The guest is a Linux kernel
-//! with [a script](init.sh) that follows the same protocol as Setup and the agent in Windows. It
-//! proves the host side: images, QEMU, limits, results, exit codes. It proves nothing about
-//! Windows.
+//! Runs all of `cargo etw vm` with a guest that stands in for Windows.
+//!
+//! The guest is a Linux kernel with [a script](init.sh) that follows the same protocol as Setup and
+//! the agent in Windows. It proves the host side: images, QEMU, limits, results, exit codes. It
+//! proves nothing about Windows.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 

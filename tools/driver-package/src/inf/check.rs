@@ -1,6 +1,8 @@
-//! The rules of a driver package's INF file.  The rules are those of `infverif /w` that a KMDF
-//! driver's file can break, with their numbers, and the rule that the file installs this driver.
-//! `docs/reference/driver-packaging.md` lists the sources.
+//! The rules of a driver package's INF file.
+//!
+//! The rules are those of `infverif /w` that a KMDF driver's file can break, with their numbers,
+//! and the rule that the file installs this driver. `docs/reference/driver-packaging.md` lists the
+//! sources.
 
 use std::{collections::BTreeSet, fmt};
 

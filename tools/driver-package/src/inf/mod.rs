@@ -1,6 +1,7 @@
-//! Reads, writes, stamps and checks the INF files of driver packages.  `stampinf` and `infverif`
-//! are part of the WDK. This module replaces them, and also compares the file with the driver that
-//! it installs.
+//! Reads, writes, stamps and checks the INF files of driver packages.
+//!
+//! `stampinf` and `infverif` are part of the WDK. This module replaces them, and also compares the
+//! file with the driver that it installs.
 
 mod check;
 mod class;

@@ -72,11 +72,14 @@ fn name(what: &'static str, text: &str, allowed: &'static str) -> Result<(), New
 }
 
 impl New<'_> {
-    /// Returns the text of an unstamped INF file (`.inx`) that installs the driver.  As Windows
-    /// requires of drivers for all its editions, the file copies only to the driver store, writes
-    /// only to the device's and the service's keys, and needs no co-installer.
+    /// Returns the text of an unstamped INF file (`.inx`) that installs the driver.
     ///
-    /// # Errors  Fails if the class is not known, or if a value is not allowed in an INF file.
+    /// As Windows requires of drivers for all its editions, the file copies only to the driver
+    /// store, writes only to the device's and the service's keys, and needs no co-installer.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the class is not known, or if a value is not allowed in an INF file.
     pub fn text(&self) -> Result<String, NewError> {
         let Self { image, hardware_id, sddl, .. } = *self;
         let guid = class::guid(self.class).ok_or_else(|| NewError::Class(self.class.to_owned()))?;

@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: measures the cost of writing an event and compares it with the
-//! `tracelogging` crate.  The benchmark executes compiled Windows code under a CPU emulator and
-//! counts instructions (tools/bench/count.py), so the counts do not depend on the machine. It also
-//! times the code on the machine's processors (tools/bench/timing).
+//! `tracelogging` crate.
+//!
+//! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
+//! (tools/bench/count.py), so the counts do not depend on the machine. It also times the code on
+//! the machine's processors (tools/bench/timing).
 
 mod cited;
 mod counted;

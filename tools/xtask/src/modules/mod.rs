@@ -1,7 +1,9 @@
-//! Dependency cycles between modules.  A module uses another if its code names one of its items, by
-//! a `use` or by a path that begins with `crate`, `self`, `super` or a module's name, including
-//! paths in macros and attributes. A re-exported name belongs to the module that defines it;
-//! declaring a module or re-exporting its names is not a use. Code for tests does not count.
+//! Dependency cycles between modules.
+//!
+//! A module uses another if its code names one of its items, by a `use` or by a path that begins
+//! with `crate`, `self`, `super` or a module's name, including paths in macros and attributes. A
+//! re-exported name belongs to the module that defines it; declaring a module or re-exporting its
+//! names is not a use. Code for tests does not count.
 //!
 //! A type's inherent functions, methods and constants belong to the module of their `impl`. A method
 //! of a receiver other than `self` counts only if no other type or trait of the crate has a method
