@@ -110,7 +110,9 @@ const BUFFER_SIZES: std::ops::RangeInclusive<u32> = 0x1000..=0x10_0000;
 /// Writes the records of all traces to one trace, sorted by time. `log_file_name` is the name in its
 /// header. What cannot be read of a damaged trace is missing; [`Merged::damages`] lists it.
 ///
-/// # Errors Returns [`MergeError`]; the output is then an incomplete trace.
+/// # Errors
+///
+/// Returns [`MergeError`]; the output is then an incomplete trace.
 pub fn merge<R: Read + Seek, W: Write + Seek>(
     traces: &mut [TraceFile<R>],
     log_file_name: &str,

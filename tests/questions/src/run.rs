@@ -45,8 +45,9 @@ pub fn ask_some<'a>(
     Ok(Answers { system, answers })
 }
 
-/// Asks some questions, and calls `save` after each one, so that a bugcheck loses no answer. The
-/// answers are added to the existing ones. Before a risky question, an entry is saved that the
+/// Asks some questions, and calls `save` after each one, so that a bugcheck loses no answer.
+///
+/// The answers are added to the existing ones. Before a risky question, an entry is saved that the
 /// question did not return; the answer replaces it. `progress` receives each question before and after
 /// it is asked.
 ///
