@@ -299,24 +299,32 @@ impl Context {
 
     /// Fills `buffer` with the bytes at an address from the driver. Bugchecks for a bad address.
     pub fn read_into(&self, address: u64, buffer: &mut [u8]) {
-        if let Err(error) = memory::read_into(address, buffer) {
-            self.stop_for_address(error);
-        }
+        self.checked(memory::read_into(address, buffer));
     }
 
     /// Reads a structure at an address from the driver. Bugchecks for a bad address.
     pub fn read<T: FromBytes + IntoBytes>(&self, address: u64) -> T {
-        match memory::read(address) {
-            Ok(value) => value,
-            Err(error) => self.stop_for_address(error),
-        }
+        self.checked(memory::read(address))
     }
 
     /// Writes a result to an address from the driver. Bugchecks for a bad address.
     pub fn write<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
-        if let Err(error) = memory::write(address, value) {
-            self.stop_for_address(error);
-        }
+        self.checked(memory::write(address, value));
+    }
+
+    /// Reads bytes at an address from the driver. Bugchecks for a bad address.
+    pub fn read_bytes(&self, address: u64, length: usize) -> Vec<u8> {
+        self.checked(memory::read_bytes(address, length))
+    }
+
+    /// Writes bytes to an address from the driver. Bugchecks for a bad address.
+    pub fn write_bytes(&self, address: u64, bytes: &[u8]) {
+        self.checked(memory::write_bytes(address, bytes));
+    }
+
+    /// Returns the result of an access to an address from the driver. Bugchecks for a bad address.
+    pub fn checked<T>(&self, result: Result<T, BadAddress>) -> T {
+        result.unwrap_or_else(|error| self.stop_for_address(error))
     }
 
     /// Bugchecks for an address that cannot be accessed.

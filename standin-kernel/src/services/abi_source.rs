@@ -409,7 +409,9 @@ impl<'ast> Visit<'ast> for Uses<'_> {
                     self.found.push(Use::Address);
                     self.found.extend(generic.map(Use::Value));
                 }
-                "read_into" | "write" => self.found.push(Use::Address),
+                "bytes" | "read_bytes" | "read_into" | "write" | "write_bytes" => {
+                    self.found.push(Use::Address)
+                }
                 // Unlike `get`, it bugchecks for an object of another kind.
                 "with" => self.found.extend(generic.map(Use::Handle)),
                 _ => {}

@@ -7,7 +7,7 @@ use super::{
     service::Context,
     state::{DISABLE, ENABLE, Form, Notification},
 };
-use crate::ground::{arena::Block, memory};
+use crate::ground::arena::Block;
 
 /// The minor functions with which WMI calls a control block's callback (`IRP_MN_*` of wdm.h).
 pub mod minor {
@@ -108,9 +108,7 @@ struct Lent {
 impl Lent {
     fn new(context: &Context, bytes: &[u8]) -> Self {
         let block = Block::guarded(bytes.len());
-        if let Err(error) = memory::write_bytes(block.address(), bytes) {
-            context.stop_for_address(error);
-        }
+        context.write_bytes(block.address(), bytes);
         Self { block, size: bytes.len() as u64 }
     }
 

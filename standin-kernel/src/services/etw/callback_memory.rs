@@ -10,7 +10,6 @@ use super::{
 use crate::ground::{
     abi::{EventFilterDescriptor, EventFilterHeader},
     arena::Block,
-    memory,
 };
 
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
@@ -29,9 +28,7 @@ impl CallbackMemory {
     pub fn new(context: &Context, source: Guid, filters: &[(u16, FilterData)]) -> Self {
         let put = |bytes: &[u8]| {
             let block = Block::guarded(bytes.len());
-            if let Err(error) = memory::write_bytes(block.address(), bytes) {
-                context.stop_for_address(error);
-            }
+            context.write_bytes(block.address(), bytes);
             block
         };
         let mut bytes = filter_chain(filters);

@@ -16,7 +16,7 @@ use crate::{
         routine::{Export, Routine, low_half},
     },
     ground::{
-        arena::Block, backtrace::Explained, bugcheck::Violation, irql::Irql, memory, rule::Rule,
+        arena::Block, backtrace::Explained, bugcheck::Violation, irql::Irql, rule::Rule,
         status::NtStatus,
     },
 };
@@ -148,10 +148,7 @@ fn control_guids(context: &Context, block: u64, callback: u64) -> Result<Vec<Gui
             [minor::REGINFO, 0, size as u64, buffer.address(), block, written.address()];
         let status = context.call_driver("the WMI callback", callback, arguments);
         let status = NtStatus::from_register(status);
-        let bytes = match memory::read_bytes(buffer.address(), size) {
-            Ok(bytes) => bytes,
-            Err(error) => context.stop_for_address(error),
-        };
+        let bytes = context.read_bytes(buffer.address(), size);
         if status == NtStatus::BUFFER_TOO_SMALL {
             let needed = number(&bytes, 0).unwrap_or(0) as usize;
             if needed <= size || needed > MAX_BUFFER {

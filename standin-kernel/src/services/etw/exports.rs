@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Export, Routine, low_half},
-    ground::{abi::EventDescriptor, irql::Irql, memory, rule::Rule, status::NtStatus},
+    ground::{abi::EventDescriptor, irql::Irql, rule::Rule, status::NtStatus},
 };
 
 /// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`
@@ -97,10 +97,7 @@ fn set_information(
         });
     }
     context.check_address("information", information, u64::from(length));
-    let bytes = match memory::read_bytes(information, length as usize) {
-        Ok(bytes) => bytes,
-        Err(error) => context.stop_for_address(error),
-    };
+    let bytes = context.read_bytes(information, length as usize);
     match class {
         BINARY_TRACK_INFO => NtStatus::SUCCESS,
         SET_TRAITS => registration::set_traits(context, handle, bytes),

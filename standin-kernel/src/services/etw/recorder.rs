@@ -207,10 +207,8 @@ fn create(context: &Context, control: u64, parameters: u64, to: u64) -> u64 {
 fn text(context: &Context, at: u64, length: usize) -> String {
     /// `RECORDER_LOG_IDENTIFIER_MAX_CHARS`.
     const LONGEST: usize = 16;
-    match memory::read_c_string(at, length.min(LONGEST)) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) => context.stop_for_address(error),
-    }
+    let bytes = context.checked(memory::read_c_string(at, length.min(LONGEST)));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn delete(context: &Context, _control: u64, log: u64) -> u64 {

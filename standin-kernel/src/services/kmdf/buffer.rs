@@ -85,9 +85,7 @@ fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
 /// Creates a memory object with these bytes for a driver.
 pub fn make_filled(context: &Context, bytes: &[u8], attributes: u64) -> Result<u64, NtStatus> {
     let data = allocate(bytes.len() as u64)?;
-    if let Err(error) = memory::write_bytes(data.address, bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(data.address, bytes);
     make(context, data, attributes)
 }
 
@@ -229,9 +227,7 @@ fn place_of_copy(
 
 fn copy(context: &Context, from: u64, to: u64, count: usize) {
     let copied = memory::read_bytes(from, count).and_then(|bytes| memory::write_bytes(to, &bytes));
-    if let Err(error) = copied {
-        context.stop_for_address(error);
-    }
+    context.checked(copied);
 }
 
 fn memory_copy_to(

@@ -317,9 +317,7 @@ fn copy_path(context: &Context, registry_path: u64) -> Block {
         .flat_map(u16::to_le_bytes)
         .collect();
     let block = Block::zeroed(bytes.len());
-    if let Err(error) = memory::write_bytes(block.address(), &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(block.address(), &bytes);
     block
 }
 

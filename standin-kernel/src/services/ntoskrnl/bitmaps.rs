@@ -1,9 +1,6 @@
 //! Bitmaps (`RTL_BITMAP`): arrays of bits in a driver's memory.
 
-use super::{
-    context::{Context, Entries},
-    rtl,
-};
+use super::context::{Context, Entries};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{irql::Irql, pnp_abi::Bitmap},
@@ -49,22 +46,18 @@ impl Bits {
     fn read(context: &Context, bitmap: u64) -> Self {
         let value: Bitmap = context.read(bitmap);
         let words = u64::from(value.size).div_ceil(32);
-        Self {
-            at: value.buffer,
-            length: value.size,
-            bytes: rtl::bytes(context, value.buffer, 4 * words),
-        }
+        Self { at: value.buffer, length: value.size, bytes: context.bytes(value.buffer, 4 * words) }
     }
 
     fn write(&self, context: &Context) {
-        rtl::write(context, self.at, &self.bytes);
+        context.write_bytes(self.at, &self.bytes);
     }
 
     /// Stores the bytes of a range of bits. Other threads can change others.
     fn write_some(&self, context: &Context, start: u32, end: u32) {
         let (first, after) = (start / 8, end.div_ceil(8));
         if let Some(bytes) = self.bytes.get(first as usize..after as usize) {
-            rtl::write(context, self.at.wrapping_add(u64::from(first)), bytes);
+            context.write_bytes(self.at.wrapping_add(u64::from(first)), bytes);
         }
     }
 

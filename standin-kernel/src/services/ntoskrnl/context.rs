@@ -179,12 +179,19 @@ impl Context {
     /// changes the kernel's objects meanwhile. Bugchecks for a bad address.
     pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
         let result = body(&mut self.state());
-        result.unwrap_or_else(|error| self.stop_for_address(error))
+        self.checked(result)
     }
 
     /// Returns what a thread needs to call the routines' modules: the state, without a thread.
     pub const fn ntoskrnl(&self) -> &Arc<Ntoskrnl> {
         &self.nt
+    }
+
+    /// Reads bytes at an address from the driver, as many as the driver says. Bugchecks for a bad address.
+    pub fn bytes(&self, at: u64, length: u64) -> Vec<u8> {
+        /// The most that one step copies, so that a wrong length is a bad address and not a lack of memory.
+        const LIMIT: u64 = 1 << 32;
+        self.read_bytes(at, usize::try_from(length.min(LIMIT)).unwrap_or(usize::MAX))
     }
 
     /// Bugchecks because the driver used an object of the kernel wrongly. `what` completes "was called

@@ -91,10 +91,7 @@ pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Ve
         let bytes = memory::read_c_string(address, limit);
         bytes.map(|bytes| bytes.into_iter().map(u16::from).collect())
     };
-    match found {
-        Ok(units) => units,
-        Err(error) => context.stop_for_address(error),
-    }
+    context.checked(found)
 }
 
 /// Writes characters from the character with this number on.
@@ -105,9 +102,7 @@ pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &
     } else {
         units.iter().map(|unit| (unit & 0xFF) as u8).collect()
     };
-    if let Err(error) = memory::write_bytes(at, &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(at, &bytes);
 }
 
 /// Writes a string with its end.
@@ -316,10 +311,7 @@ fn formatted<const WIDE: bool>(
 ) -> Vec<u16> {
     let units = text::<WIDE>(context, address, u64::MAX);
     let width = if WIDE { Width::Wide } else { Width::Narrow };
-    let formatted: Formatted = match format(&units, width, &mut arguments) {
-        Ok(formatted) => formatted,
-        Err(error) => context.stop_for_address(error),
-    };
+    let formatted: Formatted = context.checked(format(&units, width, &mut arguments));
     if formatted.converts {
         context.require_irql(
             Irql::PASSIVE_LEVEL,

@@ -54,9 +54,7 @@ fn copy(context: &Context, to: u64, from: u64, count: u64) {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let bytes = memory::read_bytes(from, count);
     let written = bytes.and_then(|bytes| memory::write_bytes(to, &bytes));
-    if let Err(error) = written {
-        context.stop_for_address(error);
-    }
+    context.checked(written);
 }
 
 /// Copies memory. A destination that is too small is cleared.
@@ -70,9 +68,7 @@ fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> 
     };
     if to != 0 {
         let zeros = vec![0; usize::try_from(size.min(LARGEST)).unwrap_or(0)];
-        if let Err(error) = memory::write_bytes(to, &zeros) {
-            context.stop_for_address(error);
-        }
+        context.write_bytes(to, &zeros);
     }
     error
 }
@@ -133,9 +129,7 @@ impl Array<'_> {
             memory::write_bytes(one, &second)?;
             memory::write_bytes(other, &first)
         });
-        if let Err(error) = swapped {
-            self.context.stop_for_address(error);
-        }
+        self.context.checked(swapped);
     }
 
     /// Moves an element down in a heap until none of its children is greater.

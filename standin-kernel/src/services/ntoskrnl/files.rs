@@ -18,7 +18,6 @@ use crate::{
         abi::{FileBasic, FileStandard, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
         irql::Irql,
-        memory,
         status::NtStatus,
     },
     services::strings::read_unicode_string,
@@ -393,9 +392,7 @@ fn read(context: &Context, arguments: [u64; 9]) -> u64 {
     });
     match read {
         Ok(bytes) => {
-            if let Err(error) = memory::write_bytes(buffer, &bytes) {
-                context.stop_for_address(error);
-            }
+            context.write_bytes(buffer, &bytes);
             finish(context, block, NtStatus::SUCCESS, bytes.len() as u64)
         }
         Err(status) => failed(context, block, status),
@@ -430,8 +427,7 @@ fn write(context: &Context, arguments: [u64; 9]) -> u64 {
     let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
     let offset = offset_at(context, offset);
     let length = usize::try_from(low_half(length)).unwrap_or(usize::MAX);
-    let bytes =
-        memory::read_bytes(buffer, length).unwrap_or_else(|error| context.stop_for_address(error));
+    let bytes = context.read_bytes(buffer, length);
     let written = with_file(context, handle, |file| {
         if event != 0 {
             return Err(NtStatus::INVALID_HANDLE);
@@ -526,9 +522,7 @@ fn query(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, k
             NtStatus::INFO_LENGTH_MISMATCH.to_register()
         }
         Ok(bytes) => {
-            if let Err(error) = memory::write_bytes(buffer, &bytes) {
-                context.stop_for_address(error);
-            }
+            context.write_bytes(buffer, &bytes);
             finish(context, block, NtStatus::SUCCESS, bytes.len() as u64)
         }
         Err(status) if status == INVALID_INFO_CLASS => status.to_register(),

@@ -58,7 +58,7 @@ fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: u64) -> u64 {
     if !rtl::is_sid(context, sid) {
         return INVALID_SID.to_register();
     }
-    let bytes = rtl::bytes(context, sid, rtl::length_of_sid(context, sid));
+    let bytes = context.bytes(sid, rtl::length_of_sid(context, sid));
     let (fixed, rest) = bytes.split_at(bytes.len().min(8));
     let authority = fixed.iter().skip(2);
     let authority = authority.fold(0_u64, |value, byte| value << 8 | u64::from(*byte));

@@ -192,9 +192,7 @@ fn probe_and_lock(context: &Context, mdl: u64, _mode: u64, operation: u64) -> u6
     }
     let last = address.wrapping_add(u64::from(value.byte_count).saturating_sub(1));
     for at in [address, last] {
-        if let Err(error) = memory::read::<u8>(at) {
-            context.stop_for_address(error);
-        }
+        context.checked(memory::read::<u8>(at));
     }
     value.flags |= flag::PAGES_LOCKED;
     if low_half(operation) != READ_ACCESS {

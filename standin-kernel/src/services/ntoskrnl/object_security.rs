@@ -148,14 +148,8 @@ fn query(
     if usize::try_from(low_half(length)).unwrap_or(0) < bytes.len() {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    write(context, at, &bytes);
+    context.write_bytes(at, &bytes);
     NtStatus::SUCCESS.to_register()
-}
-
-fn write(context: &Context, at: u64, bytes: &[u8]) {
-    if let Err(error) = memory::write_bytes(at, bytes) {
-        context.stop_for_address(error);
-    }
 }
 
 /// Copies a descriptor to paged pool. Returns its address, or 0.
@@ -163,7 +157,7 @@ fn copy(context: &Context, bytes: &[u8]) -> u64 {
     let wanted = Wanted { size: bytes.len(), tag: TAG, paged: true, uninitialized: false };
     let block = context.pool().allocate(wanted, context, context.call());
     if let Some(block) = block {
-        write(context, block, bytes);
+        context.write_bytes(block, bytes);
     }
     block.unwrap_or(0)
 }

@@ -238,9 +238,7 @@ fn allocate_ex(
         byte_offset: 0,
     };
     context.write(mdl, &value);
-    if let Err(error) = memory::write_bytes(mdl + HEADER as u64, &frames) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(mdl + HEADER as u64, &frames);
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
     allocations.of_lists.insert(mdl, allocation);
@@ -347,9 +345,7 @@ fn allocate_contiguous_cached(
     };
     let address = allocation.memory.address();
     let fill = vec![UNINITIALIZED; usize::try_from(pages * PAGE_SIZE).unwrap_or(0)];
-    if let Err(error) = memory::write_bytes(address, &fill) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(address, &fill);
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
     allocations.contiguous.insert(address, allocation);

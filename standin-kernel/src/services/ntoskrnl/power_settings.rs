@@ -121,9 +121,7 @@ fn tell(context: &Context, callback: Callback, value: &[u8]) {
     let memory = Block::zeroed(value.len().max(1));
     let written = memory::write_bytes(setting.address(), &callback.setting)
         .and_then(|()| memory::write_bytes(memory.address(), value));
-    if let Err(error) = written {
-        context.stop_for_address(error);
-    }
+    context.checked(written);
     let arguments = [setting.address(), memory.address(), value.len() as u64, callback.context];
     context.call_driver("the callback for a power setting", callback.routine, arguments);
 }

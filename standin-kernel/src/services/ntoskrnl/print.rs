@@ -63,22 +63,15 @@ fn v_dbg_print_ex_with_prefix(
 
 /// Returns a narrow string that the driver passed.
 fn text(context: &Context, address: u64) -> String {
-    match memory::read_c_string(address, LIMIT) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(error) => context.stop_for_address(error),
-    }
+    let bytes = context.checked(memory::read_c_string(address, LIMIT));
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Formats and keeps a driver's message.
 fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u64 {
-    let units: Vec<u16> = match memory::read_c_string(text, LIMIT) {
-        Ok(bytes) => bytes.into_iter().map(u16::from).collect(),
-        Err(error) => context.stop_for_address(error),
-    };
-    let formatted = match format(&units, Width::Narrow, &mut arguments) {
-        Ok(formatted) => formatted,
-        Err(error) => context.stop_for_address(error),
-    };
+    let bytes = context.checked(memory::read_c_string(text, LIMIT));
+    let units: Vec<u16> = bytes.into_iter().map(u16::from).collect();
+    let formatted = context.checked(format(&units, Width::Narrow, &mut arguments));
     if formatted.converts {
         context.require_irql(Irql::PASSIVE_LEVEL, "with a directive for wide characters");
     }

@@ -7,7 +7,7 @@
 use super::{
     code_page,
     context::{Context, Entries},
-    handles, rtl, strings,
+    handles, strings,
     thread_objects::{
         FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of, is_attached,
         is_running, process_end, process_object, process_of, thread_by_id,
@@ -200,7 +200,7 @@ fn locate_image(context: &Context, process: u64, to: u64) -> u64 {
         reserved: 0,
         buffer: string.wrapping_add(HEADER as u64),
     };
-    rtl::write(context, value.buffer, &bytes);
+    context.write_bytes(value.buffer, &bytes);
     context.write(string, &value);
     context.write(to, &string);
     NtStatus::SUCCESS.to_register()
@@ -219,7 +219,7 @@ fn image_file_name(context: &Context, process: u64) -> u64 {
     bytes.truncate(FILE_NAME_SIZE - 1);
     bytes.resize(FILE_NAME_SIZE, 0);
     let at = process.wrapping_add(FILE_NAME);
-    rtl::write(context, at, &bytes);
+    context.write_bytes(at, &bytes);
     at
 }
 

@@ -3,7 +3,7 @@
 use super::context::{Context, Entries};
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{abi::TimeFields, irql::Irql, memory, status::NtStatus},
+    ground::{abi::TimeFields, irql::Irql, status::NtStatus},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -32,38 +32,23 @@ pub const ENTRIES: Entries = &[
     ("RtlEqualSid", HIGH, Routine::Two(equal_sids)),
 ];
 
-/// Returns the bytes at an address from the driver. Bugchecks for a bad address.
-pub fn bytes(context: &Context, at: u64, length: u64) -> Vec<u8> {
-    /// The most that one step copies, so that a wrong length is a bad address and not a lack of memory.
-    const LIMIT: u64 = 1 << 32;
-    let length = usize::try_from(length.min(LIMIT)).unwrap_or(usize::MAX);
-    memory::read_bytes(at, length).unwrap_or_else(|error| context.stop_for_address(error))
-}
-
-/// Writes bytes to an address from the driver. Bugchecks for a bad address.
-pub fn write(context: &Context, at: u64, bytes: &[u8]) {
-    if let Err(error) = memory::write_bytes(at, bytes) {
-        context.stop_for_address(error);
-    }
-}
-
 /// Returns the number of bytes that are equal from the start on.
 fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
-    let [one, other] = [one, other].map(|at| bytes(context, at, length));
+    let [one, other] = [one, other].map(|at| context.bytes(at, length));
     let equal = one.iter().zip(&other).take_while(|(one, other)| one == other);
     equal.count() as u64
 }
 
 /// Returns the size of the words that are equal to a pattern, from the start on.
 fn compare_words(context: &Context, at: u64, length: u64, pattern: u64) -> u64 {
-    let bytes = bytes(context, at, length & !3);
+    let bytes = context.bytes(at, length & !3);
     let pattern = low_half(pattern).to_le_bytes();
     let words = bytes.chunks_exact(4);
     4 * words.take_while(|word| *word == pattern).count() as u64
 }
 
 fn move_memory(context: &Context, to: u64, from: u64, length: u64) -> u64 {
-    write(context, to, &bytes(context, from, length));
+    context.write_bytes(to, &context.bytes(from, length));
     to
 }
 
@@ -75,7 +60,7 @@ fn fill_memory(context: &Context, to: u64, length: u64, value: u64) -> u64 {
     while left > 0 {
         let now = left.min(STEP);
         let step = vec![(value & 0xFF) as u8; usize::try_from(now).unwrap_or(0)];
-        write(context, at, &step);
+        context.write_bytes(at, &step);
         at = at.wrapping_add(now);
         left -= now;
     }
@@ -199,7 +184,7 @@ fn get_version(context: &Context, information: u64) -> u64 {
         value.extend(SUITE.to_le_bytes());
         value.extend([WORKSTATION, 0]);
     }
-    write(context, information, &value);
+    context.write_bytes(information, &value);
     NtStatus::SUCCESS.to_register()
 }
 
@@ -277,13 +262,13 @@ fn copy_sid(context: &Context, room: u64, to: u64, sid: u64) -> u64 {
     if u64::from(low_half(room)) < length {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    write(context, to, &bytes(context, sid, length));
+    context.write_bytes(to, &context.bytes(sid, length));
     NtStatus::SUCCESS.to_register()
 }
 
 fn equal_sids(context: &Context, one: u64, other: u64) -> u64 {
     let lengths = [one, other].map(|sid| length_of_sid(context, sid));
-    let contents = || [one, other].map(|sid| bytes(context, sid, lengths[0]));
+    let contents = || [one, other].map(|sid| context.bytes(sid, lengths[0]));
     u64::from(
         lengths[0] == lengths[1] && {
             let [one, other] = contents();

@@ -9,7 +9,7 @@ use crate::{
         identity::Identity,
         routine::{Routine, low_byte, low_half},
     },
-    ground::{irql::Irql, memory, status::NtStatus},
+    ground::{irql::Irql, status::NtStatus},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -72,21 +72,11 @@ const fn sub_authority(_context: &Context, sid: u64, number: u64) -> u64 {
     sid.wrapping_add(8).wrapping_add(4 * (number & 0xFFFF_FFFF))
 }
 
-fn bytes(context: &Context, at: u64, length: usize) -> Vec<u8> {
-    memory::read_bytes(at, length).unwrap_or_else(|error| context.stop_for_address(error))
-}
-
-fn write(context: &Context, at: u64, bytes: &[u8]) {
-    if let Err(error) = memory::write_bytes(at, bytes) {
-        context.stop_for_address(error);
-    }
-}
-
 /// Returns the bytes of an identifier, or `None` if it is not valid.
 fn sid_bytes(context: &Context, sid: u64) -> Option<Vec<u8>> {
     let [revision, count]: [u8; 2] = context.read(sid);
     let is_valid = revision & 0xF == 1 && count <= MOST_SUB_AUTHORITIES;
-    is_valid.then(|| bytes(context, sid, 8 + 4 * usize::from(count)))
+    is_valid.then(|| context.read_bytes(sid, 8 + 4 * usize::from(count)))
 }
 
 /// Returns the bytes of an access list, or `None` if it is not valid.
@@ -94,7 +84,7 @@ fn acl_bytes(context: &Context, acl: u64) -> Option<Vec<u8>> {
     let [revision, _]: [u8; 2] = context.read(acl);
     let size: u16 = context.read(acl.wrapping_add(2));
     let is_valid = (2..=4).contains(&revision) && size >= ACL_HEADER;
-    is_valid.then(|| bytes(context, acl, usize::from(size)))
+    is_valid.then(|| context.read_bytes(acl, usize::from(size)))
 }
 
 /// The size of an access list's header.
@@ -151,7 +141,7 @@ fn add_allowed(context: &Context, acl: u64, revision: u64, mask: u64, sid: u64) 
     entry.extend(size_field.to_le_bytes());
     entry.extend(low_half(mask).to_le_bytes());
     entry.extend(sid);
-    write(context, acl.wrapping_add(end as u64), &entry);
+    context.write_bytes(acl.wrapping_add(end as u64), &entry);
     let revision = of_list.max((revision & 0xFF) as u8);
     context.write(acl, &revision);
     context.write(acl.wrapping_add(COUNT), &count.wrapping_add(1));
@@ -328,7 +318,7 @@ fn to_self_relative(context: &Context, at: u64, to: u64, length: u64) -> u64 {
     if usize::try_from(room).unwrap_or(0) < bytes.len() {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    write(context, to, &bytes);
+    context.write_bytes(to, &bytes);
     NtStatus::SUCCESS.to_register()
 }
 

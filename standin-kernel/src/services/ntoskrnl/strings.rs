@@ -81,13 +81,12 @@ pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16>
         let bytes = memory::read_c_string(address, LIMIT);
         bytes.map(|bytes| bytes.into_iter().map(u16::from).collect())
     };
-    units.unwrap_or_else(|error| context.stop_for_address(error))
+    context.checked(units)
 }
 
 /// Returns the bytes of a counted string.
 fn bytes_of(context: &Context, string: &UnicodeString) -> Vec<u8> {
-    memory::read_bytes(string.buffer, usize::from(string.length))
-        .unwrap_or_else(|error| context.stop_for_address(error))
+    context.read_bytes(string.buffer, usize::from(string.length))
 }
 
 /// Returns the characters of a counted string.
@@ -107,12 +106,6 @@ fn to_bytes<const WIDE: bool>(units: &[u16]) -> Vec<u8> {
         units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
     } else {
         units.iter().map(|unit| (unit & 0xFF) as u8).collect()
-    }
-}
-
-fn write_bytes(context: &Context, at: u64, bytes: &[u8]) {
-    if let Err(error) = memory::write_bytes(at, bytes) {
-        context.stop_for_address(error);
     }
 }
 
@@ -159,7 +152,7 @@ fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) -> u
     if WIDE && bytes.len() + end <= room {
         bytes.extend([0, 0]);
     }
-    write_bytes(context, to.buffer, &bytes);
+    context.write_bytes(to.buffer, &bytes);
     context.write(destination, &to);
     0
 }
@@ -175,7 +168,7 @@ fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>
         bytes.extend([0, 0]);
     }
     let at = string.buffer.wrapping_add(u64::from(string.length));
-    write_bytes(context, at, &bytes);
+    context.write_bytes(at, &bytes);
     string.length = u16::try_from(used).unwrap_or(u16::MAX);
     context.write(to, &string);
     NtStatus::SUCCESS.to_register()
@@ -262,7 +255,7 @@ pub fn store<const WIDE: bool>(
     string.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     let mut bytes = bytes;
     bytes.resize(needed, 0);
-    write_bytes(context, string.buffer, &bytes);
+    context.write_bytes(string.buffer, &bytes);
     context.write(to, &string);
     NtStatus::SUCCESS
 }
@@ -312,7 +305,7 @@ fn upper_string(context: &Context, destination: u64, source: u64) -> u64 {
         *byte = upper_byte(*byte);
     }
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    write_bytes(context, to.buffer, &bytes);
+    context.write_bytes(to.buffer, &bytes);
     context.write(destination, &to);
     0
 }
@@ -344,7 +337,7 @@ fn unicode_to_bytes(
     let count = count.min(low_half(room));
     let read = |number: u32| -> u16 { context.read(source.wrapping_add(u64::from(number) * 2)) };
     let bytes: Vec<u8> = (0..count).map(|number| code_page::to_byte(read(number))).collect();
-    write_bytes(context, to, &bytes);
+    context.write_bytes(to, &bytes);
     if written != 0 {
         context.write(written, &count);
     }
@@ -362,7 +355,7 @@ fn bytes_to_unicode(
     let count = low_half(length).min(low_half(room) / 2);
     let read = |number: u32| -> u8 { context.read(source.wrapping_add(u64::from(number))) };
     let units: Vec<u16> = (0..count).map(|number| code_page::to_unit(read(number))).collect();
-    write_bytes(context, to, &to_bytes::<true>(&units));
+    context.write_bytes(to, &to_bytes::<true>(&units));
     if written != 0 {
         context.write(written, &(count * 2));
     }
@@ -443,7 +436,7 @@ fn to_guid(context: &Context, string: u64, to: u64) -> u64 {
     let Some(guid) = guid else {
         return NtStatus::INVALID_PARAMETER.to_register();
     };
-    write_bytes(context, to, &guid.to_bytes());
+    context.write_bytes(to, &guid.to_bytes());
     NtStatus::SUCCESS.to_register()
 }
 

@@ -3,7 +3,6 @@
 use super::{
     context::{Context, Entries},
     letters::upcase,
-    rtl,
     strings::{difference, number_in, store, terminated},
 };
 use crate::{
@@ -44,7 +43,7 @@ fn compare(
 ) -> u64 {
     let folds = ignore_case & 0xFF != 0;
     let [one, other] = [(one, length), (other, other_length)].map(|(at, count)| {
-        let bytes = rtl::bytes(context, at, count.saturating_mul(2));
+        let bytes = context.bytes(at, count.saturating_mul(2));
         let pairs = bytes.chunks_exact(2);
         let units = pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
         if folds { units.map(upcase).collect() } else { units.collect::<Vec<u16>>() }

@@ -168,9 +168,7 @@ fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u64) -> u
     };
     let size = size_of::<KernelTimer>();
     let bytes = vec![0_u8; size];
-    if let Err(error) = memory::write_bytes(timer, &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(timer, &bytes);
     initialize(context, timer, its_kind, size, 0);
     0
 }

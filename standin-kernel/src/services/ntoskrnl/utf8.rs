@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{abi::UnicodeString, irql::Irql, memory, status::NtStatus},
+    ground::{abi::UnicodeString, irql::Irql, status::NtStatus},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -56,10 +56,6 @@ fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     (characters, is_valid)
 }
 
-fn read(context: &Context, at: u64, length: usize) -> Vec<u8> {
-    memory::read_bytes(at, length).unwrap_or_else(|error| context.stop_for_address(error))
-}
-
 fn units_of(bytes: &[u8]) -> Vec<u16> {
     let pairs = bytes.chunks_exact(2);
     pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
@@ -85,10 +81,8 @@ fn store(
         }
         bytes.extend(one);
     }
-    if to != 0
-        && let Err(error) = memory::write_bytes(to, &bytes)
-    {
-        context.stop_for_address(error);
+    if to != 0 {
+        context.write_bytes(to, &bytes);
     }
     if actual != 0 {
         context.write(actual, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
@@ -128,7 +122,7 @@ fn utf8_to_unicode(
         return status.to_register();
     }
     let length = usize::try_from(low_half(length)).unwrap_or(usize::MAX);
-    let (characters, is_valid) = decode(&read(context, source, length));
+    let (characters, is_valid) = decode(&context.read_bytes(source, length));
     let characters = wide(&characters);
     store(context, to, room, actual, &characters, is_valid).to_register()
 }
@@ -149,14 +143,14 @@ fn unicode_to_utf8(
         return INVALID_LENGTH.to_register();
     }
     let length = usize::try_from(length).unwrap_or(usize::MAX);
-    let (characters, is_valid) = encode(&units_of(&read(context, source, length)));
+    let (characters, is_valid) = encode(&units_of(&context.read_bytes(source, length)));
     store(context, to, room, actual, &characters, is_valid).to_register()
 }
 
 /// Returns the bytes of a counted string.
 fn bytes_of(context: &Context, string: u64) -> Vec<u8> {
     let string: UnicodeString = context.read(string);
-    read(context, string.buffer, usize::from(string.length))
+    context.read_bytes(string.buffer, usize::from(string.length))
 }
 
 /// Returns a success's status, or that of replaced characters.

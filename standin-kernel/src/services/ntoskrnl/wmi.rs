@@ -144,9 +144,7 @@ pub fn deliver_one(context: &Context) -> bool {
         let WmiEvent { node, .. } = event.clone();
         queue_body(context, callback, move |context| {
             let memory = Block::zeroed(node.len());
-            if let Err(error) = memory::write_bytes(memory.address(), &node) {
-                context.stop_for_address(error);
-            }
+            context.write_bytes(memory.address(), &node);
             let arguments = [memory.address(), its_context];
             context.call_driver("the callback for WMI events", callback, arguments);
         });

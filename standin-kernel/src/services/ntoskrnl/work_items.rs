@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{abi::WorkQueueItem, irql::Irql, memory},
+    ground::{abi::WorkQueueItem, irql::Irql},
     services::pool::{Tag, Wanted},
 };
 
@@ -89,9 +89,7 @@ fn free(context: &Context, item: u64) -> u64 {
 }
 
 fn initialize(context: &Context, device: u64, item: u64) -> u64 {
-    if let Err(error) = memory::write_bytes(item, &[0; SIZE]) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(item, &[0; SIZE]);
     add(context, item, device, false);
     0
 }

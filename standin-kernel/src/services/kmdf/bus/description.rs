@@ -2,7 +2,7 @@
 //! driver's callbacks can copy and free.
 
 use super::super::state::framework::Context;
-use crate::ground::{arena::Block, framework_abi::ChildListConfig, memory, status::NtStatus};
+use crate::ground::{arena::Block, framework_abi::ChildListConfig, status::NtStatus};
 
 /// The largest description.
 pub const MAX_SIZE: u32 = 1 << 20;
@@ -62,13 +62,7 @@ pub fn check(
 
 fn bytes_of(context: &Context, address: u64, size: u32) -> Vec<u8> {
     let length = size as usize;
-    memory::read_bytes(address, length).unwrap_or_else(|error| context.stop_for_address(error))
-}
-
-fn write_bytes(context: &Context, address: u64, bytes: &[u8]) {
-    if let Err(error) = memory::write_bytes(address, bytes) {
-        context.stop_for_address(error);
-    }
+    context.read_bytes(address, length)
 }
 
 /// Copies a description for a list to keep.
@@ -82,7 +76,7 @@ pub fn duplicate(
     let (size, [_, duplicate, _]) = callbacks(config, kind);
     let block = Block::zeroed(size as usize);
     if duplicate == 0 {
-        write_bytes(context, block.address(), &bytes_of(context, address, size));
+        context.write_bytes(block.address(), &bytes_of(context, address, size));
         return Ok(Description(block));
     }
     // The callback expects a header in the destination.
@@ -108,7 +102,7 @@ pub fn copy(
     check(context, config, kind, to)?;
     let (size, [copy, ..]) = callbacks(config, kind);
     if copy == 0 {
-        write_bytes(context, to, &bytes_of(context, from, size));
+        context.write_bytes(to, &bytes_of(context, from, size));
     } else {
         let name = match kind {
             Kind::Identification => "EvtChildListIdentificationDescriptionCopy",

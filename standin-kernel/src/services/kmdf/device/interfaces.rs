@@ -13,7 +13,6 @@ use crate::{
     execution::routine::Routine,
     ground::{
         framework_abi::{Interface, QueryInterfaceConfig},
-        memory,
         status::NtStatus,
     },
     services::{plug_and_play::link, strings::read_unicode_string},
@@ -233,8 +232,8 @@ fn answer(
         if table.len() > usize::from(query.size) || version > query.version {
             return NtStatus::INVALID_BUFFER_SIZE;
         }
-        if !imports && let Err(error) = memory::write_bytes(query.table, table) {
-            context.stop_for_address(error);
+        if !imports {
+            context.write_bytes(query.table, table);
         }
     }
     if process != 0 {

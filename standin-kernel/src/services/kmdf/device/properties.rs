@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{memory, status::NtStatus},
+    ground::status::NtStatus,
     services::device_properties::{self, Bus, Identity},
 };
 
@@ -120,9 +120,7 @@ pub fn copy_out(
     if low_half(length) < needed {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    if let Err(error) = memory::write_bytes(buffer, &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(buffer, &bytes);
     NtStatus::SUCCESS.to_register()
 }
 

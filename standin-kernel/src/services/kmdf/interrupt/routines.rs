@@ -158,9 +158,7 @@ fn get_info(context: &Context, _globals: u64, interrupt: u64, info: u64) -> u64 
     }
     let bytes = zerocopy::IntoBytes::as_bytes(&filled);
     let written = memory::write_bytes(info, bytes.get(..length).unwrap_or_default());
-    if let Err(error) = written {
-        context.stop_for_address(error);
-    }
+    context.checked(written);
     0
 }
 

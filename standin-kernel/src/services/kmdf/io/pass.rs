@@ -26,7 +26,7 @@ use super::{
     irp::irp_of,
     send::{make, make_file},
 };
-use crate::ground::{arena::Block, memory, status::NtStatus};
+use crate::ground::{arena::Block, status::NtStatus};
 
 impl Data for RequestData {
     const NAME: &'static str = "WDFREQUEST";
@@ -241,10 +241,7 @@ fn formatted(context: &Context, request: u64) -> Result<IoRequest, NtStatus> {
     let length = |buffer: Buffer| usize::try_from(buffer.length).unwrap_or(usize::MAX);
     let contents = |buffer: Buffer| match length(buffer) {
         0 => Vec::new(),
-        length => match memory::read_bytes(buffer.address, length) {
-            Ok(bytes) => bytes,
-            Err(error) => context.stop_for_address(error),
-        },
+        length => context.read_bytes(buffer.address, length),
     };
     let input = contents(format.input);
     let output_contents = match format.kind {
@@ -422,9 +419,7 @@ fn copy_output(context: &Context, format: &Format, result: &Completion) {
     let Some(output) = result.output.get(..length).filter(|output| !output.is_empty()) else {
         return;
     };
-    if let Err(error) = memory::write_bytes(format.output.address, output) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(format.output.address, output);
 }
 
 /// Records on the file which device below has it open, or that none has.

@@ -74,7 +74,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtSta
         BY_NAME => {
             let name = given.target_device_name;
             let bytes = memory::read_bytes(name.buffer, usize::from(name.length));
-            let bytes = bytes.unwrap_or_else(|error| context.stop_for_address(error));
+            let bytes = context.checked(bytes);
             let units: Vec<u16> =
                 bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
             if units.is_empty() {

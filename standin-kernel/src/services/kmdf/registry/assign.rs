@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{framework_abi::MemoryOffset, memory, status::NtStatus},
+    ground::{framework_abi::MemoryOffset, status::NtStatus},
     services::{
         registry::value::{MAX_VALUE, RegistryValue},
         strings::read_unicode_string,
@@ -46,10 +46,7 @@ fn bytes_at(context: &Context, address: u64, length: u64) -> Result<Vec<u8>, NtS
         .ok()
         .filter(|length| *length <= MAX_VALUE)
         .ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
-    match memory::read_bytes(address, length) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) => context.stop_for_address(error),
-    }
+    Ok(context.read_bytes(address, length))
 }
 
 fn assign_ulong(context: &Context, _globals: u64, key: u64, name: u64, value: u64) -> u64 {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{abi::UnicodeString, memory, status::NtStatus},
+    ground::{abi::UnicodeString, status::NtStatus},
     services::{
         registry::value::{RegistryValue, split_list},
         strings::{read_unicode_string, text_bytes},
@@ -85,9 +85,7 @@ fn query_unicode_string(
     if string.maximum_length < needed {
         return NtStatus::BUFFER_OVERFLOW.to_register();
     }
-    if let Err(error) = memory::write_bytes(string.buffer, &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(string.buffer, &bytes);
     string.length = needed - 2;
     context.write(value, &string);
     NtStatus::SUCCESS.to_register()
@@ -122,9 +120,7 @@ fn query_value(context: &Context, arguments: [u64; 7]) -> u64 {
     if value == 0 || length & 0xFFFF_FFFF < bytes.len() as u64 {
         return NtStatus::BUFFER_OVERFLOW.to_register();
     }
-    if let Err(error) = memory::write_bytes(value, &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(value, &bytes);
     NtStatus::SUCCESS.to_register()
 }
 

@@ -7,7 +7,7 @@ use super::{
         context::{Context, Entries},
         dispatcher::set_state,
         header::{header_of, kind},
-        mdl, rtl, thread_objects,
+        mdl, thread_objects,
     },
     devices::{self, flag},
     irp::{self, Ended, THREAD, call_driver},
@@ -20,7 +20,6 @@ use crate::{
     ground::{
         abi::{DeviceObject, IoStatusBlock, Irp, IrpStack},
         irql::Irql,
-        memory,
         rule::Rule,
         status::NtStatus,
     },
@@ -77,8 +76,8 @@ fn allocate_buffer(context: &Context, from: u64, input: u64, size: u64) -> Optio
         Wanted { size: usize::try_from(size).ok()?, tag: TAG, paged: false, uninitialized: false };
     let buffer = context.pool().allocate(wanted, context, context.call())?;
     if input > 0 {
-        let bytes = rtl::bytes(context, from, input);
-        rtl::write(context, buffer, &bytes);
+        let bytes = context.bytes(from, input);
+        context.write_bytes(buffer, &bytes);
     }
     Some(buffer)
 }
@@ -315,8 +314,8 @@ fn ended(context: &Context, request: u64) {
                 ),
             );
         }
-        let bytes = rtl::bytes(context, built.system, block.information);
-        rtl::write(context, output, &bytes);
+        let bytes = context.bytes(built.system, block.information);
+        context.write_bytes(output, &bytes);
     }
     if built.system != 0 {
         // The block is this module's.
@@ -331,9 +330,7 @@ fn ended(context: &Context, request: u64) {
     if built.status != 0 {
         let block =
             IoStatusBlock { status: block.status, reserved: 0, information: block.information };
-        if let Err(error) = memory::write(built.status, &block) {
-            context.stop_for_address(error);
-        }
+        context.write(built.status, &block);
     }
     if built.event != 0 {
         set_state(context, built.event, 1);

@@ -97,10 +97,7 @@ pub fn cancel_request(context: &Context, irp: u64) -> bool {
     let field = |offset: usize| irp.wrapping_add(offset as u64);
     context.write(field(offset_of!(Irp, cancel)), &1_u8);
     context.write(field(offset_of!(Irp, cancel_irql)), &before.number());
-    let routine = match memory::exchange(field(offset_of!(Irp, cancel_routine)), 0) {
-        Ok(routine) => routine,
-        Err(error) => context.stop_for_address(error),
-    };
+    let routine = context.checked(memory::exchange(field(offset_of!(Irp, cancel_routine)), 0));
     if routine == 0 {
         release(context, u64::from(before.number()));
         return false;
@@ -150,7 +147,7 @@ pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
 /// Sets a request's cancel routine, and returns the one before (`IoSetCancelRoutine`).
 pub fn exchange_routine(context: &Context, irp: u64, routine: u64) -> u64 {
     let at = irp.wrapping_add(offset_of!(Irp, cancel_routine) as u64);
-    memory::exchange(at, routine).unwrap_or_else(|error| context.stop_for_address(error))
+    context.checked(memory::exchange(at, routine))
 }
 
 /// The requests that wait for a device's `StartIo`, with their keys.

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, mem::offset_of};
 
-use super::super::{
-    context::{Context, Entries, Ntoskrnl},
-    rtl,
-};
+use super::super::context::{Context, Entries, Ntoskrnl};
 use crate::{
     execution::routine::Routine,
     ground::{arena::Block, executive_abi::ErrorLogPacket, irql::Irql, status::NtStatus},
@@ -127,7 +124,7 @@ fn write(context: &Context, entry: u64) -> u64 {
             packet.dump_size
         ));
     }
-    let bytes = rtl::bytes(context, entry, size as u64);
+    let bytes = context.bytes(entry, size as u64);
     let dump = offset_of!(ErrorLogPacket, dump)
         ..offset_of!(ErrorLogPacket, dump) + usize::from(packet.dump_size);
     let dump = bytes.get(dump).map(<[u8]>::to_vec);

@@ -16,7 +16,6 @@ use crate::{
     ground::{
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
         irql::Irql,
-        memory,
         rule::Rule,
         status::NtStatus,
     },
@@ -101,9 +100,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
 /// Initializes a request's memory.
 fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
     let bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-    if let Err(error) = memory::write_bytes(irp, &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(irp, &bytes);
     let mut value: Irp = context.read(irp);
     value.kind = TYPE;
     value.size = (size & 0xFFFF) as u16;

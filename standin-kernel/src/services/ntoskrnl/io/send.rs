@@ -123,7 +123,7 @@ pub fn open_as(
     let units: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let length = u16::try_from(units.len()).map_err(|_| NtStatus::INVALID_PARAMETER)?;
     let text = Block::zeroed(units.len().max(2));
-    write_bytes(context, text.address(), &units);
+    context.write_bytes(text.address(), &units);
     let memory = Block::zeroed(size_of::<FileObject>());
     let file = memory.address();
     let mut object: FileObject = context.read(file);
@@ -142,12 +142,6 @@ pub fn open_as(
     }
     forget(context, file);
     Err(outcome.status)
-}
-
-fn write_bytes(context: &Context, at: u64, bytes: &[u8]) {
-    if let Err(error) = memory::write_bytes(at, bytes) {
-        context.stop_for_address(error);
-    }
 }
 
 fn forget(context: &Context, file: u64) {
@@ -301,7 +295,7 @@ impl Buffers {
     /// Adds a block with these bytes and at least this size. Returns its address.
     fn add(&mut self, context: &Context, bytes: &[u8], size: usize) -> u64 {
         let block = Block::zeroed(size.max(bytes.len()).max(1));
-        write_bytes(context, block.address(), bytes);
+        context.write_bytes(block.address(), bytes);
         let address = block.address();
         self.blocks.push(block);
         address

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{
-    context::{Context, Entries},
-    rtl,
-};
+use super::super::context::{Context, Entries};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{abi::UnicodeString, irql::Irql, status::NtStatus},
@@ -62,7 +59,7 @@ fn register(context: &Context, physical: u64, class: u64, reference: u64, name: 
     };
     let exists = find(context, &link).is_ok();
     context.devices().add_interface(physical, class, &reference);
-    rtl::write(context, buffer, &bytes);
+    context.write_bytes(buffer, &bytes);
     let value = UnicodeString { length: maximum_length - 2, maximum_length, reserved: 0, buffer };
     context.write(name, &value);
     if exists {
@@ -111,7 +108,7 @@ fn list(context: &Context, class: u64, physical: u64, flags: u64, links: u64) ->
         context.write(links, &0_u64);
         return NtStatus::INSUFFICIENT_RESOURCES.to_register();
     };
-    rtl::write(context, buffer, &bytes);
+    context.write_bytes(buffer, &bytes);
     context.write(links, &buffer);
     NtStatus::SUCCESS.to_register()
 }
@@ -143,7 +140,7 @@ fn set_property(context: &Context, arguments: [u64; 7]) -> u64 {
         Err(status) => return status.to_register(),
     };
     let value = (data != 0).then(|| {
-        let bytes = rtl::bytes(context, data, u64::from(low_half(size)));
+        let bytes = context.bytes(data, u64::from(low_half(size)));
         (low_half(kind), bytes)
     });
     let mut state = context.state();
@@ -174,7 +171,7 @@ fn get_property(context: &Context, arguments: [u64; 8]) -> u64 {
     if (low_half(size) as usize) < bytes.len() {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    rtl::write(context, data, &bytes);
+    context.write_bytes(data, &bytes);
     context.write(kind, &its_kind);
     NtStatus::SUCCESS.to_register()
 }

@@ -1,9 +1,6 @@
 //! The routine that asks for a property of a device.
 
-use super::super::{
-    context::{Context, Entries},
-    rtl,
-};
+use super::super::context::{Context, Entries};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{irql::Irql, status::NtStatus},
@@ -37,6 +34,6 @@ fn get(
     if (low_half(length) as usize) < bytes.len() {
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
-    rtl::write(context, buffer, &bytes);
+    context.write_bytes(buffer, &bytes);
     NtStatus::SUCCESS.to_register()
 }

@@ -1,7 +1,7 @@
 //! What the plug-and-play manager asks a device that works.
 
 use super::{
-    super::{context::Context, handles, io::devices, rtl},
+    super::{context::Context, handles, io::devices},
     minor::{PNP, pnp},
     sent::{Outcome, Request, send},
 };
@@ -73,7 +73,7 @@ pub fn ask(context: &Context, physical: u64, request: &Request) -> (Outcome, Vec
         release_relations(context, memory);
     }
     let size = context.pool().size(memory).unwrap_or(0);
-    let bytes = rtl::bytes(context, memory, size as u64);
+    let bytes = context.bytes(memory, size as u64);
     if context.pool().free(memory, context, context.call()).is_err() {
         context.stop(
             Rule::BadFree,

@@ -1,7 +1,7 @@
 //! The structures in which the routines describe keys and values. Each has a fixed part, a name, and
 //! perhaps data.
 
-use super::super::{context::Context, rtl};
+use super::super::context::Context;
 use crate::{
     execution::routine::low_half,
     ground::status::NtStatus,
@@ -96,7 +96,7 @@ pub fn give(
         return NtStatus::BUFFER_TOO_SMALL.to_register();
     }
     let stored = bytes.get(..room).unwrap_or(&bytes);
-    rtl::write(context, buffer, stored);
+    context.write_bytes(buffer, stored);
     let status =
         if stored.len() < bytes.len() { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS };
     status.to_register()

@@ -1,10 +1,7 @@
 //! The routines that read, set and delete values.
 
 use super::{
-    super::{
-        context::{Context, Entries},
-        rtl,
-    },
+    super::context::{Context, Entries},
     information::{self, status_of},
     keys::key_of,
 };
@@ -81,7 +78,7 @@ pub fn set_value(
     if length > MAX_VALUE as u64 {
         return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
-    let bytes = if length == 0 { Vec::new() } else { rtl::bytes(context, data, length) };
+    let bytes = if length == 0 { Vec::new() } else { context.bytes(data, length) };
     let value = RegistryValue::from_bytes(low_half(kind), bytes);
     context.registry().set_value(key, name, value)
 }

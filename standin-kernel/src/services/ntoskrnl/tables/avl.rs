@@ -383,7 +383,7 @@ fn insert_at(
     }
     let size = low_half(size);
     let bytes = memory::read_bytes(buffer, usize::try_from(size).unwrap_or(0));
-    let bytes = bytes.unwrap_or_else(|error| context.stop_for_address(error));
+    let bytes = context.checked(bytes);
     let whole = u64::from(size).wrapping_add(DATA);
     let allocate = tree.fields().allocate;
     let node = context.call_driver("the table's allocation routine", allocate, [table, whole]);
@@ -393,9 +393,7 @@ fn insert_at(
     }
     tree.add(node, place);
     tree.change_fields(|fields| fields.count = fields.count.wrapping_add(1));
-    if let Err(error) = memory::write_bytes(element(node), &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(element(node), &bytes);
     element(node)
 }
 

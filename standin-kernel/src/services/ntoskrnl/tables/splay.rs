@@ -263,7 +263,7 @@ fn insert_at(
     }
     let size = low_half(size);
     let bytes = memory::read_bytes(buffer, usize::try_from(size).unwrap_or(0));
-    let bytes = bytes.unwrap_or_else(|error| context.stop_for_address(error));
+    let bytes = context.checked(bytes);
     let whole = u64::from(size).wrapping_add(DATA);
     let allocate = fields(context, table).allocate;
     let node = context.call_driver("the table's allocation routine", allocate, [table, whole]);
@@ -285,9 +285,7 @@ fn insert_at(
     let list = table.wrapping_add(LIST);
     let [_, before]: [u64; 2] = context.read(list);
     insert_between(context, node.wrapping_add(ORDER), before, list);
-    if let Err(error) = memory::write_bytes(element(node), &bytes) {
-        context.stop_for_address(error);
-    }
+    context.write_bytes(element(node), &bytes);
     let root = splay(context, node);
     set(context, table, root, 1);
     element(node)

@@ -2,7 +2,6 @@
 
 use super::super::super::{
     context::Context,
-    rtl,
     strings::{new_buffer, terminated},
 };
 use crate::{
@@ -87,7 +86,7 @@ impl Delivery<'_> {
         let (context, entry) = (self.context, self.entry);
         let block = |bytes: &[u8]| {
             let block = Block::zeroed(bytes.len().max(2));
-            rtl::write(context, block.address(), bytes);
+            context.write_bytes(block.address(), bytes);
             block
         };
         let name = name.map(|name| block(&text_bytes(name)));
@@ -119,7 +118,7 @@ impl Delivery<'_> {
         let context = self.context;
         let length = u32::try_from(found.bytes.len()).unwrap_or(u32::MAX);
         if length as usize <= size_of::<u32>() {
-            rtl::write(context, to, &found.bytes);
+            context.write_bytes(to, &found.bytes);
             return Ok(());
         }
         // The buffer starts with its size, which is negative if only the data are wanted.
@@ -131,7 +130,7 @@ impl Delivery<'_> {
         if header > 0 {
             context.write(to, &[length, found.kind]);
         }
-        rtl::write(context, to.wrapping_add(header), &found.bytes);
+        context.write_bytes(to.wrapping_add(header), &found.bytes);
         Ok(())
     }
 
@@ -152,7 +151,7 @@ impl Delivery<'_> {
         } else if string.maximum_length < length {
             return Err(NtStatus::BUFFER_TOO_SMALL);
         }
-        rtl::write(context, string.buffer, bytes);
+        context.write_bytes(string.buffer, bytes);
         // The length leaves out the end, which a text in the registry has.
         string.length = length.saturating_sub(2);
         context.write(to, &string);

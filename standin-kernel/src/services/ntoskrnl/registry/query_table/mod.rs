@@ -3,7 +3,7 @@
 mod delivery;
 
 use self::delivery::{Delivery, EXPAND_SZ, Found, MULTI_SZ, NONE, SZ, flag};
-use super::super::{context::Context, rtl, strings::terminated};
+use super::super::{context::Context, strings::terminated};
 use crate::{
     ground::{abi::QueryRegistryTable, rule::Rule, status::NtStatus},
     services::registry::{store::KeyId, value::RegistryValue},
@@ -188,7 +188,7 @@ impl Query<'_> {
     fn default_bytes(&self, entry: &QueryRegistryTable, kind: u32) -> Vec<u8> {
         let context = self.context;
         if entry.default_length > 0 {
-            return rtl::bytes(context, entry.default_data, u64::from(entry.default_length));
+            return context.bytes(entry.default_data, u64::from(entry.default_length));
         }
         let text_at = |at: u64| -> Vec<u8> {
             let units = terminated::<true>(context, at);
