@@ -1,12 +1,12 @@
-//! Routines for a crash of the system and for changes of its hardware. They are registered; a kernel that
-//! has bugchecked runs no driver any more, so none of those for a crash is called.
+//! Bugchecks that drivers cause, and the routines that they register for a bugcheck and for changes of the
+//! hardware. A kernel that has bugchecked runs no driver any more, so none of those for a bugcheck is called.
 
 use std::collections::BTreeMap;
 
 use super::context::{Context, Entries};
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{arena::Block, executive_abi::BugCheckRecord, irql::Irql, status::NtStatus},
+    ground::{arena::Block, executive_abi::BugCheckRecord, irql::Irql, memory, status::NtStatus},
 };
 
 const APC: Irql = Irql::APC_LEVEL;
@@ -19,19 +19,25 @@ pub const ENTRIES: Entries = &[
     ("KeDeregisterBugCheckReasonCallback", HIGH, Routine::One(deregister::<REASON_STATE>)),
     ("KeRegisterNmiCallback", APC, Routine::Two(register_nmi)),
     ("KeDeregisterNmiCallback", APC, Routine::One(deregister_handle)),
+    ("KeBugCheck", HIGH, Routine::One(ke_bug_check)),
+    ("KeBugCheckEx", HIGH, Routine::Five(ke_bug_check_ex)),
 ];
 
 /// `BufferEmpty` and `BufferInserted`: the states of a record.
 const EMPTY: u8 = 0;
+
 const INSERTED: u8 = 1;
 
 /// The offsets of the fields of `KBUGCHECK_REASON_CALLBACK_RECORD`, which begins as the other record does.
 const REASON_COMPONENT: u64 = 24;
+
 const REASON_CHECKSUM: u64 = 32;
 const REASON: u64 = 40;
 const REASON_STATE: u64 = 44;
+
 /// The offset of a record's state, and of its routine.
 const STATE: u64 = std::mem::offset_of!(BugCheckRecord, state) as u64;
+
 const ROUTINE: u64 = std::mem::offset_of!(BugCheckRecord, routine) as u64;
 
 /// The routines by the addresses of their records, or by their handles.
@@ -147,4 +153,26 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let before = all.len();
     all.retain(|key, one| !belongs(one.routine) && !belongs(*key));
     before - all.len()
+}
+
+fn ke_bug_check(context: &Context, code: u64) -> u64 {
+    ke_bug_check_ex(context, code, 0, 0, 0, 0)
+}
+
+fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, p4: u64) -> u64 {
+    /// wdk-panic's code: "RPNC".
+    const RUST_PANIC: u32 = u32::from_be_bytes(*b"RPNC");
+    let from = context.caller();
+    let code = low_half(code);
+    let message = if code == RUST_PANIC {
+        let length = usize::try_from(p2).unwrap_or(0).min(512);
+        let file = memory::read_bytes(p1, length).unwrap_or_default();
+        format!(
+            "the driver panicked at {}:{p3}:{p4} and called KeBugCheckEx from {from}",
+            String::from_utf8_lossy(&file)
+        )
+    } else {
+        format!("the driver called KeBugCheckEx from {from}")
+    };
+    context.bugcheck(code, [p1, p2, p3, p4], message, &context.backtrace())
 }

@@ -9,7 +9,10 @@ use super::{
     pages,
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::{
+        identity::Identity,
+        routine::{Routine, low_half},
+    },
     ground::{arena::PAGE, irql::Irql, memory, status::NtStatus},
 };
 
@@ -21,6 +24,7 @@ pub const ENTRIES: Entries = &[
     ("ExRaiseStatus", APC, Routine::One(raise_status)),
     ("ExRaiseAccessViolation", APC, Routine::Zero(raise_access_violation)),
     ("ExRaiseDatatypeMisalignment", APC, Routine::Zero(raise_misalignment)),
+    ("ExGetPreviousMode", Irql::DISPATCH_LEVEL, Routine::Zero(previous_mode)),
 ];
 
 /// `STATUS_DATATYPE_MISALIGNMENT`.
@@ -118,4 +122,14 @@ fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u64)
         at = (at & !(STEP - 1)) + STEP;
     }
     0
+}
+
+/// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and
+/// `KernelMode` on the system's threads.
+fn previous_mode(context: &Context) -> u64 {
+    /// `KernelMode` and `UserMode`.
+    const MODES: [u64; 2] = [0, 1];
+    let system = [Identity::IDLE.process, Identity::SYSTEM.process];
+    let is_user = !system.contains(&context.identity().process);
+    MODES[usize::from(is_user)]
 }

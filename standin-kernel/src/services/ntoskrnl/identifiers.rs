@@ -1,64 +1,38 @@
-//! Identifiers: new UUIDs, security identifiers as texts, and generic access rights.
-
-use std::fmt::Write as _;
+//! Security identifiers and generic access rights.
 
 use super::{
     context::{Context, Entries},
-    rtl,
     strings::store,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Routine, low_half},
     ground::{irql::Irql, status::NtStatus},
 };
+use std::fmt::Write as _;
 
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExUuidCreate", PASSIVE, Routine::One(create_uuid)),
     ("RtlConvertSidToUnicodeString", APC, Routine::Three(sid_to_text)),
     ("RtlMapGenericMask", APC, Routine::Two(map_generic)),
+    ("RtlValidSid", APC, Routine::One(is_valid_sid)),
+    ("RtlLengthSid", HIGH, Routine::One(length_of_sid)),
+    ("RtlLengthRequiredSid", APC, Routine::One(length_required)),
+    ("RtlCopySid", APC, Routine::Three(copy_sid)),
+    ("RtlEqualSid", HIGH, Routine::Two(equal_sids)),
 ];
 
 /// `STATUS_INVALID_SID`.
 const INVALID_SID: NtStatus = NtStatus::from_bits(0xC000_0078);
 
-/// The time of the last UUID.
-#[derive(Default)]
-struct LastUuid(i64);
-
-/// Creates a UUID of version 1 from the clock, and from a node that no network adapter has. The same run
-/// creates the same UUIDs.
-fn create_uuid(context: &Context, to: u64) -> u64 {
-    /// The time from 1582-10-15 to 1601-01-01 in units of 100 ns.
-    const BEFORE_1601: i64 = 5_748_192_000_000_000;
-    /// The variant with a sequence that never changes, and a node with the bit of group addresses.
-    const REST: [u8; 8] = [0x80, 0, 0x03, 0, 0, 0, 0, 0x01];
-    let clock = context.clock();
-    let now = clock.file_time(clock.counter()).wrapping_add(BEFORE_1601);
-    let time = {
-        let mut state = context.state();
-        let last = &mut state.get::<LastUuid>().0;
-        *last = now.max(last.wrapping_add(1));
-        last.cast_unsigned()
-    };
-    let low = time & 0xFFFF_FFFF;
-    let middle = time >> 32 & 0xFFFF;
-    let high = time >> 48 & 0x0FFF | 0x1000;
-    context.write(to, &(low | middle << 32 | high << 48));
-    context.write(to.wrapping_add(8), &REST);
-    NtStatus::SUCCESS.to_register()
-}
-
 /// Writes a security identifier as `S-1-5-18`.
 fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: u64) -> u64 {
     /// The largest authority that is a decimal number.
     const DECIMAL: u64 = 0xFFFF_FFFF;
-    if !rtl::is_sid(context, sid) {
+    if !is_sid(context, sid) {
         return INVALID_SID.to_register();
     }
-    let bytes = context.bytes(sid, rtl::length_of_sid(context, sid));
+    let bytes = context.bytes(sid, length_of_sid(context, sid));
     let (fixed, rest) = bytes.split_at(bytes.len().min(8));
     let authority = fixed.iter().skip(2);
     let authority = authority.fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
@@ -92,4 +66,57 @@ fn map_generic(context: &Context, mask: u64, mapping: u64) -> u64 {
         );
     context.write(mask, &after);
     0
+}
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+/// The maximum number of a security identifier's sub-authorities.
+const MAX_SUB_AUTHORITIES: u8 = 15;
+
+/// Returns the size of a security identifier with this number of sub-authorities.
+const fn sid_size(count: u8) -> u64 {
+    8 + 4 * count as u64
+}
+
+fn is_valid_sid(context: &Context, sid: u64) -> u64 {
+    u64::from(is_sid(context, sid))
+}
+
+/// Returns whether an address is that of a security identifier.
+pub fn is_sid(context: &Context, sid: u64) -> bool {
+    if sid == 0 {
+        return false;
+    }
+    let [revision, count]: [u8; 2] = context.read(sid);
+    revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES
+}
+
+/// Returns the size of a security identifier.
+pub fn length_of_sid(context: &Context, sid: u64) -> u64 {
+    let [_, count]: [u8; 2] = context.read(sid);
+    sid_size(count)
+}
+
+fn length_required(_context: &Context, count: u64) -> u64 {
+    8_u64.wrapping_add(4 * u64::from(low_half(count))) & 0xFFFF_FFFF
+}
+
+fn copy_sid(context: &Context, room: u64, to: u64, sid: u64) -> u64 {
+    let length = length_of_sid(context, sid);
+    if u64::from(low_half(room)) < length {
+        return NtStatus::BUFFER_TOO_SMALL.to_register();
+    }
+    context.write_bytes(to, &context.bytes(sid, length));
+    NtStatus::SUCCESS.to_register()
+}
+
+fn equal_sids(context: &Context, one: u64, other: u64) -> u64 {
+    let lengths = [one, other].map(|sid| length_of_sid(context, sid));
+    let contents = || [one, other].map(|sid| context.bytes(sid, lengths[0]));
+    u64::from(
+        lengths[0] == lengths[1] && {
+            let [one, other] = contents();
+            one == other
+        },
+    )
 }

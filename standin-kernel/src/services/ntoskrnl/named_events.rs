@@ -1,7 +1,5 @@
 //! Events with handles, which may have names.
 
-use std::collections::HashMap;
-
 use super::{
     context::{Context, Entries},
     dispatcher::{self, set_state},
@@ -13,8 +11,8 @@ use super::{
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{abi::DispatcherHeader, arena::Block, irql::Irql, status::NtStatus},
-    services::strings::read_unicode_string,
 };
+use std::collections::HashMap;
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
@@ -24,8 +22,6 @@ pub const ENTRIES: Entries = &[
     ("ZwOpenEvent", PASSIVE, Routine::Three(open)),
     ("ZwSetEvent", DISPATCH, Routine::Two(set)),
     ("ZwWaitForSingleObject", DISPATCH, Routine::Three(wait)),
-    ("IoCreateNotificationEvent", PASSIVE, Routine::Two(create_notification)),
-    ("IoCreateSynchronizationEvent", PASSIVE, Routine::Two(create_synchronization)),
 ];
 
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
@@ -36,8 +32,9 @@ const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
 const DIRECTORIES: [&str; 5] = ["", "BaseNamedObjects", "Callback", "KernelObjects", "Device"];
 
 /// `NotificationEvent` and `SynchronizationEvent`.
-const NOTIFICATION: u32 = 0;
-const SYNCHRONIZATION: u32 = 1;
+pub const NOTIFICATION: u32 = 0;
+
+pub const SYNCHRONIZATION: u32 = 1;
 
 /// The events by their objects' addresses. Their handles have no rights, which Windows compares for
 /// processes only.
@@ -60,7 +57,7 @@ fn name_of(attributes: &Attributes) -> Result<Option<String>, NtStatus> {
 }
 
 /// Returns a name in the form that is compared, or `None` for an empty one.
-fn canonical(name: &str) -> Result<Option<String>, NtStatus> {
+pub fn canonical(name: &str) -> Result<Option<String>, NtStatus> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -103,7 +100,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
 }
 
 /// Opens a handle of an event. Only the last one that is closed takes the name with it.
-fn open_handle(context: &Context, object: u64) -> u64 {
+pub fn open_handle(context: &Context, object: u64) -> u64 {
     let target = Target { type_name: "ExEventObjectType", object, close };
     handles::open(context, target)
 }
@@ -118,7 +115,7 @@ fn close(context: &Context, object: u64) {
 }
 
 /// Creates an event, or opens that of the name. Returns the event and whether it is new.
-fn create_named(
+pub fn create_named(
     context: &Context,
     name: Option<String>,
     its_kind: u32,
@@ -184,26 +181,6 @@ fn open(context: &Context, handle: u64, _mask: u64, attributes: u64) -> u64 {
         }
         Err(status) => status.to_register(),
     }
-}
-
-/// Creates a signaled event or opens that of the name. Returns the event, or null if it has neither.
-fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
-    let name = read_unicode_string(context, name);
-    let Ok(name) = canonical(&name) else {
-        return 0;
-    };
-    let (object, _) = create_named(context, name, its_kind, true);
-    let value = open_handle(context, object);
-    context.write(handle, &value);
-    object
-}
-
-fn create_notification(context: &Context, name: u64, handle: u64) -> u64 {
-    io_create(context, name, handle, NOTIFICATION)
-}
-
-fn create_synchronization(context: &Context, name: u64, handle: u64) -> u64 {
-    io_create(context, name, handle, SYNCHRONIZATION)
 }
 
 /// Returns the event of a handle.

@@ -8,7 +8,7 @@ use super::{
     handles::{self, Target},
     io::devices,
     pool,
-    security::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts, self_relative},
+    security::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
     thread_objects,
 };
 use crate::{
@@ -21,29 +21,20 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoIsWdmVersionAvailable", PASSIVE, Routine::Two(is_version_available)),
     ("ObOpenObjectByPointer", PASSIVE, Routine::Seven(open_by_pointer)),
     ("ZwSetSecurityObject", PASSIVE, Routine::Three(set)),
     ("ZwQuerySecurityObject", PASSIVE, Routine::Five(query)),
     ("ObGetObjectSecurity", APC, Routine::Three(get)),
     ("ObReleaseObjectSecurity", APC, Routine::Two(release)),
-    ("SeCaptureSecurityDescriptor", PASSIVE, Routine::Five(capture)),
-    ("SeReleaseSecurityDescriptor", PASSIVE, Routine::Three(release_captured)),
 ];
-
-/// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
-const WDM: (u8, u8) = (6, 0);
 
 /// The tag of captured descriptors: `SeSd`.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"SeSd"));
 
 /// `STATUS_INVALID_OWNER` and `STATUS_INVALID_PRIMARY_GROUP`.
 const INVALID_OWNER: NtStatus = NtStatus::from_bits(0xC000_005A);
-const INVALID_PRIMARY_GROUP: NtStatus = NtStatus::from_bits(0xC000_005B);
 
-fn is_version_available(_context: &Context, major: u64, minor: u64) -> u64 {
-    u64::from((low_byte(major), low_byte(minor)) <= WDM)
-}
+const INVALID_PRIMARY_GROUP: NtStatus = NtStatus::from_bits(0xC000_005B);
 
 /// Returns the type of an object: the exported variable that points to it.
 fn type_of(context: &Context, object: u64) -> Option<&'static str> {
@@ -163,7 +154,7 @@ fn copy(context: &Context, bytes: &[u8]) -> u64 {
 }
 
 /// Stores the address of a copy.
-fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
+pub fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
     let block = copy(context, bytes);
     context.write(to, &block);
     if block == 0 { NtStatus::INSUFFICIENT_RESOURCES } else { NtStatus::SUCCESS }
@@ -180,27 +171,6 @@ fn get(context: &Context, object: u64, to: u64, is_allocated: u64) -> u64 {
 
 fn release(context: &Context, at: u64, is_allocated: u64) -> u64 {
     if low_byte(is_allocated) != 0 {
-        pool::free_block(context, at);
-    }
-    0
-}
-
-/// Copies a descriptor, unless it is the kernel's own and no copy is forced.
-fn capture(context: &Context, at: u64, mode: u64, _pool: u64, is_forced: u64, to: u64) -> u64 {
-    if low_byte(mode) == 0 && low_byte(is_forced) == 0 {
-        context.write(to, &at);
-        return NtStatus::SUCCESS.to_register();
-    }
-    let found = descriptor(context, at);
-    let Some((found, parts)) = found.and_then(|one| parts(context, &one).map(|parts| (one, parts)))
-    else {
-        return INVALID_DESCRIPTOR.to_register();
-    };
-    store_copy(context, to, &self_relative(found.control, &parts)).to_register()
-}
-
-fn release_captured(context: &Context, at: u64, mode: u64, is_forced: u64) -> u64 {
-    if low_byte(mode) != 0 || low_byte(is_forced) != 0 {
         pool::free_block(context, at);
     }
     0

@@ -1,8 +1,6 @@
 //! The objects of threads and processes, and what the kernel keeps for each. Their fields are opaque to
 //! drivers.
 
-use std::collections::{HashMap, HashSet};
-
 use super::context::{Context, Entries, Ntoskrnl};
 use crate::{
     execution::{
@@ -12,11 +10,14 @@ use crate::{
     ground::{arena::Block, irql::Irql, status::NtStatus},
     services::parts::Parts,
 };
+use std::collections::{HashMap, HashSet};
 
 /// The size of a process object. No header declares its fields.
 const SIZE: usize = 0x100;
+
 /// The place of the image's file name in a process object, and its size with the end.
 pub const FILE_NAME: u64 = 0xF0;
+
 pub const FILE_NAME_SIZE: usize = 15;
 
 /// The priority of a system thread: `LOW_REALTIME_PRIORITY` is 16, and this is the normal one.
@@ -27,14 +28,7 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoGetCurrentProcess", DISPATCH, Routine::Zero(current_process)),
-    ("PsGetCurrentProcess", DISPATCH, Routine::Zero(current_process)),
     ("KeGetCurrentThread", HIGH, Routine::Zero(current)),
-    ("PsGetCurrentThread", HIGH, Routine::Zero(current)),
-    ("PsGetProcessId", DISPATCH, Routine::One(process_id)),
-    ("PsGetThreadId", DISPATCH, Routine::One(thread_id)),
-    ("PsGetThreadProcessId", HIGH, Routine::One(thread_process_id)),
-    ("PsIsSystemThread", HIGH, Routine::One(is_system_thread)),
     ("KeSetPriorityThread", DISPATCH, Routine::Two(set_priority)),
     ("KeSetBasePriorityThread", DISPATCH, Routine::Two(set_base_priority)),
     ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::One(query_priority)),
@@ -43,12 +37,6 @@ pub const ENTRIES: Entries = &[
     ("KeEnterGuardedRegion", APC, Routine::Zero(enter_guarded)),
     ("KeLeaveGuardedRegion", APC, Routine::Zero(leave_guarded)),
     ("KeAreAllApcsDisabled", DISPATCH, Routine::Zero(are_all_apcs_disabled)),
-    ("IoIsSystemThread", DISPATCH, Routine::One(is_system_thread)),
-    ("PsIsThreadTerminating", DISPATCH, Routine::One(is_terminating)),
-    ("PsGetThreadCreateTime", HIGH, Routine::One(create_time)),
-    ("PsGetThreadExitStatus", APC, Routine::One(exit_status)),
-    ("IoGetTopLevelIrp", DISPATCH, Routine::Zero(top_level_irp)),
-    ("IoSetTopLevelIrp", DISPATCH, Routine::One(set_top_level_irp)),
     ("KeAreApcsDisabled", DISPATCH, Routine::Zero(are_apcs_disabled)),
     ("KeSetSystemAffinityThreadEx", APC, Routine::One(set_affinity)),
     ("KeRevertToUserAffinityThreadEx", APC, Routine::One(revert_affinity)),
@@ -73,25 +61,25 @@ struct ProcessObject {
     ended: Option<NtStatus>,
 }
 
-struct ThreadObject {
-    identity: Identity,
-    priority: i32,
+pub struct ThreadObject {
+    pub identity: Identity,
+    pub priority: i32,
     /// The processors that the driver chose, or 0.
-    affinity: u64,
+    pub affinity: u64,
     /// The critical and guarded regions that the thread is in.
-    regions: u32,
+    pub regions: u32,
     /// The guarded ones among them.
-    guarded: u32,
+    pub guarded: u32,
     /// The counter's reading when the kernel first knew the thread.
-    created: i64,
+    pub created: i64,
     /// The status with which the thread ends, or has ended.
-    exit_status: NtStatus,
+    pub exit_status: NtStatus,
     /// What `IoSetTopLevelIrp` stored.
-    top_level_irp: u64,
+    pub top_level_irp: u64,
     /// Set once the thread has ended, which ends the waits for it.
-    has_ended: bool,
+    pub has_ended: bool,
     /// The processes that the thread is attached to, the current one last.
-    attached: Vec<u64>,
+    pub attached: Vec<u64>,
 }
 
 /// Returns the address of the current thread's object.
@@ -154,7 +142,7 @@ pub fn regions(context: &Context) -> u32 {
 }
 
 /// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
-fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
+pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
     let result = context.state().get::<Objects>().threads.get_mut(&address).map(body);
     result.unwrap_or_else(|| {
         context.stop_for_misuse(&format!("with 0x{address:016X}, which is not a thread object"))
@@ -266,26 +254,6 @@ pub fn current_process(context: &Context) -> u64 {
     attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process))
 }
 
-fn process_id(context: &Context, process: u64) -> u64 {
-    let found = process_of(context, process).map(|(id, _)| u64::from(id));
-    found.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!("with 0x{process:016X}, which is not a process object"))
-    })
-}
-
-fn thread_id(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.identity.thread))
-}
-
-fn thread_process_id(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.identity.process))
-}
-
-fn is_system_thread(context: &Context, thread: u64) -> u64 {
-    let process = with(context, thread, |object| object.identity.process);
-    u64::from(process == Identity::SYSTEM.process)
-}
-
 fn check_priority(context: &Context, priority: i32) {
     if !(1..32).contains(&priority) {
         context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
@@ -374,16 +342,6 @@ fn are_all_apcs_disabled(context: &Context) -> u64 {
     u64::from(gets_no_calls(context))
 }
 
-fn is_terminating(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.has_ended))
-}
-
-/// Returns when a thread began, in units of 100 ns since 1601.
-fn create_time(context: &Context, thread: u64) -> u64 {
-    let created = with(context, thread, |object| object.created);
-    context.clock().file_time(created).cast_unsigned()
-}
-
 /// Notes the status with which the current thread ends.
 pub fn note_exit_status(context: &Context, status: NtStatus) {
     let thread = current(context);
@@ -391,21 +349,14 @@ pub fn note_exit_status(context: &Context, status: NtStatus) {
 }
 
 /// Returns the status with which a thread has ended, or `STATUS_PENDING`.
-fn exit_status(context: &Context, thread: u64) -> u64 {
+pub fn exit_status(context: &Context, thread: u64) -> u64 {
     let ended = with(context, thread, |object| object.has_ended.then_some(object.exit_status));
     ended.unwrap_or(NtStatus::PENDING).to_register()
 }
 
-fn top_level_irp(context: &Context) -> u64 {
+pub fn top_level_irp(context: &Context) -> u64 {
     let thread = current(context);
     with(context, thread, |object| object.top_level_irp)
-}
-
-/// Stores what file systems tell the top of their recursion by, for the current thread.
-fn set_top_level_irp(context: &Context, irp: u64) -> u64 {
-    let thread = current(context);
-    with(context, thread, |object| object.top_level_irp = irp);
-    0
 }
 
 /// Returns the processors of this kernel, a bit for each.

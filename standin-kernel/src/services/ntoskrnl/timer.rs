@@ -1,4 +1,4 @@
-//! Timers: the objects that threads can wait for (`KTIMER`), and those with a callback (`EX_TIMER`).
+//! Timers, which threads can wait for (`KTIMER`).
 
 use super::{
     context::{Context, Entries, Ntoskrnl},
@@ -12,7 +12,6 @@ use crate::{
         routine::{Routine, low_half},
     },
     ground::{abi::KernelTimer, clock::Clock, irql::Irql, memory},
-    services::pool::{Tag, Wanted},
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
@@ -25,10 +24,6 @@ pub const ENTRIES: Entries = &[
     ("KeSetCoalescableTimer", DISPATCH, Routine::Five(set_coalescable_timer)),
     ("KeCancelTimer", DISPATCH, Routine::One(cancel_timer)),
     ("KeReadStateTimer", DISPATCH, Routine::One(read_timer)),
-    ("ExAllocateTimer", DISPATCH, Routine::Three(allocate)),
-    ("ExSetTimer", DISPATCH, Routine::Four(set)),
-    ("ExCancelTimer", DISPATCH, Routine::Two(cancel)),
-    ("ExDeleteTimer", DISPATCH, Routine::Four(delete)),
 ];
 
 /// The number of 100 ns units in a millisecond.
@@ -173,7 +168,7 @@ fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u64) -> u
     0
 }
 
-fn is_set(context: &Context, timer: u64) -> bool {
+pub fn is_set(context: &Context, timer: u64) -> bool {
     let mut state = context.state();
     state.get::<Set>().all.iter().any(|one| one.address == timer)
 }
@@ -219,38 +214,12 @@ fn read_timer(context: &Context, timer: u64) -> u64 {
     u64::from(header_of(context, timer, TIMERS).signal_state > 0)
 }
 
-/// The tag of the timers that this module allocates.
-const TAG: Tag = Tag(u32::from_le_bytes(*b"ExTm"));
-
 /// The timers that `ExAllocateTimer` returned, each with its callback and the callback's context.
 #[derive(Default)]
-struct Allocated(Vec<(u64, u64, u64)>);
-
-fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u64) -> u64 {
-    /// `EX_TIMER_HIGH_RESOLUTION`, `EX_TIMER_NO_WAKE` and `EX_TIMER_NOTIFICATION`.
-    const ATTRIBUTES: u32 = 4 | 8 | 1 << 31;
-    let attributes = low_half(attributes);
-    if attributes & !ATTRIBUTES != 0 {
-        return 0;
-    }
-    let size = size_of::<KernelTimer>();
-    let wanted = Wanted { size, tag: TAG, paged: false, uninitialized: false };
-    let Some(timer) = context.pool().allocate(wanted, context, context.call()) else {
-        return 0;
-    };
-    let its_kind = if attributes & (1 << 31) == 0 {
-        kind::SYNCHRONIZATION_TIMER
-    } else {
-        kind::NOTIFICATION_TIMER
-    };
-    initialize(context, timer, its_kind, size, 0);
-    let allocated = (timer, callback, its_context);
-    context.state().get::<Allocated>().0.push(allocated);
-    timer
-}
+pub struct Allocated(pub Vec<(u64, u64, u64)>);
 
 /// Returns the callback and its context. Bugchecks if `ExAllocateTimer` did not return the timer.
-fn allocated(context: &Context, timer: u64) -> (u64, u64) {
+pub fn allocated(context: &Context, timer: u64) -> (u64, u64) {
     let found = {
         let mut state = context.state();
         let mut all = state.get::<Allocated>().0.iter();
@@ -264,7 +233,7 @@ fn allocated(context: &Context, timer: u64) -> (u64, u64) {
     })
 }
 
-fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u64) -> u64 {
+pub fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u64) -> u64 {
     let (callback, its_context) = allocated(context, timer);
     set_state(context, timer, 0);
     let action = if callback == 0 {
@@ -274,36 +243,6 @@ fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u64) -
     };
     let (due, period) = (due.cast_signed(), period.cast_signed().max(0));
     u64::from(start(context, timer, due, period, action))
-}
-
-fn cancel(context: &Context, timer: u64, _parameters: u64) -> u64 {
-    allocated(context, timer);
-    u64::from(stop(context, timer))
-}
-
-/// Frees a timer. A set timer must be cancelled by the call, and a wait is for `PASSIVE_LEVEL`.
-fn delete(context: &Context, timer: u64, cancel: u64, wait: u64, _parameters: u64) -> u64 {
-    allocated(context, timer);
-    let cancels = cancel & 0xFF != 0;
-    if wait & 0xFF != 0 {
-        context.require_irql(Irql::APC_LEVEL, "to wait");
-        if !cancels {
-            context.stop_for_misuse("with Wait and without Cancel");
-        }
-    }
-    let was_set = is_set(context, timer);
-    if was_set && !cancels {
-        context.stop_for_misuse("without Cancel for a timer that is set");
-    }
-    stop(context, timer);
-    // A callback that is queued has no timer any more.
-    dpc::take_queued(context, |address, _| address == timer);
-    let mut state = context.state();
-    state.get::<Allocated>().0.retain(|(one, ..)| *one != timer);
-    drop(state);
-    // The block is this module's, and only this routine frees it.
-    drop(context.pool().free(timer, context, context.call()));
-    u64::from(was_set)
 }
 
 /// Takes the set timers that `belongs` selects by their address, DPC or callback out of the list, and

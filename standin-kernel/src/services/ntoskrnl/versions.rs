@@ -12,6 +12,7 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("VerSetConditionMask", Irql::HIGH_LEVEL, Routine::Three(set_condition)),
     ("RtlVerifyVersionInfo", Irql::PASSIVE_LEVEL, Routine::Three(verify)),
+    ("IoIsWdmVersionAvailable", PASSIVE, Routine::Two(is_version_available)),
 ];
 
 /// `STATUS_REVISION_MISMATCH`.
@@ -19,6 +20,7 @@ const MISMATCH: NtStatus = NtStatus::from_bits(0xC000_0059);
 
 /// The parts of a version, as bits of a type mask. A condition has the three bits of the bit's number.
 const MINOR_VERSION: u32 = 0x1;
+
 const MAJOR_VERSION: u32 = 0x2;
 const BUILD_NUMBER: u32 = 0x4;
 const PLATFORM: u32 = 0x8;
@@ -29,6 +31,7 @@ const PRODUCT_TYPE: u32 = 0x80;
 
 /// Conditions: `VER_EQUAL` and the others. The last two are for suites.
 const EQUAL: u8 = 1;
+
 const GREATER: u8 = 2;
 const GREATER_EQUAL: u8 = 3;
 const LESS: u8 = 4;
@@ -125,4 +128,13 @@ fn verify(context: &Context, information: u64, kind: u64, mask: u64) -> u64 {
     } else {
         MISMATCH.to_register()
     }
+}
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+/// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
+const WDM: (u8, u8) = (6, 0);
+
+fn is_version_available(_context: &Context, major: u64, minor: u64) -> u64 {
+    u64::from((low_byte(major), low_byte(minor)) <= WDM)
 }

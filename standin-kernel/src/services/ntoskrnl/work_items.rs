@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{abi::WorkQueueItem, irql::Irql},
+    ground::irql::Irql,
     services::pool::{Tag, Wanted},
 };
 
@@ -21,7 +21,6 @@ pub const ENTRIES: Entries = &[
     ("IoSizeofWorkItem", HIGH, Routine::Zero(size)),
     ("IoQueueWorkItem", DISPATCH, Routine::Four(queue)),
     ("IoQueueWorkItemEx", DISPATCH, Routine::Four(queue_ex)),
-    ("ExQueueWorkItem", DISPATCH, Routine::Two(queue_executive)),
 ];
 
 /// The size of an `IO_WORKITEM`, which no header declares.
@@ -138,23 +137,4 @@ fn run(context: &Context, item: u64, routine: u64, arguments: [u64; 3]) {
             about: item,
         },
     );
-}
-
-/// Queues a work item whose memory and fields are the driver's.
-fn queue_executive(context: &Context, item: u64, _queue: u64) -> u64 {
-    let value: WorkQueueItem = context.read(item);
-    if value.routine == 0 {
-        context.stop_for_misuse("with a work item that was not initialized");
-    }
-    queue_work(
-        context,
-        &Job {
-            what: "the work item's routine",
-            routine: value.routine,
-            arguments: [value.parameter, 0, 0],
-            before: |_, _| {},
-            about: item,
-        },
-    );
-    0
 }
