@@ -53,6 +53,8 @@
 #[doc = include_str!("../../docs/test-your-driver.md")]
 pub struct Guide;
 
+#[cfg(test)]
+mod conformance_tests;
 mod execution;
 mod ground;
 mod harness;
@@ -131,7 +133,7 @@ pub use crate::{
                 request::{Completion, RequestKind},
             },
         },
+        managers::registry::value::RegistryValue,
         ntoskrnl::io::error_log::ErrorLogEntry,
-        registry::value::RegistryValue,
     },
 };

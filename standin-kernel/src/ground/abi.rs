@@ -623,9 +623,9 @@ mod tests {
         let mut sized = 0;
         let all = LAYOUTS
             .iter()
-            .chain(super::super::framework_abi::LAYOUTS)
-            .chain(super::super::executive_abi::LAYOUTS)
-            .chain(super::super::pnp_abi::LAYOUTS);
+            .chain(crate::ground::framework_abi::LAYOUTS)
+            .chain(crate::ground::executive_abi::LAYOUTS)
+            .chain(crate::ground::pnp_abi::LAYOUTS);
         for ours in all {
             let theirs = &headers["struct"][ours.name];
             if theirs.is_null() {

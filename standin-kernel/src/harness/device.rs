@@ -16,16 +16,19 @@ use crate::{
                 request::Completion,
             },
         },
+        managers::plug_and_play::PlugAndPlay,
         ntoskrnl::{
             context::Context as NtContext,
-            io::send,
-            plug_and_play::{
-                life::{self, FilterError},
-                power, queries, removal,
-                sent::Request,
+            io::{
+                plug_and_play::{
+                    life::{self, FilterError},
+                    queries, removal,
+                    sent::Request,
+                },
+                send,
             },
+            po::power,
         },
-        plug_and_play::PlugAndPlay,
         system::System,
     },
 };

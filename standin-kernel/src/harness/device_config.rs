@@ -3,8 +3,8 @@
 use super::{device::Device, error::KernelError, played_device::PlayedDevice, request::Owner};
 use crate::services::{
     kmdf::{device::pnp::Offer, resource::Resource, state::device::Below},
-    ntoskrnl::plug_and_play::life,
-    registry::value::RegistryValue,
+    managers::registry::value::RegistryValue,
+    ntoskrnl::io::plug_and_play::life,
 };
 
 /// What a test chooses for a device that it adds. By default, the device has nothing below it but its

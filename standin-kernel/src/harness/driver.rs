@@ -27,12 +27,15 @@ use crate::{
             file::{create_file, why_unreachable},
             state::device::control_device_of,
         },
+        managers::registry::{paths::service_path, value::RegistryValue},
         ntoskrnl::{
-            io::{devices, lifetime, send},
+            io::{
+                devices, lifetime,
+                plug_and_play::life::{self, FilterError},
+                send,
+            },
             left,
-            plug_and_play::life::{self, FilterError},
         },
-        registry::{paths::service_path, value::RegistryValue},
         strings::text_bytes,
         system::System,
     },

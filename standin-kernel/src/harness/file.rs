@@ -19,9 +19,9 @@ use crate::{
                 request::{Completion, IoRequest, RequestKind},
             },
         },
-        ntoskrnl::{
-            io::send::{self, Operation},
+        ntoskrnl::io::{
             plug_and_play::removal,
+            send::{self, Operation},
         },
         system::System,
     },

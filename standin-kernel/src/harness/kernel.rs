@@ -30,11 +30,11 @@ use crate::{
                 played::{Answer, PlayedRequest},
             },
         },
+        managers::registry::{paths::parameters_path, value::RegistryValue},
         ntoskrnl::{
-            files,
             io::{self, error_log::ErrorLogEntry},
+            zw::files,
         },
-        registry::{paths::parameters_path, value::RegistryValue},
         system::{Checks, System},
     },
 };

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::services::{
     kmdf::state::device::{DeviceData, Presence},
-    nodes::Stage,
+    managers::nodes::Stage,
     system::System,
 };
 

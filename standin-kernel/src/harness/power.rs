@@ -5,7 +5,7 @@ use etw_wire::Guid;
 use super::{error::KernelError, kernel::Kernel};
 use crate::{
     execution::identity::Identity,
-    services::{ntoskrnl::power_settings, system::System},
+    services::{ntoskrnl::po::power_settings, system::System},
 };
 
 impl Kernel {

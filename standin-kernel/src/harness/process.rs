@@ -4,7 +4,7 @@ use super::{error::KernelError, kernel::Kernel, runner::Runner};
 use crate::{
     execution::identity::Identity,
     services::{
-        ntoskrnl::watchers::{self, NewProcess},
+        ntoskrnl::ps::watchers::{self, NewProcess},
         system::System,
     },
 };

@@ -4,7 +4,7 @@ use super::number::number;
 use crate::{
     ground::status::NtStatus,
     services::{
-        registry::{store::Registry, value::RegistryValue},
+        managers::registry::{store::Registry, value::RegistryValue},
         strings::text_bytes,
     },
 };

@@ -19,7 +19,7 @@ use crate::{
         registry_file::{RegistryFile, parse_parameter},
         script::{Clients, Script},
     },
-    services::{etw::state::Target, registry::value::RegistryValue},
+    services::{etw::state::Target, managers::registry::value::RegistryValue},
 };
 
 /// Adds the arguments that say how to run a driver to a command.

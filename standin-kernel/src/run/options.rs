@@ -8,7 +8,7 @@ use crate::{
         registry_file::RegistryFile,
         script::{Clients, Script},
     },
-    services::registry::value::RegistryValue,
+    services::managers::registry::value::RegistryValue,
 };
 
 /// A driver to run, and how to run it.

@@ -26,7 +26,7 @@ use crate::{
             session::config::{SessionConfig, SessionReport},
             state::Target,
         },
-        registry::paths::parameters_path,
+        managers::registry::paths::parameters_path,
     },
 };
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     borrowed::Borrowed,
-    pool::{Freed, Pool, SoundAddresses},
+    managers::pool::{Freed, Pool, SoundAddresses},
 };
 use crate::{
     execution::{context::Context, environment::Environment},

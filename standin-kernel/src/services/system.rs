@@ -12,17 +12,16 @@ use super::{
         timer, wmi as providers,
         work::{self, Next},
     },
-    nodes::Nodes,
+    managers::{
+        nodes::Nodes, plug_and_play::Every, pool::Pool, registry::store::Registry,
+        thread_objects::ThreadObjects, wmi_events::WmiEvents,
+    },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
-        dpc, thread_objects as objects, threads, timer as nt_timer, wmi,
+        ke::{dpc, thread_objects as objects, threads, timers as nt_timer},
+        wmi,
     },
-    plug_and_play::Every,
-    pool::Pool,
-    registry::store::Registry,
-    thread_objects::ThreadObjects,
     verifier::Verifier,
-    wmi_events::WmiEvents,
 };
 use crate::{
     execution::{

@@ -1,6 +1,6 @@
 //! The errors of scripts.
 
-use super::super::error::KernelError;
+use crate::harness::error::KernelError;
 
 /// The error of a line of a script.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,15 @@ use etl_file::show::Escaped;
 use parking_lot::Mutex;
 
 use super::{
-    super::{
+    error::{Problem, ScriptError},
+    expectation::Expectation,
+    steps::{Line, Script, Sent, Step},
+    words::did_you_mean,
+};
+use crate::{
+    execution::schedule::Schedule,
+    ground::status::NtStatus,
+    harness::{
         device::Device,
         driver::Driver,
         error::KernelError,
@@ -16,14 +24,6 @@ use super::{
         request::Request,
         together::Work,
     },
-    error::{Problem, ScriptError},
-    expectation::Expectation,
-    steps::{Line, Script, Sent, Step},
-    words::did_you_mean,
-};
-use crate::{
-    execution::schedule::Schedule,
-    ground::status::NtStatus,
     services::{etw::state::Target, kmdf::state::request::Completion},
 };
 

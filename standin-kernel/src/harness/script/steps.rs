@@ -14,7 +14,7 @@ use super::{
 use crate::{
     execution::identity::Identity,
     ground::status::NtStatus,
-    services::{faults::Fault, registry::value::RegistryValue},
+    services::{faults::Fault, managers::registry::value::RegistryValue},
 };
 
 /// The most steps of a script after its repetitions.

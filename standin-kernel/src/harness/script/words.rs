@@ -2,9 +2,8 @@
 
 use etl_file::Guid;
 
-pub use crate::harness::number::number;
-
 use crate::ground::{nearest::nearest, status::NtStatus};
+pub use crate::harness::number::number;
 
 /// Splits a line into words. Spaces in double quotes do not end a word.
 pub fn words(line: &str) -> Result<Vec<&str>, String> {

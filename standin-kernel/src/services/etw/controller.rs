@@ -10,8 +10,7 @@ use etl_file::Guid;
 use super::{
     composite::EnableInfo,
     error::ControlError,
-    filters::EventFilters,
-    filters::FilterData,
+    filters::{EventFilters, FilterData},
     limits::{MAX_FILTER_BYTES, MAX_PER_PROVIDER, MAX_PRIVATE, MAX_PROCESSES, MAX_SESSIONS},
     notify::{Cause, notify},
     service::{Context, EtwRuntime},

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     execution::routine::{Export, Routine, low_half},
     ground::{irql::Irql, rule::Rule, status::NtStatus},
-    services::wmi_events::WmiEvent,
+    services::managers::wmi_events::WmiEvent,
 };
 
 /// Returns the exports. The page of `WmiTraceMessage` says that it runs at any IRQL; the limit of

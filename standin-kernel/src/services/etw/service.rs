@@ -21,8 +21,11 @@ use crate::{
     execution::context::Context as Execution,
     ground::{clock::Clock, rule::Rule},
     services::{
-        addresses::Addresses, borrowed::Borrowed, faults::Faults, pool::SoundAddresses,
-        verifier::Verifier, wmi_events::WmiEvents,
+        addresses::Addresses,
+        borrowed::Borrowed,
+        faults::Faults,
+        managers::{pool::SoundAddresses, wmi_events::WmiEvents},
+        verifier::Verifier,
     },
 };
 

@@ -19,7 +19,8 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::Routine, ground::status::NtStatus, services::device_properties::CLASS,
+    execution::routine::Routine, ground::status::NtStatus,
+    services::managers::device_properties::CLASS,
 };
 
 pub const ENTRIES: Entries = &[

@@ -16,7 +16,7 @@ use crate::{
         framework_abi::{WmiInstanceConfig, WmiProviderConfig},
         status::NtStatus,
     },
-    services::wmi_events::WmiEvent,
+    services::managers::wmi_events::WmiEvent,
 };
 
 /// The most data that fits an event of WMI.

@@ -4,13 +4,17 @@ use std::{ops::Deref, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::super::{
-    faults::Faults, nodes::Nodes, parts::Parts, plug_and_play::PlugAndPlay, pool::Pool,
-    registry::store::Registry, thread_objects::ThreadObjects, wmi_events::WmiEvents,
-};
 use crate::{
     execution::{context::Context as Execution, routine::Export},
     ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
+    services::{
+        faults::Faults,
+        managers::{
+            nodes::Nodes, plug_and_play::PlugAndPlay, pool::Pool, registry::store::Registry,
+            thread_objects::ThreadObjects, wmi_events::WmiEvents,
+        },
+        parts::Parts,
+    },
 };
 
 /// The routines that `MmGetSystemRoutineAddress` finds.

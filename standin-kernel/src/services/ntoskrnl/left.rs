@@ -1,11 +1,14 @@
 //! What a driver leaves behind in the kernel when it is unloaded.
 
 use super::{
-    bugcheck_callbacks, callbacks,
     context::Context,
-    dpc, handles,
-    io::{devices, error_log, lifetime, send},
-    notifications, pages, power_framework, power_settings, resources, threads, timer, watchers,
+    ex::{callbacks, resources},
+    io::{devices, error_log, lifetime, notifications, send},
+    ke::{bugchecks, dpc, threads, timers},
+    mm::pages,
+    ob::handles,
+    po::{power_framework, power_settings},
+    ps::watchers,
     wmi,
 };
 use crate::ground::{bugcheck::Violation, rule::Rule};
@@ -22,7 +25,7 @@ pub fn take_left(
     let mut violations = threads::take_left(context, driver, &belongs);
     // The threads that the driver waits for can have released objects.
     handles::finish_deletions(context);
-    let timers = timer::take_set(context, &belongs);
+    let timers = timers::take_set(context, &belongs);
     let dpcs = dpc::take_queued(context, |dpc, routine| belongs(dpc) || belongs(routine));
     let counts = [
         (timers.len(), "timer is set"),
@@ -41,7 +44,7 @@ pub fn take_left(
         (wmi::take_left(context, &belongs), "WMI data block object is open"),
         (resources::forget_inside(context, &belongs), "resource (ERESOURCE) is not deleted"),
         (
-            bugcheck_callbacks::take_left(context, &belongs),
+            bugchecks::take_left(context, &belongs),
             "routine for bugchecks or interrupts is registered",
         ),
     ];

@@ -4,17 +4,19 @@
 use super::{
     context::{Context, Entries},
     data,
-    descriptors::{self, SELECTED, kept, present},
-    handles::{self, Target},
+    ex::pool,
     io::devices,
-    pool,
-    security::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
-    thread_objects,
+    ke::thread_objects,
+    ob::handles::{self, Target},
+    se::{
+        descriptors::{self, SELECTED, kept, present},
+        security_descriptors::{GROUP, INVALID_DESCRIPTOR, OWNER, descriptor, parts},
+    },
 };
 use crate::{
     execution::routine::{Routine, low_byte, low_half},
     ground::{irql::Irql, memory, status::NtStatus},
-    services::pool::{Tag, Wanted},
+    services::ntoskrnl::se::capture::store_copy,
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -27,9 +29,6 @@ pub const ENTRIES: Entries = &[
     ("ObGetObjectSecurity", APC, Routine::Three(get)),
     ("ObReleaseObjectSecurity", APC, Routine::Two(release)),
 ];
-
-/// The tag of captured descriptors: `SeSd`.
-const TAG: Tag = Tag(u32::from_le_bytes(*b"SeSd"));
 
 /// `STATUS_INVALID_OWNER` and `STATUS_INVALID_PRIMARY_GROUP`.
 const INVALID_OWNER: NtStatus = NtStatus::from_bits(0xC000_005A);
@@ -141,23 +140,6 @@ fn query(
     }
     context.write_bytes(at, &bytes);
     NtStatus::SUCCESS.to_register()
-}
-
-/// Copies a descriptor to paged pool. Returns its address, or 0.
-fn copy(context: &Context, bytes: &[u8]) -> u64 {
-    let wanted = Wanted { size: bytes.len(), tag: TAG, paged: true, uninitialized: false };
-    let block = context.pool().allocate(wanted, context, context.call());
-    if let Some(block) = block {
-        context.write_bytes(block, bytes);
-    }
-    block.unwrap_or(0)
-}
-
-/// Stores the address of a copy.
-pub fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
-    let block = copy(context, bytes);
-    context.write(to, &block);
-    if block == 0 { NtStatus::INSUFFICIENT_RESOURCES } else { NtStatus::SUCCESS }
 }
 
 fn get(context: &Context, object: u64, to: u64, is_allocated: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! The variables that ntoskrnl.exe exports and that differ between the kernels of a process.
 
-use super::{context::Ntoskrnl, thread_objects};
+use super::{context::Ntoskrnl, ke::thread_objects};
 use crate::{
     execution::identity::Identity,
     ground::{arena::Block, memory},

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use super::{
     context::{Context, Entries},
-    handles, pool,
-    threads::queue_body,
+    ex::pool,
+    ke::threads::queue_body,
+    ob::handles,
 };
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{arena::Block, irql::Irql, memory, status::NtStatus},
-    services::wmi_events::WmiEvent,
+    services::managers::wmi_events::WmiEvent,
 };
 
 const APC: Irql = Irql::APC_LEVEL;

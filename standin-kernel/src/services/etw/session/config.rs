@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use etl_file::{ClockType, header::log_file_mode};
 
-use super::super::error::ControlError;
+use crate::services::etw::error::ControlError;
 
 /// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), in a file
 /// layout for large buffers that the stand-in kernel does not write.

@@ -14,13 +14,15 @@ use etl_file::write::Buffer;
 use parking_lot::Mutex;
 
 use super::{
-    super::error::ControlError,
     config::{Output, SessionConfig},
     counts::Counts,
     realtime,
     sink::Sink,
 };
-use crate::ground::clock::{self, Clock};
+use crate::{
+    ground::clock::{self, Clock},
+    services::etw::error::ControlError,
+};
 
 /// The buffers that are not in use.
 pub struct Spare {

@@ -21,14 +21,16 @@ use etl_file::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    super::error::ControlError,
     config::{Output, Sequence, SessionConfig, SessionReport, SessionStatistics},
     counts::stamp,
     inner::{Inner, Lane, Spare, ToWriter, Writer},
     realtime::Mailbox,
     sink::Sink,
 };
-use crate::ground::{clock::Clock, flight};
+use crate::{
+    ground::{clock::Clock, flight},
+    services::etw::error::ControlError,
+};
 
 /// The reason that an event cannot be recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

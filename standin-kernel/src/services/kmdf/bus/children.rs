@@ -1,6 +1,6 @@
 //! The children of a bus device, static and dynamic, as its driver reported them.
 
-use super::super::state::{device::DeviceData, framework::Context};
+use crate::services::kmdf::state::{device::DeviceData, framework::Context};
 
 /// The place of a child between its report and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! The descriptions of children: structures of a bus driver, which may own memory that only the
 //! driver's callbacks can copy and free.
 
-use super::super::state::framework::Context;
-use crate::ground::{arena::Block, framework_abi::ChildListConfig, status::NtStatus};
+use crate::{
+    ground::{arena::Block, framework_abi::ChildListConfig, status::NtStatus},
+    services::kmdf::state::framework::Context,
+};
 
 /// The largest description.
 pub const MAX_SIZE: u32 = 1 << 20;

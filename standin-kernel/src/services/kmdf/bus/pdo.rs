@@ -1,7 +1,13 @@
 //! The routines for a bus driver's children, and the static list of children.
 
 use super::{
-    super::{
+    children::{Child, ChildState, StaticChildren, state_of, with_child},
+    removal::{eject_later, remove_later},
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{framework_abi::ForwardOptions, rule::Rule, status::NtStatus},
+    services::kmdf::{
         io::pass::forget_to_parent,
         object::status_of,
         state::{
@@ -12,12 +18,6 @@ use super::{
         },
         work::{Work, WorkKind, queue_work},
     },
-    children::{Child, ChildState, StaticChildren, state_of, with_child},
-    removal::{eject_later, remove_later},
-};
-use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{framework_abi::ForwardOptions, rule::Rule, status::NtStatus},
 };
 
 pub const ENTRIES: Entries = &[

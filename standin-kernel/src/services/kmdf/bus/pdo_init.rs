@@ -1,19 +1,19 @@
 //! The description of a child before its creation.
 
-use super::{
-    super::{
-        device::init::{allocate_init, with_init},
-        state::{
-            device::{DeviceData, DeviceInit},
-            framework::{Context, Entries},
-        },
-    },
-    children::Child,
-};
+use super::children::Child;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{framework_abi::PdoCallbacks, status::NtStatus},
-    services::strings::read_unicode_string,
+    services::{
+        kmdf::{
+            device::init::{allocate_init, with_init},
+            state::{
+                device::{DeviceData, DeviceInit},
+                framework::{Context, Entries},
+            },
+        },
+        strings::read_unicode_string,
+    },
 };
 
 pub const ENTRIES: Entries = &[

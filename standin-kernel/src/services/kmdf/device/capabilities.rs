@@ -2,17 +2,19 @@
 
 use zerocopy::IntoBytes;
 
-use super::super::state::{
-    device::DeviceData,
-    framework::{Context, Entries},
-};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
         framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
         status::NtStatus,
     },
-    services::strings::read_unicode_string,
+    services::{
+        kmdf::state::{
+            device::DeviceData,
+            framework::{Context, Entries},
+        },
+        strings::read_unicode_string,
+    },
 };
 
 pub const ENTRIES: Entries = &[

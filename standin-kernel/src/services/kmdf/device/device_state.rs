@@ -3,17 +3,20 @@
 use zerocopy::IntoBytes;
 
 use super::{
-    super::{
+    capabilities::{is_valid, words},
+    pnp::surprise_remove,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::framework_abi::DeviceState,
+    services::kmdf::{
         state::{
             device::DeviceData,
             framework::{Context, Entries},
         },
         work::{Work, WorkKind, queue_work},
     },
-    capabilities::{is_valid, words},
-    pnp::surprise_remove,
 };
-use crate::{execution::routine::Routine, ground::framework_abi::DeviceState};
 
 pub const ENTRIES: Entries = &[
     ("WdfDeviceSetDeviceState", Routine::Three(set_state)),

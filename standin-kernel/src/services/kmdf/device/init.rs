@@ -2,16 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::super::{
-    driver::DriverData,
-    object::read_attributes,
-    state::{
-        device::DeviceInit,
-        device_object::Object,
-        framework::{Context, Entries},
-        stack::physical_below,
-    },
-};
 use super::wdm::Offered;
 use crate::{
     execution::routine::{Routine, low_half},
@@ -21,7 +11,19 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::strings::read_unicode_string,
+    services::{
+        kmdf::{
+            driver::DriverData,
+            object::read_attributes,
+            state::{
+                device::DeviceInit,
+                device_object::Object,
+                framework::{Context, Entries},
+                stack::physical_below,
+            },
+        },
+        strings::read_unicode_string,
+    },
 };
 
 /// The first `WDFDEVICE_INIT` handle. The handles look like kernel addresses.

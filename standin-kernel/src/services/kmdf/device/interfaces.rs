@@ -1,21 +1,24 @@
 //! Device interfaces that a driver enables and disables, and the function tables (`INTERFACE`) that
 //! drivers of a stack query from each other.
 
-use super::super::{
-    state::{
-        device::{Below, DeviceData},
-        framework::{Context, Entries},
-        text::TextData,
-    },
-    text_routines::assign,
-};
 use crate::{
     execution::routine::Routine,
     ground::{
         framework_abi::{Interface, QueryInterfaceConfig},
         status::NtStatus,
     },
-    services::{plug_and_play::link, strings::read_unicode_string},
+    services::{
+        kmdf::{
+            state::{
+                device::{Below, DeviceData},
+                framework::{Context, Entries},
+                text::TextData,
+            },
+            text_routines::assign,
+        },
+        managers::plug_and_play::link,
+        strings::read_unicode_string,
+    },
 };
 
 pub const ENTRIES: Entries = &[

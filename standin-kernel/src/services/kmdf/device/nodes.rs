@@ -1,19 +1,17 @@
 //! The framework's devices, as the plug-and-play manager sees them.
 
-use super::{
-    super::state::{
-        device::{Below, DeviceData, DeviceInit, DeviceInterface, Presence, rest_of_name},
-        device_object::{Object, Objects},
-        framework::{Framework, Kmdf},
-        played::PlayedDevices,
-    },
-    init::Inits,
-    properties,
-    wdm::Offered,
-};
+use super::{init::Inits, properties, wdm::Offered};
 use crate::{
     ground::status::NtStatus,
-    services::plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
+    services::{
+        kmdf::state::{
+            device::{Below, DeviceData, DeviceInit, DeviceInterface, Presence, rest_of_name},
+            device_object::{Object, Objects},
+            framework::{Framework, Kmdf},
+            played::PlayedDevices,
+        },
+        managers::plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
+    },
 };
 
 /// The interfaces that were registered for a device before its driver created it.

@@ -1,22 +1,6 @@
 //! Plug and play and power: a device's transitions into and out of its working state (D0).
 
 use super::{
-    super::{
-        dma::enabler as dma,
-        driver::{self, DriverData},
-        interrupt::delivery as interrupts,
-        io::power,
-        object::{self, tell},
-        presentation,
-        resource::{Resource, Resources, lists},
-        state::{
-            device::{Below, DeviceData, DeviceInit, Presence},
-            file::{is_in_use, is_open},
-            framework::Context,
-            request::{EndedRequests, RequestData, describe},
-            target::TargetData,
-        },
-    },
     capabilities::Capabilities,
     init::{Inits, allocate_init},
     properties::GivenProperties,
@@ -25,10 +9,28 @@ use super::{
 use crate::{
     ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus},
     services::{
-        device_properties::{CLASS, Identity},
-        registry::{
-            paths::{hardware_path, software_path},
-            value::RegistryValue,
+        kmdf::{
+            dma::enabler as dma,
+            driver::{self, DriverData},
+            interrupt::delivery as interrupts,
+            io::power,
+            object::{self, tell},
+            presentation,
+            resource::{Resource, Resources, lists},
+            state::{
+                device::{Below, DeviceData, DeviceInit, Presence},
+                file::{is_in_use, is_open},
+                framework::Context,
+                request::{EndedRequests, RequestData, describe},
+                target::TargetData,
+            },
+        },
+        managers::{
+            device_properties::{CLASS, Identity},
+            registry::{
+                paths::{hardware_path, software_path},
+                value::RegistryValue,
+            },
         },
     },
 };

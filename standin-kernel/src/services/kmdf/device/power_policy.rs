@@ -1,12 +1,6 @@
 //! Power policy: idling and waking, as far as the driver configures them.
 
-use super::{
-    super::state::{
-        device::DeviceData,
-        framework::{Context, Entries},
-    },
-    init::with_init,
-};
+use super::init::with_init;
 use crate::{
     execution::routine::Routine,
     ground::{
@@ -14,6 +8,10 @@ use crate::{
         irql::Irql,
         rule::Rule,
         status::NtStatus,
+    },
+    services::kmdf::state::{
+        device::DeviceData,
+        framework::{Context, Entries},
     },
 };
 

@@ -1,21 +1,20 @@
 //! The properties of a device that the plug-and-play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
 
-use super::{
-    super::{
-        buffer::make_filled,
-        object::give,
-        state::{
-            device::{DeviceData, DeviceInit},
-            framework::{Context, Entries, Framework},
-        },
-    },
-    capabilities::ChildrensBus,
-    init::with_init,
-};
+use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::status::NtStatus,
-    services::device_properties::{self, Bus, Identity},
+    services::{
+        kmdf::{
+            buffer::make_filled,
+            object::give,
+            state::{
+                device::{DeviceData, DeviceInit},
+                framework::{Context, Entries, Framework},
+            },
+        },
+        managers::device_properties::{self, Bus, Identity},
+    },
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,23 +1,23 @@
 //! The `WdfDevice*` routines that act on a device.
 
-use super::{
-    super::{
-        driver::DriverData,
-        io::pass,
-        state::{
-            device::{DeviceData, DeviceInterface, device_of},
-            framework::{Context, Entries},
-            queue::QueueData,
-            request::RequestData,
-        },
-        work::{Work, WorkKind, queue_work},
-    },
-    pnp::surprise_remove,
-};
+use super::pnp::surprise_remove;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::status::NtStatus,
-    services::strings::read_unicode_string,
+    services::{
+        kmdf::{
+            driver::DriverData,
+            io::pass,
+            state::{
+                device::{DeviceData, DeviceInterface, device_of},
+                framework::{Context, Entries},
+                queue::QueueData,
+                request::RequestData,
+            },
+            work::{Work, WorkKind, queue_work},
+        },
+        strings::read_unicode_string,
+    },
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,15 +1,13 @@
 //! What a driver says of its device for cases that do not occur in the stand-in kernel.
 
-use super::{
-    super::state::{
-        device::DeviceData,
-        framework::{Context, Entries},
-    },
-    init::with_init,
-};
+use super::init::with_init;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{framework_abi::RemoveLockOptions, status::NtStatus},
+    services::kmdf::state::{
+        device::DeviceData,
+        framework::{Context, Entries},
+    },
 };
 
 pub const ENTRIES: Entries = &[

@@ -4,20 +4,22 @@ use std::collections::{BTreeSet, HashMap};
 
 use zerocopy::IntoBytes;
 
-use super::super::{
-    driver::{DriverData, handle_of, object_of},
-    state::{
-        device::{Below, DeviceData},
-        device_object::{Object, Objects, bus_object, fill, foreign, own, update},
-        framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
-        played,
-        stack::physical_object,
-    },
-};
 use crate::{
     execution::routine::Routine,
     ground::{abi::DriverObject, framework_abi::DeviceObject, memory},
-    services::bus_driver::BusDriver,
+    services::{
+        kmdf::{
+            driver::{DriverData, handle_of, object_of},
+            state::{
+                device::{Below, DeviceData},
+                device_object::{Object, Objects, bus_object, fill, foreign, own, update},
+                framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
+                played,
+                stack::physical_object,
+            },
+        },
+        managers::bus_driver::BusDriver,
+    },
 };
 
 pub const ENTRIES: Entries = &[

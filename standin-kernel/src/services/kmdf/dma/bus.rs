@@ -1,8 +1,7 @@
 //! The memory that devices reach, by their addresses on the bus: common buffers, and the buffers of the
 //! transfers under way.
 
-use super::super::state::framework::Framework;
-use crate::ground::memory;
+use crate::{ground::memory, services::kmdf::state::framework::Framework};
 
 /// The size of a page.
 pub const PAGE: u64 = 4096;

@@ -1,14 +1,16 @@
 //! Common buffers: memory that a driver and its device share.
 
 use super::{
-    super::{
-        object::{create, read_attributes},
-        state::framework::{Context, Data, ObjectRoutine},
-    },
     bus::{Bus, PAGE},
     enabler::EnablerData,
 };
-use crate::ground::{arena::Block, framework_abi::CommonBufferConfig, status::NtStatus};
+use crate::{
+    ground::{arena::Block, framework_abi::CommonBufferConfig, status::NtStatus},
+    services::kmdf::{
+        object::{create, read_attributes},
+        state::framework::{Context, Data, ObjectRoutine},
+    },
+};
 
 /// The largest common buffer.
 const MAX_LENGTH: u64 = 1 << 30;

@@ -1,14 +1,16 @@
 //! DMA enablers: what a device's DMA adapter can do, and the callbacks for its power.
 
-use super::super::{
-    object::{create, read_attributes},
-    state::{
-        device::device_of,
-        framework::{Context, Data},
-        stack::physical_object,
+use crate::{
+    ground::{framework_abi::DmaEnablerConfig, status::NtStatus},
+    services::kmdf::{
+        object::{create, read_attributes},
+        state::{
+            device::device_of,
+            framework::{Context, Data},
+            stack::physical_object,
+        },
     },
 };
-use crate::ground::{framework_abi::DmaEnablerConfig, status::NtStatus};
 
 /// `WDF_DMA_PROFILE`.
 const PACKET: u32 = 1;

@@ -1,15 +1,6 @@
 //! The `WdfDma*` and `WdfCommonBuffer*` routines.
 
 use super::{
-    super::{
-        io::irp::mdl_of,
-        object::{give, status_of},
-        state::{
-            device::DeviceData,
-            framework::{Context, Entries},
-            request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
-        },
-    },
     common_buffer::{self, CommonBufferData, alignment_of},
     enabler::{self, EnablerData},
     transaction::{self, Completion, State, TransactionData, extent, parts_of, stop_for_state},
@@ -20,6 +11,15 @@ use crate::{
         framework_abi::{DmaSystemProfileConfig, Mdl},
         irql::Irql,
         status::NtStatus,
+    },
+    services::kmdf::{
+        io::irp::mdl_of,
+        object::{give, status_of},
+        state::{
+            device::DeviceData,
+            framework::{Context, Entries},
+            request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
+        },
     },
 };
 

@@ -2,19 +2,21 @@
 //! scatter/gather list that the driver programs its device with.
 
 use super::{
-    super::{
-        object::{create, hold, read_attributes, release},
-        state::framework::{Context, Data, ObjectRoutine},
-    },
     bus::{Bus, PAGE},
     enabler::EnablerData,
 };
-use crate::ground::{
-    arena::Block,
-    framework_abi::{Mdl, ScatterGatherElement, ScatterGatherList},
-    irql::Irql,
-    rule::Rule,
-    status::NtStatus,
+use crate::{
+    ground::{
+        arena::Block,
+        framework_abi::{Mdl, ScatterGatherElement, ScatterGatherList},
+        irql::Irql,
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::kmdf::{
+        object::{create, hold, read_attributes, release},
+        state::framework::{Context, Data, ObjectRoutine},
+    },
 };
 
 /// The state of a transaction.

@@ -1,17 +1,19 @@
 //! The connection of interrupts with their resources, and their delivery to the driver.
 
 use super::{
-    super::{
+    lock::{acquire, release},
+    state::{InterruptData, Line},
+};
+use crate::{
+    ground::{irql::Irql, status::NtStatus},
+    services::kmdf::{
         presentation,
         resource::{Resource, Resources},
         state::{device::DeviceData, framework::Context},
         timer::queue_dpc,
         work::{Work, WorkKind, queue_work},
     },
-    lock::{acquire, release},
-    state::{InterruptData, Line},
 };
-use crate::ground::{irql::Irql, status::NtStatus};
 
 /// Returns the interrupts of a device, oldest first.
 pub fn of_device(context: &Context, device: u64) -> Vec<u64> {

@@ -1,7 +1,10 @@
 //! The lock of an interrupt, which its service routine holds.
 
-use super::{super::state::framework::Context, state::InterruptData};
-use crate::ground::{irql::Irql, rule::Rule};
+use super::state::InterruptData;
+use crate::{
+    ground::{irql::Irql, rule::Rule},
+    services::kmdf::state::framework::Context,
+};
 
 /// Acquires an interrupt's lock: raises the IRQL to that of the interrupt.
 pub fn acquire(context: &Context, interrupt: u64) {

@@ -1,15 +1,6 @@
 //! The `WdfInterrupt*` routines.
 
 use super::{
-    super::{
-        object::{create, give, read_attributes},
-        presentation::serialization,
-        resource::place_of,
-        state::{
-            device::{DeviceData, device_of},
-            framework::{Context, Entries},
-        },
-    },
     delivery::{disable, enable, queue_interrupt_dpc, queue_interrupt_work, synchronize},
     lock::{acquire, release, try_acquire},
     state::InterruptData,
@@ -21,6 +12,15 @@ use crate::{
         framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
         status::NtStatus,
+    },
+    services::kmdf::{
+        object::{create, give, read_attributes},
+        presentation::serialization,
+        resource::place_of,
+        state::{
+            device::{DeviceData, device_of},
+            framework::{Context, Entries},
+        },
     },
 };
 

@@ -2,13 +2,15 @@
 
 use std::thread::ThreadId;
 
-use super::super::{
-    presentation::Lock,
-    state::framework::{Context, Data, ObjectRoutine},
-    timer::forget_dpc,
-    work::{WorkKind, forget_work},
+use crate::{
+    ground::{arena::Block, framework_abi::InterruptConfig, irql::Irql},
+    services::kmdf::{
+        presentation::Lock,
+        state::framework::{Context, Data, ObjectRoutine},
+        timer::forget_dpc,
+        work::{WorkKind, forget_work},
+    },
 };
-use crate::ground::{arena::Block, framework_abi::InterruptConfig, irql::Irql};
 
 /// The resource of an interrupt.
 #[derive(Clone, Copy)]

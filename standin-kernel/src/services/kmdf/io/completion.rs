@@ -1,13 +1,13 @@
 //! What a driver learns of the completion of a request that it sent.
 
-use super::{
-    super::state::{
+use super::ending::set_information_of;
+use crate::{
+    ground::framework_abi::CompletionParameters,
+    services::kmdf::state::{
         outgoing::{Buffer, Format},
         request::{Completion, RequestData, RequestKind},
     },
-    ending::set_information_of,
 };
-use crate::ground::framework_abi::CompletionParameters;
 
 /// `WDF_REQUEST_TYPE`.
 const CREATE: u32 = 0;

@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{
-    super::state::{
-        device::DeviceData,
-        framework::Context,
-        request::{RequestData, RequestKind},
-    },
-    irp::irp_of,
+use super::irp::irp_of;
+use crate::services::kmdf::state::{
+    device::DeviceData,
+    framework::Context,
+    request::{RequestData, RequestKind},
 };
 
 /// The callbacks of a device and their contexts, by major function.

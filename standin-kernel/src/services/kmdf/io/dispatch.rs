@@ -1,7 +1,9 @@
 //! The dispatching of queues: their callbacks, and the presentation of requests to drivers.
 
-use super::{
-    super::{
+use super::ending;
+use crate::{
+    ground::{abi::IoQueueConfig, irql::Irql, status::NtStatus},
+    services::kmdf::{
         presentation,
         state::{
             framework::Context,
@@ -11,9 +13,7 @@ use super::{
         timer::queue_dpc,
         work::{Work, WorkKind, queue_work},
     },
-    ending,
 };
-use crate::ground::{abi::IoQueueConfig, irql::Irql, status::NtStatus};
 
 /// The name of the callbacks for a queue's state.
 const STATE: &str = "EvtIoQueueState";

@@ -1,16 +1,18 @@
 //! The completion and cancellation of requests.
 
-use super::super::{
-    object::{self, tell},
-    presentation,
-    state::{
-        framework::Context,
-        queue::QueueData,
-        request::{Completion, Ended, EndedRequests, RequestData, RequestKind, describe},
+use super::irp::{forget_irp, information_address};
+use crate::{
+    ground::{memory, rule::Rule, status::NtStatus},
+    services::kmdf::{
+        object::{self, tell},
+        presentation,
+        state::{
+            framework::Context,
+            queue::QueueData,
+            request::{Completion, Ended, EndedRequests, RequestData, RequestKind, describe},
+        },
     },
 };
-use super::irp::{forget_irp, information_address};
-use crate::ground::{memory, rule::Rule, status::NtStatus};
 
 /// Completes a request for the driver.
 pub fn complete(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {

@@ -1,7 +1,13 @@
 //! The stopping, purging and draining of queues.
 
 use super::{
-    super::{
+    dispatch::{cancel_on_queue, cancel_waiting, dispatch},
+    ending,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::rule::Rule,
+    services::kmdf::{
         state::{
             device::DeviceData,
             file::FileData,
@@ -11,10 +17,7 @@ use super::{
         },
         wait,
     },
-    dispatch::{cancel_on_queue, cancel_waiting, dispatch},
-    ending,
 };
-use crate::{execution::routine::Routine, ground::rule::Rule};
 
 pub const ENTRIES: Entries = &[
     ("WdfIoQueueStop", Routine::Four(stop)),

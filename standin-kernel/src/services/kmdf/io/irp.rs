@@ -4,20 +4,24 @@ use std::collections::HashMap;
 
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::super::file_object;
-use super::super::state::{
-    device::{DeviceData, device_of},
-    device_object::own,
-    framework::Context,
-    request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
-};
 use crate::{
     ground::{
         arena::Block,
         framework_abi::{Irp, Mdl, StackLocation},
         memory,
     },
-    services::create_parameters::SecurityContext,
+    services::{
+        create_parameters::SecurityContext,
+        kmdf::{
+            file_object,
+            state::{
+                device::{DeviceData, device_of},
+                device_object::own,
+                framework::Context,
+                request::{METHOD_BUFFERED, METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind},
+            },
+        },
+    },
 };
 
 /// The stack locations of an IRP: the driver's, and the next lower one.

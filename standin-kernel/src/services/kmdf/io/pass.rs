@@ -4,7 +4,14 @@
 use std::collections::HashMap;
 
 use super::{
-    super::{
+    completion::record,
+    directed, dispatch, ending,
+    irp::irp_of,
+    send::{make, make_file},
+};
+use crate::{
+    ground::{arena::Block, status::NtStatus},
+    services::kmdf::{
         object::{self, tell},
         presentation,
         state::{
@@ -21,12 +28,7 @@ use super::{
         },
         timer::clear_deadline,
     },
-    completion::record,
-    directed, dispatch, ending,
-    irp::irp_of,
-    send::{make, make_file},
 };
-use crate::ground::{arena::Block, status::NtStatus};
 
 impl Data for RequestData {
     const NAME: &'static str = "WDFREQUEST";

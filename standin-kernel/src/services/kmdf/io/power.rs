@@ -1,7 +1,15 @@
 //! The effects of a device's power state on its queues.
 
 use super::{
-    super::{
+    dispatch::dispatch,
+    ending::{must_not_be_cancelable, must_own},
+    halt::{Halt, halt, presented, queues_of},
+    retrieve::put_back,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::rule::Rule,
+    services::kmdf::{
         presentation,
         state::{
             framework::{Context, Entries},
@@ -10,12 +18,7 @@ use super::{
         },
         wait,
     },
-    dispatch::dispatch,
-    ending::{must_not_be_cancelable, must_own},
-    halt::{Halt, halt, presented, queues_of},
-    retrieve::put_back,
 };
-use crate::{execution::routine::Routine, ground::rule::Rule};
 
 /// `WDF_REQUEST_STOP_ACTION_FLAGS`.
 const STOP_SUSPEND: u64 = 1;

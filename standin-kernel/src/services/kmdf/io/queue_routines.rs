@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    super::{
+use super::dispatch::dispatch;
+use crate::{
+    execution::routine::Routine,
+    ground::{abi::IoQueueConfig, status::NtStatus},
+    services::kmdf::{
         object::{create, read_attributes},
         presentation,
         state::{
@@ -12,11 +15,6 @@ use super::{
             queue::{MANUAL, Notify, PARALLEL, QueueData, check},
         },
     },
-    dispatch::dispatch,
-};
-use crate::{
-    execution::routine::Routine,
-    ground::{abi::IoQueueConfig, status::NtStatus},
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,11 +1,6 @@
 //! The `WdfRequest*` routines that act on one request.
 
 use super::{
-    super::state::{
-        framework::{Context, Entries},
-        queue::QueueData,
-        request::{RequestData, RequestKind, describe},
-    },
     ending::{
         call_cancel_routine, complete, information_of, must_not_be_cancelable, must_own,
         set_information_of,
@@ -15,6 +10,11 @@ use super::{
 use crate::{
     execution::routine::Routine,
     ground::{abi::RequestParameters, rule::Rule, status::NtStatus},
+    services::kmdf::state::{
+        framework::{Context, Entries},
+        queue::QueueData,
+        request::{RequestData, RequestKind, describe},
+    },
 };
 
 pub const ENTRIES: Entries = &[

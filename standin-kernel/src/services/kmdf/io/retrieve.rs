@@ -1,7 +1,14 @@
 //! The routines by which a driver takes requests out of queues and puts them into queues.
 
 use super::{
-    super::{
+    dispatch::{cancel_on_queue, dispatch},
+    ending::{end, must_not_be_cancelable, must_own},
+    request_routines::fill_parameters,
+};
+use crate::{
+    execution::routine::Routine,
+    ground::status::NtStatus,
+    services::kmdf::{
         object,
         state::{
             device::device_of,
@@ -11,11 +18,7 @@ use super::{
             request::{RequestData, Stop},
         },
     },
-    dispatch::{cancel_on_queue, dispatch},
-    ending::{end, must_not_be_cancelable, must_own},
-    request_routines::fill_parameters,
 };
-use crate::{execution::routine::Routine, ground::status::NtStatus};
 
 pub const ENTRIES: Entries = &[
     ("WdfIoQueueRetrieveNextRequest", Routine::Three(retrieve_next)),

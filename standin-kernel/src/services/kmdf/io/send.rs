@@ -1,27 +1,26 @@
 //! The making of requests, and their completions and cancellations for their senders.
 
-use super::{
-    super::{
-        object::{create, tell},
-        state::{
-            device::{Below, DeviceData},
-            file::FileData,
-            framework::Context,
-            outgoing::{Lower, Outgoing, Phase},
-            played,
-            request::{
-                Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_IN_DIRECT,
-                METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind, Stop,
-            },
-            text::TextData,
-        },
-    },
-    dispatch,
-    ending::call_cancel_routine,
-};
+use super::{dispatch, ending::call_cancel_routine};
 use crate::{
     ground::{arena::Block, memory, status::NtStatus},
-    services::parts::Parts,
+    services::{
+        kmdf::{
+            object::{create, tell},
+            state::{
+                device::{Below, DeviceData},
+                file::FileData,
+                framework::Context,
+                outgoing::{Lower, Outgoing, Phase},
+                played,
+                request::{
+                    Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_IN_DIRECT,
+                    METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind, Stop,
+                },
+                text::TextData,
+            },
+        },
+        parts::Parts,
+    },
 };
 
 /// `WDF_DEVICE_IO_TYPE` of a device that gets the sender's own addresses.

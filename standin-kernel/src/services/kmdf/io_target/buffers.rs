@@ -1,13 +1,15 @@
 //! The memory that requests are formatted with.
 
-use super::super::{
-    buffer::MemoryData,
-    object::hold,
-    state::{framework::Context, outgoing::Buffer},
-};
-use crate::ground::{
-    framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
-    status::NtStatus,
+use crate::{
+    ground::{
+        framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
+        status::NtStatus,
+    },
+    services::kmdf::{
+        buffer::MemoryData,
+        object::hold,
+        state::{framework::Context, outgoing::Buffer},
+    },
 };
 
 /// Returns the range of a memory object that a request is formatted with. A null handle is an empty

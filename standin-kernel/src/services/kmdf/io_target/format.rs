@@ -1,7 +1,10 @@
 //! The formatting of requests for a target.
 
-use super::{
-    super::{
+use super::buffers::{keep, of_memory};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::status::NtStatus,
+    services::kmdf::{
         io::{ending::must_not_be_under_way, pass::release_format},
         object::status_of,
         state::{
@@ -11,11 +14,6 @@ use super::{
             target::{State, TargetData},
         },
     },
-    buffers::{keep, of_memory},
-};
-use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
 };
 
 pub const ENTRIES: Entries = &[

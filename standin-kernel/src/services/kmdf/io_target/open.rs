@@ -1,22 +1,6 @@
 //! The opening and closing of targets on other devices.
 
 use super::{
-    super::{
-        device::wdm::{Owner, owner},
-        file::{close_file, create_file_by},
-        io::{pass::deliver, send::cancel_below},
-        object::{self, create, status_of},
-        state::{
-            device::{Below, find_device, rest_of_name},
-            file::FileData,
-            framework::{BadHandle, Context, Entries},
-            outgoing::{Buffer, Format},
-            played::PlayedDevices,
-            request::{IoRequest, RequestData, RequestKind},
-            target::{OpenedByName, RemovalCallbacks, State, TargetData},
-        },
-        wait,
-    },
     format::set_format,
     requests::created,
     submit::{send_now, wait_for},
@@ -27,7 +11,25 @@ use crate::{
         abi::UnicodeString, framework_abi::TargetOpenParameters, memory, rule::Rule,
         status::NtStatus,
     },
-    services::create_parameters::CreateParameters,
+    services::{
+        create_parameters::CreateParameters,
+        kmdf::{
+            device::wdm::{Owner, owner},
+            file::{close_file, create_file_by},
+            io::{pass::deliver, send::cancel_below},
+            object::{self, create, status_of},
+            state::{
+                device::{Below, find_device, rest_of_name},
+                file::FileData,
+                framework::{BadHandle, Context, Entries},
+                outgoing::{Buffer, Format},
+                played::PlayedDevices,
+                request::{IoRequest, RequestData, RequestKind},
+                target::{OpenedByName, RemovalCallbacks, State, TargetData},
+            },
+            wait,
+        },
+    },
 };
 
 pub const ENTRIES: Entries = &[

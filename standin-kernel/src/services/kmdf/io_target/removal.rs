@@ -1,13 +1,13 @@
 //! Targets and the removal of devices: their own, and those that they are open on.
 
-use super::{
-    super::state::{
+use super::open::{cancel_requests, reopen, shut};
+use crate::{
+    ground::status::NtStatus,
+    services::kmdf::state::{
         framework::{Context, Data, ObjectRoutine},
         target::{State, TargetData},
     },
-    open::{cancel_requests, reopen, shut},
 };
-use crate::ground::status::NtStatus;
 
 impl Data for TargetData {
     const NAME: &'static str = "WDFIOTARGET";

@@ -1,21 +1,6 @@
 //! The `WdfRequest*` routines that create, format, send and reuse requests.
 
 use super::{
-    super::{
-        driver::driver_of,
-        io::{
-            ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
-            pass::{call_routine, current_format, forget, release_format},
-            send::cancel_below,
-        },
-        object::{create, give, read_attributes, status_of},
-        state::{
-            framework::{Context, Entries},
-            outgoing::{Buffer, Format, Outgoing},
-            request::{RequestData, RequestKind, Stop},
-            target::TargetData,
-        },
-    },
     format::{must_be_open, set_format},
     submit::{
         Options, SEND_AND_FORGET, SYNCHRONOUS, must_be_passive, read_options, submit, wait_for,
@@ -29,7 +14,25 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::{create_parameters::CreateParameters, parts::Parts},
+    services::{
+        create_parameters::CreateParameters,
+        kmdf::{
+            driver::driver_of,
+            io::{
+                ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
+                pass::{call_routine, current_format, forget, release_format},
+                send::cancel_below,
+            },
+            object::{create, give, read_attributes, status_of},
+            state::{
+                framework::{Context, Entries},
+                outgoing::{Buffer, Format, Outgoing},
+                request::{RequestData, RequestKind, Stop},
+                target::TargetData,
+            },
+        },
+        parts::Parts,
+    },
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,7 +1,13 @@
 //! The `WdfIoTarget*` routines that create, control and describe a target.
 
 use super::{
-    super::{
+    open::{cancel_requests, send_queued, wait_for_sent},
+    submit::must_be_passive,
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{arena::Block, memory, status::NtStatus},
+    services::kmdf::{
         device::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
@@ -16,12 +22,6 @@ use super::{
             target::{State, TargetData},
         },
     },
-    open::{cancel_requests, send_queued, wait_for_sent},
-    submit::must_be_passive,
-};
-use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, memory, status::NtStatus},
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,21 +1,23 @@
 //! The sending of requests to a target in its states.
 
-use super::super::{
-    io::{
-        ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
-        pass,
-        send::cancel_below,
+use crate::{
+    ground::{framework_abi::SendOptions, irql::Irql, rule::Rule, status::NtStatus},
+    services::kmdf::{
+        io::{
+            ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
+            pass,
+            send::cancel_below,
+        },
+        state::{
+            framework::Context,
+            outgoing::Phase,
+            request::{RequestData, describe},
+            target::{State, TargetData},
+        },
+        timer::{reading_of, set_deadline},
+        wait,
     },
-    state::{
-        framework::Context,
-        outgoing::Phase,
-        request::{RequestData, describe},
-        target::{State, TargetData},
-    },
-    timer::{reading_of, set_deadline},
-    wait,
 };
-use crate::ground::{framework_abi::SendOptions, irql::Irql, rule::Rule, status::NtStatus};
 
 /// `WDF_REQUEST_SEND_OPTIONS_FLAGS`.
 pub const TIMEOUT: u32 = 1;

@@ -1,7 +1,15 @@
 //! The routines that format a request, send it and wait for it.
 
 use super::{
-    super::{
+    buffers::of_descriptor,
+    format::{others_format, read_offset, set_format},
+    requests::created,
+    submit::{SEND_AND_FORGET, read_options, submit, wait_for},
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::status::NtStatus,
+    services::kmdf::{
         io::{ending::must_not_be_under_way, pass::release_format},
         object::{self, create},
         state::{
@@ -11,14 +19,6 @@ use super::{
             target::TargetData,
         },
     },
-    buffers::of_descriptor,
-    format::{others_format, read_offset, set_format},
-    requests::created,
-    submit::{SEND_AND_FORGET, read_options, submit, wait_for},
-};
-use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
 };
 
 pub const ENTRIES: Entries = &[

@@ -1,22 +1,20 @@
 //! The routines that write and remove values.
 
-use super::{
-    super::{
-        buffer::MemoryData,
-        collection::items,
-        object::status_of,
-        state::{
-            framework::{Context, Entries},
-            text::TextData,
-        },
-    },
-    keys::id_of,
-};
+use super::keys::id_of;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{framework_abi::MemoryOffset, status::NtStatus},
     services::{
-        registry::value::{MAX_VALUE, RegistryValue},
+        kmdf::{
+            buffer::MemoryData,
+            collection::items,
+            object::status_of,
+            state::{
+                framework::{Context, Entries},
+                text::TextData,
+            },
+        },
+        managers::registry::value::{MAX_VALUE, RegistryValue},
         strings::read_unicode_string,
     },
 };

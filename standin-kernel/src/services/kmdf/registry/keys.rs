@@ -1,19 +1,19 @@
 //! Registry keys: those of drivers and devices, and those that a driver opens by name.
 
-use super::super::{
-    device::init::with_init,
-    driver::{DriverData, driver_of},
-    object::{create, delete, give, read_attributes},
-    state::{
-        device::DeviceData,
-        framework::{Context, Data, Entries, ObjectRoutine},
-    },
-};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::status::NtStatus,
     services::{
-        registry::{
+        kmdf::{
+            device::init::with_init,
+            driver::{DriverData, driver_of},
+            object::{create, delete, give, read_attributes},
+            state::{
+                device::DeviceData,
+                framework::{Context, Data, Entries, ObjectRoutine},
+            },
+        },
+        managers::registry::{
             paths::{device_path, parameters_path},
             store::{KeyId, NewKey},
         },

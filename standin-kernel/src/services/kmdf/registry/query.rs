@@ -1,23 +1,21 @@
 //! The routines that read values.
 
-use super::{
-    super::{
-        buffer::make_filled,
-        collection::{CollectionData, push},
-        driver::driver_of,
-        object::{create, give, read_attributes},
-        state::{
-            framework::{Context, Entries},
-            text::TextData,
-        },
-    },
-    keys::id_of,
-};
+use super::keys::id_of;
 use crate::{
     execution::routine::Routine,
     ground::{abi::UnicodeString, status::NtStatus},
     services::{
-        registry::value::{RegistryValue, split_list},
+        kmdf::{
+            buffer::make_filled,
+            collection::{CollectionData, push},
+            driver::driver_of,
+            object::{create, give, read_attributes},
+            state::{
+                framework::{Context, Entries},
+                text::TextData,
+            },
+        },
+        managers::registry::value::{RegistryValue, split_list},
         strings::{read_unicode_string, text_bytes},
     },
 };

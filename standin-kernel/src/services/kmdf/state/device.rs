@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{framework::Context, request::RequestKind};
 use crate::{
     ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
-    services::{device_properties::Identity, parts::Parts},
+    services::{managers::device_properties::Identity, parts::Parts},
 };
 
 /// The next lower device of a device's stack.

@@ -9,7 +9,9 @@ use crate::{
     execution::{context::Context as Execution, routine::Routine},
     ground::{arena::Block, clock::Clock, rule::Rule, status::NtStatus},
     services::{
-        parts::Parts, registry::store::Registry, verifier::Verifier, wmi_events::WmiEvents,
+        managers::{registry::store::Registry, wmi_events::WmiEvents},
+        parts::Parts,
+        verifier::Verifier,
     },
 };
 

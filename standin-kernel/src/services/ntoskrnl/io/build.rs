@@ -3,12 +3,6 @@
 use std::collections::HashMap;
 
 use super::{
-    super::{
-        context::{Context, Entries},
-        dispatcher::set_state,
-        header::{header_of, kind},
-        mdl, thread_objects,
-    },
     devices::{self, flag},
     irp::{self, Ended, THREAD, call_driver},
 };
@@ -23,7 +17,18 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::pool::{Tag, Wanted},
+    services::{
+        managers::pool::{Tag, Wanted},
+        ntoskrnl::{
+            context::{Context, Entries},
+            ke::{
+                dispatcher::set_state,
+                header::{header_of, kind},
+                thread_objects,
+            },
+            mm::mdl,
+        },
+    },
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;

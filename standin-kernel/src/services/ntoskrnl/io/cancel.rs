@@ -6,10 +6,7 @@ use std::{
     thread::ThreadId,
 };
 
-use super::{
-    super::context::{Context, Entries},
-    irp::STACK,
-};
+use super::irp::STACK;
 use crate::{
     execution::routine::Routine,
     ground::{
@@ -19,6 +16,7 @@ use crate::{
         memory,
         rule::Rule,
     },
+    services::ntoskrnl::context::{Context, Entries},
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;

@@ -2,13 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{
-    super::{
-        context::{Context, Entries},
-        descriptors, handles, resources,
-    },
-    lifetime, remove_locks,
-};
+use super::{lifetime, remove_locks};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -19,7 +13,15 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::strings::read_unicode_string,
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries},
+            ex::resources,
+            ob::handles,
+            se::descriptors,
+        },
+        strings::read_unicode_string,
+    },
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;

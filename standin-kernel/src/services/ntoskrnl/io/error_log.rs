@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, mem::offset_of};
 
-use super::super::context::{Context, Entries, Ntoskrnl};
 use crate::{
     execution::routine::Routine,
     ground::{arena::Block, executive_abi::ErrorLogPacket, irql::Irql, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;

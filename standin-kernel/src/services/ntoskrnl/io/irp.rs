@@ -4,13 +4,8 @@ use std::{collections::HashMap, mem::offset_of};
 
 use zerocopy::{Immutable, IntoBytes};
 
-use super::{
-    super::{
-        context::{Context, Entries},
-        requests::{self, Request},
-    },
-    devices,
-};
+use super::devices;
+pub use crate::services::ntoskrnl::irps::Ended;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -19,7 +14,13 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::pool::{Tag, Wanted},
+    services::{
+        managers::pool::{Tag, Wanted},
+        ntoskrnl::{
+            context::{Context, Entries},
+            irps::{self, Request},
+        },
+    },
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
@@ -60,8 +61,6 @@ pub mod control {
     pub const INVOKE_ON_ERROR: u8 = 0x80;
 }
 
-pub use super::super::requests::Ended;
-
 /// Stores a field of a request, of which other threads can change other fields.
 pub fn store<T: IntoBytes + Immutable>(context: &Context, irp: u64, offset: usize, value: &T) {
     context.write(irp.wrapping_add(offset as u64), value);
@@ -93,7 +92,7 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     };
     fill(context, irp, size, stack_size);
     let request = Request { ended, is_allocated: true, home: None };
-    requests::add(context, irp, request);
+    irps::add(context, irp, request);
     irp
 }
 
@@ -120,7 +119,7 @@ pub fn next_location(context: &Context, irp: u64) -> u64 {
 
 /// Frees a request of the I/O manager.
 pub fn discard(context: &Context, irp: u64) {
-    requests::forget(context, irp);
+    irps::forget(context, irp);
     // The block is this module's.
     drop(context.pool().free(irp, context, context.call()));
 }
@@ -135,7 +134,7 @@ fn allocate(context: &Context, stack_size: u64, _quota: u64) -> u64 {
 
 fn free(context: &Context, irp: u64) -> u64 {
     let is_its =
-        requests::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
+        irps::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
     if !is_its {
         context.stop_for_misuse(&format!(
             "with 0x{irp:016X}, which is not a request of IoAllocateIrp"
@@ -152,7 +151,7 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     if size & 0xFFFF < needed {
         context.stop_for_misuse(&format!("with {size} bytes; {needed} are needed"));
     }
-    if requests::find(context, irp).is_some_and(|one| one.is_allocated) {
+    if irps::find(context, irp).is_some_and(|one| one.is_allocated) {
         context.stop_for_misuse(
             "for a request of IoAllocateIrp, which IoReuseIrp prepares for another use",
         );
@@ -160,20 +159,20 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     must_be_back(context, irp);
     fill(context, irp, needed, stack_size);
     let request = Request { ended: None, is_allocated: false, home: None };
-    requests::add(context, irp, request);
+    irps::add(context, irp, request);
     0
 }
 
 /// Bugchecks if a request is on its way through the drivers of a stack.
 fn must_be_back(context: &Context, irp: u64) {
-    if requests::find(context, irp).is_some_and(|one| one.home.is_some()) {
+    if irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
         context.stop_for_misuse("for a request that another driver has and has not completed");
     }
 }
 
 fn reuse(context: &Context, irp: u64, status: u64) -> u64 {
     let value: Irp = context.read(irp);
-    let is_own = requests::find(context, irp).is_some_and(|one| one.ended.is_none());
+    let is_own = irps::find(context, irp).is_some_and(|one| one.ended.is_none());
     if !is_own {
         context.stop_for_misuse("for a request that the driver did not allocate");
     }
@@ -248,7 +247,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
     store_location(context, irp, &value);
-    requests::sent_from(context, irp, from);
+    irps::sent_from(context, irp, from);
     let mut location: IrpStack = context.read(value.tail[STACK]);
     location.device = device;
     context.write(value.tail[STACK], &location);
@@ -288,7 +287,7 @@ pub fn must_be_request(context: &Context, irp: u64) {
 
 /// Bugchecks if a request is not one, or was completed or freed.
 fn check_request(context: &Context, irp: u64) {
-    if requests::find(context, irp).is_some() {
+    if irps::find(context, irp).is_some() {
         return;
     }
     let is_completion = context.call().name == "IofCompleteRequest";
@@ -371,7 +370,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         store(context, irp, pending, &value.pending_returned);
         store_location(context, irp, &value);
         // The owner's completion routine can free the request or use it again.
-        requests::back_at(context, irp, next);
+        irps::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);
         if let Some(back) = kept {
@@ -398,7 +397,7 @@ pub fn complete_request(context: &Context, irp: u64) {
             context.write(value.tail[STACK], &above);
         }
     }
-    match requests::find(context, irp).map(|one| one.ended) {
+    match irps::find(context, irp).map(|one| one.ended) {
         Some(Some(ended)) => {
             ended(context, irp);
             discard(context, irp);

@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::super::{
-    context::{Context, Entries},
-    power_states, timer,
-};
+use super::power_states;
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -14,6 +11,10 @@ use crate::{
         arena::Block,
         irql::Irql,
         status::NtStatus,
+    },
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::timers,
     },
 };
 
@@ -87,13 +88,13 @@ fn timer_of(context: &Context, device: u64) -> (u64, u64) {
 
 fn start_timer(context: &Context, device: u64) -> u64 {
     let (routine, its_context) = timer_of(context, device);
-    timer::start_for_device(context, device, routine, its_context);
+    timers::start_for_device(context, device, routine, its_context);
     0
 }
 
 fn stop_timer(context: &Context, device: u64) -> u64 {
     timer_of(context, device);
-    timer::stop(context, device);
+    timers::stop(context, device);
     0
 }
 
@@ -141,7 +142,7 @@ pub fn notified_of_shutdown(context: &Context) -> Vec<Notified> {
 
 /// Forgets the timer and the notification of a device that is deleted.
 pub fn device_deleted(context: &Context, device: u64) {
-    timer::stop(context, device);
+    timers::stop(context, device);
     power_states::forget(context, device);
     let mut state = context.state();
     state.get::<Timers>().0.remove(&device);

@@ -2,14 +2,19 @@
 
 pub mod build;
 pub mod cancel;
-pub mod device_queues;
 pub mod devices;
 pub mod error_log;
+pub mod events;
 pub mod irp;
 pub mod lifetime;
+pub mod notifications;
+pub mod plug_and_play;
 pub mod pointers;
+pub mod power_states;
 pub mod remove_locks;
 pub mod safe_queues;
 pub mod send;
 pub mod shutdown;
+pub mod stack_limits;
 pub mod stacks;
+pub mod work_items;

@@ -1,12 +1,6 @@
 //! How drivers get the devices of others: by their names, and by the device above.
 
-use super::{
-    super::{
-        context::{Context, Entries},
-        handles,
-    },
-    devices, irp, send, stacks,
-};
+use super::{devices, irp, send, stacks};
 use crate::{
     execution::routine::{Routine, low_half},
     ground::{
@@ -14,7 +8,14 @@ use crate::{
         irql::Irql,
         status::NtStatus,
     },
-    services::{create_parameters::CreateParameters, strings::read_unicode_string},
+    services::{
+        create_parameters::CreateParameters,
+        ntoskrnl::{
+            context::{Context, Entries},
+            ob::handles,
+        },
+        strings::read_unicode_string,
+    },
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;

@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::super::{
-    context::{Context, Entries},
-    dispatcher::{check_may_wait, signal_in},
-    header::{initialize as initialize_header, kind},
-};
 use crate::{
     execution::{coroutine::wait_until, routine::Routine},
     ground::{
         abi::DispatcherHeader, backtrace::Backtrace, irql::Irql, memory, pnp_abi::RemoveLock,
         rule::Rule, status::NtStatus,
+    },
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::{
+            dispatcher::{check_may_wait, signal_in},
+            header::{initialize as initialize_header, kind},
+        },
     },
 };
 

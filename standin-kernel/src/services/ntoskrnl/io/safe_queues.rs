@@ -2,7 +2,6 @@
 //! kernel does what cancellation demands.
 
 use super::{
-    super::context::{Context, Entries},
     cancel::{exchange_routine, set_own_routine},
     irp::{self, STACK, control},
 };
@@ -15,6 +14,7 @@ use crate::{
         pnp_abi::{CancelSafeContext, CancelSafeQueue},
         status::NtStatus,
     },
+    services::ntoskrnl::context::{Context, Entries},
 };
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;

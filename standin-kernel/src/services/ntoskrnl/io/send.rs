@@ -4,10 +4,6 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    super::{
-        context::{Context, Ntoskrnl},
-        handles, mdl,
-    },
     cancel::cancel_request,
     devices::{self, flag},
     irp::{self, FILE, THREAD, call_driver},
@@ -22,7 +18,14 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
-    services::create_parameters::{CreateParameters, SecurityContext},
+    services::{
+        create_parameters::{CreateParameters, SecurityContext},
+        ntoskrnl::{
+            context::{Context, Ntoskrnl},
+            mm::mdl,
+            ob::handles,
+        },
+    },
 };
 
 /// The major functions of the requests.
@@ -394,7 +397,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
     value.system_buffer = buffers.system;
     value.user_buffer = buffers.user;
     value.requestor_mode = opener_of(context, file).mode;
-    value.tail[THREAD] = super::super::thread_objects::current(context);
+    value.tail[THREAD] = crate::services::ntoskrnl::ke::thread_objects::current(context);
     value.tail[FILE] = file;
     context.write(request, &value);
     let at = irp::next_location(context, request);

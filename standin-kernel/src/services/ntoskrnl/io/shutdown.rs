@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use super::{
-    super::context::Context,
     irp::{self, call_driver},
     lifetime::notified_of_shutdown,
     stacks,
@@ -15,6 +14,7 @@ use crate::{
         rule::Rule,
         status::NtStatus,
     },
+    services::ntoskrnl::context::Context,
 };
 
 /// `IRP_MJ_SHUTDOWN`.

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    super::{
-        context::{Context, Entries},
-        handles,
-    },
-    devices::{flag, forget_unused, with},
-};
+use super::devices::{flag, forget_unused, with};
 use crate::{
     execution::routine::Routine,
     ground::{
         abi::{DeviceObject, FileObject},
         irql::Irql,
         status::NtStatus,
+    },
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ob::handles,
     },
 };
 

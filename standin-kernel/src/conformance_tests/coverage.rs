@@ -1,0 +1,277 @@
+//! A test that writes the list of what published drivers use and the stand-in kernel plays.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    fs,
+};
+
+use serde_json::Value;
+
+use crate::{
+    ground::bare,
+    services::{
+        etw,
+        kmdf::{names::FUNCTIONS, table},
+        ntoskrnl, wdfldr,
+    },
+};
+
+/// The environment variable that makes the test write the list instead of comparing it.
+const RENEW: &str = "WDK_ETW_RENEW";
+
+/// The path of the list.
+const LIST: &str = "docs/reference/coverage.md";
+
+/// Routines whose arguments are checked, and that have no effect a driver without hardware can
+/// observe: settings of what does not exist here.
+const WITHOUT_EFFECT: &[&str] = &[
+    "CmRegisterCallback",
+    "CmRegisterCallbackEx",
+    "ExSetTimerResolution",
+    "IoRegisterBootDriverCallback",
+    "IoRegisterPlugPlayNotification",
+    "IoReportTargetDeviceChange",
+    "IoReportTargetDeviceChangeAsynchronous",
+    "IoTransferActivityId",
+    "KeFlushIoBuffers",
+    "KeRegisterBugCheckCallback",
+    "KeRegisterBugCheckReasonCallback",
+    "KeRegisterNmiCallback",
+    "PoFxSetComponentWake",
+    "PoFxSetDeviceIdleTimeout",
+    "ObRegisterCallbacks",
+    "WdfControlDeviceInitSetShutdownNotification",
+    "WdfDeviceAddRemovalRelationsPhysicalDevice",
+    "WdfDeviceAssignMofResourceName",
+    "WdfDeviceAssignS0IdleSettings",
+    "WdfDeviceAssignSxWakeSettings",
+    "WdfDeviceInitSetDeviceClass",
+    "WdfDeviceInitSetPowerInrush",
+    "WdfDeviceInitSetPowerNotPageable",
+    "WdfDeviceInitSetPowerPageable",
+    "WdfDeviceInitSetPowerPolicyEventCallbacks",
+    "WdfDeviceSetPnpCapabilities",
+    "WdfDeviceSetPowerCapabilities",
+    "WdfDeviceWdmAssignPowerFrameworkSettings",
+    "WdfDeviceInitSetReleaseHardwareOrderOnFailure",
+    "WdfDeviceInitSetRemoveLockOptions",
+    "WdfDeviceSetSpecialFileSupport",
+    "WdfFdoInitSetEventCallbacks",
+    "WdfGetTriageInfo",
+    "WdfInterruptSetExtendedPolicy",
+    "WdfInterruptSetPolicy",
+    "WdfPdoAddEjectionRelationsPhysicalDevice",
+    "WdfPdoInitRemovePowerDependencyOnParent",
+    "WdfRequestAllocateTimer",
+    "WdfVerifierDbgBreakPoint",
+];
+
+/// What the stand-in kernel does if a driver calls a routine.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Played,
+    Accepted,
+    Refused,
+}
+
+impl State {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Played => "played",
+            Self::Accepted => "accepted without effect",
+            Self::Refused => "refused",
+        }
+    }
+
+    const fn is_served(self) -> bool {
+        !matches!(self, Self::Refused)
+    }
+}
+
+/// What is provided, and what samples use.
+struct Coverage {
+    provided: BTreeSet<&'static str>,
+    samples: Vec<Sample>,
+    /// The number of samples that use a framework function.
+    by_kmdf: BTreeMap<String, usize>,
+    /// The number of samples that use a kernel routine.
+    by_nt: BTreeMap<String, usize>,
+}
+
+/// A published driver.
+struct Sample {
+    path: String,
+    has_hardware: bool,
+    extensions: Vec<String>,
+    kmdf: Vec<String>,
+    nt: Vec<String>,
+}
+
+/// Selects samples.
+type Filter = fn(&Sample) -> bool;
+
+fn strings(value: &Value) -> Vec<String> {
+    let all = value.as_array().into_iter().flatten();
+    all.filter_map(|one| Some(one.as_str()?.to_owned())).collect()
+}
+
+impl Coverage {
+    fn read() -> Self {
+        let text = etw_test_support::read_headers("samples.json");
+        let data: Value = serde_json::from_str(&text).expect("samples.json is JSON");
+        let samples: Vec<Sample> = data["samples"]
+            .as_object()
+            .expect("samples.json has samples")
+            .iter()
+            .map(|(path, sample)| Sample {
+                path: path.clone(),
+                has_hardware: sample["hardware"] == true,
+                extensions: strings(&sample["cx"]),
+                kmdf: strings(&sample["kmdf"]),
+                nt: strings(&sample["nt"]),
+            })
+            .collect();
+        let count = |of: fn(&Sample) -> &Vec<String>| {
+            let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+            for sample in &samples {
+                let names: BTreeSet<&String> = of(sample).iter().collect();
+                for name in names {
+                    *counts.entry(name.clone()).or_default() += 1;
+                }
+            }
+            counts
+        };
+        let (by_kmdf, by_nt) = (count(|one| &one.kmdf), count(|one| &one.nt));
+        let mut provided: BTreeSet<&str> = table::provided().into_keys().collect();
+        provided.extend(ntoskrnl::exports::exports().iter().map(|(name, ..)| *name));
+        provided.extend(etw::exports::exports().iter().map(|(name, ..)| *name));
+        provided.extend(wdfldr::exports().iter().map(|(name, ..)| *name));
+        provided.extend(etw::recorder::exports().iter().map(|(name, ..)| *name));
+        provided.extend(bare::routines().map(|(name, _)| name));
+        Self { provided, samples, by_kmdf, by_nt }
+    }
+
+    fn state(&self, name: &str) -> State {
+        if WITHOUT_EFFECT.contains(&name) {
+            State::Accepted
+        } else if self.provided.contains(name) {
+            State::Played
+        } else {
+            State::Refused
+        }
+    }
+
+    /// Returns the sum of the samples of the functions that are served, and of all.
+    fn weight(&self, counts: &BTreeMap<String, usize>) -> (usize, usize) {
+        let served = counts
+            .iter()
+            .filter(|(name, _)| self.state(name).is_served())
+            .map(|(_, count)| count)
+            .sum();
+        (served, counts.values().sum())
+    }
+
+    /// Returns how many of some routines are served, and the others.
+    fn of<'a>(&self, names: &'a [String]) -> (usize, Vec<&'a str>) {
+        let unique: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let (served, refused): (Vec<&str>, Vec<&str>) =
+            unique.into_iter().partition(|name| self.state(name).is_served());
+        (served.len(), refused)
+    }
+
+    fn text(&self) -> String {
+        let share = |(served, all): (usize, usize)| {
+            format!("{served} of {all} ({}.{} %)", served * 100 / all, served * 1000 / all % 10)
+        };
+        let mut text = format!(
+            "# What published drivers use, and the stand-in kernel plays\n\n\
+             A test writes this list from the code and from data on the samples of Microsoft's \
+             repositories\n(`tools/wdk-standin/data`): \
+             `{RENEW}=1 cargo test --package standin-kernel --lib coverage`.\n\n\
+             A routine is *played* if it does what Windows' does, as far as a driver and its test can \
+             observe it;\n*accepted without effect* if its arguments are checked and what it sets does \
+             not exist here; and\n*refused* if calling it causes a bugcheck that names it. \
+             [Provided routines](provided-routines.md) has\ntheir parameters.\n\n\
+             | by the number of samples that use each | served |\n| --- | --- |\n\
+             | framework functions | {} |\n| kernel routines | {} |\n",
+            share(self.weight(&self.by_kmdf)),
+            share(self.weight(&self.by_nt)),
+        );
+        let groups: [(&str, Filter); 3] = [
+            ("Samples without hardware", |one| !one.has_hardware && one.extensions.is_empty()),
+            ("Samples without hardware that use other drivers' frameworks", |one| {
+                !one.has_hardware && !one.extensions.is_empty()
+            }),
+            ("Samples with hardware", |one| one.has_hardware),
+        ];
+        for (title, is_in) in groups {
+            let _ = write!(
+                text,
+                "\n## {title}\n\n| sample | framework functions | kernel routines | refused |\n\
+                 | --- | --- | --- | --- |\n"
+            );
+            for sample in self.samples.iter().filter(|one| is_in(one)) {
+                let (kmdf, mut refused) = self.of(&sample.kmdf);
+                let (nt, more) = self.of(&sample.nt);
+                let (all_kmdf, all_nt) = (kmdf + refused.len(), nt + more.len());
+                refused.extend(more);
+                let mut path = sample.path.trim_end_matches(".vcxproj").to_owned();
+                if !sample.extensions.is_empty() {
+                    let _ = write!(path, " ({})", sample.extensions.join(", "));
+                }
+                let _ = writeln!(
+                    text,
+                    "| {path} | {kmdf} of {all_kmdf} | {nt} of {all_nt} | {} |",
+                    refused.join(", ")
+                );
+            }
+        }
+        text.push_str(
+            "\n## Framework functions\n\n| function | samples | |\n| --- | --- | --- |\n",
+        );
+        for (name, _) in FUNCTIONS.iter().copied() {
+            let samples = self.by_kmdf.get(name).copied().unwrap_or_default();
+            let _ = writeln!(text, "| {name} | {samples} | {} |", self.state(name).text());
+        }
+        text.push_str(
+            "\n## Kernel routines\n\nThose that a sample uses, and those that are provided.\n\n\
+             | routine | samples | |\n| --- | --- | --- |\n",
+        );
+        let framework: BTreeSet<&str> = FUNCTIONS.iter().map(|(name, _)| *name).collect();
+        let routines: BTreeSet<&str> = self
+            .by_nt
+            .keys()
+            .map(String::as_str)
+            .chain(self.provided.iter().copied())
+            .filter(|name| !framework.contains(name))
+            .collect();
+        for name in routines {
+            let samples = self.by_nt.get(name).copied().unwrap_or_default();
+            let _ = writeln!(text, "| {name} | {samples} | {} |", self.state(name).text());
+        }
+        text
+    }
+}
+
+#[test]
+fn the_documentation_lists_what_published_drivers_use() {
+    let path = etw_test_support::root().join(LIST);
+    let list = Coverage::read().text();
+    if std::env::var_os(RENEW).is_some() {
+        fs::write(&path, &list).expect("the list can be written");
+    }
+    let present = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        present == list,
+        "{LIST} is stale: `{RENEW}=1 cargo test --package standin-kernel --lib coverage` renews it"
+    );
+}
+
+#[test]
+fn what_is_accepted_without_effect_is_provided() {
+    let coverage = Coverage::read();
+    for name in WITHOUT_EFFECT {
+        assert!(coverage.provided.contains(name), "{name}");
+    }
+}

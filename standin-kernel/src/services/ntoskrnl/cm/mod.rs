@@ -1,0 +1,3 @@
+//! The configuration manager: callbacks for the registry. Its keys are under `zw` and `rtl`.
+
+pub mod callbacks;

@@ -1,0 +1,219 @@
+//! The C runtime's routines on memory and on arrays, except those that compilers call implicitly.
+
+use super::strings::{INVALID, RANGE};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{irql::Irql, memory},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("memchr", HIGH, Routine::Three(find)),
+    ("memcpy_s", HIGH, Routine::Four(copy_safely)),
+    ("memmove_s", HIGH, Routine::Four(move_safely)),
+    ("qsort", HIGH, Routine::Four(sort)),
+    ("qsort_s", HIGH, Routine::Five(sort_safely)),
+    ("bsearch", HIGH, Routine::Five(search)),
+    ("bsearch_s", HIGH, Routine::Six(search_safely)),
+];
+
+/// Returns the address of the first byte with a value, or null.
+fn find(context: &Context, address: u64, value: u64, length: u64) -> u64 {
+    let wanted = (value & 0xFF) as u8;
+    for number in 0..length {
+        let at = address.wrapping_add(number);
+        if context.read::<u8>(at) == wanted {
+            return at;
+        }
+    }
+    0
+}
+
+/// Returns the error of a copy that does not fit or that has a null pointer.
+const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<u64> {
+    if to == 0 || from == 0 {
+        Some(INVALID)
+    } else if size < count {
+        Some(RANGE)
+    } else {
+        None
+    }
+}
+
+/// The most bytes that one routine works on, so that a wrong count is reported and not a lack of memory.
+const LARGEST: u64 = 1 << 32;
+
+fn copy(context: &Context, to: u64, from: u64, count: u64) {
+    if count > LARGEST {
+        context.stop_for_misuse(&format!("for {count} bytes"));
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let bytes = memory::read_bytes(from, count);
+    let written = bytes.and_then(|bytes| memory::write_bytes(to, &bytes));
+    context.checked(written);
+}
+
+/// Copies memory. A destination that is too small is cleared.
+fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> u64 {
+    if count == 0 {
+        return 0;
+    }
+    let Some(error) = refused(to, size, from, count) else {
+        copy(context, to, from, count);
+        return 0;
+    };
+    if to != 0 {
+        let zeros = vec![0; usize::try_from(size.min(LARGEST)).unwrap_or(0)];
+        context.write_bytes(to, &zeros);
+    }
+    error
+}
+
+/// Copies memory that may overlap. A destination that is too small is left alone.
+fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> u64 {
+    if count == 0 {
+        return 0;
+    }
+    let error = refused(to, size, from, count);
+    if error.is_none() {
+        copy(context, to, from, count);
+    }
+    error.unwrap_or(0)
+}
+
+/// An array whose elements a driver's routine compares.
+struct Array<'a> {
+    context: &'a Context,
+    base: u64,
+    width: u64,
+    routine: u64,
+    /// What the routine takes first, if it takes anything but the elements.
+    argument: Option<u64>,
+}
+
+impl Array<'_> {
+    /// Bugchecks for an array that is larger than memory.
+    fn check(&self, count: u64) {
+        let size = self.width.checked_mul(count);
+        if size.is_none_or(|size| size > LARGEST) {
+            let what = format!("for {count} elements of {} bytes", self.width);
+            self.context.stop_for_misuse(&what);
+        }
+    }
+
+    const fn at(&self, number: u64) -> u64 {
+        self.base.wrapping_add(number.wrapping_mul(self.width))
+    }
+
+    /// Returns a negative number, 0 or a positive number as the first element is less, equal or greater.
+    fn compare(&self, one: u64, other: u64) -> i32 {
+        let what = "the comparison routine";
+        let result = self.argument.map_or_else(
+            || self.context.call_driver(what, self.routine, [one, other]),
+            |argument| {
+                let arguments = [argument, one, other];
+                self.context.call_driver(what, self.routine, arguments)
+            },
+        );
+        low_half(result).cast_signed()
+    }
+
+    fn swap(&self, one: u64, other: u64) {
+        let width = usize::try_from(self.width).unwrap_or(usize::MAX);
+        let swapped = memory::read_bytes(one, width).and_then(|first| {
+            let second = memory::read_bytes(other, width)?;
+            memory::write_bytes(one, &second)?;
+            memory::write_bytes(other, &first)
+        });
+        self.context.checked(swapped);
+    }
+
+    /// Moves an element down in a heap until none of its children is greater.
+    fn sift_down(&self, start: u64, count: u64) {
+        let mut parent = start;
+        loop {
+            let mut child = 2 * parent + 1;
+            if child >= count {
+                return;
+            }
+            if child + 1 < count && self.compare(self.at(child), self.at(child + 1)) < 0 {
+                child += 1;
+            }
+            if self.compare(self.at(parent), self.at(child)) >= 0 {
+                return;
+            }
+            self.swap(self.at(parent), self.at(child));
+            parent = child;
+        }
+    }
+
+    /// Sorts the elements in place: those that are equal are in no certain order, as on Windows.
+    fn sort(&self, count: u64) {
+        self.check(count);
+        for start in (0..count / 2).rev() {
+            self.sift_down(start, count);
+        }
+        for end in (1..count).rev() {
+            self.swap(self.at(0), self.at(end));
+            self.sift_down(0, end);
+        }
+    }
+
+    /// Returns the address of an element that equals a key, or null.
+    fn search(&self, key: u64, count: u64) -> u64 {
+        self.check(count);
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let order = self.compare(key, self.at(middle));
+            if order == 0 {
+                return self.at(middle);
+            }
+            if order < 0 {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        0
+    }
+}
+
+fn sort(context: &Context, base: u64, count: u64, width: u64, routine: u64) -> u64 {
+    let array = Array { context, base, width, routine, argument: None };
+    array.sort(count);
+    0
+}
+
+fn sort_safely(
+    context: &Context,
+    base: u64,
+    count: u64,
+    width: u64,
+    routine: u64,
+    argument: u64,
+) -> u64 {
+    let array = Array { context, base, width, routine, argument: Some(argument) };
+    array.sort(count);
+    0
+}
+
+fn search(context: &Context, key: u64, base: u64, count: u64, width: u64, routine: u64) -> u64 {
+    let array = Array { context, base, width, routine, argument: None };
+    array.search(key, count)
+}
+
+fn search_safely(
+    context: &Context,
+    key: u64,
+    base: u64,
+    count: u64,
+    width: u64,
+    routine: u64,
+    argument: u64,
+) -> u64 {
+    let array = Array { context, base, width, routine, argument: Some(argument) };
+    array.search(key, count)
+}

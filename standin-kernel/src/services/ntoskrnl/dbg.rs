@@ -1,0 +1,124 @@
+//! The routines that print for a debugger, and those that break into one.
+
+use super::crt::format::variadic;
+use super::{
+    context::{Context, Entries},
+    crt::format::{Arguments, Width, format},
+};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{irql::Irql, memory, status::NtStatus},
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("DbgPrint", HIGH, Routine::Four(dbg_print)),
+    ("DbgPrintEx", HIGH, Routine::Four(dbg_print_ex)),
+    ("vDbgPrintEx", HIGH, Routine::Four(v_dbg_print_ex)),
+    ("vDbgPrintExWithPrefix", HIGH, Routine::Five(v_dbg_print_ex_with_prefix)),
+    ("DbgBreakPoint", HIGH, Routine::Zero(break_point)),
+    ("DbgBreakPointWithStatus", HIGH, Routine::One(break_point_with_status)),
+    ("RtlAssert", HIGH, Routine::Four(assert)),
+];
+
+/// The maximum length of what one call prints, in bytes.
+const LIMIT: usize = 512;
+
+fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u64 {
+    print(context, "", format, variadic(context, 1))
+}
+
+fn dbg_print_ex(context: &Context, _component: u64, _level: u64, format: u64, _: u64) -> u64 {
+    print(context, "", format, variadic(context, 3))
+}
+
+fn v_dbg_print_ex(
+    context: &Context,
+    _component: u64,
+    _level: u64,
+    format: u64,
+    arguments: u64,
+) -> u64 {
+    print(context, "", format, Arguments::at(arguments))
+}
+
+fn v_dbg_print_ex_with_prefix(
+    context: &Context,
+    prefix: u64,
+    _component: u64,
+    _level: u64,
+    format: u64,
+    arguments: u64,
+) -> u64 {
+    let prefix = text(context, prefix);
+    print(context, &prefix, format, Arguments::at(arguments))
+}
+
+/// Returns a narrow string that the driver passed.
+fn text(context: &Context, address: u64) -> String {
+    let bytes = context.checked(memory::read_c_string(address, LIMIT));
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Formats and keeps a driver's message.
+fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u64 {
+    let bytes = context.checked(memory::read_c_string(text, LIMIT));
+    let units: Vec<u16> = bytes.into_iter().map(u16::from).collect();
+    let formatted = context.checked(format(&units, Width::Narrow, &mut arguments));
+    if formatted.converts {
+        context.require_irql(Irql::PASSIVE_LEVEL, "with a directive for wide characters");
+    }
+    let mut out = format!("{prefix}{}", formatted.to_text());
+    let end = (0..=LIMIT.min(out.len())).rev().find(|end| out.is_char_boundary(*end));
+    out.truncate(end.unwrap_or(0));
+    context.print(out);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// `KMODE_EXCEPTION_NOT_HANDLED`, which a breakpoint without a debugger is.
+const KMODE_EXCEPTION_NOT_HANDLED: u32 = 0x1E;
+/// `STATUS_BREAKPOINT`.
+const STATUS_BREAKPOINT: u64 = 0x8000_0003;
+
+fn break_point(context: &Context) -> u64 {
+    let message = format!(
+        "the driver called {} from {}, and no kernel debugger is attached",
+        context.call().name,
+        context.caller()
+    );
+    context.bugcheck(
+        KMODE_EXCEPTION_NOT_HANDLED,
+        [STATUS_BREAKPOINT, context.call().return_address, 0, 0],
+        message,
+        &context.backtrace(),
+    )
+}
+
+fn break_point_with_status(context: &Context, _status: u64) -> u64 {
+    break_point(context)
+}
+
+/// Reports a failed assertion, which breaks into the debugger.
+fn assert(context: &Context, assertion: u64, file: u64, line: u64, message: u64) -> u64 {
+    let or_empty = |address: u64| match address {
+        0 => String::new(),
+        _ => text(context, address),
+    };
+    let message = match or_empty(message) {
+        message if message.is_empty() => message,
+        message => format!(": {message}"),
+    };
+    let sentence = format!(
+        "the driver's assertion `{}` failed at {}:{}{message}",
+        or_empty(assertion),
+        or_empty(file),
+        low_half(line)
+    );
+    context.bugcheck(
+        KMODE_EXCEPTION_NOT_HANDLED,
+        [STATUS_BREAKPOINT, context.call().return_address, 0, 0],
+        sentence,
+        &context.backtrace(),
+    )
+}

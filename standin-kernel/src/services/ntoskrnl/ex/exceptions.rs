@@ -1,0 +1,62 @@
+//! Checks of addresses in user space, and the exceptions that they and drivers raise.
+//!
+//! The stand-in kernel dispatches no exceptions: one that is raised ends the kernel, even where a handler
+//! of the driver would run on Windows. A check that finds nothing wrong returns, as it does on Windows.
+
+use crate::{
+    execution::{identity::Identity, routine::Routine},
+    ground::{irql::Irql, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ExRaiseStatus", APC, Routine::One(raise_status)),
+    ("ExRaiseAccessViolation", APC, Routine::Zero(raise_access_violation)),
+    ("ExRaiseDatatypeMisalignment", APC, Routine::Zero(raise_misalignment)),
+    ("ExGetPreviousMode", Irql::DISPATCH_LEVEL, Routine::Zero(previous_mode)),
+];
+
+/// `STATUS_DATATYPE_MISALIGNMENT`.
+pub const MISALIGNMENT: NtStatus = NtStatus::from_bits(0x8000_0002);
+
+/// Bugchecks because a routine raises an exception. `why` completes "was called from PLACE".
+pub fn raise(context: &Context, status: NtStatus, why: &str) -> ! {
+    /// `KMODE_EXCEPTION_NOT_HANDLED`.
+    const NOT_HANDLED: u32 = 0x1E;
+    let call = context.call();
+    context.bugcheck(
+        NOT_HANDLED,
+        [u64::from(status.bits()), call.return_address, 0, 0],
+        format!(
+            "{} was called from {} {why} and raised {status}; the stand-in kernel does not dispatch \
+             exceptions, so a handler of the driver does not run",
+            call.name,
+            context.caller()
+        ),
+        &context.backtrace(),
+    )
+}
+
+fn raise_status(context: &Context, status: u64) -> u64 {
+    raise(context, NtStatus::from_register(status), "by the driver")
+}
+
+fn raise_access_violation(context: &Context) -> u64 {
+    raise(context, NtStatus::ACCESS_VIOLATION, "by the driver")
+}
+
+fn raise_misalignment(context: &Context) -> u64 {
+    raise(context, MISALIGNMENT, "by the driver")
+}
+
+/// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and
+/// `KernelMode` on the system's threads.
+fn previous_mode(context: &Context) -> u64 {
+    /// `KernelMode` and `UserMode`.
+    const MODES: [u64; 2] = [0, 1];
+    let system = [Identity::IDLE.process, Identity::SYSTEM.process];
+    let is_user = !system.contains(&context.identity().process);
+    MODES[usize::from(is_user)]
+}

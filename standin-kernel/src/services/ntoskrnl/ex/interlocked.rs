@@ -1,0 +1,170 @@
+//! Lists and numbers that routines change as one step, under a spin lock or without one.
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        irql::Irql,
+        memory::{self, BadAddress},
+    },
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::spin_locks::{BACK, give_back, insert_between, take, unlink},
+    },
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ExInterlockedInsertHeadList", HIGH, Routine::Three(insert_head)),
+    ("ExInterlockedInsertTailList", HIGH, Routine::Three(insert_tail)),
+    ("ExInterlockedRemoveHeadList", HIGH, Routine::Two(remove_head)),
+    ("ExInterlockedPushEntryList", HIGH, Routine::Three(push_entry)),
+    ("ExInterlockedPopEntryList", HIGH, Routine::Two(pop_entry)),
+    ("ExInterlockedAddUlong", HIGH, Routine::Three(add_ulong)),
+    ("InitializeSListHead", HIGH, Routine::One(initialize_slist)),
+    ("ExpInterlockedPushEntrySList", HIGH, Routine::Two(push_slist)),
+    ("ExpInterlockedPopEntrySList", HIGH, Routine::One(pop_slist)),
+    ("ExpInterlockedFlushSList", HIGH, Routine::One(flush_slist)),
+    ("ExQueryDepthSList", HIGH, Routine::One(slist_depth)),
+];
+
+/// Runs `body` with a lock held and interrupts masked.
+fn locked<R>(context: &Context, lock: u64, body: impl FnOnce() -> R) -> R {
+    let before = context.raise_irql(context.irql().max(Irql::HIGH_LEVEL));
+    take(context, lock);
+    let result = body();
+    give_back(context, lock);
+    context.lower_irql(before);
+    result
+}
+
+/// Returns a list's first or last entry, or null if the list is empty.
+fn neighbour(context: &Context, head: u64, link: u64) -> u64 {
+    let entry: u64 = context.read(head.wrapping_add(link));
+    if entry == head { 0 } else { entry }
+}
+
+fn insert_head(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
+    locked(context, lock, || {
+        let first = neighbour(context, head, 0);
+        let after: u64 = context.read(head);
+        insert_between(context, entry, head, after);
+        first
+    })
+}
+
+fn insert_tail(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
+    locked(context, lock, || {
+        let last = neighbour(context, head, BACK);
+        let before: u64 = context.read(head.wrapping_add(BACK));
+        insert_between(context, entry, before, head);
+        last
+    })
+}
+
+fn remove_head(context: &Context, head: u64, lock: u64) -> u64 {
+    locked(context, lock, || {
+        let first = neighbour(context, head, 0);
+        if first != 0 {
+            unlink(context, first);
+        }
+        first
+    })
+}
+
+fn push_entry(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
+    locked(context, lock, || {
+        let first: u64 = context.read(head);
+        context.write(entry, &first);
+        context.write(head, &entry);
+        first
+    })
+}
+
+fn pop_entry(context: &Context, head: u64, lock: u64) -> u64 {
+    locked(context, lock, || {
+        let first: u64 = context.read(head);
+        if first != 0 {
+            let next: u64 = context.read(first);
+            context.write(head, &next);
+        }
+        first
+    })
+}
+
+fn add_ulong(context: &Context, addend: u64, increment: u64, lock: u64) -> u64 {
+    locked(context, lock, || {
+        let before: u32 = context.read(addend);
+        context.write(addend, &before.wrapping_add(low_half(increment)));
+        u64::from(before)
+    })
+}
+
+/// A sequenced list's header: the depth in the low 16 bits and a count of changes above it, then the
+/// address of the first entry, whose low 4 bits are 0.
+type SListHeader = [u64; 2];
+
+const DEPTH: u64 = 0xFFFF;
+const SEQUENCE_STEP: u64 = 0x1_0000;
+
+/// Changes a sequenced list as one step.
+fn change_slist<R>(
+    context: &Context,
+    head: u64,
+    body: impl FnOnce(&mut SListHeader) -> Result<R, BadAddress>,
+) -> R {
+    if !head.is_multiple_of(16) {
+        context.stop_for_misuse("with a list header that is not aligned to 16 bytes");
+    }
+    context.atomically(|_| {
+        let mut header: SListHeader = memory::read(head)?;
+        let result = body(&mut header)?;
+        header[0] = header[0].wrapping_add(SEQUENCE_STEP);
+        memory::write(head, &header)?;
+        Ok(result)
+    })
+}
+
+fn initialize_slist(context: &Context, head: u64) -> u64 {
+    if !head.is_multiple_of(16) {
+        context.stop_for_misuse("with a list header that is not aligned to 16 bytes");
+    }
+    context.write(head, &[0_u64; 2]);
+    0
+}
+
+fn push_slist(context: &Context, head: u64, entry: u64) -> u64 {
+    if !entry.is_multiple_of(16) {
+        context.stop_for_misuse("with a list entry that is not aligned to 16 bytes");
+    }
+    change_slist(context, head, |header| {
+        let first = header[1] & !0xF;
+        memory::write(entry, &first)?;
+        header[1] = entry;
+        header[0] = (header[0] & !DEPTH) | (header[0].wrapping_add(1) & DEPTH);
+        Ok(first)
+    })
+}
+
+fn pop_slist(context: &Context, head: u64) -> u64 {
+    change_slist(context, head, |header| {
+        let first = header[1] & !0xF;
+        if first != 0 {
+            header[1] = memory::read(first)?;
+            header[0] = (header[0] & !DEPTH) | (header[0].wrapping_sub(1) & DEPTH);
+        }
+        Ok(first)
+    })
+}
+
+fn flush_slist(context: &Context, head: u64) -> u64 {
+    change_slist(context, head, |header| {
+        header[0] &= !DEPTH;
+        Ok(std::mem::take(&mut header[1]) & !0xF)
+    })
+}
+
+fn slist_depth(context: &Context, head: u64) -> u64 {
+    let header: SListHeader = context.read(head);
+    header[0] & DEPTH
+}

@@ -1,0 +1,380 @@
+//! Resources (`ERESOURCE`): locks that either one thread or several share, and that a thread can acquire
+//! again.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    execution::{coroutine::wait_until, identity::Identity, routine::Routine},
+    ground::{irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule, status::NtStatus},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::thread_objects,
+    },
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ExInitializeResourceLite", DISPATCH, Routine::One(initialize)),
+    ("ExReinitializeResourceLite", DISPATCH, Routine::One(initialize_again)),
+    ("ExDeleteResourceLite", DISPATCH, Routine::One(delete)),
+    ("ExAcquireResourceExclusiveLite", APC, Routine::Two(acquire_exclusive)),
+    ("ExAcquireResourceSharedLite", APC, Routine::Two(acquire_shared::<FAIR>)),
+    ("ExAcquireSharedStarveExclusive", APC, Routine::Two(acquire_shared::<STARVE>)),
+    ("ExAcquireSharedWaitForExclusive", APC, Routine::Two(acquire_shared::<WAIT>)),
+    ("ExEnterCriticalRegionAndAcquireResourceExclusive", APC, Routine::One(enter_exclusive)),
+    ("ExEnterCriticalRegionAndAcquireResourceShared", APC, Routine::One(enter_shared::<FAIR>)),
+    (
+        "ExEnterCriticalRegionAndAcquireSharedWaitForExclusive",
+        APC,
+        Routine::One(enter_shared::<WAIT>),
+    ),
+    ("ExReleaseResourceLite", DISPATCH, Routine::One(release)),
+    ("ExReleaseResourceForThreadLite", DISPATCH, Routine::Two(release_for)),
+    ("ExReleaseResourceAndLeaveCriticalRegion", DISPATCH, Routine::One(release_and_leave)),
+    ("ExConvertExclusiveToSharedLite", DISPATCH, Routine::One(share)),
+    ("ExIsResourceAcquiredExclusiveLite", DISPATCH, Routine::One(is_exclusive)),
+    ("ExIsResourceAcquiredSharedLite", DISPATCH, Routine::One(times_acquired)),
+    ("ExGetExclusiveWaiterCount", DISPATCH, Routine::One(exclusive_waiters)),
+    ("ExGetSharedWaiterCount", DISPATCH, Routine::One(shared_waiters)),
+    ("ExDisableResourceBoostLite", DISPATCH, Routine::One(disable_boost)),
+];
+
+/// Threads that wait for the exclusive resource go before others that want to share it, unless these have
+/// it already.
+const FAIR: u8 = 0;
+/// Threads that want to share the resource never wait for those that wait for the exclusive one.
+const STARVE: u8 = 1;
+/// Threads that want to share the resource always wait for those that wait for the exclusive one.
+const WAIT: u8 = 2;
+
+/// `ResourceOwnedExclusive`.
+const OWNED_EXCLUSIVE: u16 = 0x80;
+
+/// A resource.
+#[derive(Default)]
+struct Resource {
+    /// Set if one thread alone has the resource.
+    is_exclusive: bool,
+    /// The number of times that each thread has acquired it.
+    owners: BTreeMap<u64, u32>,
+    exclusive_waiters: u32,
+    shared_waiters: u32,
+}
+
+impl Resource {
+    fn times(&self, thread: u64) -> u32 {
+        self.owners.get(&thread).copied().unwrap_or(0)
+    }
+
+    /// Acquires the resource for one thread alone, if that is possible now.
+    fn take_exclusive(&mut self, thread: u64) -> bool {
+        let is_own = self.is_exclusive && self.times(thread) > 0;
+        if !self.owners.is_empty() && !is_own {
+            return false;
+        }
+        self.is_exclusive = true;
+        *self.owners.entry(thread).or_default() += 1;
+        true
+    }
+
+    /// Acquires the resource for a thread that shares it, if that is possible now.
+    fn take_shared(&mut self, thread: u64, mode: u8) -> bool {
+        let is_own = self.times(thread) > 0;
+        let must_wait = self.exclusive_waiters > 0
+            && !self.is_exclusive
+            && match mode {
+                STARVE => false,
+                FAIR => !is_own,
+                _ => true,
+            };
+        if must_wait || (self.is_exclusive && !is_own) {
+            return false;
+        }
+        *self.owners.entry(thread).or_default() += 1;
+        true
+    }
+
+    /// Releases the resource for a thread. Returns whether the thread had it.
+    fn release(&mut self, thread: u64) -> bool {
+        let Some(times) = self.owners.get_mut(&thread) else {
+            return false;
+        };
+        *times -= 1;
+        if *times == 0 {
+            self.owners.remove(&thread);
+        }
+        if self.owners.is_empty() {
+            self.is_exclusive = false;
+        }
+        true
+    }
+}
+
+/// The resources by their addresses.
+#[derive(Default)]
+struct Resources(BTreeMap<u64, Resource>);
+
+fn initialize(context: &Context, resource: u64) -> u64 {
+    let is_used = context.atomically(|state| {
+        let all = &mut state.get::<Resources>().0;
+        let is_used = all.contains_key(&resource);
+        if !is_used {
+            let new = Resource::default();
+            memory::write(resource, &fields(resource, &new))?;
+            all.insert(resource, new);
+        }
+        Ok(is_used)
+    });
+    if is_used {
+        context.stop_for_misuse("for a resource that was initialized and not deleted");
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns the fields that tell how a resource is owned.
+fn fields(resource: u64, value: &Resource) -> ResourceLock {
+    let flag = if value.is_exclusive { OWNED_EXCLUSIVE } else { 0 };
+    ResourceLock {
+        list: [resource; 2],
+        owners: 0,
+        active: i16::try_from(value.owners.len()).unwrap_or(i16::MAX),
+        flag,
+        reserved: 0,
+        shared_waiters: 0,
+        exclusive_waiters: 0,
+        owner: [0; 2],
+        active_entries: u32::try_from(value.owners.len()).unwrap_or(u32::MAX),
+        contention: 0,
+        shared_count: value.shared_waiters,
+        exclusive_count: value.exclusive_waiters,
+        reserved_2: 0,
+        address: 0,
+        lock: 0,
+    }
+}
+
+/// Runs `body` on a resource, and stores how it is owned then, as one step: no other thread changes it
+/// meanwhile. Bugchecks if it was not initialized.
+fn with<R>(context: &Context, resource: u64, body: impl FnOnce(&mut Resource) -> R) -> R {
+    let result = context.atomically(|state| {
+        let Some(one) = state.get::<Resources>().0.get_mut(&resource) else {
+            return Ok(None);
+        };
+        let result = body(one);
+        memory::write(resource, &fields(resource, one))?;
+        Ok(Some(result))
+    });
+    result.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "with the resource at 0x{resource:016X}, which was not initialized or was deleted"
+        ))
+    })
+}
+
+fn must_be_free(context: &Context, resource: u64) {
+    let owners = with(context, resource, |one| one.owners.len());
+    if owners > 0 {
+        context.stop_for_misuse(&format!("for a resource that {owners} threads have acquired"));
+    }
+}
+
+fn initialize_again(context: &Context, resource: u64) -> u64 {
+    must_be_free(context, resource);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn delete(context: &Context, resource: u64) -> u64 {
+    must_be_free(context, resource);
+    context.state().get::<Resources>().0.remove(&resource);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Bugchecks if a thread could be suspended while it has the resource, as Driver Verifier does. Threads of
+/// the system process are never suspended.
+fn must_be_in_region(context: &Context) {
+    let is_system = context.identity().process == Identity::SYSTEM.process;
+    if !is_system && context.irql() < APC && thread_objects::regions(context) == 0 {
+        context.stop_for_misuse(
+            "outside a critical region; call KeEnterCriticalRegion before, so that the thread is not \
+             suspended while it has the resource",
+        );
+    }
+}
+
+fn acquire_exclusive(context: &Context, resource: u64, wait: u64) -> u64 {
+    must_be_in_region(context);
+    let thread = thread_objects::current(context);
+    let try_take = || with(context, resource, |one| one.take_exclusive(thread));
+    if try_take() {
+        return 1;
+    }
+    let may_wait = wait & 0xFF != 0;
+    if !may_wait {
+        return 0;
+    }
+    if with(context, resource, |one| one.times(thread)) > 0 {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} for a resource that its caller shares already: it would wait for \
+                 itself",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    with(context, resource, |one| one.exclusive_waiters += 1);
+    let is_taken = wait_until(context, None, try_take);
+    with(context, resource, |one| one.exclusive_waiters -= 1);
+    must_have_got(context, is_taken)
+}
+
+fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: u64) -> u64 {
+    must_be_in_region(context);
+    let thread = thread_objects::current(context);
+    let try_take = || with(context, resource, |one| one.take_shared(thread, MODE));
+    if try_take() {
+        return 1;
+    }
+    let may_wait = wait & 0xFF != 0;
+    if !may_wait {
+        return 0;
+    }
+    with(context, resource, |one| one.shared_waiters += 1);
+    let is_taken = wait_until(context, None, try_take);
+    with(context, resource, |one| one.shared_waiters -= 1);
+    must_have_got(context, is_taken)
+}
+
+/// Bugchecks if the wait for a resource has ended without it.
+fn must_have_got(context: &Context, is_taken: bool) -> u64 {
+    if !is_taken {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits forever for a resource that is never released",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    1
+}
+
+/// Enters a critical region and acquires a resource. Returns the resource's owner for the current thread.
+fn enter_exclusive(context: &Context, resource: u64) -> u64 {
+    thread_objects::enter_region(context);
+    acquire_exclusive(context, resource, 1);
+    0
+}
+
+fn enter_shared<const MODE: u8>(context: &Context, resource: u64) -> u64 {
+    thread_objects::enter_region(context);
+    acquire_shared::<MODE>(context, resource, 1);
+    0
+}
+
+fn release(context: &Context, resource: u64) -> u64 {
+    let thread = thread_objects::current(context);
+    release_for(context, resource, thread)
+}
+
+fn release_for(context: &Context, resource: u64, thread: u64) -> u64 {
+    if !with(context, resource, |one| one.release(thread)) {
+        context.stop_for_misuse("for a resource that the thread has not acquired");
+    }
+    0
+}
+
+fn release_and_leave(context: &Context, resource: u64) -> u64 {
+    release(context, resource);
+    thread_objects::leave_region(context)
+}
+
+/// Shares a resource that the thread alone has.
+fn share(context: &Context, resource: u64) -> u64 {
+    let thread = thread_objects::current(context);
+    let is_own = with(context, resource, |one| {
+        let is_own = one.is_exclusive && one.times(thread) > 0;
+        one.is_exclusive &= !is_own;
+        is_own
+    });
+    if !is_own {
+        context.stop_for_misuse("for a resource that its caller has not acquired alone");
+    }
+    0
+}
+
+fn is_exclusive(context: &Context, resource: u64) -> u64 {
+    let thread = thread_objects::current(context);
+    let is_own = with(context, resource, |one| one.is_exclusive && one.times(thread) > 0);
+    u64::from(is_own)
+}
+
+/// Returns how often the current thread has acquired a resource, shared or alone.
+fn times_acquired(context: &Context, resource: u64) -> u64 {
+    let thread = thread_objects::current(context);
+    u64::from(with(context, resource, |one| one.times(thread)))
+}
+
+fn exclusive_waiters(context: &Context, resource: u64) -> u64 {
+    u64::from(with(context, resource, |one| one.exclusive_waiters))
+}
+
+fn shared_waiters(context: &Context, resource: u64) -> u64 {
+    u64::from(with(context, resource, |one| one.shared_waiters))
+}
+
+/// Threads of this kernel get no higher priority while they have a resource.
+fn disable_boost(context: &Context, resource: u64) -> u64 {
+    with(context, resource, |_| 0)
+}
+
+/// Forgets the resources in memory that goes away. Returns how many there are.
+pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> usize {
+    let mut state = context.state();
+    let all = &mut state.get::<Resources>().0;
+    let before = all.len();
+    all.retain(|resource, _| !is_inside(*resource));
+    before - all.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FAIR, Resource, STARVE, WAIT};
+
+    #[test]
+    fn one_thread_or_several_have_a_resource() {
+        let mut resource = Resource::default();
+        assert!(resource.take_shared(1, FAIR));
+        assert!(resource.take_shared(2, FAIR));
+        assert!(!resource.take_exclusive(1));
+        assert!(resource.release(1));
+        assert!(!resource.release(1));
+        assert!(resource.release(2));
+        assert!(resource.take_exclusive(1));
+        // The owner acquires it again, either way; others do not.
+        assert!(resource.take_exclusive(1));
+        assert!(resource.take_shared(1, FAIR));
+        assert_eq!(resource.times(1), 3);
+        assert!(!resource.take_shared(2, STARVE));
+        for _ in 0..3 {
+            assert!(resource.release(1));
+        }
+        assert!(resource.take_shared(2, FAIR));
+        assert!(!resource.is_exclusive);
+    }
+
+    #[test]
+    fn who_shares_a_resource_waits_for_those_who_want_it_alone() {
+        let mut resource = Resource::default();
+        assert!(resource.take_shared(1, FAIR));
+        resource.exclusive_waiters = 1;
+        assert!(!resource.take_shared(2, FAIR));
+        assert!(resource.take_shared(2, STARVE));
+        assert!(resource.take_shared(1, FAIR));
+        assert!(!resource.take_shared(1, WAIT));
+    }
+}

@@ -1,0 +1,185 @@
+//! Spin locks that either one thread or several share (`EX_SPIN_LOCK`).
+
+use std::{collections::HashMap, thread::ThreadId};
+
+use crate::{
+    execution::routine::Routine,
+    ground::{irql::Irql, memory, rule::Rule},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ExAcquireSpinLockShared", DISPATCH, Routine::One(acquire_raising::<false>)),
+    ("ExAcquireSpinLockExclusive", DISPATCH, Routine::One(acquire_raising::<true>)),
+    ("ExReleaseSpinLockShared", DISPATCH, Routine::Two(release_lowering::<false>)),
+    ("ExReleaseSpinLockExclusive", DISPATCH, Routine::Two(release_lowering::<true>)),
+    ("ExAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::One(acquire::<false>)),
+    ("ExAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::One(acquire::<true>)),
+    ("ExReleaseSpinLockSharedFromDpcLevel", HIGH, Routine::One(release::<false>)),
+    ("ExReleaseSpinLockExclusiveFromDpcLevel", HIGH, Routine::One(release::<true>)),
+    ("ExTryAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::One(try_acquire::<false>)),
+    ("ExTryAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::One(try_acquire::<true>)),
+    ("ExTryConvertSharedSpinLockExclusive", HIGH, Routine::One(convert)),
+];
+
+/// The value of a lock that one thread has. Otherwise, the value is the number of threads that share it.
+const EXCLUSIVE: u32 = 0x8000_0000;
+
+/// The owners of the locks that are held, by address. A thread that shares a lock twice is in it twice.
+#[derive(Default)]
+struct Held(HashMap<u64, Vec<ThreadId>>);
+
+/// The result of an attempt.
+enum Attempt {
+    Taken,
+    /// Others have the lock.
+    Busy,
+    /// The thread itself has the lock, and keeps itself from getting it.
+    Own,
+    /// The lock's value is not one that an attempt left.
+    Corrupt(u32),
+    BadAddress(memory::BadAddress),
+}
+
+/// Tries to get a lock, as one step for all threads.
+fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
+    let mut state = context.state();
+    let held = &mut state.get::<Held>().0;
+    let value: u32 = match memory::read(lock) {
+        Ok(value) => value,
+        Err(error) => return Attempt::BadAddress(error),
+    };
+    let owners = held.entry(lock).or_default();
+    if value == 0 {
+        // Another lock may have been at this address.
+        owners.clear();
+    } else if owners.is_empty() {
+        return Attempt::Corrupt(value);
+    }
+    let may_share = !ALONE && value & EXCLUSIVE == 0;
+    if value != 0 && !may_share {
+        return if owners.contains(&context.id()) { Attempt::Own } else { Attempt::Busy };
+    }
+    owners.push(context.id());
+    let taken = if ALONE { EXCLUSIVE } else { value + 1 };
+    match memory::write(lock, &taken) {
+        Ok(()) => Attempt::Taken,
+        Err(error) => Attempt::BadAddress(error),
+    }
+}
+
+/// Tries to get a lock. Returns whether that succeeded, or bugchecks for a bad lock.
+fn take<const ALONE: bool>(context: &Context, lock: u64) -> bool {
+    match attempt::<ALONE>(context, lock) {
+        Attempt::Taken => true,
+        Attempt::Busy | Attempt::Own => false,
+        Attempt::Corrupt(value) => context.stop_for_misuse(&format!(
+            "with the spin lock at 0x{lock:016X}, whose value is 0x{value:X}: it was not initialized"
+        )),
+        Attempt::BadAddress(error) => context.stop_for_address(error),
+    }
+}
+
+fn acquire<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    wait_for::<ALONE>(context, lock);
+    0
+}
+
+fn wait_for<const ALONE: bool>(context: &Context, lock: u64) {
+    let first = attempt::<ALONE>(context, lock);
+    match first {
+        Attempt::Taken => return,
+        Attempt::Own => context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} for a spin lock that its caller already holds",
+                context.call().name,
+                context.caller()
+            ),
+        ),
+        _ => {}
+    }
+    context.wait_for("a spin lock that is never released", || {
+        take::<ALONE>(context, lock).then_some(())
+    });
+}
+
+fn acquire_raising<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+    let before = context.raise_irql(DISPATCH);
+    wait_for::<ALONE>(context, lock);
+    u64::from(before.number())
+}
+
+fn try_acquire<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    u64::from(take::<ALONE>(context, lock))
+}
+
+/// Gives a lock back. Bugchecks if the thread does not have it in this way.
+fn give_back<const ALONE: bool>(context: &Context, lock: u64) {
+    let is_owner = {
+        let mut state = context.state();
+        let owners = state.get::<Held>().0.get_mut(&lock);
+        let value = memory::read::<u32>(lock).unwrap_or(0);
+        let at = owners.as_ref().and_then(|owners| {
+            let mut owners = owners.iter();
+            owners.position(|owner| *owner == context.id())
+        });
+        match (owners, at) {
+            (Some(owners), Some(at)) if (value & EXCLUSIVE != 0) == ALONE && value != 0 => {
+                owners.remove(at);
+                let left = if ALONE { 0 } else { value - 1 };
+                memory::write(lock, &left).is_ok()
+            }
+            _ => false,
+        }
+    };
+    if !is_owner {
+        context.stop(
+            Rule::IrqlNotLowered,
+            format!(
+                "{} was called from {} for a spin lock that its caller does not {}",
+                context.call().name,
+                context.caller(),
+                if ALONE { "hold alone" } else { "share" }
+            ),
+        );
+    }
+}
+
+fn release<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    give_back::<ALONE>(context, lock);
+    0
+}
+
+fn release_lowering<const ALONE: bool>(context: &Context, lock: u64, irql: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    give_back::<ALONE>(context, lock);
+    context.lower_irql(Irql::from_number((irql & 0xFF) as u8));
+    0
+}
+
+/// Makes the caller, who shares a lock, its only owner, if nobody else shares it.
+fn convert(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    let is_alone = {
+        let mut state = context.state();
+        let owners = state.get::<Held>().0.get(&lock);
+        let is_alone = owners.map(|owners| owners.as_slice() == [context.id()]);
+        if is_alone == Some(true) && memory::read::<u32>(lock) == Ok(1) {
+            Some(memory::write(lock, &EXCLUSIVE).is_ok())
+        } else {
+            let shares = owners.is_some_and(|owners| owners.contains(&context.id()));
+            shares.then_some(false)
+        }
+    };
+    is_alone.map_or_else(
+        || context.stop_for_misuse("for a spin lock that its caller does not share"),
+        u64::from,
+    )
+}

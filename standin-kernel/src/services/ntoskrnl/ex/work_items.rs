@@ -1,0 +1,33 @@
+//! Work items without a device.
+
+use crate::{
+    execution::routine::Routine,
+    ground::{abi::WorkQueueItem, irql::Irql},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::threads::{Job, queue_work},
+    },
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[("ExQueueWorkItem", DISPATCH, Routine::Two(queue_executive))];
+
+/// Queues a work item whose memory and fields are the driver's.
+fn queue_executive(context: &Context, item: u64, _queue: u64) -> u64 {
+    let value: WorkQueueItem = context.read(item);
+    if value.routine == 0 {
+        context.stop_for_misuse("with a work item that was not initialized");
+    }
+    queue_work(
+        context,
+        &Job {
+            what: "the work item's routine",
+            routine: value.routine,
+            arguments: [value.parameter, 0, 0],
+            before: |_, _| {},
+            about: item,
+        },
+    );
+    0
+}

@@ -1,0 +1,40 @@
+//! Named events that `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent` create.
+
+use crate::{
+    execution::routine::Routine,
+    ground::irql::Irql,
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries},
+            zw::events::{NOTIFICATION, SYNCHRONIZATION, canonical, create_named, open_handle},
+        },
+        strings::read_unicode_string,
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoCreateNotificationEvent", PASSIVE, Routine::Two(create_notification)),
+    ("IoCreateSynchronizationEvent", PASSIVE, Routine::Two(create_synchronization)),
+];
+
+/// Creates a signaled event or opens that of the name. Returns the event, or null if it has neither.
+fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
+    let name = read_unicode_string(context, name);
+    let Ok(name) = canonical(&name) else {
+        return 0;
+    };
+    let (object, _) = create_named(context, name, its_kind, true);
+    let value = open_handle(context, object);
+    context.write(handle, &value);
+    object
+}
+
+fn create_notification(context: &Context, name: u64, handle: u64) -> u64 {
+    io_create(context, name, handle, NOTIFICATION)
+}
+
+fn create_synchronization(context: &Context, name: u64, handle: u64) -> u64 {
+    io_create(context, name, handle, SYNCHRONIZATION)
+}

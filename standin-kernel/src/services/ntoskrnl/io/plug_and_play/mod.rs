@@ -1,0 +1,14 @@
+//! The plug-and-play manager: its answers to drivers, and the requests that it sends to the devices of drivers
+//! without the framework.
+
+pub mod bus;
+pub mod changes;
+pub mod interfaces;
+pub mod keys;
+pub mod life;
+pub mod minor;
+pub mod properties;
+pub mod queries;
+pub mod removal;
+pub mod reports;
+pub mod sent;

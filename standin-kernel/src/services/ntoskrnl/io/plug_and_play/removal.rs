@@ -1,0 +1,137 @@
+//! The removal of a device of drivers without the framework: orderly, by surprise, or because it failed.
+
+use super::{
+    minor::pnp,
+    queries::{REMOVAL_RELATIONS, query_relations},
+    sent::{Outcome, Request, send},
+};
+use crate::{
+    ground::{
+        abi::{DeviceObject, DriverObject},
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::{
+        managers::nodes::Stage,
+        ntoskrnl::{
+            context::Context,
+            io::{devices, power_states as states, stacks},
+        },
+        strings::read_unicode_string,
+    },
+};
+
+/// The reason that a device stays although somebody asked for its orderly removal, or for its stop.
+#[derive(Debug, thiserror::Error)]
+pub enum Veto {
+    /// A process has a file open on the device, which the plug-and-play manager does not take away.
+    #[error("a file is open on it; close the file first, or remove the device by surprise")]
+    OpenFile,
+    /// A driver refuses.
+    #[error("a driver completed {0} with {1}")]
+    Driver(&'static str, NtStatus),
+}
+
+/// Asks the drivers whether a device may be removed.
+pub fn query_remove(context: &Context, physical: u64) -> Result<(), Veto> {
+    if context.nodes().stage(physical) != Some(Stage::Started) {
+        return Ok(());
+    }
+    query_relations(context, physical, REMOVAL_RELATIONS);
+    let Outcome { status, .. } = send(context, physical, &Request::pnp(pnp::QUERY_REMOVE));
+    let veto = if !status.is_success() {
+        Veto::Driver("IRP_MN_QUERY_REMOVE_DEVICE", status)
+    } else if devices::files_of(context, physical) > 0 {
+        Veto::OpenFile
+    } else {
+        return Ok(());
+    };
+    send(context, physical, &Request::pnp(pnp::CANCEL_REMOVE));
+    Err(veto)
+}
+
+/// Removes a device as at a user's request. Has no effect on a device that is already gone. A driver can
+/// refuse.
+pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
+    match context.nodes().stage(physical) {
+        None | Some(Stage::Gone) => return Ok(()),
+        Some(_) => {}
+    }
+    query_remove(context, physical)?;
+    tear_down(context, physical);
+    forget(context, physical);
+    Ok(())
+}
+
+/// Removes the hardware of a device by surprise. The drivers get the removal when no file is open.
+pub fn surprise_remove(context: &Context, physical: u64) {
+    match context.nodes().stage(physical) {
+        None | Some(Stage::Gone) => return,
+        Some(_) => {}
+    }
+    context.nodes().disable_interfaces(physical);
+    send(context, physical, &Request::pnp(pnp::SURPRISE_REMOVAL));
+    context.nodes().set_stage(physical, Stage::Gone);
+    finish_removals(context);
+}
+
+/// Ends a device that its drivers report as failed.
+pub fn fail(context: &Context, physical: u64) {
+    context.nodes().disable_interfaces(physical);
+    send(context, physical, &Request::pnp(pnp::SURPRISE_REMOVAL));
+    tear_down(context, physical);
+}
+
+/// Removes the devices whose hardware is gone and whose last file is closed.
+pub fn finish_removals(context: &Context) {
+    for physical in context.nodes().gone() {
+        if devices::files_of(context, physical) == 0 {
+            tear_down(context, physical);
+            forget(context, physical);
+        }
+    }
+}
+
+/// Has the drivers of a device remove it: they detach and delete their device objects.
+pub fn tear_down(context: &Context, physical: u64) {
+    let stack = stacks::stack_above(context, physical);
+    let above = stack.get(1..).unwrap_or_default();
+    context.nodes().disable_interfaces(physical);
+    if !above.is_empty() {
+        send(context, physical, &Request::pnp(pnp::REMOVE));
+    }
+    context.nodes().set_stage(physical, Stage::Added);
+    for device in above {
+        let left = devices::left(context, *device);
+        let Some(left) = left else {
+            continue;
+        };
+        let what = match left {
+            devices::Left::Attached => {
+                "detaching its device object from the stack (IoDetachDevice)"
+            }
+            devices::Left::Detached => "deleting its device object (IoDeleteDevice)",
+        };
+        context.stop(
+            Rule::ObjectMisused,
+            format!(
+                "a driver handled IRP_MN_REMOVE_DEVICE without {what}: 0x{device:016X} of {}",
+                driver_name(context, *device)
+            ),
+        );
+    }
+}
+
+/// Returns the name of a device's driver.
+fn driver_name(context: &Context, device: u64) -> String {
+    let driver = context.read::<DeviceObject>(device).driver;
+    let offset = std::mem::offset_of!(DriverObject, driver_name) as u64;
+    read_unicode_string(context, driver.wrapping_add(offset))
+}
+
+/// Forgets a device that has no drivers any more.
+pub fn forget(context: &Context, physical: u64) {
+    context.nodes().forget(physical);
+    states::forget(context, physical);
+    devices::discard(context, physical);
+}

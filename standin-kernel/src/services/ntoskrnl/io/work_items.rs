@@ -1,0 +1,142 @@
+//! Work items: a driver's routines that run on threads of the kernel, at `PASSIVE_LEVEL`.
+
+use crate::{
+    execution::routine::Routine,
+    ground::irql::Irql,
+    services::{
+        managers::pool::{Tag, Wanted},
+        ntoskrnl::{
+            context::{Context, Entries},
+            ke::threads::{Job, queue_work},
+        },
+    },
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("IoAllocateWorkItem", DISPATCH, Routine::One(allocate)),
+    ("IoFreeWorkItem", DISPATCH, Routine::One(free)),
+    ("IoInitializeWorkItem", HIGH, Routine::Two(initialize)),
+    ("IoUninitializeWorkItem", HIGH, Routine::One(uninitialize)),
+    ("IoSizeofWorkItem", HIGH, Routine::Zero(size)),
+    ("IoQueueWorkItem", DISPATCH, Routine::Four(queue)),
+    ("IoQueueWorkItemEx", DISPATCH, Routine::Four(queue_ex)),
+];
+
+/// The size of an `IO_WORKITEM`, which no header declares.
+const SIZE: usize = 0x58;
+
+/// The tag of allocated work items.
+const TAG: Tag = Tag(u32::from_le_bytes(*b"IoWi"));
+
+/// The known work items.
+#[derive(Default)]
+struct Items(Vec<Item>);
+
+struct Item {
+    address: u64,
+    /// The device or driver object.
+    object: u64,
+    is_queued: bool,
+    /// Set if `IoAllocateWorkItem` returned it.
+    is_allocated: bool,
+}
+
+fn add(context: &Context, address: u64, object: u64, is_allocated: bool) {
+    let mut state = context.state();
+    let items = &mut state.get::<Items>().0;
+    items.retain(|item| item.address != address);
+    items.push(Item { address, object, is_queued: false, is_allocated });
+}
+
+/// Runs `body` on a work item. Bugchecks if the address is not that of one.
+fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Item) -> R) -> R {
+    let result = {
+        let mut state = context.state();
+        let mut items = state.get::<Items>().0.iter_mut();
+        items.find(|item| item.address == address).map(body)
+    };
+    result.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not a work item"))
+    })
+}
+
+fn forget(context: &Context, address: u64) {
+    if with(context, address, |item| item.is_queued) {
+        context.stop_for_misuse("for a work item that is queued");
+    }
+    context.state().get::<Items>().0.retain(|item| item.address != address);
+}
+
+fn allocate(context: &Context, device: u64) -> u64 {
+    let wanted = Wanted { size: SIZE, tag: TAG, paged: false, uninitialized: false };
+    let Some(address) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
+    add(context, address, device, true);
+    address
+}
+
+fn free(context: &Context, item: u64) -> u64 {
+    if !with(context, item, |item| item.is_allocated) {
+        context.stop_for_misuse("for a work item that IoAllocateWorkItem did not return");
+    }
+    forget(context, item);
+    // The block is this module's, and only this routine frees it.
+    drop(context.pool().free(item, context, context.call()));
+    0
+}
+
+fn initialize(context: &Context, device: u64, item: u64) -> u64 {
+    context.write_bytes(item, &[0; SIZE]);
+    add(context, item, device, false);
+    0
+}
+
+fn uninitialize(context: &Context, item: u64) -> u64 {
+    if with(context, item, |item| item.is_allocated) {
+        context.stop_for_misuse("for a work item of IoAllocateWorkItem");
+    }
+    forget(context, item);
+    0
+}
+
+const fn size(_context: &Context) -> u64 {
+    SIZE as u64
+}
+
+fn queue(context: &Context, item: u64, routine: u64, _queue: u64, its_context: u64) -> u64 {
+    let object = enqueue(context, item);
+    run(context, item, routine, [object, its_context, 0]);
+    0
+}
+
+fn queue_ex(context: &Context, item: u64, routine: u64, _queue: u64, its_context: u64) -> u64 {
+    let object = enqueue(context, item);
+    run(context, item, routine, [object, its_context, item]);
+    0
+}
+
+/// Marks a work item as queued. Returns its object.
+fn enqueue(context: &Context, item: u64) -> u64 {
+    let queued = with(context, item, |item| {
+        let was_queued = std::mem::replace(&mut item.is_queued, true);
+        (!was_queued).then_some(item.object)
+    });
+    queued.unwrap_or_else(|| context.stop_for_misuse("for a work item that is queued already"))
+}
+
+fn run(context: &Context, item: u64, routine: u64, arguments: [u64; 3]) {
+    queue_work(
+        context,
+        &Job {
+            what: "the work item's routine",
+            routine,
+            arguments,
+            before: |context, item| with(context, item, |item| item.is_queued = false),
+            about: item,
+        },
+    );
+}

@@ -1,0 +1,178 @@
+//! Bugchecks that drivers cause, and the routines that they register for a bugcheck and for changes of the
+//! hardware. A kernel that has bugchecked runs no driver any more, so none of those for a bugcheck is called.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{arena::Block, executive_abi::BugCheckRecord, irql::Irql, memory, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("KeRegisterBugCheckCallback", HIGH, Routine::Five(register)),
+    ("KeDeregisterBugCheckCallback", HIGH, Routine::One(deregister::<STATE>)),
+    ("KeRegisterBugCheckReasonCallback", HIGH, Routine::Four(register_for_reason)),
+    ("KeDeregisterBugCheckReasonCallback", HIGH, Routine::One(deregister::<REASON_STATE>)),
+    ("KeRegisterNmiCallback", APC, Routine::Two(register_nmi)),
+    ("KeDeregisterNmiCallback", APC, Routine::One(deregister_handle)),
+    ("KeBugCheck", HIGH, Routine::One(ke_bug_check)),
+    ("KeBugCheckEx", HIGH, Routine::Five(ke_bug_check_ex)),
+];
+
+/// `BufferEmpty` and `BufferInserted`: the states of a record.
+const EMPTY: u8 = 0;
+
+const INSERTED: u8 = 1;
+
+/// The offsets of the fields of `KBUGCHECK_REASON_CALLBACK_RECORD`, which begins as the other record does.
+const REASON_COMPONENT: u64 = 24;
+
+const REASON_CHECKSUM: u64 = 32;
+const REASON: u64 = 40;
+const REASON_STATE: u64 = 44;
+
+/// The offset of a record's state, and of its routine.
+const STATE: u64 = std::mem::offset_of!(BugCheckRecord, state) as u64;
+
+const ROUTINE: u64 = std::mem::offset_of!(BugCheckRecord, routine) as u64;
+
+/// The routines by the addresses of their records, or by their handles.
+#[derive(Default)]
+struct Registered(BTreeMap<u64, Registration>);
+
+struct Registration {
+    routine: u64,
+    /// What a handle is the address of.
+    _memory: Option<Block>,
+}
+
+fn remember(context: &Context, key: u64, routine: u64, memory: Option<Block>) {
+    let registration = Registration { routine, _memory: memory };
+    let mut state = context.state();
+    state.get::<Registered>().0.insert(key, registration);
+}
+
+/// Returns whether a record is not registered, as its initialization left it.
+fn is_empty(context: &Context, record: u64, state: u64) -> bool {
+    context.read::<u8>(record.wrapping_add(state)) == EMPTY
+}
+
+fn register(
+    context: &Context,
+    record: u64,
+    routine: u64,
+    buffer: u64,
+    length: u64,
+    component: u64,
+) -> u64 {
+    if !is_empty(context, record, STATE) {
+        return 0;
+    }
+    let length = low_half(length);
+    let sum = [routine, buffer, u64::from(length), component];
+    let value = BugCheckRecord {
+        entry: [record; 2],
+        routine,
+        buffer,
+        length,
+        reserved: 0,
+        component,
+        checksum: sum.into_iter().fold(0, u64::wrapping_add),
+        state: INSERTED,
+        reserved_1: [0; 7],
+    };
+    context.write(record, &value);
+    remember(context, record, routine, None);
+    1
+}
+
+fn register_for_reason(
+    context: &Context,
+    record: u64,
+    routine: u64,
+    reason: u64,
+    component: u64,
+) -> u64 {
+    /// `KbCallbackSecondaryDumpData` is the first that drivers can ask for.
+    const FIRST_REASON: u32 = 2;
+    let reason = low_half(reason);
+    if !is_empty(context, record, REASON_STATE) || reason < FIRST_REASON {
+        return 0;
+    }
+    let sum = [routine, u64::from(reason), component];
+    context.write(record, &[record; 2]);
+    for (offset, value) in [
+        (ROUTINE, routine),
+        (REASON_COMPONENT, component),
+        (REASON_CHECKSUM, sum.into_iter().fold(0, u64::wrapping_add)),
+    ] {
+        context.write(record.wrapping_add(offset), &value);
+    }
+    context.write(record.wrapping_add(REASON), &reason);
+    context.write(record.wrapping_add(REASON_STATE), &INSERTED);
+    remember(context, record, routine, None);
+    1
+}
+
+/// Removes a record, if it is registered. `STATE` is the offset of its state.
+fn deregister<const STATE: u64>(context: &Context, record: u64) -> u64 {
+    let was_registered = {
+        let mut state = context.state();
+        state.get::<Registered>().0.remove(&record).is_some()
+    };
+    if !was_registered || is_empty(context, record, STATE) {
+        return 0;
+    }
+    context.write(record.wrapping_add(STATE), &EMPTY);
+    1
+}
+
+fn register_nmi(context: &Context, routine: u64, _argument: u64) -> u64 {
+    let memory = Block::zeroed(0x40);
+    let handle = memory.address();
+    remember(context, handle, routine, Some(memory));
+    handle
+}
+
+fn deregister_handle(context: &Context, handle: u64) -> u64 {
+    let mut state = context.state();
+    match state.get::<Registered>().0.remove(&handle) {
+        Some(_) => NtStatus::SUCCESS.to_register(),
+        None => NtStatus::INVALID_HANDLE.to_register(),
+    }
+}
+
+/// Takes the registrations that `belongs` selects by their routines and records. Returns their number.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let mut state = context.state();
+    let all = &mut state.get::<Registered>().0;
+    let before = all.len();
+    all.retain(|key, one| !belongs(one.routine) && !belongs(*key));
+    before - all.len()
+}
+
+fn ke_bug_check(context: &Context, code: u64) -> u64 {
+    ke_bug_check_ex(context, code, 0, 0, 0, 0)
+}
+
+fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, p4: u64) -> u64 {
+    /// wdk-panic's code: "RPNC".
+    const RUST_PANIC: u32 = u32::from_be_bytes(*b"RPNC");
+    let from = context.caller();
+    let code = low_half(code);
+    let message = if code == RUST_PANIC {
+        let length = usize::try_from(p2).unwrap_or(0).min(512);
+        let file = memory::read_bytes(p1, length).unwrap_or_default();
+        format!(
+            "the driver panicked at {}:{p3}:{p4} and called KeBugCheckEx from {from}",
+            String::from_utf8_lossy(&file)
+        )
+    } else {
+        format!("the driver called KeBugCheckEx from {from}")
+    };
+    context.bugcheck(code, [p1, p2, p3, p4], message, &context.backtrace())
+}

@@ -1,0 +1,165 @@
+//! The queues of what waits for a device (`KDEVICE_QUEUE`).
+
+use super::spin_locks::{insert_between, unlink};
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        executive_abi::{DeviceQueue, DeviceQueueEntry},
+        irql::Irql,
+    },
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("KeInitializeDeviceQueue", DISPATCH, Routine::One(initialize)),
+    ("KeInsertDeviceQueue", DISPATCH, Routine::Two(insert)),
+    ("KeInsertByKeyDeviceQueue", DISPATCH, Routine::Three(insert_by_key)),
+    ("KeRemoveDeviceQueue", DISPATCH, Routine::One(remove)),
+    ("KeRemoveByKeyDeviceQueue", DISPATCH, Routine::Two(remove_by_key)),
+    ("KeRemoveByKeyDeviceQueueIfBusy", DISPATCH, Routine::Two(remove_by_key_if_busy)),
+    ("KeRemoveEntryDeviceQueue", DISPATCH, Routine::Two(remove_entry)),
+];
+
+/// `DeviceQueueObject`.
+const KIND: i16 = 0x14;
+/// The offset of the entries.
+const LIST: u64 = std::mem::offset_of!(DeviceQueue, list) as u64;
+
+fn initialize(context: &Context, queue: u64) -> u64 {
+    let value = DeviceQueue {
+        kind: KIND,
+        size: i16::try_from(size_of::<DeviceQueue>()).unwrap_or(0),
+        reserved: 0,
+        list: [queue.wrapping_add(LIST); 2],
+        lock: 0,
+        busy: 0,
+        hint: [0; 7],
+    };
+    context.write(queue, &value);
+    0
+}
+
+/// Returns a queue's fields. Bugchecks if the queue was not initialized.
+fn read(context: &Context, queue: u64) -> DeviceQueue {
+    let value: DeviceQueue = context.read(queue);
+    if value.kind != KIND {
+        context.stop_for_misuse(&format!(
+            "with the device queue at 0x{queue:016X}, which was not initialized"
+        ));
+    }
+    value
+}
+
+fn set_busy(context: &Context, queue: u64, busy: bool) {
+    let at = std::mem::offset_of!(DeviceQueue, busy) as u64;
+    context.write(queue.wrapping_add(at), &u8::from(busy));
+}
+
+/// Stores whether an entry is in a queue, and its key unless it is `None`.
+fn mark(context: &Context, entry: u64, inserted: bool, key: Option<u32>) {
+    let mut value: DeviceQueueEntry = context.read(entry);
+    value.inserted = u8::from(inserted);
+    if let Some(key) = key {
+        value.key = key;
+    }
+    context.write(entry, &value);
+}
+
+/// Returns the entries of a queue. Bugchecks if its links do not lead back.
+fn entries(context: &Context, queue: u64) -> Vec<u64> {
+    /// More than a queue can have without a fault of its driver.
+    const LIMIT: usize = 1 << 20;
+    let end = queue.wrapping_add(LIST);
+    let mut all = Vec::new();
+    let mut at: u64 = context.read(end);
+    while at != end {
+        if all.len() == LIMIT {
+            context.stop_for_misuse("with a device queue whose links are corrupt");
+        }
+        all.push(at);
+        at = context.read(at);
+    }
+    all
+}
+
+fn key_of(context: &Context, entry: u64) -> u32 {
+    context.read::<DeviceQueueEntry>(entry).key
+}
+
+/// Marks the queue as busy if it is not. Otherwise adds an entry before another one, or at the end.
+/// Returns whether the entry was added.
+fn add(context: &Context, queue: u64, entry: u64, key: Option<u32>) -> u64 {
+    context.require_at_least(DISPATCH);
+    let value = read(context, queue);
+    let is_busy = value.busy != 0;
+    mark(context, entry, is_busy, key);
+    if !is_busy {
+        set_busy(context, queue, true);
+        return 0;
+    }
+    let end = queue.wrapping_add(LIST);
+    let after = key.and_then(|key| {
+        let all = entries(context, queue);
+        let mut all = all.into_iter();
+        all.find(|one| key_of(context, *one) > key)
+    });
+    let after = after.unwrap_or(end);
+    let [_, before]: [u64; 2] = context.read(after);
+    insert_between(context, entry, before, after);
+    1
+}
+
+fn insert(context: &Context, queue: u64, entry: u64) -> u64 {
+    add(context, queue, entry, None)
+}
+
+fn insert_by_key(context: &Context, queue: u64, entry: u64, key: u64) -> u64 {
+    add(context, queue, entry, Some(low_half(key)))
+}
+
+/// Takes the entry that `choose` selects. A queue without entries is no longer busy.
+fn take(context: &Context, queue: u64, choose: impl FnOnce(&[u64]) -> Option<u64>) -> u64 {
+    context.require_at_least(DISPATCH);
+    read(context, queue);
+    let all = entries(context, queue);
+    let Some(chosen) = choose(&all) else {
+        set_busy(context, queue, false);
+        return 0;
+    };
+    unlink(context, chosen);
+    mark(context, chosen, false, None);
+    chosen
+}
+
+fn remove(context: &Context, queue: u64) -> u64 {
+    take(context, queue, |all| all.first().copied())
+}
+
+/// Takes the first entry whose key is at least this, or the first of all.
+fn remove_by_key(context: &Context, queue: u64, key: u64) -> u64 {
+    let key = low_half(key);
+    take(context, queue, |all| {
+        let mut from = all.iter().filter(|one| key_of(context, **one) >= key);
+        from.next().or_else(|| all.first()).copied()
+    })
+}
+
+fn remove_by_key_if_busy(context: &Context, queue: u64, key: u64) -> u64 {
+    if read(context, queue).busy == 0 {
+        return 0;
+    }
+    remove_by_key(context, queue, key)
+}
+
+/// Takes an entry, if it is in the queue. Returns whether it was.
+fn remove_entry(context: &Context, queue: u64, entry: u64) -> u64 {
+    read(context, queue);
+    if context.read::<DeviceQueueEntry>(entry).inserted == 0 {
+        return 0;
+    }
+    unlink(context, entry);
+    mark(context, entry, false, None);
+    1
+}

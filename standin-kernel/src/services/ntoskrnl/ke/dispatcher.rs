@@ -1,0 +1,246 @@
+//! The objects that threads can wait for, and the waits.
+//!
+//! An object's state is in the driver's memory, in the fields that the headers declare. Here is who
+//! waits for what, oldest first: a wait ends when its object is signaled, even if the object is reset
+//! before the waiting thread runs again.
+
+use std::collections::HashSet;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::{
+    header::{header_of, kind},
+    thread_objects,
+};
+use crate::{
+    execution::coroutine::wait_until,
+    ground::{
+        abi::{DispatcherHeader, Mutant},
+        irql::Irql,
+        memory::{self, BadAddress},
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
+};
+
+/// The waits that have not ended.
+#[derive(Default)]
+struct Waits {
+    issued: u64,
+    all: Vec<Wait>,
+}
+
+/// A wait of a thread.
+struct Wait {
+    id: u64,
+    objects: Vec<u64>,
+    /// Set if every object must be signaled.
+    all: bool,
+    /// The thread object of the waiting thread, which becomes the owner of mutexes.
+    thread: u64,
+    /// The result, once the wait has ended.
+    result: Option<NtStatus>,
+}
+
+/// Changes an object's state and ends the waits that the change satisfies. Returns the state before.
+pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
+    change(context, object, |header: &mut DispatcherHeader| {
+        std::mem::replace(&mut header.signal_state, state)
+    })
+}
+
+/// Changes an object, whose structure begins with a header, and ends the waits that the change
+/// satisfies. Nothing else changes the object meanwhile.
+pub fn change<T, R>(context: &Context, object: u64, change: impl FnOnce(&mut T) -> R) -> R
+where
+    T: FromBytes + IntoBytes + Immutable,
+{
+    context.atomically(|state| {
+        let mut value: T = memory::read(object)?;
+        let result = change(&mut value);
+        memory::write(object, &value)?;
+        satisfy_in(state);
+        Ok(result)
+    })
+}
+
+/// Signals an object and ends the waits that this satisfies, with the modules' state locked.
+pub fn signal_in(state: &mut Parts, object: u64) -> Result<(), BadAddress> {
+    let mut header: DispatcherHeader = memory::read(object)?;
+    header.signal_state = 1;
+    memory::write(object, &header)?;
+    satisfy_in(state);
+    Ok(())
+}
+
+/// Ends the waits whose objects are signaled, oldest first.
+pub fn satisfy(context: &Context) {
+    satisfy_in(&mut context.state());
+}
+
+fn satisfy_in(state: &mut Parts) {
+    let ended = thread_objects::ended(state);
+    for wait in &mut state.get::<Waits>().all {
+        if wait.result.is_none() {
+            wait.result = acquire(&wait.objects, wait.all, wait.thread, &ended);
+        }
+    }
+}
+
+/// Acquires objects for a thread, if they are signaled, with the modules' state locked. `ended` are the
+/// threads that have ended. Returns the status that a wait for them returns. An object whose memory is gone is not signaled.
+fn acquire(objects: &[u64], all: bool, thread: u64, ended: &HashSet<u64>) -> Option<NtStatus> {
+    let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, thread);
+    if all {
+        if !objects.iter().all(is_signaled) {
+            return None;
+        }
+        let mut result = NtStatus::SUCCESS;
+        for object in objects {
+            if take(*object, thread) {
+                result = ABANDONED;
+            }
+        }
+        return Some(result);
+    }
+    let at = objects.iter().position(is_signaled)?;
+    let base = if take(*objects.get(at)?, thread) { ABANDONED.bits() } else { 0 };
+    Some(NtStatus::from_bits(base + u32::try_from(at).unwrap_or(0)))
+}
+
+/// `STATUS_ABANDONED`: the mutex's owner ended without releasing it.
+const ABANDONED: NtStatus = NtStatus::from_bits(0x80);
+
+fn is_signaled(object: u64, thread: u64) -> bool {
+    let Ok(header) = memory::read::<DispatcherHeader>(object) else {
+        return false;
+    };
+    if header.signal_state > 0 {
+        return true;
+    }
+    // A mutex's owner can acquire it again.
+    header.kind == kind::MUTANT
+        && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner == thread)
+}
+
+/// Takes a signaled object. Returns whether it is a mutex whose owner has ended.
+fn take(object: u64, thread: u64) -> bool {
+    let Ok(mut header) = memory::read::<DispatcherHeader>(object) else {
+        return false;
+    };
+    match header.kind {
+        kind::SYNCHRONIZATION_EVENT | kind::SYNCHRONIZATION_TIMER => header.signal_state = 0,
+        kind::SEMAPHORE => header.signal_state -= 1,
+        kind::MUTANT => {
+            let Ok(mut mutant) = memory::read::<Mutant>(object) else {
+                return false;
+            };
+            mutant.header.signal_state -= 1;
+            mutant.owner = thread;
+            let was_abandoned = std::mem::take(&mut mutant.abandoned) != 0;
+            // The memory was readable, and an object that a driver initialized is writable.
+            let _written = memory::write(object, &mutant);
+            return was_abandoned;
+        }
+        _ => return false,
+    }
+    // As above.
+    let _written = memory::write(object, &header);
+    false
+}
+
+/// The kinds that [`wait`] accepts.
+const WAITABLE: &[u8] = &[
+    kind::NOTIFICATION_EVENT,
+    kind::SYNCHRONIZATION_EVENT,
+    kind::MUTANT,
+    kind::SEMAPHORE,
+    kind::THREAD,
+    kind::NOTIFICATION_TIMER,
+    kind::SYNCHRONIZATION_TIMER,
+];
+
+/// Waits for one or all objects. The timeout is in units of 100 ns: negative ones are relative to now,
+/// others count from 1601, 0 does not wait, and `None` waits without end.
+pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64>) -> NtStatus {
+    if timeout != Some(0) {
+        context.require_irql(Irql::APC_LEVEL, "to wait");
+    }
+    for object in &objects {
+        header_of(context, *object, WAITABLE);
+    }
+    let thread = thread_objects::current(context);
+    let acquire_now = |state: &mut Parts| {
+        let ended = thread_objects::ended(state);
+        acquire(&objects, all, thread, &ended)
+    };
+    let acquired = acquire_now(&mut context.state());
+    if let Some(status) = acquired {
+        return status;
+    }
+    if timeout == Some(0) {
+        return NtStatus::TIMEOUT;
+    }
+    check_may_wait(context);
+    let deadline = timeout.map(|timeout| deadline(context, timeout));
+    let id = {
+        let mut state = context.state();
+        // Another thread may have signaled an object meanwhile, which ended no wait.
+        let result = acquire_now(&mut state);
+        let waits = state.get::<Waits>();
+        waits.issued += 1;
+        let id = waits.issued;
+        waits.all.push(Wait { id, objects, all, thread, result });
+        id
+    };
+    let has_result = || {
+        let mut state = context.state();
+        let mut waits = state.get::<Waits>().all.iter();
+        waits.any(|wait| wait.id == id && wait.result.is_some())
+    };
+    wait_until(context, deadline, has_result);
+    let ended = {
+        let mut state = context.state();
+        let waits = &mut state.get::<Waits>().all;
+        let at = waits.iter().position(|wait| wait.id == id);
+        at.map(|at| waits.remove(at))
+    };
+    match ended.and_then(|wait| wait.result) {
+        Some(status) => status,
+        None if deadline.is_some() => NtStatus::TIMEOUT,
+        None => stop_for_endless_wait(context),
+    }
+}
+
+/// Bugchecks in an enable callback, which must not wait.
+pub fn check_may_wait(context: &Context) {
+    if Verifier::is_in_enable_callback(context) {
+        context.stop(
+            Rule::EnableCallbackBlocks,
+            format!(
+                "{} was called from {} inside an enable callback, which must not wait",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+/// Bugchecks because nothing can end the caller's wait.
+pub fn stop_for_endless_wait(context: &Context) -> ! {
+    context.stop(
+        Rule::Deadlock,
+        format!(
+            "{} was called from {} and waits forever: nothing that is left to run can signal the object",
+            context.call().name,
+            context.caller()
+        ),
+    )
+}
+
+/// Returns the counter's reading at which a timeout ends.
+pub fn deadline(context: &Context, timeout: i64) -> i64 {
+    let clock = context.clock();
+    clock.due(timeout).unwrap_or_else(|| clock.reading_of(timeout))
+}

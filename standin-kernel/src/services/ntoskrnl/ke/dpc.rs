@@ -1,0 +1,245 @@
+//! Deferred procedure calls. They run at `DISPATCH_LEVEL` as soon as the IRQL of the processor allows,
+//! threaded ones at `PASSIVE_LEVEL`.
+
+use std::collections::VecDeque;
+
+use crate::{
+    execution::{identity::Identity, routine::Routine},
+    ground::{abi::KernelDpc, irql::Irql, memory, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("KeInitializeDpc", HIGH, Routine::Three(initialize)),
+    ("KeInitializeThreadedDpc", HIGH, Routine::Three(initialize_threaded)),
+    ("KeInsertQueueDpc", HIGH, Routine::Three(insert)),
+    ("KeRemoveQueueDpc", HIGH, Routine::One(remove)),
+    ("KeSetTargetProcessorDpc", HIGH, Routine::Two(set_target)),
+    ("KeSetTargetProcessorDpcEx", HIGH, Routine::Two(set_target_ex)),
+    ("KeSetImportanceDpc", HIGH, Routine::Two(set_importance)),
+    ("KeFlushQueuedDpcs", Irql::APC_LEVEL, Routine::Zero(flush)),
+];
+
+/// The kinds of DPC objects, as the first byte has them.
+const DPC: u8 = 0x13;
+const THREADED_DPC: u8 = 0x18;
+
+/// The thread that runs threaded DPCs.
+const DPC_THREAD: Identity = Identity { process: Identity::SYSTEM.process, thread: 0x14 };
+
+/// `MediumImportance`.
+const MEDIUM: u8 = 1;
+
+/// The queued DPCs, in their order.
+#[derive(Default)]
+struct Queue(VecDeque<Queued>);
+
+/// A queued DPC, as it was when it was queued.
+struct Queued {
+    /// The routine's name in reports.
+    what: &'static str,
+    address: u64,
+    routine: u64,
+    arguments: [u64; 4],
+    is_threaded: bool,
+    /// Set if the address is that of a DPC object, and not of a timer.
+    is_dpc: bool,
+}
+
+fn initialize(context: &Context, dpc: u64, routine: u64, its_context: u64) -> u64 {
+    initialize_as(context, DPC, dpc, routine, its_context)
+}
+
+fn initialize_threaded(context: &Context, dpc: u64, routine: u64, its_context: u64) -> u64 {
+    initialize_as(context, THREADED_DPC, dpc, routine, its_context)
+}
+
+fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_context: u64) -> u64 {
+    if is_queued(context, dpc) {
+        context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
+    }
+    let value = KernelDpc {
+        kind,
+        importance: MEDIUM,
+        number: 0,
+        reserved: 0,
+        list_entry: 0,
+        processor_history: 0,
+        routine,
+        context: its_context,
+        argument_1: 0,
+        argument_2: 0,
+        data: 0,
+    };
+    context.write(dpc, &value);
+    0
+}
+
+fn is_queued(context: &Context, dpc: u64) -> bool {
+    let mut state = context.state();
+    state.get::<Queue>().0.iter().any(|one| one.address == dpc)
+}
+
+/// Returns a DPC's fields. Bugchecks if it was not initialized.
+fn read(context: &Context, dpc: u64) -> KernelDpc {
+    let value: KernelDpc = context.read(dpc);
+    if ![DPC, THREADED_DPC].contains(&value.kind) || value.routine == 0 {
+        context
+            .stop_for_misuse(&format!("with the DPC at 0x{dpc:016X}, which was not initialized"));
+    }
+    value
+}
+
+fn insert(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> u64 {
+    u64::from(queue(context, dpc, argument_1, argument_2))
+}
+
+/// Queues a DPC, and runs it if the IRQL allows. Returns `false` if it is queued already.
+pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool {
+    let mut value = read(context, dpc);
+    if is_queued(context, dpc) {
+        return false;
+    }
+    value.argument_1 = argument_1;
+    value.argument_2 = argument_2;
+    // Drivers may only test that it is not null.
+    value.data = dpc;
+    context.write(dpc, &value);
+    let is_threaded = value.kind == THREADED_DPC;
+    push(
+        context,
+        Queued {
+            what: if is_threaded { "the threaded DPC's routine" } else { "the DPC's routine" },
+            address: dpc,
+            routine: value.routine,
+            arguments: [dpc, value.context, argument_1, argument_2],
+            is_threaded,
+            is_dpc: true,
+        },
+    );
+    true
+}
+
+/// Queues a call of a timer's callback, unless one is queued already.
+pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context: u64) {
+    if !is_queued(context, timer) {
+        push(
+            context,
+            Queued {
+                what: "the timer's callback",
+                address: timer,
+                routine: callback,
+                arguments: [timer, its_context, 0, 0],
+                is_threaded: false,
+                is_dpc: false,
+            },
+        );
+    }
+}
+
+/// Appends to the queue, which runs at once if the IRQL allows.
+fn push(context: &Context, dpc: Queued) {
+    context.state().get::<Queue>().0.push_back(dpc);
+    run_pending(context);
+}
+
+/// Runs the queued DPCs, the framework's among them, if the IRQL allows.
+fn run_pending(context: &Context) {
+    if context.irql() < Irql::DISPATCH_LEVEL {
+        context.host().irql_lowered(context.thread(), context.call());
+    }
+}
+
+fn remove(context: &Context, dpc: u64) -> u64 {
+    read(context, dpc);
+    let was_queued = is_queued(context, dpc);
+    let mut state = context.state();
+    state.get::<Queue>().0.retain(|one| one.address != dpc);
+    drop(state);
+    if was_queued {
+        clear(dpc);
+    }
+    u64::from(was_queued)
+}
+
+/// Marks a DPC as not queued. Its memory may be gone by then.
+fn clear(dpc: u64) {
+    let at = dpc.wrapping_add(std::mem::offset_of!(KernelDpc, data) as u64);
+    let _written = memory::write(at, &0_u64);
+}
+
+/// Chooses the processor, by its number. All DPCs run on the caller's.
+fn set_target(context: &Context, dpc: u64, processor: u64) -> u64 {
+    let mut value = read(context, dpc);
+    // The number is a signed byte.
+    let number = (processor & 0xFF) as u16;
+    if number >= context.processors() {
+        context.stop_for_misuse(&format!("with the processor {number}, which does not exist"));
+    }
+    value.number = number + 1;
+    context.write(dpc, &value);
+    0
+}
+
+fn set_target_ex(context: &Context, dpc: u64, processor: u64) -> u64 {
+    let [group, number]: [u16; 2] = context.read(processor);
+    let number = number & 0xFF;
+    if group != 0 || number >= context.processors() {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    set_target(context, dpc, u64::from(number));
+    NtStatus::SUCCESS.to_register()
+}
+
+fn set_importance(context: &Context, dpc: u64, importance: u64) -> u64 {
+    let mut value = read(context, dpc);
+    value.importance = (importance & 3) as u8;
+    context.write(dpc, &value);
+    0
+}
+
+/// Waits until the queued DPCs have run, which they have below `DISPATCH_LEVEL`.
+fn flush(context: &Context) -> u64 {
+    run_pending(context);
+    0
+}
+
+/// Returns whether a DPC waits, threaded or not.
+pub fn is_pending(nt: &Ntoskrnl, is_threaded: bool) -> bool {
+    let mut state = nt.state();
+    let mut queue = state.get::<Queue>().0.iter();
+    queue.any(|one| one.is_threaded == is_threaded)
+}
+
+/// Runs the first queued DPC, threaded or not, at the current IRQL and on the current stack. Returns its
+/// routine if there was one.
+pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
+    let dpc = {
+        let mut state = context.state();
+        let queue = &mut state.get::<Queue>().0;
+        let at = queue.iter().position(|one| one.is_threaded == is_threaded)?;
+        queue.remove(at)?
+    };
+    if dpc.is_dpc {
+        clear(dpc.address);
+    }
+    let call = || context.call_driver(dpc.what, dpc.routine, dpc.arguments);
+    if is_threaded {
+        context.as_identity(DPC_THREAD, call);
+    } else {
+        call();
+    }
+    Some(dpc.routine)
+}
+
+/// Takes the queued DPCs that `belongs` selects by their address and routine out of the queue.
+pub fn take_queued(context: &Context, belongs: impl Fn(u64, u64) -> bool) -> Vec<u64> {
+    let mut state = context.state();
+    let queue = &mut state.get::<Queue>().0;
+    let (taken, left): (Vec<_>, Vec<_>) =
+        std::mem::take(queue).into_iter().partition(|one| belongs(one.address, one.routine));
+    queue.extend(left);
+    taken.into_iter().map(|one| one.address).collect()
+}

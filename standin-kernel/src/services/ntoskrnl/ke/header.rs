@@ -1,0 +1,73 @@
+//! The header of the objects that threads can wait for.
+
+use super::thread_objects;
+use crate::{ground::abi::DispatcherHeader, services::ntoskrnl::context::Context};
+
+/// The kinds of objects, as the header's first byte has them.
+pub mod kind {
+    pub const NOTIFICATION_EVENT: u8 = 0;
+    pub const SYNCHRONIZATION_EVENT: u8 = 1;
+    pub const MUTANT: u8 = 2;
+    pub const QUEUE: u8 = 4;
+    pub const SEMAPHORE: u8 = 5;
+    pub const THREAD: u8 = 6;
+    pub const NOTIFICATION_TIMER: u8 = 8;
+    pub const SYNCHRONIZATION_TIMER: u8 = 9;
+}
+
+/// The offset of a header's list of waiters.
+const WAITERS: u64 = 8;
+
+/// Initializes an object's header.
+pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: i32) {
+    let list = object.wrapping_add(WAITERS);
+    let header = DispatcherHeader {
+        kind,
+        reserved: 0,
+        units: u8::try_from(size / 4).unwrap_or(0),
+        reserved_1: 0,
+        signal_state: state,
+        waiters: [list; 2],
+    };
+    context.write(object, &header);
+}
+
+/// Returns an object's header. Bugchecks if the object was not initialized, or if it is none of these
+/// kinds.
+pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
+    let list = object.wrapping_add(WAITERS);
+    // The kernel keeps the state of threads, whose objects cannot be accessed.
+    let of_thread = thread_objects::has_ended(context, object).map(|has_ended| DispatcherHeader {
+        kind: kind::THREAD,
+        reserved: 0,
+        units: 0,
+        reserved_1: 0,
+        signal_state: i32::from(has_ended),
+        waiters: [list; 2],
+    });
+    let header = of_thread.unwrap_or_else(|| context.read(object));
+    if header.waiters != [list; 2] {
+        context.stop_for_misuse(&format!(
+            "with the object at 0x{object:016X}, which was not initialized"
+        ));
+    }
+    if !kinds.contains(&header.kind) {
+        context.stop_for_misuse(&format!(
+            "with the object at 0x{object:016X}, which is {}",
+            name_of(header.kind)
+        ));
+    }
+    header
+}
+
+const fn name_of(kind: u8) -> &'static str {
+    match kind {
+        kind::NOTIFICATION_EVENT | kind::SYNCHRONIZATION_EVENT => "an event",
+        kind::MUTANT => "a mutex",
+        kind::QUEUE => "a queue, which only KeRemoveQueue waits for",
+        kind::SEMAPHORE => "a semaphore",
+        kind::THREAD => "a thread",
+        kind::NOTIFICATION_TIMER | kind::SYNCHRONIZATION_TIMER => "a timer",
+        _ => "no object that threads can wait for",
+    }
+}

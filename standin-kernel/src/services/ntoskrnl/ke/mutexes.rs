@@ -1,0 +1,105 @@
+//! Mutexes that threads own, and words that locks change as one step.
+
+use super::{header::kind, thread_objects};
+use crate::{
+    execution::coroutine::wait_until,
+    ground::{abi::FastMutex, memory, rule::Rule},
+    services::ntoskrnl::context::Context,
+};
+
+/// Takes a mutex that is free.
+pub fn try_take(context: &Context, mutex: u64) -> bool {
+    let thread = thread_objects::current(context);
+    let is_taken = context.atomically(|_| {
+        let mut value: FastMutex = memory::read(mutex)?;
+        if value.count > 1 || value.event.kind != kind::SYNCHRONIZATION_EVENT {
+            return Ok(None);
+        }
+        let is_free = value.count == 1;
+        if is_free {
+            value.count = 0;
+            value.owner = thread;
+            memory::write(mutex, &value)?;
+        }
+        Ok(Some(is_free))
+    });
+    is_taken.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "with the mutex at 0x{mutex:016X}, which was not initialized"
+        ))
+    })
+}
+
+/// Changes a word of a lock as one step: writes what `change` returns, if that is a value. Returns it.
+pub fn change_word(
+    context: &Context,
+    word: u64,
+    change: impl FnOnce(u64) -> Option<u64>,
+) -> Option<u64> {
+    context.atomically(|_| {
+        let changed = change(memory::read(word)?);
+        if let Some(value) = changed {
+            memory::write(word, &value)?;
+        }
+        Ok(changed)
+    })
+}
+
+/// Waits until `ready` returns `true`. `what` completes "waits forever for".
+pub fn wait(context: &Context, what: &str, ready: impl FnMut() -> bool) {
+    if !wait_until(context, None, ready) {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits forever for {what}",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+pub fn take(context: &Context, mutex: u64) {
+    if try_take(context, mutex) {
+        return;
+    }
+    let value: FastMutex = context.read(mutex);
+    if value.owner == thread_objects::current(context) {
+        context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} for a mutex that its caller already owns",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+    wait(context, "a mutex that is never released", || try_take(context, mutex));
+}
+
+pub fn give_back(context: &Context, mutex: u64) -> FastMutex {
+    let thread = thread_objects::current(context);
+    let before = context.atomically(|_| {
+        let value: FastMutex = memory::read(mutex)?;
+        if value.count == 1 || value.owner != thread {
+            return Ok(None);
+        }
+        let mut free: FastMutex = memory::read(mutex)?;
+        free.count = 1;
+        free.owner = 0;
+        memory::write(mutex, &free)?;
+        Ok(Some(value))
+    });
+    before.unwrap_or_else(|| context.stop_for_misuse("for a mutex that its caller does not own"))
+}
+
+pub fn release_plain(context: &Context, mutex: u64) -> u64 {
+    give_back(context, mutex);
+    0
+}
+
+/// Initializes a push lock or a rundown reference, which are words.
+pub fn initialize_word(context: &Context, word: u64) -> u64 {
+    context.write(word, &0_u64);
+    0
+}

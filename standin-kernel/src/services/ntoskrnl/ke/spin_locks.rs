@@ -1,0 +1,212 @@
+//! Spin locks.
+
+use crate::{
+    execution::routine::Routine,
+    ground::{abi::LockQueueHandle, irql::Irql, memory, rule::Rule},
+    services::ntoskrnl::context::{Context, Entries},
+};
+use std::{collections::HashMap, thread::ThreadId};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("KeInitializeSpinLock", HIGH, Routine::One(initialize)),
+    ("KeAcquireSpinLockRaiseToDpc", DISPATCH, Routine::One(acquire_raising)),
+    ("KeReleaseSpinLock", DISPATCH, Routine::Two(release_lowering)),
+    ("KeAcquireSpinLockAtDpcLevel", HIGH, Routine::One(acquire_at_dispatch)),
+    ("KeReleaseSpinLockFromDpcLevel", HIGH, Routine::One(release_at_dispatch)),
+    ("KeTryToAcquireSpinLockAtDpcLevel", HIGH, Routine::One(try_at_dispatch)),
+    ("KeTestSpinLock", HIGH, Routine::One(test)),
+    ("KeAcquireInStackQueuedSpinLock", DISPATCH, Routine::Two(acquire_queued)),
+    ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::One(release_queued)),
+    ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::Two(acquire_queued_at_dispatch)),
+    ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::One(release_queued_at_dispatch)),
+    // A threaded DPC runs below `DISPATCH_LEVEL`, others at it.
+    ("KeAcquireSpinLockForDpc", DISPATCH, Routine::One(acquire_raising)),
+    ("KeReleaseSpinLockForDpc", DISPATCH, Routine::Two(release_lowering)),
+    ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::Two(acquire_queued)),
+    ("KeReleaseInStackQueuedSpinLockForDpc", DISPATCH, Routine::One(release_queued)),
+];
+
+/// The held locks by address, each with its owner.
+#[derive(Default)]
+struct Held(HashMap<u64, ThreadId>);
+
+/// The value of a lock that is held. Drivers can only test that it is not 0.
+const LOCKED: u64 = 1;
+
+fn initialize(context: &Context, lock: u64) -> u64 {
+    context.write(lock, &0_u64);
+    context.state().get::<Held>().0.remove(&lock);
+    0
+}
+
+/// The result of an attempt to take a lock.
+enum Attempt {
+    Taken,
+    HeldBy(ThreadId),
+    /// The value is not that of a lock.
+    NotALock(u64),
+}
+
+/// Takes a lock that is free. Returns its owner if it is not.
+fn try_take(context: &Context, lock: u64) -> Result<(), ThreadId> {
+    let attempt = context.atomically(|state| {
+        let value: u64 = memory::read(lock)?;
+        let held = &mut state.get::<Held>().0;
+        if value == 0 {
+            memory::write(lock, &LOCKED)?;
+            // Another object may have been at this address.
+            held.insert(lock, context.id());
+            return Ok(Attempt::Taken);
+        }
+        let owner = held.get(&lock).copied();
+        Ok(owner.map_or(Attempt::NotALock(value), Attempt::HeldBy))
+    });
+    match attempt {
+        Attempt::Taken => Ok(()),
+        Attempt::HeldBy(owner) => Err(owner),
+        Attempt::NotALock(value) => context.stop_for_misuse(&format!(
+            "with the spin lock at 0x{lock:016X}, whose value is 0x{value:X}: it was not initialized"
+        )),
+    }
+}
+
+/// Acquires a lock at the current IRQL, which is at least `DISPATCH_LEVEL`.
+pub fn take(context: &Context, lock: u64) {
+    match try_take(context, lock) {
+        Ok(()) => {}
+        Err(owner) if owner == context.id() => context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} for a spin lock that its caller already holds",
+                context.call().name,
+                context.caller()
+            ),
+        ),
+        Err(_) => {
+            context.wait_for("a spin lock that is never released", || try_take(context, lock).ok());
+        }
+    }
+}
+
+pub fn give_back(context: &Context, lock: u64) {
+    let is_owner = context.atomically(|state| {
+        let held = &mut state.get::<Held>().0;
+        let is_owner = held.get(&lock) == Some(&context.id());
+        if is_owner {
+            memory::write(lock, &0_u64)?;
+            held.remove(&lock);
+        }
+        Ok(is_owner)
+    });
+    if !is_owner {
+        context.stop(
+            Rule::IrqlNotLowered,
+            format!(
+                "{} was called from {} for a spin lock that its caller does not hold",
+                context.call().name,
+                context.caller()
+            ),
+        );
+    }
+}
+
+fn acquire_raising(context: &Context, lock: u64) -> u64 {
+    let before = context.raise_irql(DISPATCH);
+    take(context, lock);
+    u64::from(before.number())
+}
+
+fn release_lowering(context: &Context, lock: u64, irql: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    give_back(context, lock);
+    context.lower_irql(Irql::from_number((irql & 0xFF) as u8));
+    0
+}
+
+fn acquire_at_dispatch(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    take(context, lock);
+    0
+}
+
+fn release_at_dispatch(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    give_back(context, lock);
+    0
+}
+
+fn try_at_dispatch(context: &Context, lock: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    u64::from(try_take(context, lock).is_ok())
+}
+
+/// Returns whether a lock is free.
+fn test(context: &Context, lock: u64) -> u64 {
+    let value: u64 = context.read(lock);
+    u64::from(value == 0)
+}
+
+fn acquire_queued(context: &Context, lock: u64, handle: u64) -> u64 {
+    let before = context.raise_irql(DISPATCH);
+    enter_queue(context, lock, handle, before);
+    0
+}
+
+fn acquire_queued_at_dispatch(context: &Context, lock: u64, handle: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    enter_queue(context, lock, handle, context.irql());
+    0
+}
+
+fn enter_queue(context: &Context, lock: u64, handle: u64, before: Irql) {
+    take(context, lock);
+    let value = LockQueueHandle { queue: [0, lock], old_irql: before.number(), reserved: [0; 7] };
+    context.write(handle, &value);
+}
+
+fn release_queued(context: &Context, handle: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    let value: LockQueueHandle = context.read(handle);
+    give_back(context, value.queue[1]);
+    context.lower_irql(Irql::from_number(value.old_irql));
+    0
+}
+
+fn release_queued_at_dispatch(context: &Context, handle: u64) -> u64 {
+    context.require_at_least(DISPATCH);
+    let value: LockQueueHandle = context.read(handle);
+    give_back(context, value.queue[1]);
+    0
+}
+
+/// The offset of a list entry's link back.
+pub const BACK: u64 = 8;
+
+/// Bugchecks if the links around an entry do not lead to it and back, as Windows does.
+pub fn check_links(context: &Context, before: u64, after: u64) {
+    let forward: u64 = context.read(before);
+    let back: u64 = context.read(after.wrapping_add(BACK));
+    if forward != after || back != before {
+        context.stop_for_misuse("with a list whose links are corrupt");
+    }
+}
+
+/// Inserts an entry between two neighbours of a list.
+pub fn insert_between(context: &Context, entry: u64, before: u64, after: u64) {
+    check_links(context, before, after);
+    context.write(entry, &[after, before]);
+    context.write(before, &entry);
+    context.write(after.wrapping_add(BACK), &entry);
+}
+
+/// Takes an entry out of its list.
+pub fn unlink(context: &Context, entry: u64) {
+    let [next, before]: [u64; 2] = context.read(entry);
+    check_links(context, before, entry);
+    check_links(context, entry, next);
+    context.write(before, &next);
+    context.write(next.wrapping_add(BACK), &before);
+}

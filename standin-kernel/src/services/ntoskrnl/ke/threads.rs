@@ -1,0 +1,320 @@
+//! The threads that drivers create, and those that run their work items.
+
+use std::{collections::HashSet, sync::Arc};
+
+use super::{dispatcher::satisfy, thread_objects};
+use crate::{
+    execution::{
+        coroutine::{Coroutine, wait_until},
+        identity::Identity,
+        inside::Pause,
+        routine::{Routine, low_half},
+    },
+    ground::{
+        backtrace::{Backtrace, Explained},
+        bugcheck::Violation,
+        irql::Irql,
+        rule::Rule,
+        status::NtStatus,
+    },
+    services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::One(terminate))];
+
+/// The id of the first thread that a driver creates. Ids are multiples of 4.
+const FIRST_ID: u32 = 0x100;
+const ID_STEP: u32 = 4;
+/// The ids of the threads that run work items, from the lowest free one: those below the drivers', and
+/// more that no driver's thread gets.
+const WORKER_IDS: [std::ops::Range<u32>; 2] = [0x20..FIRST_ID, 0x4000_0000..u32::MAX];
+
+/// The threads that have not ended.
+#[derive(Default)]
+struct Threads {
+    issued: u32,
+    /// The number of threads so far.
+    started: u64,
+    all: Vec<SystemThread>,
+    /// The place of the thread that gets the next turn.
+    next: usize,
+}
+
+struct SystemThread {
+    /// Tells the thread from all others, before and after it too.
+    number: u64,
+    identity: Identity,
+    kind: Kind,
+    routine: u64,
+    /// `None` while the thread runs.
+    coroutine: Option<Coroutine>,
+    /// The counter's reading at which the thread's wait ends.
+    deadline: Option<i64>,
+    /// The name of the routine that created the thread or queued the work.
+    by: &'static str,
+    backtrace: Backtrace,
+}
+
+/// Whose thread it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A driver created it.
+    Drivers,
+    /// A driver created it, and its image stays loaded until the thread ends.
+    KeepsDriver,
+    /// It runs a work item.
+    Worker,
+}
+
+/// A driver's routine that a thread runs.
+pub struct Job {
+    /// The routine's name in reports.
+    pub what: &'static str,
+    /// The routine.
+    pub routine: u64,
+    /// Its arguments.
+    pub arguments: [u64; 3],
+    /// Called on the thread before the routine, with `about`.
+    pub before: fn(&Context, u64),
+    /// What the thread is for.
+    pub about: u64,
+}
+
+/// Queues work for a thread of the kernel.
+pub fn queue_work(context: &Context, job: &Job) {
+    queue_body(context, job.routine, call_job(job));
+}
+
+/// Queues work for a thread of the kernel, in which it calls a driver's routine.
+pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) + Send + 'static) {
+    let thread = {
+        let mut state = context.state();
+        let threads = state.get::<Threads>().all.iter();
+        let used: HashSet<u32> = threads.map(|one| one.identity.thread).collect();
+        let mut ids = WORKER_IDS.into_iter().flatten().step_by(ID_STEP as usize);
+        ids.find(|id| !used.contains(id))
+    };
+    let thread = thread.unwrap_or_else(|| context.stop_for_misuse("with a work item too many"));
+    if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
+        context.stop(Rule::Internal, format!("no thread for a work item can be started: {error}"));
+    }
+}
+
+/// Returns what a thread does for a job.
+fn call_job(job: &Job) -> impl FnOnce(&Context) + Send + use<> {
+    let Job { what, routine, arguments, before, about } = *job;
+    move |context| {
+        before(context, about);
+        context.call_driver(what, routine, arguments);
+    }
+}
+
+/// Creates a thread that calls a driver's routine.
+fn start(
+    context: &Context,
+    thread: u32,
+    kind: Kind,
+    routine: u64,
+    body: impl FnOnce(&Context) + Send + 'static,
+) -> std::io::Result<Identity> {
+    let identity = Identity { process: Identity::SYSTEM.process, thread };
+    let nt: Arc<Ntoskrnl> = Arc::clone(context.ntoskrnl());
+    let coroutine = Coroutine::spawn(context, identity, move |execution| {
+        let context = Context::new(nt, execution.clone());
+        body(&context);
+        end(&context, routine);
+    })?;
+    let backtrace = context.short_backtrace();
+    let mut state = context.state();
+    let threads = state.get::<Threads>();
+    threads.started += 1;
+    threads.all.push(SystemThread {
+        number: threads.started,
+        identity,
+        kind,
+        routine,
+        coroutine: Some(coroutine),
+        deadline: None,
+        by: context.call().name,
+        backtrace,
+    });
+    Ok(identity)
+}
+
+/// Ends the current thread, whose routine has returned.
+fn end(context: &Context, routine: u64) {
+    if thread_objects::regions(context) > 0 {
+        context.stop(
+            Rule::ObjectMisused,
+            format!(
+                "the routine {} of a system thread ended in a critical or guarded region that it had \
+                 entered",
+                context.environment().images.function(routine)
+            ),
+        );
+    }
+    if thread_objects::is_attached(context) {
+        context.stop(
+            Rule::ObjectMisused,
+            format!(
+                "the routine {} of a system thread ended while the thread was attached to a process",
+                context.environment().images.function(routine)
+            ),
+        );
+    }
+    thread_objects::note_end(context);
+    satisfy(context);
+}
+
+/// Lets the next thread that can run do so until it waits. Returns whether one ran driver code.
+pub fn run_one(context: &Context) -> bool {
+    if context.irql() >= Irql::DISPATCH_LEVEL || context.coroutine().is_some() {
+        return false;
+    }
+    let count = context.state().get::<Threads>().all.len();
+    (0..count).any(|_| run_next(context))
+}
+
+fn run_next(context: &Context) -> bool {
+    let taken = {
+        let mut state = context.state();
+        let threads = state.get::<Threads>();
+        let at = if threads.next < threads.all.len() { threads.next } else { 0 };
+        threads.next = at + 1;
+        threads.all.get_mut(at).and_then(|thread| Some((thread.number, thread.coroutine.take()?)))
+    };
+    let Some((number, coroutine)) = taken else {
+        return false;
+    };
+    let pause = coroutine.resume(context);
+    let mut state = context.state();
+    let threads = state.get::<Threads>();
+    let at = threads.all.iter().position(|one| one.number == number);
+    let Some(at) = at else {
+        // Its driver was unloaded meanwhile.
+        return true;
+    };
+    match pause {
+        Pause::Waits { deadline, has_run } => {
+            if let Some(thread) = threads.all.get_mut(at) {
+                thread.deadline = deadline;
+                thread.coroutine = Some(coroutine);
+            }
+            has_run
+        }
+        Pause::Ended | Pause::BugCheck(_) => {
+            let ended = threads.all.remove(at);
+            if threads.next > at {
+                threads.next -= 1;
+            }
+            drop(state);
+            if ended.kind == Kind::Worker {
+                thread_objects::forget_thread(context, ended.identity);
+            }
+            true
+        }
+    }
+}
+
+/// Returns the counter's reading at which the next wait of a thread ends.
+pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
+    let now = nt.clock().last();
+    let mut state = nt.state();
+    let all = state.get::<Threads>().all.iter();
+    // A thread whose wait has ended runs without the clock's help.
+    all.filter(|thread| thread.coroutine.is_some())
+        .filter_map(|thread| thread.deadline.filter(|due| *due > now))
+        .min()
+}
+
+/// Reports and forgets the threads that run a driver's code when it is unloaded. `belongs` selects its
+/// addresses.
+pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool) -> Vec<Violation> {
+    let is_running = |kinds: &[Kind]| {
+        let mut state = context.state();
+        let mut all = state.get::<Threads>().all.iter();
+        all.any(|one| kinds.contains(&one.kind) && belongs(one.routine))
+    };
+    // These keep the driver loaded.
+    let kinds = [Kind::KeepsDriver, Kind::Worker];
+    wait_until(context, None, || !is_running(&kinds));
+    let left: Vec<SystemThread> = {
+        let mut state = context.state();
+        let threads = state.get::<Threads>();
+        threads.next = 0;
+        let all = std::mem::take(&mut threads.all);
+        let (left, others) = all.into_iter().partition(|one| belongs(one.routine));
+        threads.all = others;
+        left
+    };
+    left.into_iter()
+        .map(|thread| {
+            let Explained { place, lines, .. } = context.explain(&thread.backtrace);
+            let routine = context.environment().images.function(thread.routine);
+            let message = match thread.kind {
+                Kind::Drivers => format!(
+                    "{driver} was unloaded while its system thread with the routine {routine} runs, \
+                     created by {} from {place}",
+                    thread.by
+                ),
+                Kind::KeepsDriver => format!(
+                    "{driver} cannot be unloaded: its system thread with the routine {routine}, \
+                     created by {} from {place}, never ends",
+                    thread.by
+                ),
+                Kind::Worker => format!(
+                    "{driver} cannot be unloaded: the work item's routine {routine}, queued by {} \
+                     from {place}, never returns",
+                    thread.by
+                ),
+            };
+            Violation::new(Rule::LeftQueued, message, lines)
+        })
+        .collect()
+}
+
+/// Creates a thread that calls a driver's routine.
+///
+/// # Errors
+///
+/// Returns an error if the operating system cannot create a thread.
+pub fn create(
+    context: &Context,
+    kind: Kind,
+    [routine, its_context]: [u64; 2],
+) -> std::io::Result<Identity> {
+    let thread = {
+        let mut state = context.state();
+        let threads = state.get::<Threads>();
+        threads.issued += 1;
+        FIRST_ID + (threads.issued - 1) * ID_STEP
+    };
+    let job = Job {
+        what: "the system thread's routine",
+        routine,
+        arguments: [its_context, 0, 0],
+        before: |_, _| {},
+        about: 0,
+    };
+    start(context, thread, kind, routine, call_job(&job))
+}
+
+/// Ends the current thread. Returns only on a thread that no driver created.
+fn terminate(context: &Context, status: u64) -> u64 {
+    let is_created = {
+        let mut state = context.state();
+        let mut all = state.get::<Threads>().all.iter();
+        all.any(|one| one.identity == context.identity() && one.kind != Kind::Worker)
+    };
+    if context.coroutine().is_none() || !is_created {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    if context.depth() != 1 {
+        context.stop_for_misuse("inside a callback, which must return to its caller");
+    }
+    thread_objects::note_exit_status(context, NtStatus::from_bits(low_half(status)));
+    context.stack().exit_after(context.call().stack);
+    u64::from(low_half(status))
+}

@@ -1,0 +1,269 @@
+//! Timers, which threads can wait for (`KTIMER`).
+
+use super::{
+    dispatcher::set_state,
+    dpc,
+    header::{header_of, initialize, kind},
+};
+use crate::{
+    execution::{
+        identity::Identity,
+        routine::{Routine, low_half},
+    },
+    ground::{abi::KernelTimer, clock::Clock, irql::Irql, memory},
+    services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("KeInitializeTimer", DISPATCH, Routine::One(initialize_timer)),
+    ("KeInitializeTimerEx", DISPATCH, Routine::Two(initialize_timer_ex)),
+    ("KeSetTimer", DISPATCH, Routine::Three(set_timer)),
+    ("KeSetTimerEx", DISPATCH, Routine::Four(set_timer_ex)),
+    ("KeSetCoalescableTimer", DISPATCH, Routine::Five(set_coalescable_timer)),
+    ("KeCancelTimer", DISPATCH, Routine::One(cancel_timer)),
+    ("KeReadStateTimer", DISPATCH, Routine::One(read_timer)),
+];
+
+/// The number of 100 ns units in a millisecond.
+const MILLISECOND: i64 = 10_000;
+
+const TIMERS: &[u8] = &[kind::NOTIFICATION_TIMER, kind::SYNCHRONIZATION_TIMER];
+
+/// The timers that are set.
+#[derive(Default)]
+struct Set {
+    issued: u64,
+    all: Vec<SetTimer>,
+}
+
+#[derive(Clone, Copy)]
+struct SetTimer {
+    address: u64,
+    /// The counter's reading at which the timer fires.
+    due: i64,
+    /// The period in units of 100 ns; 0 for a timer that fires once.
+    period: i64,
+    /// Orders timers that are due at the same time.
+    number: u64,
+    action: Action,
+}
+
+impl SetTimer {
+    /// Returns the timer as it is set after it has fired, if it is periodic.
+    fn again(self) -> Option<Self> {
+        (self.period > 0).then(|| Self { due: self.due.saturating_add(self.period), ..self })
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Action {
+    /// Signals the object, and queues the DPC unless it is 0.
+    Signal { dpc: u64 },
+    /// Calls an `EX_TIMER`'s callback, or a device's, with the timer or the device.
+    Call { callback: u64, context: u64 },
+}
+
+/// Calls a routine of a device's driver once a second, at `DISPATCH_LEVEL`.
+pub fn start_for_device(context: &Context, device: u64, routine: u64, its_context: u64) {
+    const SECOND: i64 = 1000 * MILLISECOND;
+    let action = Action::Call { callback: routine, context: its_context };
+    start(context, device, -SECOND, SECOND, action);
+}
+
+/// Sets a timer, which fires at once if its time has passed. Returns whether it was set before.
+fn start(context: &Context, address: u64, due: i64, period: i64, action: Action) -> bool {
+    let later = context.clock().due(due);
+    let period = if period == 0 { 0 } else { period.max(Clock::SHORTEST_TICK) };
+    let mut state = context.state();
+    let timers = state.get::<Set>();
+    let before = timers.all.len();
+    timers.all.retain(|timer| timer.address != address);
+    let was_set = timers.all.len() < before;
+    timers.issued += 1;
+    let timer = SetTimer {
+        address,
+        due: later.unwrap_or_else(|| context.clock().last()),
+        period,
+        number: timers.issued,
+        action,
+    };
+    timers.all.extend(if later.is_some() { Some(timer) } else { timer.again() });
+    drop(state);
+    if later.is_none() {
+        fire(context, timer);
+    }
+    was_set
+}
+
+/// Cancels a timer. Returns whether it was set.
+pub fn stop(context: &Context, address: u64) -> bool {
+    let mut state = context.state();
+    let timers = &mut state.get::<Set>().all;
+    let before = timers.len();
+    timers.retain(|timer| timer.address != address);
+    timers.len() < before
+}
+
+/// Returns the counter's reading at which the next timer fires.
+pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
+    nt.state().get::<Set>().all.iter().map(|one| one.due).min()
+}
+
+/// Fires the first timer that is due at `due`, and advances the clock to that.
+pub fn fire_next(context: &Context, due: i64) {
+    let timer = {
+        let mut state = context.state();
+        let timers = &mut state.get::<Set>().all;
+        let first = timers.iter().filter(|timer| timer.due <= due);
+        let first = first.min_by_key(|timer| (timer.due, timer.number));
+        let Some(first) = first.map(|timer| timer.address) else {
+            return;
+        };
+        let Some(at) = timers.iter().position(|timer| timer.address == first) else {
+            return;
+        };
+        let fired = timers.remove(at);
+        timers.extend(fired.again());
+        fired
+    };
+    context.clock().move_to(timer.due);
+    context.as_identity(Identity::IDLE, || fire(context, timer));
+}
+
+/// Signals a timer and queues its DPC or callback.
+fn fire(context: &Context, timer: SetTimer) {
+    match timer.action {
+        Action::Signal { dpc } => {
+            set_state(context, timer.address, 1);
+            if dpc != 0 {
+                let time = context.clock().file_time(timer.due).cast_unsigned();
+                dpc::queue(context, dpc, time & 0xFFFF_FFFF, time >> 32);
+            }
+        }
+        Action::Call { callback, context: its_context } => {
+            dpc::queue_callback(context, timer.address, callback, its_context);
+        }
+    }
+}
+
+fn initialize_timer(context: &Context, timer: u64) -> u64 {
+    initialize_timer_ex(context, timer, 0)
+}
+
+fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u64) -> u64 {
+    if is_set(context, timer) {
+        context.stop_for_misuse(&format!("for the timer at 0x{timer:016X}, which is set"));
+    }
+    let its_kind = if low_half(synchronization) == 0 {
+        kind::NOTIFICATION_TIMER
+    } else {
+        kind::SYNCHRONIZATION_TIMER
+    };
+    let size = size_of::<KernelTimer>();
+    let bytes = vec![0_u8; size];
+    context.write_bytes(timer, &bytes);
+    initialize(context, timer, its_kind, size, 0);
+    0
+}
+
+pub fn is_set(context: &Context, timer: u64) -> bool {
+    let mut state = context.state();
+    state.get::<Set>().all.iter().any(|one| one.address == timer)
+}
+
+fn set_timer(context: &Context, timer: u64, due: u64, dpc: u64) -> u64 {
+    set_timer_ex(context, timer, due, 0, dpc)
+}
+
+fn set_timer_ex(context: &Context, timer: u64, due: u64, period: u64, dpc: u64) -> u64 {
+    header_of(context, timer, TIMERS);
+    let period = low_half(period).cast_signed();
+    if period < 0 {
+        context.stop_for_misuse(&format!("with the period {period}"));
+    }
+    let mut value: KernelTimer = context.read(timer);
+    value.header.signal_state = 0;
+    value.dpc = dpc;
+    value.period = period.cast_unsigned();
+    value.due_time = due;
+    context.write(timer, &value);
+    let action = Action::Signal { dpc };
+    let period = i64::from(period) * MILLISECOND;
+    u64::from(start(context, timer, due.cast_signed(), period, action))
+}
+
+fn set_coalescable_timer(
+    context: &Context,
+    timer: u64,
+    due: u64,
+    period: u64,
+    _tolerance: u64,
+    dpc: u64,
+) -> u64 {
+    set_timer_ex(context, timer, due, period, dpc)
+}
+
+fn cancel_timer(context: &Context, timer: u64) -> u64 {
+    header_of(context, timer, TIMERS);
+    u64::from(stop(context, timer))
+}
+
+fn read_timer(context: &Context, timer: u64) -> u64 {
+    u64::from(header_of(context, timer, TIMERS).signal_state > 0)
+}
+
+/// The timers that `ExAllocateTimer` returned, each with its callback and the callback's context.
+#[derive(Default)]
+pub struct Allocated(pub Vec<(u64, u64, u64)>);
+
+/// Returns the callback and its context. Bugchecks if `ExAllocateTimer` did not return the timer.
+pub fn allocated(context: &Context, timer: u64) -> (u64, u64) {
+    let found = {
+        let mut state = context.state();
+        let mut all = state.get::<Allocated>().0.iter();
+        all.find(|(address, ..)| *address == timer)
+            .map(|(_, callback, its_context)| (*callback, *its_context))
+    };
+    found.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "with 0x{timer:016X}, which is not a timer of ExAllocateTimer"
+        ))
+    })
+}
+
+pub fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u64) -> u64 {
+    let (callback, its_context) = allocated(context, timer);
+    set_state(context, timer, 0);
+    let action = if callback == 0 {
+        Action::Signal { dpc: 0 }
+    } else {
+        Action::Call { callback, context: its_context }
+    };
+    let (due, period) = (due.cast_signed(), period.cast_signed().max(0));
+    u64::from(start(context, timer, due, period, action))
+}
+
+/// Takes the set timers that `belongs` selects by their address, DPC or callback out of the list, and
+/// returns their addresses.
+pub fn take_set(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<u64> {
+    let routine_of = |action: Action| match action {
+        Action::Signal { dpc: 0 } => 0,
+        Action::Signal { dpc } => {
+            let at = dpc.wrapping_add(ROUTINE);
+            memory::read(at).unwrap_or(0)
+        }
+        Action::Call { callback, .. } => callback,
+    };
+    let mut state = context.state();
+    let timers = &mut state.get::<Set>().all;
+    let (taken, left): (Vec<_>, Vec<_>) = std::mem::take(timers)
+        .into_iter()
+        .partition(|one| belongs(one.address) || belongs(routine_of(one.action)));
+    *timers = left;
+    taken.into_iter().map(|one| one.address).collect()
+}
+
+/// The offset of a DPC's routine.
+const ROUTINE: u64 = std::mem::offset_of!(crate::ground::abi::KernelDpc, routine) as u64;

@@ -1,0 +1,6 @@
+//! The memory manager: memory descriptor lists, pages and addresses.
+
+pub mod addresses;
+pub mod mdl;
+pub mod pages;
+pub mod probes;

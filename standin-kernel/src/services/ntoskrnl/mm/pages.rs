@@ -1,0 +1,456 @@
+//! Physical pages: the frames of addresses, pages for memory descriptor lists, contiguous memory, and
+//! sections of a driver that stay in memory.
+//!
+//! Memory has frames only as far as drivers ask for them. A page keeps its frame, and frames are small
+//! numbers, as on a machine whose memory starts at 0.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        abi::Mdl,
+        arena::{Block, PAGE, UNINITIALIZED},
+        irql::Irql,
+        memory,
+    },
+    services::{
+        managers::pool::{Tag, Wanted},
+        ntoskrnl::context::{Context, Entries},
+    },
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("MmGetPhysicalAddress", HIGH, Routine::One(physical_address)),
+    ("MmGetVirtualForPhysical", HIGH, Routine::One(virtual_address)),
+    ("MmAllocatePagesForMdl", DISPATCH, Routine::Four(allocate)),
+    ("MmAllocatePagesForMdlEx", DISPATCH, Routine::Six(allocate_ex)),
+    ("MmAllocateNodePagesForMdlEx", DISPATCH, Routine::Seven(allocate_of_node)),
+    ("MmFreePagesFromMdl", DISPATCH, Routine::One(free)),
+    ("MmAllocateContiguousMemory", DISPATCH, Routine::Two(allocate_contiguous)),
+    ("MmAllocateContiguousMemorySpecifyCache", DISPATCH, Routine::Five(allocate_contiguous_cached)),
+    ("MmAllocateContiguousNodeMemory", DISPATCH, Routine::Six(allocate_contiguous_of_node)),
+    ("MmFreeContiguousMemory", DISPATCH, Routine::One(free_contiguous)),
+    ("MmFreeContiguousMemorySpecifyCache", DISPATCH, Routine::Three(free_contiguous_cached)),
+    ("MmLockPagableDataSection", APC, Routine::One(lock_section)),
+    ("MmLockPagableSectionByHandle", APC, Routine::One(lock_section_again)),
+    ("MmUnlockPagableImageSection", DISPATCH, Routine::One(unlock_section)),
+];
+
+const PAGE_SIZE: u64 = PAGE as u64;
+
+/// The first frame that is given out: what is below the first MiB is the firmware's.
+const FIRST_FRAME: u64 = 0x100;
+/// The number of frames of an address space of 52 bits.
+const FRAMES: u64 = 1 << 40;
+
+/// The largest allocation in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// The frames that were given out.
+#[derive(Default)]
+struct Frames {
+    /// The frames by their pages' addresses.
+    of_page: HashMap<u64, u64>,
+    /// The pages' addresses by their frames.
+    pages: BTreeMap<u64, u64>,
+}
+
+/// The physical addresses that an allocation may have.
+#[derive(Clone, Copy)]
+struct Bounds {
+    lowest: u64,
+    highest: u64,
+    /// A multiple that the allocation must not cross, or 0.
+    boundary: u64,
+}
+
+impl Bounds {
+    const ANY: Self = Self { lowest: 0, highest: u64::MAX, boundary: 0 };
+}
+
+impl Frames {
+    /// Returns the first of `count` adjacent frames within bounds that are free.
+    fn find(&self, count: u64, bounds: Bounds) -> Option<u64> {
+        let end = (bounds.highest / PAGE_SIZE).saturating_add(1).min(FRAMES);
+        let boundary = bounds.boundary / PAGE_SIZE;
+        let mut first = bounds.lowest.div_ceil(PAGE_SIZE).max(FIRST_FRAME);
+        loop {
+            if first.saturating_add(count) > end {
+                return None;
+            }
+            let used = self.pages.range(first..first + count).next_back();
+            let crossed = (boundary > 0 && first / boundary != (first + count - 1) / boundary)
+                .then(|| (first / boundary + 1) * boundary);
+            if boundary > 0 && count > boundary {
+                return None;
+            }
+            match (used, crossed) {
+                (Some((used, _)), _) => first = used + 1,
+                (None, Some(next)) => first = next,
+                (None, None) => return Some(first),
+            }
+        }
+    }
+
+    /// Gives adjacent frames to adjacent pages. Returns whether there are some within bounds.
+    fn give(&mut self, address: u64, count: u64, bounds: Bounds) -> bool {
+        self.take_back(address, count);
+        let Some(first) = self.find(count, bounds) else {
+            return false;
+        };
+        for (frame, page) in (first..first + count).zip((address..).step_by(PAGE)) {
+            self.of_page.insert(page, frame);
+            self.pages.insert(frame, page);
+        }
+        true
+    }
+
+    fn take_back(&mut self, address: u64, count: u64) {
+        for page in (address..).step_by(PAGE).zip(0..count).map(|(page, _)| page) {
+            if let Some(frame) = self.of_page.remove(&page) {
+                self.pages.remove(&frame);
+            }
+        }
+    }
+
+    /// Returns the frame of a page, which gets one now if it has none.
+    fn of(&mut self, page: u64) -> Option<u64> {
+        if !self.of_page.contains_key(&page) {
+            self.give(page, 1, Bounds::ANY);
+        }
+        self.of_page.get(&page).copied()
+    }
+}
+
+/// Returns the physical address of an accessible address, or 0.
+fn physical_address(context: &Context, address: u64) -> u64 {
+    if memory::read::<u8>(address).is_err() {
+        return 0;
+    }
+    let page = address & !(PAGE_SIZE - 1);
+    let frame = context.state().get::<Frames>().of(page);
+    frame.map_or(0, |frame| frame * PAGE_SIZE + (address - page))
+}
+
+/// Returns an address of a physical address that has one, or 0.
+fn virtual_address(context: &Context, physical: u64) -> u64 {
+    let mut state = context.state();
+    let page = state.get::<Frames>().pages.get(&(physical / PAGE_SIZE));
+    page.map_or(0, |page| page + physical % PAGE_SIZE)
+}
+
+/// The pages that drivers have, by the list or by the address at which they are.
+#[derive(Default)]
+struct Allocations {
+    of_lists: HashMap<u64, Allocation>,
+    contiguous: HashMap<u64, Allocation>,
+    /// The pages of lists that were freed without them.
+    lost: Vec<Allocation>,
+    /// The first addresses of the pages that partial lists describe.
+    parts: HashMap<u64, u64>,
+}
+
+struct Allocation {
+    memory: Block,
+    pages: u64,
+    /// The return address of the call that allocated it.
+    by: u64,
+}
+
+/// Allocates adjacent pages.
+fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation> {
+    let bytes = pages * PAGE_SIZE;
+    if pages == 0 || bytes > LARGEST || context.faults().take("ExAllocatePool2").is_some() {
+        return None;
+    }
+    let memory = Block::try_zeroed(usize::try_from(bytes).ok()?)?;
+    let mut state = context.state();
+    let frames = state.get::<Frames>();
+    let allocation = Allocation { pages, by: context.call().return_address, memory };
+    frames.give(allocation.memory.address(), pages, bounds).then_some(allocation)
+}
+
+/// Frees pages, which get other frames if their memory is used again.
+fn give_back(context: &Context, allocation: &Allocation) {
+    let mut state = context.state();
+    let address = allocation.memory.address();
+    state.get::<Frames>().take_back(address, allocation.pages);
+}
+
+/// The tag of memory descriptor lists.
+const TAG: Tag = Tag(u32::from_le_bytes(*b"Mdl "));
+/// `MDL_PAGES_LOCKED` and `MDL_MAPPED_TO_SYSTEM_VA`.
+const LOCKED: u16 = 2;
+const MAPPED: u16 = 1;
+
+fn allocate(context: &Context, lowest: u64, highest: u64, skip: u64, bytes: u64) -> u64 {
+    allocate_ex(context, lowest, highest, skip, bytes, 1, 0)
+}
+
+fn allocate_of_node(
+    context: &Context,
+    [lowest, highest, skip, bytes, cache, _node, flags]: [u64; 7],
+) -> u64 {
+    allocate_ex(context, lowest, highest, skip, bytes, cache, flags)
+}
+
+/// Allocates pages that have no address until the driver maps them, and a list that describes them.
+/// They are adjacent, as far as a driver may ask for.
+fn allocate_ex(
+    context: &Context,
+    lowest: u64,
+    highest: u64,
+    _skip: u64,
+    bytes: u64,
+    _cache: u64,
+    _flags: u64,
+) -> u64 {
+    const HEADER: usize = size_of::<Mdl>();
+    let pages = bytes.div_ceil(PAGE_SIZE);
+    let bounds = Bounds { lowest, highest, boundary: 0 };
+    let Some(allocation) = new_pages(context, pages, bounds) else {
+        return 0;
+    };
+    let first = {
+        let mut state = context.state();
+        let frames = state.get::<Frames>();
+        frames.of(allocation.memory.address()).unwrap_or(0)
+    };
+    let frames: Vec<u8> = (first..first + pages).flat_map(u64::to_le_bytes).collect();
+    let size = HEADER + frames.len();
+    let wanted = Wanted { size, tag: TAG, paged: false, uninitialized: false };
+    let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
+        return 0;
+    };
+    let value = Mdl {
+        next: 0,
+        // The field is narrower than the largest list.
+        size: i16::try_from(size).unwrap_or(i16::MAX),
+        flags: LOCKED,
+        reserved: 0,
+        process: 0,
+        mapped: 0,
+        start: 0,
+        byte_count: low_half(pages * PAGE_SIZE),
+        byte_offset: 0,
+    };
+    context.write(mdl, &value);
+    context.write_bytes(mdl + HEADER as u64, &frames);
+    let mut state = context.state();
+    let allocations = state.get::<Allocations>();
+    allocations.of_lists.insert(mdl, allocation);
+    mdl
+}
+
+/// Frees the pages of a list, whose memory the driver frees itself.
+fn free(context: &Context, mdl: u64) -> u64 {
+    let mut value: Mdl = context.read(mdl);
+    if value.flags & MAPPED != 0 {
+        context.stop_for_misuse("for a memory descriptor list that is mapped");
+    }
+    let freed = {
+        let mut state = context.state();
+        state.get::<Allocations>().of_lists.remove(&mdl)
+    };
+    let Some(freed) = freed else {
+        context.stop_for_misuse(&format!(
+            "with 0x{mdl:016X}, which is not a list of MmAllocatePagesForMdl with its pages"
+        ));
+    };
+    give_back(context, &freed);
+    value.flags &= !LOCKED;
+    context.write(mdl, &value);
+    0
+}
+
+/// Returns the address at which the pages of a list are, if [`allocate`] made it or it describes a part
+/// of such a list.
+pub fn address_of(context: &Context, mdl: u64) -> Option<u64> {
+    let mut state = context.state();
+    let allocations = state.get::<Allocations>();
+    let whole = allocations.of_lists.get(&mdl);
+    let part = || allocations.parts.get(&mdl).copied();
+    whole.map(|one| one.memory.address()).or_else(part)
+}
+
+/// Returns whether an address is in pages that a driver allocated.
+pub fn contains(context: &Context, address: u64) -> bool {
+    let mut state = context.state();
+    let allocations = state.get::<Allocations>();
+    let of_lists = allocations.of_lists.values();
+    let mut all = of_lists.chain(allocations.contiguous.values());
+    all.any(|one| {
+        let offset = address.checked_sub(one.memory.address());
+        offset.is_some_and(|offset| offset < one.pages * PAGE_SIZE)
+    })
+}
+
+/// Notes that a list describes a part of another one.
+pub fn note_part(context: &Context, source: u64, target: u64, offset: u64) {
+    let source = address_of(context, source);
+    let mut state = context.state();
+    let parts = &mut state.get::<Allocations>().parts;
+    match source {
+        Some(address) => {
+            parts.insert(target, address.wrapping_add(offset));
+        }
+        None => {
+            parts.remove(&target);
+        }
+    }
+}
+
+/// Forgets what the list at an address described, because another list is there now.
+pub fn forget_list(context: &Context, mdl: u64) {
+    let mut state = context.state();
+    let allocations = state.get::<Allocations>();
+    allocations.parts.remove(&mdl);
+    if let Some(lost) = allocations.of_lists.remove(&mdl) {
+        allocations.lost.push(lost);
+    }
+}
+
+fn allocate_contiguous(context: &Context, bytes: u64, highest: u64) -> u64 {
+    allocate_contiguous_cached(context, bytes, 0, highest, 0, 1)
+}
+
+fn allocate_contiguous_of_node(
+    context: &Context,
+    bytes: u64,
+    lowest: u64,
+    highest: u64,
+    boundary: u64,
+    _protection: u64,
+    _node: u64,
+) -> u64 {
+    allocate_contiguous_cached(context, bytes, lowest, highest, boundary, 1)
+}
+
+/// Allocates memory whose pages are adjacent. It is not initialized.
+fn allocate_contiguous_cached(
+    context: &Context,
+    bytes: u64,
+    lowest: u64,
+    highest: u64,
+    boundary: u64,
+    _cache: u64,
+) -> u64 {
+    let bounds = Bounds { lowest, highest, boundary };
+    let pages = bytes.div_ceil(PAGE_SIZE);
+    let Some(allocation) = new_pages(context, pages, bounds) else {
+        return 0;
+    };
+    let address = allocation.memory.address();
+    let fill = vec![UNINITIALIZED; usize::try_from(pages * PAGE_SIZE).unwrap_or(0)];
+    context.write_bytes(address, &fill);
+    let mut state = context.state();
+    let allocations = state.get::<Allocations>();
+    allocations.contiguous.insert(address, allocation);
+    address
+}
+
+fn free_contiguous(context: &Context, address: u64) -> u64 {
+    let freed = {
+        let mut state = context.state();
+        state.get::<Allocations>().contiguous.remove(&address)
+    };
+    let Some(freed) = freed else {
+        context.stop_for_misuse(&format!(
+            "with 0x{address:016X}, which is not contiguous memory that is allocated"
+        ));
+    };
+    give_back(context, &freed);
+    0
+}
+
+fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u64) -> u64 {
+    let pages = {
+        let mut state = context.state();
+        let found = state.get::<Allocations>().contiguous.get(&address);
+        found.map(|one| one.pages)
+    };
+    if pages.is_some_and(|pages| pages != bytes.div_ceil(PAGE_SIZE)) {
+        context.stop_for_misuse(&format!(
+            "for {bytes} bytes, which is not the size of the memory at 0x{address:016X}"
+        ));
+    }
+    free_contiguous(context, address)
+}
+
+/// Keeps the section that contains an address in memory. Returns its handle.
+fn lock_section(context: &Context, address: u64) -> u64 {
+    let handle = context.environment().images.lock_section(address);
+    handle.unwrap_or_else(|| {
+        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not in a loaded driver"))
+    })
+}
+
+/// Keeps a section in memory that was locked before, by its handle.
+fn lock_section_again(context: &Context, handle: u64) -> u64 {
+    lock_section(context, handle);
+    0
+}
+
+fn unlock_section(context: &Context, handle: u64) -> u64 {
+    if !context.environment().images.unlock_section(handle) {
+        context.stop_for_misuse(&format!(
+            "with 0x{handle:016X}, which is not the handle of a section that is locked"
+        ));
+    }
+    0
+}
+
+/// Takes the pages that `belongs` selects by the calls that allocated them. Returns their number.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let taken: Vec<Allocation> = {
+        let mut state = context.state();
+        let allocations = state.get::<Allocations>();
+        let (mut taken, lost) = std::mem::take(&mut allocations.lost)
+            .into_iter()
+            .partition::<Vec<_>, _>(|one| belongs(one.by));
+        allocations.lost = lost;
+        for map in [&mut allocations.of_lists, &mut allocations.contiguous] {
+            let left = map.iter().filter(|(_, one)| belongs(one.by));
+            let left: Vec<u64> = left.map(|(address, _)| *address).collect();
+            taken.extend(left.iter().filter_map(|address| map.remove(address)));
+        }
+        taken
+    };
+    for one in &taken {
+        give_back(context, one);
+    }
+    taken.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames_at(numbers: &[u64]) -> Frames {
+        let mut frames = Frames::default();
+        for number in numbers {
+            frames.pages.insert(*number, 0);
+        }
+        frames
+    }
+
+    #[test]
+    fn frames_are_found_within_their_bounds() {
+        let frames = frames_at(&[0x100, 0x101, 0x104]);
+        assert_eq!(frames.find(2, Bounds::ANY), Some(0x102));
+        assert_eq!(frames.find(3, Bounds::ANY), Some(0x105));
+        let bounds =
+            |lowest: u64, highest: u64, boundary: u64| Bounds { lowest, highest, boundary };
+        assert_eq!(frames.find(1, bounds(0x20_0001, u64::MAX, 0)), Some(0x201));
+        assert_eq!(frames.find(2, bounds(0, 0x10_3FFF, 0)), Some(0x102));
+        assert_eq!(frames.find(2, bounds(0, 0x10_2FFF, 0)), None);
+        assert_eq!(frames.find(3, bounds(0, u64::MAX, 0x4000)), Some(0x105));
+        assert_eq!(frames.find(4, bounds(0, u64::MAX, 0x4000)), Some(0x108));
+        assert_eq!(frames.find(5, bounds(0, u64::MAX, 0x4000)), None);
+    }
+}

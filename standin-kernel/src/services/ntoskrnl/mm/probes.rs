@@ -1,0 +1,83 @@
+//! Checks of addresses in user space, which raise an exception for a bad one.
+
+use super::pages;
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{arena::PAGE, irql::Irql, memory, status::NtStatus},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        data::USER_PROBE_ADDRESS,
+        ex::exceptions::{MISALIGNMENT, raise},
+    },
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ProbeForRead", APC, Routine::Three(probe_for_read)),
+    ("ProbeForWrite", APC, Routine::Three(probe_for_write)),
+];
+
+/// Returns what an address in system space is in. All memory of a process of Linux is below the end of
+/// user space, so the value does not tell.
+fn of_system(context: &Context, address: u64) -> Option<&'static str> {
+    let environment = context.environment();
+    if context.pool().contains(address) || environment.paged.contains(address) {
+        Some("pool")
+    } else if environment.images.contains(address) {
+        Some("a driver's image")
+    } else if pages::contains(context, address) {
+        Some("pages that the driver allocated")
+    } else if context.stack().contains(address) {
+        Some("the driver's stack")
+    } else {
+        None
+    }
+}
+
+/// Checks that a range is in user space and aligned. A range without bytes is not checked.
+fn probe(context: &Context, address: u64, length: u64, alignment: u64) -> Option<u64> {
+    let range = format!("for {length} bytes at 0x{address:016X}");
+    if length == 0 {
+        return None;
+    }
+    let alignment = u64::from(low_half(alignment)).max(1);
+    if address & (alignment - 1) != 0 {
+        let why = format!("{range}, which is not aligned to {alignment} bytes,");
+        raise(context, MISALIGNMENT, &why);
+    }
+    let end = address.checked_add(length);
+    let is_below = end.is_some_and(|end| end <= USER_PROBE_ADDRESS);
+    if !is_below {
+        let why = format!("{range}, which are not in user space,");
+        raise(context, NtStatus::ACCESS_VIOLATION, &why);
+    }
+    if let Some(place) = of_system(context, address) {
+        let why = format!("{range}, which is in {place} and not in user space,");
+        raise(context, NtStatus::ACCESS_VIOLATION, &why);
+    }
+    end
+}
+
+fn probe_for_read(context: &Context, address: u64, length: u64, alignment: u64) -> u64 {
+    probe(context, address, length, alignment);
+    0
+}
+
+/// Checks a range as [`probe_for_read`] does, and that each of its pages can be written.
+fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u64) -> u64 {
+    const STEP: u64 = PAGE as u64;
+    let Some(end) = probe(context, address, length, alignment) else {
+        return 0;
+    };
+    let mut at = address;
+    while at < end {
+        let touched = memory::read::<u8>(at).and_then(|byte| memory::write(at, &byte));
+        if let Err(error) = touched {
+            let why = format!("for {length} bytes at 0x{address:016X}, and {error},");
+            raise(context, NtStatus::ACCESS_VIOLATION, &why);
+        }
+        at = (at & !(STEP - 1)) + STEP;
+    }
+    0
+}

@@ -1,0 +1,86 @@
+//! Callbacks for handles of processes and threads.
+
+use super::filters::{ALTITUDE_COLLISION, Watched, add_filter, has_integrity_check, remove_filter};
+use crate::{
+    execution::routine::Routine,
+    ground::{
+        executive_abi::{ObjectCallbacks, ObjectOperation},
+        irql::Irql,
+        status::NtStatus,
+    },
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries},
+            data,
+        },
+        strings::read_unicode_string,
+    },
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ObRegisterCallbacks", APC, Routine::Two(register_handles)),
+    ("ObUnRegisterCallbacks", APC, Routine::One(unregister_handles)),
+    ("ObGetFilterVersion", Irql::HIGH_LEVEL, Routine::Zero(filter_version)),
+];
+
+/// `OB_FLT_REGISTRATION_VERSION`.
+const VERSION: u16 = 0x100;
+
+const fn filter_version(_context: &Context) -> u64 {
+    VERSION as u64
+}
+
+/// Returns the routines of a registration for handles, or the status that it fails with.
+fn routines_of(context: &Context, value: &ObjectCallbacks) -> Result<Vec<u64>, NtStatus> {
+    const STEP: usize = size_of::<ObjectOperation>();
+    /// `OB_OPERATION_HANDLE_CREATE` and `OB_OPERATION_HANDLE_DUPLICATE`.
+    const OPERATIONS: u32 = 3;
+    if value.version != VERSION || value.count == 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let mut routines = Vec::new();
+    for at in (value.operations..).step_by(STEP).take(usize::from(value.count)) {
+        let operation: ObjectOperation = context.read(at);
+        let kind: u64 = context.read(operation.kind);
+        let types = ["PsProcessType", "PsThreadType", "ExDesktopObjectType"];
+        let is_supported = types.iter().any(|name| data::object_type(name) == Some(kind));
+        let is_valid = operation.operations & !OPERATIONS == 0 && operation.operations != 0;
+        let given = [operation.before, operation.after];
+        let given: Vec<u64> = given.into_iter().filter(|routine| *routine != 0).collect();
+        if !is_supported || !is_valid || given.is_empty() {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
+        routines.extend(given);
+    }
+    let is_allowed = |routine: &u64| has_integrity_check(context, *routine);
+    if !routines.iter().all(is_allowed) {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
+    Ok(routines)
+}
+
+fn register_handles(context: &Context, registration: u64, handle: u64) -> u64 {
+    let value: ObjectCallbacks = context.read(registration);
+    let routines = match routines_of(context, &value) {
+        Ok(routines) => routines,
+        Err(status) => return status.to_register(),
+    };
+    let at = std::mem::offset_of!(ObjectCallbacks, altitude) as u64;
+    let altitude = read_unicode_string(context, registration.wrapping_add(at));
+    let Some(key) = add_filter(context, Watched::Handles, Some(altitude), routines) else {
+        return ALTITUDE_COLLISION.to_register();
+    };
+    context.write(handle, &key);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn unregister_handles(context: &Context, handle: u64) -> u64 {
+    if !remove_filter(context, Watched::Handles, handle) {
+        context.stop_for_misuse(&format!(
+            "with 0x{handle:016X}, which is not a registration of ObRegisterCallbacks"
+        ));
+    }
+    0
+}

@@ -1,0 +1,313 @@
+//! Handles, and the references that drivers hold to objects.
+
+use std::collections::HashMap;
+
+use crate::{
+    execution::{coroutine::wait_until, routine::Routine},
+    ground::{irql::Irql, memory, status::NtStatus},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        data,
+        ke::{thread_objects, threads},
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ZwClose", PASSIVE, Routine::One(close)),
+    ("ObCloseHandle", PASSIVE, Routine::Two(close_for)),
+    ("ObReferenceObjectByHandle", PASSIVE, Routine::Six(reference_by_handle)),
+    ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::Seven(reference_by_handle_with_tag)),
+    ("ObReferenceObjectByPointer", DISPATCH, Routine::Four(reference_by_pointer)),
+    ("ObfReferenceObject", DISPATCH, Routine::One(reference)),
+    ("ObfReferenceObjectWithTag", DISPATCH, Routine::Two(reference_with_tag)),
+    ("ObfDereferenceObject", DISPATCH, Routine::One(dereference)),
+    ("ObfDereferenceObjectWithTag", DISPATCH, Routine::Two(dereference_with_tag)),
+];
+
+/// `NtCurrentProcess()`.
+pub const CURRENT_PROCESS: u64 = (-1_i64).cast_unsigned();
+/// `NtCurrentThread()`.
+pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
+
+/// The first handle: those of the kernel have the high bit set.
+const FIRST: u64 = 0xFFFF_FFFF_8000_1000;
+const STEP: u64 = 4;
+
+/// What a handle is for.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// The exported variable that points to the object's type.
+    pub type_name: &'static str,
+    /// The object.
+    pub object: u64,
+    /// Called when the handle is closed, with the object.
+    pub close: fn(&Context, u64),
+}
+
+impl Target {
+    /// Returns the target of a thread's handle.
+    pub const fn thread(object: u64) -> Self {
+        Self { type_name: "PsThreadType", object, close: |_, _| {} }
+    }
+
+    /// Returns the target of a process's handle.
+    const fn process(object: u64) -> Self {
+        Self { type_name: "PsProcessType", object, close: |_, _| {} }
+    }
+}
+
+/// An object that lives as long as it has handles or references.
+struct Owned {
+    /// The number of open handles.
+    handles: u32,
+    /// Called when neither handles nor references are left, with the object.
+    delete: fn(&Context, u64),
+}
+
+#[derive(Default)]
+struct Handles {
+    issued: u64,
+    open: HashMap<u64, Target>,
+    /// The objects that [`own`] was called for.
+    owned: HashMap<u64, Owned>,
+    /// The references that drivers took to objects, without those of handles.
+    references: HashMap<u64, u32>,
+    /// The types of the objects that have handles or references, as far as a handle told them.
+    types: HashMap<u64, &'static str>,
+    /// The number of objects whose deletion is queued.
+    deferred: u32,
+}
+
+/// Creates a handle.
+pub fn open(context: &Context, target: Target) -> u64 {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    let handle = FIRST + handles.issued * STEP;
+    handles.issued += 1;
+    if let Some(owned) = handles.owned.get_mut(&target.object) {
+        owned.handles += 1;
+    }
+    handles.types.insert(target.object, target.type_name);
+    handles.open.insert(handle, target);
+    handle
+}
+
+impl Handles {
+    /// Forgets the type of an object that has neither handles nor references: another may get its address.
+    fn forget_unused_type(&mut self, object: u64) {
+        let is_open = self.open.values().any(|target| target.object == object);
+        if !is_open && !self.references.contains_key(&object) {
+            self.types.remove(&object);
+        }
+    }
+}
+
+/// Calls `delete` with an object when its last handle is closed and its last reference is released.
+/// Handles that were opened before do not count.
+pub fn own(context: &Context, object: u64, delete: fn(&Context, u64)) {
+    let owned = Owned { handles: 0, delete };
+    context.state().get::<Handles>().owned.insert(object, owned);
+}
+
+/// Returns whether an object has neither handles nor references.
+pub fn is_unused(context: &Context, object: u64) -> bool {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    let owned = handles.owned.get(&object);
+    !handles.references.contains_key(&object) && owned.is_none_or(|owned| owned.handles == 0)
+}
+
+/// Forgets an object that [`own`] was called for.
+pub fn disown(context: &Context, object: u64) {
+    context.state().get::<Handles>().owned.remove(&object);
+}
+
+/// Forgets an object that [`own`] was called for, with the references that a driver took to it.
+pub fn forget(context: &Context, object: u64) {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    handles.owned.remove(&object);
+    handles.references.remove(&object);
+}
+
+/// Returns whether an object that [`own`] was called for has handles or references, so that its deletion
+/// is not due.
+pub fn is_in_use(context: &Context, object: u64) -> bool {
+    context.state().get::<Handles>().owned.contains_key(&object)
+}
+
+/// Returns the number of open handles of an object that [`own`] was called for.
+pub fn count(context: &Context, object: u64) -> u32 {
+    let mut state = context.state();
+    let owned = state.get::<Handles>().owned.get(&object);
+    owned.map_or(0, |owned| owned.handles)
+}
+
+/// Deletes an object that has neither handles nor references: at once, or on a thread of the kernel if the
+/// current thread gets no asynchronous procedure calls.
+fn delete_unused(context: &Context, object: u64) {
+    let unused = {
+        let mut state = context.state();
+        let handles = state.get::<Handles>();
+        let is_unused = !handles.references.contains_key(&object)
+            && handles.owned.get(&object).is_some_and(|owned| owned.handles == 0);
+        is_unused.then(|| handles.owned.remove(&object)).flatten()
+    };
+    let Some(Owned { delete, .. }) = unused else {
+        return;
+    };
+    if !thread_objects::gets_no_calls(context) {
+        delete(context, object);
+        return;
+    }
+    context.state().get::<Handles>().deferred += 1;
+    threads::queue_body(context, 0, move |context| {
+        delete(context, object);
+        context.state().get::<Handles>().deferred -= 1;
+    });
+}
+
+/// Waits until the deletions that were queued are done.
+pub fn finish_deletions(context: &Context) {
+    wait_until(context, None, || context.state().get::<Handles>().deferred == 0);
+}
+
+/// Returns what a handle is for.
+pub fn target(context: &Context, handle: u64) -> Option<Target> {
+    context.state().get::<Handles>().open.get(&handle).copied()
+}
+
+/// Returns the type of an object that has a handle, or had one and has references: the name of the
+/// exported variable.
+pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
+    let mut state = context.state();
+    state.get::<Handles>().types.get(&object).copied()
+}
+
+/// Closes a handle. A handle that is not open is what Driver Verifier stops a driver for.
+fn close(context: &Context, handle: u64) -> u64 {
+    if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
+        return NtStatus::SUCCESS.to_register();
+    }
+    let closed = {
+        let mut state = context.state();
+        let handles = state.get::<Handles>();
+        let closed = handles.open.remove(&handle);
+        let object = closed.map(|closed| closed.object);
+        if let Some(owned) = object.and_then(|object| handles.owned.get_mut(&object)) {
+            owned.handles = owned.handles.saturating_sub(1);
+        }
+        if let Some(object) = object {
+            handles.forget_unused_type(object);
+        }
+        closed
+    };
+    let Some(closed) = closed else {
+        context.stop_for_misuse(&format!("with 0x{handle:016X}, which is not an open handle"));
+    };
+    (closed.close)(context, closed.object);
+    delete_unused(context, closed.object);
+    NtStatus::SUCCESS.to_register()
+}
+
+fn close_for(context: &Context, handle: u64, _mode: u64) -> u64 {
+    close(context, handle)
+}
+
+fn reference_by_handle(
+    context: &Context,
+    handle: u64,
+    _access: u64,
+    kind: u64,
+    _mode: u64,
+    object: u64,
+    information: u64,
+) -> u64 {
+    let found = match handle {
+        CURRENT_THREAD => Some(Target::thread(thread_objects::current(context))),
+        CURRENT_PROCESS => Some(Target::process(thread_objects::current_process(context))),
+        _ => target(context, handle),
+    };
+    let Some(found) = found else {
+        context.write(object, &0_u64);
+        return NtStatus::INVALID_HANDLE.to_register();
+    };
+    let (address, name) = (found.object, found.type_name);
+    if kind != 0 && data::object_type(name) != Some(kind) {
+        context.write(object, &0_u64);
+        return NtStatus::OBJECT_TYPE_MISMATCH.to_register();
+    }
+    reference(context, address);
+    context.write(object, &address);
+    if information != 0 {
+        context.write(information, &0_u64);
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+fn reference_by_handle_with_tag(context: &Context, arguments: [u64; 7]) -> u64 {
+    let [handle, access, kind, mode, _tag, object, information] = arguments;
+    reference_by_handle(context, handle, access, kind, mode, object, information)
+}
+
+fn reference_by_pointer(
+    context: &Context,
+    object: u64,
+    _access: u64,
+    _kind: u64,
+    _mode: u64,
+) -> u64 {
+    reference(context, object);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Takes a reference to an object. Returns the number of references, of which drivers can only use that
+/// it is not 0.
+pub fn reference(context: &Context, object: u64) -> u64 {
+    let is_thread = thread_objects::has_ended(context, object).is_some();
+    if !is_thread && memory::read::<u8>(object).is_err() {
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+    }
+    let mut state = context.state();
+    let count = state.get::<Handles>().references.entry(object).or_default();
+    *count += 1;
+    u64::from(*count) + 1
+}
+
+fn reference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
+    reference(context, object)
+}
+
+/// Releases a reference to an object. Returns the number of references that are left.
+pub fn dereference(context: &Context, object: u64) -> u64 {
+    let left = {
+        let mut state = context.state();
+        let handles = state.get::<Handles>();
+        let count = handles.references.get_mut(&object);
+        let left = count.and_then(|count| {
+            *count = count.checked_sub(1)?;
+            Some(*count)
+        });
+        if left == Some(0) {
+            handles.references.remove(&object);
+            handles.forget_unused_type(object);
+        }
+        left
+    };
+    let Some(left) = left else {
+        context.stop_for_misuse(&format!(
+            "for the object at 0x{object:016X}, to which the driver holds no reference"
+        ));
+    };
+    if left == 0 {
+        delete_unused(context, object);
+    }
+    u64::from(left) + 1
+}
+
+fn dereference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
+    dereference(context, object)
+}

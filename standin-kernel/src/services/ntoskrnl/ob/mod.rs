@@ -1,0 +1,6 @@
+//! The object manager: handles, references, and callbacks for them.
+
+pub mod callbacks;
+pub mod filters;
+pub mod handles;
+pub mod object_attributes;

@@ -1,0 +1,44 @@
+//! `OBJECT_ATTRIBUTES`, by which drivers name objects.
+
+use crate::{
+    ground::{
+        abi::{ObjectAttributesNt, UnicodeString},
+        status::NtStatus,
+    },
+    services::{ntoskrnl::context::Context, strings::read_unicode_string},
+};
+
+const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
+
+/// `OBJ_OPENIF`: an object of the name is opened if it exists.
+pub const OPEN_IF: u32 = 0x80;
+/// `OBJ_VALID_ATTRIBUTES`.
+const VALID: u32 = 0x1FF2;
+
+/// What object attributes say.
+pub struct Attributes {
+    /// The handle of the object at which the name starts, or 0.
+    pub root: u64,
+    /// The name, which is empty if there is none.
+    pub name: String,
+    /// The `OBJ_*` flags.
+    pub flags: u32,
+}
+
+/// Reads object attributes.
+pub fn read(context: &Context, address: u64) -> Result<Attributes, NtStatus> {
+    let value: ObjectAttributesNt = context.read(address);
+    if value.length as usize != size_of::<ObjectAttributesNt>() || value.attributes & !VALID != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let name = if value.name == 0 {
+        String::new()
+    } else {
+        let string: UnicodeString = context.read(value.name);
+        if !string.length.is_multiple_of(2) {
+            return Err(OBJECT_NAME_INVALID);
+        }
+        read_unicode_string(context, value.name)
+    };
+    Ok(Attributes { root: value.root, name, flags: value.attributes })
+}

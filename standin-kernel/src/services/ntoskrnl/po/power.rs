@@ -1,0 +1,188 @@
+//! The power manager: the power requests of drivers, and the sleep of the system.
+
+use std::collections::HashMap;
+
+use crate::{
+    execution::{
+        coroutine::wait_until,
+        routine::{Routine, low_half},
+    },
+    ground::{abi::Irp, irql::Irql, rule::Rule, status::NtStatus},
+    services::{
+        managers::nodes::Stage,
+        ntoskrnl::{
+            context::{Context, Entries},
+            io::{
+                devices,
+                irp::{Ended, call_driver},
+                plug_and_play::{
+                    minor::{POWER, power},
+                    sent::{Outcome, Request, allocate, send},
+                },
+                power_states as states,
+            },
+            irps,
+            ke::threads,
+        },
+    },
+};
+
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("PoCallDriver", DISPATCH, Routine::Two(call)),
+    ("PoStartNextPowerIrp", DISPATCH, Routine::One(start_next_request)),
+    ("PoSetPowerState", DISPATCH, Routine::Three(set_state)),
+    ("PoRequestPowerIrp", DISPATCH, Routine::Six(request)),
+];
+
+/// `PowerSystemWorking` and `PowerSystemSleeping3`.
+const WORKING: u32 = 1;
+const SLEEPING: u32 = 4;
+/// `PowerActionNone` and `PowerActionSleep`.
+const NO_ACTION: u64 = 0;
+const SLEEP: u64 = 2;
+
+/// `STATUS_INVALID_PARAMETER_2`.
+const INVALID_PARAMETER_2: NtStatus = NtStatus::from_bits(0xC000_00F0);
+
+/// Sends a power request to the next driver. Since Windows Vista, that is what `IoCallDriver` does.
+fn call(context: &Context, device: u64, irp: u64) -> u64 {
+    call_driver(context, device, irp).to_register()
+}
+
+/// Tells that the driver is ready for the next power request. Since Windows Vista, that has no effect.
+fn start_next_request(context: &Context, irp: u64) -> u64 {
+    if irps::find(context, irp).is_none() {
+        context.stop_for_misuse(&format!("with 0x{irp:016X}, which is not a request"));
+    }
+    0
+}
+
+/// Keeps a power state of a device. Returns the one before.
+fn set_state(context: &Context, device: u64, kind: u64, state: u64) -> u64 {
+    must_be_device(context, device);
+    let before = states::set(context, device, low_half(kind), low_half(state));
+    u64::from(before)
+}
+
+fn must_be_device(context: &Context, device: u64) {
+    if !devices::is_device(context, device) {
+        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
+    }
+}
+
+/// A driver's power request.
+#[derive(Clone, Copy)]
+struct Wanted {
+    device: u64,
+    minor: u8,
+    state: u32,
+    completion: u64,
+    context: u64,
+}
+
+/// The power requests of drivers that are under way, by their addresses.
+#[derive(Default)]
+struct UnderWay(HashMap<u64, Wanted>);
+
+/// Allocates a power request for a device, and sends it to the top of the device's stack.
+fn request(
+    context: &Context,
+    device: u64,
+    minor: u64,
+    state: u64,
+    completion: u64,
+    its_context: u64,
+    result: u64,
+) -> u64 {
+    must_be_device(context, device);
+    let minor = (minor & 0xFF) as u8;
+    if !matches!(minor, power::WAIT_WAKE | power::SET | power::QUERY) {
+        return INVALID_PARAMETER_2.to_register();
+    }
+    let state = low_half(state);
+    let wanted = Wanted { device, minor, state, completion, context: its_context };
+    // The state of a request to wake is that of the system, and comes first.
+    let parameters = if minor == power::WAIT_WAKE {
+        [u64::from(state), 0, 0, 0]
+    } else {
+        [0, u64::from(states::DEVICE), u64::from(state), NO_ACTION]
+    };
+    let sent = Request { major: POWER, minor, parameters, information: 0 };
+    let ended: Ended = ended;
+    let (irp, top) = allocate(context, device, &sent, ended);
+    context.state().get::<UnderWay>().0.insert(irp, wanted);
+    if result != 0 {
+        context.write(result, &irp);
+    }
+    // Drivers serve most power requests at PASSIVE_LEVEL.
+    if context.irql() == Irql::PASSIVE_LEVEL {
+        call_driver(context, top, irp);
+    } else {
+        let routine = context.call().return_address;
+        threads::queue_body(context, routine, move |context| {
+            call_driver(context, top, irp);
+        });
+    }
+    NtStatus::PENDING.to_register()
+}
+
+/// Calls the routine that waits for the completion of a driver's power request.
+fn ended(context: &Context, irp: u64) {
+    let wanted = context.state().get::<UnderWay>().0.remove(&irp);
+    let Some(wanted) = wanted.filter(|wanted| wanted.completion != 0) else {
+        return;
+    };
+    let status = irp.wrapping_add(std::mem::offset_of!(Irp, status_block) as u64);
+    context.call_driver(
+        "the completion routine of PoRequestPowerIrp",
+        wanted.completion,
+        [wanted.device, u64::from(wanted.minor), u64::from(wanted.state), wanted.context, status],
+    );
+}
+
+/// Waits for the power requests that drivers have sent. Bugchecks if one is not completed.
+fn finish(context: &Context) {
+    let is_over = || {
+        let mut state = context.state();
+        let mut all = state.get::<UnderWay>().0.values();
+        all.all(|one| one.minor == power::WAIT_WAKE)
+    };
+    if !wait_until(context, None, is_over) {
+        context.stop(
+            Rule::RequestNotCompleted,
+            "a driver keeps a power request of PoRequestPowerIrp, and nothing that is left to run \
+             completes it"
+                .to_owned(),
+        );
+    }
+}
+
+/// Puts the system to sleep and wakes it up again, as a device's drivers see it. The driver that decides
+/// about the device's power takes the device to a lower state and back.
+pub fn cycle(context: &Context, physical: u64) -> NtStatus {
+    if context.nodes().stage(physical) != Some(Stage::Started) {
+        return NtStatus::NO_SUCH_DEVICE;
+    }
+    let asked = system(context, physical, power::QUERY, SLEEPING);
+    if asked.is_success() {
+        system(context, physical, power::SET, SLEEPING);
+    }
+    let woken = system(context, physical, power::SET, WORKING);
+    if asked.is_success() { woken } else { asked }
+}
+
+/// Sends a device's stack a request about the state of the system.
+fn system(context: &Context, physical: u64, minor: u8, state: u32) -> NtStatus {
+    let action = if state == WORKING { NO_ACTION } else { SLEEP };
+    let request = Request {
+        major: POWER,
+        minor,
+        parameters: [0, u64::from(states::SYSTEM), u64::from(state), action],
+        information: 0,
+    };
+    let Outcome { status, .. } = send(context, physical, &request);
+    finish(context);
+    status
+}

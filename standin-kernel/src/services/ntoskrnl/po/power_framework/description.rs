@@ -1,0 +1,146 @@
+//! What a driver tells of its device when it registers it, in the three versions of the structure.
+
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+use super::state::{Component, IdleState};
+use crate::{
+    ground::executive_abi::{
+        PowerComponentV1, PowerComponentV2, PowerDeviceV1, PowerDeviceV2, PowerIdleState,
+    },
+    services::ntoskrnl::context::Context,
+};
+
+/// More components than a device has, and more states than a component.
+const LIMIT: u32 = 1000;
+
+/// The driver's routines, of which each can be null, and their context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callbacks {
+    pub active: u64,
+    pub idle: u64,
+    pub state: u64,
+    pub power_required: u64,
+    pub power_not_required: u64,
+    /// The routines that a device's power goes up and down with while a system without the state S3
+    /// sleeps. Here, no system does.
+    directed: [u64; 2],
+    pub context: u64,
+}
+
+impl Callbacks {
+    /// Returns the addresses of the routines.
+    pub fn routines(&self) -> impl Iterator<Item = u64> {
+        let always =
+            [self.active, self.idle, self.state, self.power_required, self.power_not_required];
+        always.into_iter().chain(self.directed)
+    }
+}
+
+/// `PO_FX_DEVICE_V3`, which the published bindings do not have.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes)]
+#[repr(C)]
+struct PowerDeviceV3 {
+    version: u32,
+    reserved: u32,
+    flags: u64,
+    active: u64,
+    idle: u64,
+    state: u64,
+    power_required: u64,
+    power_not_required: u64,
+    power_control: u64,
+    directed_up: u64,
+    directed_down: u64,
+    directed_timeout: u32,
+    reserved_1: u32,
+    context: u64,
+    component_count: u32,
+    reserved_2: u32,
+    components: PowerComponentV2,
+}
+
+/// Returns the driver's description of its device, or nothing if it is not valid.
+pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>)> {
+    /// `PO_FX_VERSION_V1` to `PO_FX_VERSION_V3`.
+    const FIRST: u32 = 1;
+    const SECOND: u32 = 2;
+    const THIRD: u32 = 3;
+    let (callbacks, states) = match context.read::<u32>(at) {
+        FIRST => {
+            let device: PowerDeviceV1 = context.read(at);
+            let callbacks = Callbacks {
+                active: device.active,
+                idle: device.idle,
+                state: device.state,
+                power_required: device.power_required,
+                power_not_required: device.power_not_required,
+                directed: [0; 2],
+                context: device.context,
+            };
+            let first = at + (size_of::<PowerDeviceV1>() - size_of::<PowerComponentV1>()) as u64;
+            let states = (0..device.component_count.min(LIMIT)).map(|index| {
+                let offset = u64::from(index) * size_of::<PowerComponentV1>() as u64;
+                let one: PowerComponentV1 = context.read(first + offset);
+                (one.state_count, one.states)
+            });
+            (callbacks, states.collect())
+        }
+        SECOND => {
+            let device: PowerDeviceV2 = context.read(at);
+            let callbacks = Callbacks {
+                active: device.active,
+                idle: device.idle,
+                state: device.state,
+                power_required: device.power_required,
+                power_not_required: device.power_not_required,
+                directed: [0; 2],
+                context: device.context,
+            };
+            let first = at + (size_of::<PowerDeviceV2>() - size_of::<PowerComponentV2>()) as u64;
+            (callbacks, states_of(context, first, device.component_count))
+        }
+        THIRD => {
+            let device: PowerDeviceV3 = context.read(at);
+            let callbacks = Callbacks {
+                active: device.active,
+                idle: device.idle,
+                state: device.state,
+                power_required: device.power_required,
+                power_not_required: device.power_not_required,
+                directed: [device.directed_up, device.directed_down],
+                context: device.context,
+            };
+            let first = at + (size_of::<PowerDeviceV3>() - size_of::<PowerComponentV2>()) as u64;
+            (callbacks, states_of(context, first, device.component_count))
+        }
+        _ => return None,
+    };
+    let components: Option<Vec<Component>> = states
+        .into_iter()
+        .map(|(count, at)| {
+            let is_valid = (1..=LIMIT).contains(&count) && at != 0;
+            is_valid.then(|| Component::new(read_states(context, count, at)))
+        })
+        .collect();
+    components.filter(|all| !all.is_empty()).map(|all| (callbacks, all))
+}
+
+/// Returns the number of states of each component of the second version, and the address of the first.
+fn states_of(context: &Context, first: u64, count: u32) -> Vec<(u32, u64)> {
+    (0..count.min(LIMIT))
+        .map(|index| {
+            let offset = u64::from(index) * size_of::<PowerComponentV2>() as u64;
+            let one: PowerComponentV2 = context.read(first + offset);
+            (one.state_count, one.states)
+        })
+        .collect()
+}
+
+fn read_states(context: &Context, count: u32, at: u64) -> Vec<IdleState> {
+    (0..u64::from(count))
+        .map(|index| {
+            let one: PowerIdleState = context.read(at + index * size_of::<PowerIdleState>() as u64);
+            IdleState { latency: one.latency, residency: one.residency }
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! Power settings and the callbacks that drivers register for them. The system runs on mains power, with
+//! its lid open and its display on, until a test changes a setting.
+
+use std::collections::BTreeMap;
+
+use etw_wire::Guid;
+
+use crate::{
+    execution::routine::Routine,
+    ground::{arena::Block, irql::Irql, memory, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+/// The exports. The pages say that the routines run at `PASSIVE_LEVEL` only; their callbacks do.
+pub const ENTRIES: Entries = &[
+    ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::Five(register)),
+    ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::One(unregister)),
+];
+
+/// The settings that every system has, with the values of numbers: `GUID_ACDC_POWER_SOURCE`,
+/// `GUID_BATTERY_PERCENTAGE_REMAINING`, `GUID_LIDSWITCH_STATE_CHANGE`, `GUID_MONITOR_POWER_ON`,
+/// `GUID_CONSOLE_DISPLAY_STATE`, `GUID_POWER_SAVING_STATUS` and `GUID_SYSTEM_AWAYMODE`.
+const NUMBERS: [(&str, u32); 7] = [
+    ("5d3e9a59-e9d5-4b00-a6bd-ff34ff516548", 0),
+    ("a7ad8041-b45a-4cae-87a3-eecbb468a9e1", 100),
+    ("ba3e0f4d-b817-4094-a2d1-d56379e6a0f3", 1),
+    ("02731015-4510-4526-99e6-e5a17ebd1aea", 1),
+    ("6fe69556-704a-47a0-8f24-c28d936fda47", 1),
+    ("e00958c0-c213-4ace-ac77-fecced2eeea5", 0),
+    ("98a7f580-01f7-48aa-9c0f-44352c29e5c0", 0),
+];
+
+/// `GUID_POWERSCHEME_PERSONALITY`, and the balanced scheme, which is its value.
+const PERSONALITY: (&str, &str) =
+    ("245d8541-3943-4422-b025-13a784f679b7", "381b4222-f694-41f0-9685-ff5bb260df2e");
+
+/// The values of the settings, and the registrations in their order.
+struct Settings {
+    values: BTreeMap<[u8; 16], Vec<u8>>,
+    registrations: Vec<(u64, Registration)>,
+}
+
+#[derive(Clone, Copy)]
+struct Callback {
+    setting: [u8; 16],
+    routine: u64,
+    context: u64,
+}
+
+struct Registration {
+    callback: Callback,
+    _memory: Block,
+}
+
+/// Returns the bytes of a GUID that this module names.
+fn bytes(text: &str) -> [u8; 16] {
+    text.parse::<Guid>().unwrap_or(Guid::NULL).to_bytes()
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let numbers = NUMBERS.map(|(guid, value)| (bytes(guid), value.to_le_bytes().to_vec()));
+        let personality = (bytes(PERSONALITY.0), bytes(PERSONALITY.1).to_vec());
+        Self {
+            values: numbers.into_iter().chain([personality]).collect(),
+            registrations: Vec::new(),
+        }
+    }
+}
+
+/// Registers a callback, and calls it with the setting's value if the system has the setting.
+fn register(
+    context: &Context,
+    _device: u64,
+    setting: u64,
+    routine: u64,
+    its_context: u64,
+    handle: u64,
+) -> u64 {
+    context.require_irql(Irql::PASSIVE_LEVEL, "to register a callback");
+    let callback = Callback { setting: context.read(setting), routine, context: its_context };
+    if routine == 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let memory = Block::zeroed(0x40);
+    let address = memory.address();
+    let value = {
+        let mut state = context.state();
+        let settings = state.get::<Settings>();
+        let registration = Registration { callback, _memory: memory };
+        settings.registrations.push((address, registration));
+        settings.values.get(&callback.setting).cloned()
+    };
+    if handle != 0 {
+        context.write(handle, &address);
+    }
+    if let Some(value) = value {
+        tell(context, callback, &value);
+    }
+    NtStatus::SUCCESS.to_register()
+}
+
+fn unregister(context: &Context, handle: u64) -> u64 {
+    let was_registered = {
+        let mut state = context.state();
+        let registrations = &mut state.get::<Settings>().registrations;
+        let before = registrations.len();
+        registrations.retain(|(address, _)| *address != handle);
+        registrations.len() < before
+    };
+    if was_registered {
+        NtStatus::SUCCESS.to_register()
+    } else {
+        NtStatus::INVALID_PARAMETER.to_register()
+    }
+}
+
+/// Calls a callback with a value.
+fn tell(context: &Context, callback: Callback, value: &[u8]) {
+    let setting = Block::zeroed(16);
+    let memory = Block::zeroed(value.len().max(1));
+    let written = memory::write_bytes(setting.address(), &callback.setting)
+        .and_then(|()| memory::write_bytes(memory.address(), value));
+    context.checked(written);
+    let arguments = [setting.address(), memory.address(), value.len() as u64, callback.context];
+    context.call_driver("the callback for a power setting", callback.routine, arguments);
+}
+
+/// Changes a setting, and calls the callbacks that are registered for it.
+pub fn set(context: &Context, setting: [u8; 16], value: &[u8]) {
+    let callbacks: Vec<Callback> = {
+        let mut state = context.state();
+        let settings = state.get::<Settings>();
+        settings.values.insert(setting, value.to_vec());
+        let all = settings.registrations.iter().map(|(_, one)| one.callback);
+        all.filter(|one| one.setting == setting).collect()
+    };
+    for callback in callbacks {
+        tell(context, callback, value);
+    }
+}
+
+/// Takes the registrations of a driver's routines, and returns how many there were.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let mut state = context.state();
+    let registrations = &mut state.get::<Settings>().registrations;
+    let before = registrations.len();
+    registrations.retain(|(_, one)| !belongs(one.callback.routine));
+    before - registrations.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_named_setting_is_a_guid_of_its_own() {
+        let settings = Settings::default();
+        assert_eq!(settings.values.len(), NUMBERS.len() + 1);
+        assert!(!settings.values.contains_key(&[0; 16]));
+    }
+}

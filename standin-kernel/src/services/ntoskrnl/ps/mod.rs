@@ -1,0 +1,7 @@
+//! Processes and threads, and the routines that drivers register to be notified of them.
+
+pub mod current;
+pub mod notify_routines;
+pub mod processes;
+pub mod thread_creation;
+pub mod watchers;

@@ -1,0 +1,257 @@
+//! Processes as drivers see them: they are found by their ids and by their requests, and threads attach to
+//! them.
+//!
+//! A process is known once a driver has run in it or has seen its id, or once a test has started it. All
+//! processes share the address space of this program: a thread that attaches to one sees the same memory.
+
+use crate::{
+    execution::{identity::Identity, routine::Routine},
+    ground::{
+        abi::{Irp, UnicodeString},
+        executive_abi::ApcState,
+        irql::Irql,
+        status::NtStatus,
+    },
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        crt::code_page,
+        ke::thread_objects::{
+            FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of, is_attached,
+            is_running, process_end, process_object, process_of, thread_by_id,
+        },
+        ob::handles,
+        rtl::strings,
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("PsLookupProcessByProcessId", APC, Routine::Two(lookup_process)),
+    ("PsLookupThreadByThreadId", APC, Routine::Two(lookup_thread)),
+    ("PsGetProcessCreateTimeQuadPart", DISPATCH, Routine::One(create_time)),
+    ("PsGetProcessExitStatus", APC, Routine::One(exit_status)),
+    ("IoThreadToProcess", DISPATCH, Routine::One(thread_to_process)),
+    ("IoGetRequestorProcess", DISPATCH, Routine::One(requestor)),
+    ("IoGetRequestorProcessId", DISPATCH, Routine::One(requestor_id)),
+    ("IoGetRequestorSessionId", APC, Routine::Two(requestor_session)),
+    ("PsGetThreadProcess", DISPATCH, Routine::One(thread_to_process)),
+    ("PsGetProcessExitTime", APC, Routine::Zero(exit_time)),
+    ("SeLocateProcessImageName", PASSIVE, Routine::Two(locate_image)),
+    ("PsGetProcessImageFileName", HIGH, Routine::One(image_file_name)),
+    ("KeAttachProcess", APC, Routine::One(attach_once)),
+    ("KeDetachProcess", APC, Routine::Zero(detach_once)),
+    ("IoIs32bitProcess", DISPATCH, Routine::One(is_32_bit)),
+    ("KeStackAttachProcess", APC, Routine::Two(stack_attach)),
+    ("KeUnstackDetachProcess", APC, Routine::One(unstack_detach)),
+];
+
+/// Finds a process by its id, and takes a reference to it.
+fn lookup_process(context: &Context, id: u64, to: u64) -> u64 {
+    let running = u32::try_from(id).ok().filter(|id| is_running(context, *id));
+    let Some(id) = running else {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    };
+    let object = process_object(context.ntoskrnl(), id);
+    handles::reference(context, object);
+    context.write(to, &object);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Finds a thread by its id, and takes a reference to it.
+fn lookup_thread(context: &Context, id: u64, to: u64) -> u64 {
+    let id = u32::try_from(id).ok();
+    let Some(object) = id.and_then(|id| thread_by_id(context, id)) else {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    };
+    handles::reference(context, object);
+    context.write(to, &object);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns a process's id and start. Bugchecks if the address is not that of a process's object.
+fn known(context: &Context, object: u64) -> (u32, i64) {
+    process_of(context, object).unwrap_or_else(|| {
+        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a process object"))
+    })
+}
+
+fn create_time(context: &Context, process: u64) -> u64 {
+    let (_, created) = known(context, process);
+    context.clock().file_time(created).cast_unsigned()
+}
+
+fn exit_status(context: &Context, process: u64) -> u64 {
+    let (id, _) = known(context, process);
+    let status = process_end(context, id, None);
+    status.unwrap_or(NtStatus::PENDING).to_register()
+}
+
+/// Returns when the current process has ended: 0, since a thread of it runs.
+const fn exit_time(_context: &Context) -> u64 {
+    0
+}
+
+fn thread_to_process(context: &Context, thread: u64) -> u64 {
+    let Some(identity) = identity_of(context, thread) else {
+        context.stop_for_misuse(&format!("with 0x{thread:016X}, which is not a thread object"));
+    };
+    process_object(context.ntoskrnl(), identity.process)
+}
+
+/// Returns the process of the thread that sent a request, if the request has one.
+fn of_request(context: &Context, irp: u64) -> Option<u32> {
+    /// The place of the thread in a request's tail.
+    const THREAD: usize = 4;
+    let value: Irp = context.read(irp);
+    let thread = value.tail.get(THREAD).copied()?;
+    identity_of(context, thread).map(|identity| identity.process)
+}
+
+fn requestor(context: &Context, irp: u64) -> u64 {
+    let process = of_request(context, irp);
+    process.map_or(0, |id| process_object(context.ntoskrnl(), id))
+}
+
+fn requestor_id(context: &Context, irp: u64) -> u64 {
+    let process = of_request(context, irp);
+    if let Some(id) = process {
+        // From now on, the driver may look for the process.
+        process_object(context.ntoskrnl(), id);
+    }
+    u64::from(process.unwrap_or(0))
+}
+
+/// Returns the session of a request's process: that of services for the system, else that of the
+/// console.
+fn requestor_session(context: &Context, irp: u64, to: u64) -> u64 {
+    const CONSOLE: u32 = 1;
+    let Some(process) = of_request(context, irp) else {
+        context.write(to, &u32::MAX);
+        return NtStatus::UNSUCCESSFUL.to_register();
+    };
+    let is_system = process == Identity::SYSTEM.process;
+    context.write(to, &if is_system { 0 } else { CONSOLE });
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns whether a request is from a process of 32 bits, which none is.
+const fn is_32_bit(_context: &Context, _irp: u64) -> u64 {
+    0
+}
+
+fn stack_attach(context: &Context, process: u64, state: u64) -> u64 {
+    known(context, process);
+    let value = ApcState {
+        lists: [0; 4],
+        process: current_process(context),
+        in_progress: 0,
+        kernel_pending: 0,
+        user_pending: 0,
+        reserved: [0; 5],
+    };
+    context.write(state, &value);
+    attach(context, Some(process));
+    0
+}
+
+fn unstack_detach(context: &Context, state: u64) -> u64 {
+    context.read::<ApcState>(state);
+    if !attach(context, None) {
+        context.stop_for_misuse("by a thread that is not attached to a process");
+    }
+    0
+}
+
+/// Returns the path of a process's image as file systems name it. The system's processes have none, and a
+/// process that a test started without one is `client.exe`.
+fn image_path(context: &Context, process: u32) -> String {
+    const VOLUME: &str = r"\Device\HarddiskVolume1";
+    if [Identity::IDLE.process, Identity::SYSTEM.process].contains(&process) {
+        return String::new();
+    }
+    let path = image_of(context, process).unwrap_or_else(|| r"\??\C:\client.exe".to_owned());
+    let letter = path.get(..6).unwrap_or_default();
+    if letter.eq_ignore_ascii_case(r"\??\c:") {
+        return VOLUME.to_owned() + path.get(6..).unwrap_or_default();
+    }
+    path
+}
+
+/// Allocates a string with the path of a process's image, which its caller frees.
+fn locate_image(context: &Context, process: u64, to: u64) -> u64 {
+    const HEADER: usize = size_of::<UnicodeString>();
+    let (id, _) = known(context, process);
+    let units: Vec<u16> = image_path(context, id).encode_utf16().collect();
+    let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    let Ok(length) = u16::try_from(bytes.len()) else {
+        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+    };
+    // The end is that of memory that is zero.
+    let string = strings::new_buffer(context, HEADER + bytes.len() + 2);
+    if string == 0 {
+        return NtStatus::NO_MEMORY.to_register();
+    }
+    let value = UnicodeString {
+        length,
+        maximum_length: length.saturating_add(2),
+        reserved: 0,
+        buffer: string.wrapping_add(HEADER as u64),
+    };
+    context.write_bytes(value.buffer, &bytes);
+    context.write(string, &value);
+    context.write(to, &string);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns the address of the name of a process's image file, of which the first 14 characters are kept.
+fn image_file_name(context: &Context, process: u64) -> u64 {
+    let (id, _) = known(context, process);
+    let path = image_path(context, id);
+    let name = match path.rsplit('\\').next() {
+        Some("") | None if id == Identity::IDLE.process => "Idle",
+        Some("") | None => "System",
+        Some(name) => name,
+    };
+    let mut bytes: Vec<u8> = name.encode_utf16().map(code_page::to_byte).collect();
+    bytes.truncate(FILE_NAME_SIZE - 1);
+    bytes.resize(FILE_NAME_SIZE, 0);
+    let at = process.wrapping_add(FILE_NAME);
+    context.write_bytes(at, &bytes);
+    at
+}
+
+/// Attaches the thread to a process, unless it is in that process. It must not be attached to another one.
+fn attach_once(context: &Context, process: u64) -> u64 {
+    known(context, process);
+    if current_process(context) == process {
+        return 0;
+    }
+    if is_attached(context) {
+        context.stop_for_misuse(
+            "by a thread that is attached to another process; KeStackAttachProcess can be nested",
+        );
+    }
+    attach(context, Some(process));
+    0
+}
+
+/// Detaches the thread from the process that it is attached to, if it is.
+fn detach_once(context: &Context) -> u64 {
+    if is_attached(context) {
+        attach(context, None);
+    }
+    0
+}
+
+/// The status of a process that a test ends.
+pub const EXIT_STATUS: NtStatus = NtStatus::SUCCESS;
+
+/// Notes that a process has ended.
+pub fn end(context: &Context, process: u32) {
+    process_object(context.ntoskrnl(), process);
+    process_end(context, process, Some(EXIT_STATUS));
+}

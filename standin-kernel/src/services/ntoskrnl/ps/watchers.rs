@@ -1,0 +1,199 @@
+//! Routines that watch the system: the processes, threads and images that come and go, the registry, and
+//! handles of processes and threads.
+//!
+//! A test starts and ends processes (`Kernel::start_process`), and the routines for processes, threads and
+//! images are called. Those for the registry and for handles are registered, and never called.
+
+use super::processes;
+use crate::services::ntoskrnl::ob::filters;
+use crate::{
+    execution::identity::Identity,
+    ground::{
+        abi::{ClientId, FileObject, UnicodeString},
+        arena::Block,
+        executive_abi::{CreateNotifyInfo, ImageInfo},
+        memory,
+        status::NtStatus,
+    },
+    services::ntoskrnl::{context::Context, ke::thread_objects},
+};
+
+/// The form of a routine for processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Takes ids.
+    Plain,
+    /// Takes the process's object and what is known of it, and may refuse it.
+    Extended,
+}
+
+/// The routines by what they watch, each in the order of the registrations.
+#[derive(Default)]
+pub struct Watchers {
+    /// Routines for processes.
+    pub processes: Vec<(u64, Form)>,
+    /// Routines for threads.
+    pub threads: Vec<u64>,
+    /// Routines for images.
+    pub images: Vec<u64>,
+}
+
+/// Takes the routines that `belongs` selects. Returns their number.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let mut state = context.state();
+    let watchers = state.get::<Watchers>();
+    let count = |one: &Watchers| one.processes.len() + one.threads.len() + one.images.len();
+    let before = count(watchers);
+    watchers.processes.retain(|(routine, _)| !belongs(*routine));
+    watchers.threads.retain(|routine| !belongs(*routine));
+    watchers.images.retain(|routine| !belongs(*routine));
+    let left = before - count(watchers);
+    drop(state);
+    left + filters::take_left(context, belongs)
+}
+
+/// A process that a test starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewProcess {
+    /// The process and its first thread.
+    pub identity: Identity,
+    /// The path of its image.
+    pub image: String,
+    /// Its command line.
+    pub command_line: String,
+}
+
+/// A counted string in memory that drivers can read.
+struct Text {
+    string: Block,
+    _units: Block,
+}
+
+impl Text {
+    fn new(text: &str) -> Self {
+        let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX - 1);
+        let units = Block::zeroed(bytes.len() + 2);
+        let string = Block::zeroed(size_of::<UnicodeString>());
+        let value =
+            UnicodeString { length, maximum_length: length, reserved: 0, buffer: units.address() };
+        store(units.address(), &bytes);
+        let written = memory::write(string.address(), &value);
+        debug_assert!(written.is_ok(), "the block was allocated above");
+        Self { string, _units: units }
+    }
+
+    const fn address(&self) -> u64 {
+        self.string.address()
+    }
+}
+
+fn store(at: u64, bytes: &[u8]) {
+    let written = memory::write_bytes(at, bytes);
+    debug_assert!(written.is_ok(), "the caller has allocated the block");
+}
+
+fn routines<T: Clone>(context: &Context, of: fn(&Watchers) -> &Vec<T>) -> Vec<T> {
+    let mut state = context.state();
+    of(state.get::<Watchers>()).clone()
+}
+
+/// Tells drivers of a process that starts, on a thread of its parent. Returns the status that the last
+/// routine to refuse it has set; the others have been told then that it has ended.
+pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
+    const NAME_IS_EXACT: u32 = 1;
+    /// `IO_TYPE_FILE`.
+    const FILE: i16 = 5;
+    let parent = context.identity();
+    let id = process.identity.process;
+    let object = thread_objects::process_object(context.ntoskrnl(), id);
+    thread_objects::note_image(context, id, &process.image);
+    let [image, command_line] = [&process.image, &process.command_line].map(|text| Text::new(text));
+    let file = Block::zeroed(size_of::<FileObject>());
+    let mut value: FileObject = context.read(file.address());
+    value.kind = FILE;
+    value.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
+    value.name = context.read(image.address());
+    context.write(file.address(), &value);
+    let info = Block::zeroed(size_of::<CreateNotifyInfo>());
+    let value = CreateNotifyInfo {
+        size: size_of::<CreateNotifyInfo>() as u64,
+        flags: NAME_IS_EXACT,
+        reserved: 0,
+        parent: u64::from(parent.process),
+        creator: ClientId { process: u64::from(parent.process), thread: u64::from(parent.thread) },
+        file: file.address(),
+        image: image.address(),
+        command_line: command_line.address(),
+        status: NtStatus::SUCCESS.bits(),
+        reserved_1: 0,
+    };
+    context.write(info.address(), &value);
+    let what = "the routine for processes";
+    for (routine, form) in routines(context, |all| &all.processes) {
+        let arguments = match form {
+            Form::Plain => [u64::from(parent.process), u64::from(id), 1],
+            Form::Extended => [object, u64::from(id), info.address()],
+        };
+        context.call_driver(what, routine, arguments);
+    }
+    let told: CreateNotifyInfo = context.read(info.address());
+    let status = NtStatus::from_bits(told.status);
+    if status.is_success() {
+        tell_of_thread(context, process.identity, true);
+        context.as_identity(process.identity, || {
+            thread_objects::current(context);
+        });
+    } else {
+        end_process(context, process.identity, parent.process, false);
+    }
+    status
+}
+
+fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
+    let arguments = [u64::from(thread.process), u64::from(thread.thread), u64::from(starts)];
+    for routine in routines(context, |all| &all.threads) {
+        context.call_driver("the routine for threads", routine, arguments);
+    }
+}
+
+/// Tells drivers of an image that a process maps, on a thread of the process.
+pub fn load_image(context: &Context, path: &str, base: u64, size: u64) {
+    /// `IMAGE_ADDRESSING_MODE_32BIT`, which images for 64 bits have too.
+    const ADDRESSING_MODE: u32 = 3;
+    let name = Text::new(path);
+    let info = Block::zeroed(size_of::<ImageInfo>());
+    let value = ImageInfo {
+        properties: ADDRESSING_MODE,
+        reserved: 0,
+        base,
+        selector: 0,
+        reserved_1: 0,
+        size,
+        section: 0,
+        reserved_2: 0,
+    };
+    context.write(info.address(), &value);
+    let process = u64::from(context.identity().process);
+    for routine in routines(context, |all| &all.images) {
+        let arguments = [name.address(), process, info.address()];
+        context.call_driver("the routine for images", routine, arguments);
+    }
+}
+
+/// Tells drivers of a process that ends, on its last thread.
+pub fn end_process(context: &Context, process: Identity, parent: u32, has_thread: bool) {
+    let id = process.process;
+    if has_thread {
+        tell_of_thread(context, process, false);
+    }
+    let object = thread_objects::process_object(context.ntoskrnl(), id);
+    for (routine, form) in routines(context, |all| &all.processes) {
+        let arguments = match form {
+            Form::Plain => [u64::from(parent), u64::from(id), 0],
+            Form::Extended => [object, u64::from(id), 0],
+        };
+        context.call_driver("the routine for processes", routine, arguments);
+    }
+    processes::end(context, id);
+}

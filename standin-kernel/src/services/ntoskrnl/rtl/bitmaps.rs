@@ -1,0 +1,266 @@
+//! Bitmaps (`RTL_BITMAP`): arrays of bits in a driver's memory.
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{irql::Irql, pnp_abi::Bitmap},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("RtlInitializeBitMap", HIGH, Routine::Three(initialize)),
+    ("RtlSetBit", HIGH, Routine::Two(change_one::<true>)),
+    ("RtlClearBit", HIGH, Routine::Two(change_one::<false>)),
+    ("RtlTestBit", HIGH, Routine::Two(test)),
+    ("RtlSetBits", HIGH, Routine::Three(change::<true>)),
+    ("RtlClearBits", HIGH, Routine::Three(change::<false>)),
+    ("RtlSetAllBits", HIGH, Routine::One(change_all::<true>)),
+    ("RtlClearAllBits", HIGH, Routine::One(change_all::<false>)),
+    ("RtlAreBitsSet", HIGH, Routine::Three(are::<true>)),
+    ("RtlAreBitsClear", HIGH, Routine::Three(are::<false>)),
+    ("RtlNumberOfSetBits", HIGH, Routine::One(count::<true>)),
+    ("RtlNumberOfClearBits", HIGH, Routine::One(count::<false>)),
+    ("RtlFindSetBits", HIGH, Routine::Three(find::<true>)),
+    ("RtlFindClearBits", HIGH, Routine::Three(find::<false>)),
+    ("RtlFindSetBitsAndClear", HIGH, Routine::Three(find_and_change::<true>)),
+    ("RtlFindClearBitsAndSet", HIGH, Routine::Three(find_and_change::<false>)),
+    ("RtlFindFirstRunClear", HIGH, Routine::Two(first_clear_run)),
+    ("RtlFindLongestRunClear", HIGH, Routine::Two(longest_clear_run)),
+    ("RtlFindNextForwardRunClear", HIGH, Routine::Three(next_clear_run)),
+];
+
+/// What a search that finds nothing returns.
+const NONE: u64 = 0xFFFF_FFFF;
+
+/// The bits of a bitmap, as they were read.
+struct Bits {
+    /// Where they are.
+    at: u64,
+    length: u32,
+    bytes: Vec<u8>,
+}
+
+impl Bits {
+    /// Reads the bits of a bitmap: whole words, as the bitmap's memory has them.
+    fn read(context: &Context, bitmap: u64) -> Self {
+        let value: Bitmap = context.read(bitmap);
+        let words = u64::from(value.size).div_ceil(32);
+        Self { at: value.buffer, length: value.size, bytes: context.bytes(value.buffer, 4 * words) }
+    }
+
+    fn write(&self, context: &Context) {
+        context.write_bytes(self.at, &self.bytes);
+    }
+
+    /// Stores the bytes of a range of bits. Other threads can change others.
+    fn write_some(&self, context: &Context, start: u32, end: u32) {
+        let (first, after) = (start / 8, end.div_ceil(8));
+        if let Some(bytes) = self.bytes.get(first as usize..after as usize) {
+            context.write_bytes(self.at.wrapping_add(u64::from(first)), bytes);
+        }
+    }
+
+    fn get(&self, bit: u32) -> bool {
+        let byte = self.bytes.get(bit as usize / 8);
+        byte.is_some_and(|byte| byte >> (bit % 8) & 1 != 0)
+    }
+
+    fn set(&mut self, bit: u32, is_set: bool) {
+        if let Some(byte) = self.bytes.get_mut(bit as usize / 8) {
+            let mask = 1 << (bit % 8);
+            if is_set {
+                *byte |= mask;
+            } else {
+                *byte &= !mask;
+            }
+        }
+    }
+
+    /// Returns the end of a range of bits. `None` if the bitmap does not have all of them.
+    fn end(&self, start: u32, count: u32) -> Option<u32> {
+        let end = start.checked_add(count)?;
+        (end <= self.length).then_some(end)
+    }
+
+    /// Returns the first run of bits with a value that begins in a range: its start and its length.
+    fn run(&self, from: u32, is_set: bool) -> Option<(u32, u32)> {
+        let start = (from..self.length).find(|bit| self.get(*bit) == is_set)?;
+        let end = (start..self.length).find(|bit| self.get(*bit) != is_set);
+        Some((start, end.unwrap_or(self.length) - start))
+    }
+
+    /// Returns the first place from `from` on with as many bits of a value, below `below`.
+    fn place(&self, from: u32, below: u32, count: u32, is_set: bool) -> Option<u32> {
+        let mut at = from;
+        while let Some((start, length)) = self.run(at, is_set) {
+            if start >= below {
+                return None;
+            }
+            if length >= count {
+                return Some(start);
+            }
+            at = start.saturating_add(length);
+        }
+        None
+    }
+}
+
+fn initialize(context: &Context, bitmap: u64, buffer: u64, size: u64) -> u64 {
+    let value = Bitmap { size: low_half(size), reserved: 0, buffer };
+    context.write(bitmap, &value);
+    0
+}
+
+/// Bugchecks for bits that a bitmap does not have: on Windows, the routine changes other memory.
+fn must_have(context: &Context, bits: &Bits, start: u32, count: u32) -> u32 {
+    bits.end(start, count).unwrap_or_else(|| {
+        context.stop_for_misuse(&format!(
+            "for {count} bits from bit {start} on, of a bitmap with {} bits",
+            bits.length
+        ))
+    })
+}
+
+fn change_one<const SET: bool>(context: &Context, bitmap: u64, bit: u64) -> u64 {
+    change::<SET>(context, bitmap, bit, 1)
+}
+
+fn change<const SET: bool>(context: &Context, bitmap: u64, start: u64, count: u64) -> u64 {
+    let mut bits = Bits::read(context, bitmap);
+    let start = low_half(start);
+    let end = must_have(context, &bits, start, low_half(count));
+    for bit in start..end {
+        bits.set(bit, SET);
+    }
+    bits.write_some(context, start, end);
+    0
+}
+
+/// Changes all bits, and the others of the last word.
+fn change_all<const SET: bool>(context: &Context, bitmap: u64) -> u64 {
+    let mut bits = Bits::read(context, bitmap);
+    bits.bytes.fill(if SET { u8::MAX } else { 0 });
+    bits.write(context);
+    0
+}
+
+fn test(context: &Context, bitmap: u64, bit: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    let bit = low_half(bit);
+    must_have(context, &bits, bit, 1);
+    u64::from(bits.get(bit))
+}
+
+/// Returns whether bits have a value. No bits, or bits that the bitmap does not have, have none.
+fn are<const SET: bool>(context: &Context, bitmap: u64, start: u64, count: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    let (start, count) = (low_half(start), low_half(count));
+    let end = bits.end(start, count).filter(|_| count > 0);
+    u64::from(end.is_some_and(|end| (start..end).all(|bit| bits.get(bit) == SET)))
+}
+
+fn count<const SET: bool>(context: &Context, bitmap: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    let count = (0..bits.length).filter(|bit| bits.get(*bit) == SET).count();
+    count as u64
+}
+
+/// Returns the start of bits with a value, from a hint on and then from the bitmap's start.
+fn search<const SET: bool>(bits: &Bits, count: u32, hint: u32) -> Option<u32> {
+    let hint = if hint < bits.length { hint } else { 0 };
+    if count == 0 {
+        // As Windows does, which has nothing to look for.
+        return Some(hint & !7);
+    }
+    bits.place(hint, bits.length, count, SET).or_else(|| bits.place(0, hint, count, SET))
+}
+
+fn find<const SET: bool>(context: &Context, bitmap: u64, count: u64, hint: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    search::<SET>(&bits, low_half(count), low_half(hint)).map_or(NONE, u64::from)
+}
+
+fn find_and_change<const SET: bool>(context: &Context, bitmap: u64, count: u64, hint: u64) -> u64 {
+    let mut bits = Bits::read(context, bitmap);
+    let count = low_half(count);
+    let Some(start) = search::<SET>(&bits, count, low_half(hint)) else {
+        return NONE;
+    };
+    for bit in start..start.saturating_add(count) {
+        bits.set(bit, !SET);
+    }
+    bits.write(context);
+    u64::from(start)
+}
+
+/// Stores the start of a run of clear bits. Returns its length.
+fn store(context: &Context, run: Option<(u32, u32)>, otherwise: u32, start: u64) -> u64 {
+    let (found, length) = run.unwrap_or((otherwise, 0));
+    context.write(start, &found);
+    u64::from(length)
+}
+
+fn first_clear_run(context: &Context, bitmap: u64, start: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    store(context, bits.run(0, false), bits.length, start)
+}
+
+fn next_clear_run(context: &Context, bitmap: u64, from: u64, start: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    store(context, bits.run(low_half(from), false), bits.length, start)
+}
+
+fn longest_clear_run(context: &Context, bitmap: u64, start: u64) -> u64 {
+    let bits = Bits::read(context, bitmap);
+    let mut longest: Option<(u32, u32)> = None;
+    let mut from = 0;
+    while let Some((at, length)) = bits.run(from, false) {
+        if longest.is_none_or(|(_, longest)| length > longest) {
+            longest = Some((at, length));
+        }
+        from = at.saturating_add(length);
+    }
+    store(context, longest, 0, start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bits, search};
+
+    fn bits(text: &str) -> Bits {
+        let mut bits = Bits {
+            at: 0,
+            length: u32::try_from(text.len()).unwrap(),
+            bytes: vec![0; text.len().div_ceil(32) * 4],
+        };
+        for (bit, digit) in (0..).zip(text.chars()) {
+            bits.set(bit, digit == '1');
+        }
+        bits
+    }
+
+    #[test]
+    fn a_search_begins_at_the_hint_and_goes_on_at_the_start() {
+        let bits = bits("0011001110000100");
+        assert_eq!(search::<false>(&bits, 2, 0), Some(0));
+        assert_eq!(search::<false>(&bits, 3, 0), Some(9));
+        assert_eq!(search::<false>(&bits, 2, 1), Some(4));
+        assert_eq!(search::<false>(&bits, 2, 12), Some(14));
+        assert_eq!(search::<false>(&bits, 3, 13), Some(9));
+        assert_eq!(search::<false>(&bits, 5, 0), None);
+        assert_eq!(search::<true>(&bits, 3, 0), Some(6));
+        assert_eq!(search::<true>(&bits, 1, 99), Some(2));
+    }
+
+    #[test]
+    fn a_run_ends_with_the_bitmap() {
+        let bits = bits("11100");
+        assert_eq!(bits.run(0, false), Some((3, 2)));
+        assert_eq!(bits.run(0, true), Some((0, 3)));
+        assert_eq!(bits.run(3, true), None);
+        assert_eq!(bits.end(3, 2), Some(5));
+        assert_eq!(bits.end(3, 3), None);
+        assert_eq!(bits.end(u32::MAX, 2), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Memory: comparing, copying and filling it, and the bits of a number.
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::irql::Irql,
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("RtlCompareMemory", HIGH, Routine::Three(compare_memory)),
+    ("RtlCompareMemoryUlong", HIGH, Routine::Three(compare_words)),
+    ("RtlCopyMemory", HIGH, Routine::Three(move_memory)),
+    ("RtlMoveMemory", HIGH, Routine::Three(move_memory)),
+    ("RtlFillMemory", HIGH, Routine::Three(fill_memory)),
+    ("RtlZeroMemory", HIGH, Routine::Two(zero_memory)),
+    ("RtlFindLeastSignificantBit", HIGH, Routine::One(least_significant_bit)),
+    ("RtlFindMostSignificantBit", HIGH, Routine::One(most_significant_bit)),
+];
+
+/// Returns the number of bytes that are equal from the start on.
+fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
+    let [one, other] = [one, other].map(|at| context.bytes(at, length));
+    let equal = one.iter().zip(&other).take_while(|(one, other)| one == other);
+    equal.count() as u64
+}
+
+/// Returns the size of the words that are equal to a pattern, from the start on.
+fn compare_words(context: &Context, at: u64, length: u64, pattern: u64) -> u64 {
+    let bytes = context.bytes(at, length & !3);
+    let pattern = low_half(pattern).to_le_bytes();
+    let words = bytes.chunks_exact(4);
+    4 * words.take_while(|word| *word == pattern).count() as u64
+}
+
+fn move_memory(context: &Context, to: u64, from: u64, length: u64) -> u64 {
+    context.write_bytes(to, &context.bytes(from, length));
+    to
+}
+
+fn fill_memory(context: &Context, to: u64, length: u64, value: u64) -> u64 {
+    /// The bytes of one step.
+    const STEP: u64 = 0x1_0000;
+    let mut at = to;
+    let mut left = length;
+    while left > 0 {
+        let now = left.min(STEP);
+        let step = vec![(value & 0xFF) as u8; usize::try_from(now).unwrap_or(0)];
+        context.write_bytes(at, &step);
+        at = at.wrapping_add(now);
+        left -= now;
+    }
+    to
+}
+
+fn zero_memory(context: &Context, to: u64, length: u64) -> u64 {
+    fill_memory(context, to, length, 0)
+}
+
+/// Returns a bit's number as a `CCHAR`, which is -1 if there is none.
+fn bit(number: Option<u32>) -> u64 {
+    number.map_or(0xFF, u64::from)
+}
+
+fn least_significant_bit(_context: &Context, set: u64) -> u64 {
+    bit((set != 0).then(|| set.trailing_zeros()))
+}
+
+fn most_significant_bit(_context: &Context, set: u64) -> u64 {
+    bit(set.checked_ilog2())
+}

@@ -1,0 +1,170 @@
+//! Initializations that happen once (`RTL_RUN_ONCE`), by one thread while others wait, or by several of
+//! which one wins.
+
+use crate::{
+    execution::{
+        coroutine::wait_until,
+        routine::{Routine, low_half},
+    },
+    ground::{irql::Irql, memory, rule::Rule, status::NtStatus},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::thread_objects,
+    },
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("RtlRunOnceInitialize", APC, Routine::One(initialize)),
+    ("RtlRunOnceBeginInitialize", APC, Routine::Three(begin)),
+    ("RtlRunOnceComplete", APC, Routine::Three(complete)),
+    ("RtlRunOnceExecuteOnce", APC, Routine::Four(execute)),
+];
+
+/// `RTL_RUN_ONCE_CHECK_ONLY`, `RTL_RUN_ONCE_ASYNC` and `RTL_RUN_ONCE_INIT_FAILED`.
+const CHECK_ONLY: u32 = 1;
+const ASYNC: u32 = 2;
+const FAILED: u32 = 4;
+
+/// What the lowest bits of the word say (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread initializes, the
+/// initialization is over and the other bits are its context, or several threads initialize.
+const STATE: u64 = 3;
+const ALONE: u64 = 1;
+const DONE: u64 = 2;
+const TOGETHER: u64 = 3;
+
+fn initialize(context: &Context, once: u64) -> u64 {
+    context.write(once, &0_u64);
+    0
+}
+
+/// What the start of an initialization leads to.
+enum Start {
+    Ends(NtStatus),
+    /// The context of the initialization that is over.
+    Done(u64),
+    /// Another thread initializes.
+    Waits,
+}
+
+/// Tries to start an initialization, as one step.
+fn try_start(context: &Context, once: u64, is_async: bool) -> Start {
+    context.atomically(|_| {
+        let value: u64 = memory::read(once)?;
+        Ok(match (value & STATE, is_async) {
+            (DONE, _) => Start::Done(value & !STATE),
+            (0, _) => {
+                memory::write(once, &if is_async { TOGETHER } else { ALONE })?;
+                Start::Ends(NtStatus::PENDING)
+            }
+            (TOGETHER, true) => Start::Ends(NtStatus::PENDING),
+            (ALONE, false) => Start::Waits,
+            _ => Start::Ends(NtStatus::INVALID_PARAMETER),
+        })
+    })
+}
+
+/// Starts an initialization. Returns `STATUS_PENDING` if the caller has to do it.
+fn begin(context: &Context, once: u64, flags: u64, result: u64) -> u64 {
+    start(context, once, low_half(flags), result).to_register()
+}
+
+fn start(context: &Context, once: u64, flags: u32, result: u64) -> NtStatus {
+    if flags & !(CHECK_ONLY | ASYNC) != 0 || flags == CHECK_ONLY | ASYNC {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    if flags == CHECK_ONLY {
+        let value: u64 = context.read(once);
+        if value & STATE != DONE {
+            return NtStatus::UNSUCCESSFUL;
+        }
+        return give(context, result, value & !STATE);
+    }
+    let mut started = Start::Waits;
+    let is_over = wait_until(context, None, || {
+        started = try_start(context, once, flags & ASYNC != 0);
+        !matches!(started, Start::Waits)
+    });
+    match started {
+        Start::Ends(status) if is_over => status,
+        Start::Done(value) if is_over => give(context, result, value),
+        _ => context.stop(
+            Rule::Deadlock,
+            format!(
+                "{} was called from {} and waits forever for an initialization that never completes",
+                context.call().name,
+                context.caller()
+            ),
+        ),
+    }
+}
+
+/// Stores the context of an initialization, if the caller wants it.
+fn give(context: &Context, result: u64, value: u64) -> NtStatus {
+    if result != 0 {
+        context.write(result, &value);
+    }
+    NtStatus::SUCCESS
+}
+
+fn complete(context: &Context, once: u64, flags: u64, value: u64) -> u64 {
+    end(context, once, low_half(flags), value).to_register()
+}
+
+/// Ends an initialization: with its context, or, if it failed, so that it can start again.
+fn end(context: &Context, once: u64, flags: u32, value: u64) -> NtStatus {
+    let has_failed = flags & FAILED != 0;
+    let is_async = flags & ASYNC != 0;
+    let is_bad = value & STATE != 0 || (has_failed && (value != 0 || is_async));
+    if is_bad || flags & !(ASYNC | FAILED) != 0 {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    context.atomically(|_| {
+        let state = memory::read::<u64>(once)? & STATE;
+        if state == TOGETHER && !is_async {
+            return Ok(NtStatus::INVALID_PARAMETER);
+        }
+        if state != if is_async { TOGETHER } else { ALONE } {
+            return Ok(NtStatus::UNSUCCESSFUL);
+        }
+        memory::write(once, &if has_failed { 0 } else { value | DONE })?;
+        Ok(NtStatus::SUCCESS)
+    })
+}
+
+/// Calls the driver's routine, unless that was done before, and stores the context. All of it is in a critical
+/// region.
+fn execute(context: &Context, once: u64, routine: u64, parameter: u64, result: u64) -> u64 {
+    thread_objects::enter_region(context);
+    let status = execute_in_region(context, once, routine, [parameter, result]);
+    thread_objects::leave_region(context);
+    status.to_register()
+}
+
+fn execute_in_region(
+    context: &Context,
+    once: u64,
+    routine: u64,
+    [parameter, result]: [u64; 2],
+) -> NtStatus {
+    let status = start(context, once, 0, result);
+    if status != NtStatus::PENDING {
+        return status;
+    }
+    let arguments = [once, parameter, result];
+    let returned = context.call_driver("the initialization routine", routine, arguments);
+    if low_half(returned) == 0 {
+        end(context, once, FAILED, 0);
+        return NtStatus::UNSUCCESSFUL;
+    }
+    let value = if result == 0 { 0 } else { context.read(result) };
+    if value & STATE != 0 {
+        // The initialization would never end: each later caller would wait for it.
+        context.stop_for_misuse(&format!(
+            "for {}, which returned the context 0x{value:016X}; the lowest 2 bits of a context are 0",
+            context.environment().images.function(routine)
+        ));
+    }
+    end(context, once, 0, value)
+}

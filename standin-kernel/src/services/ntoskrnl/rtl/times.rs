@@ -1,0 +1,125 @@
+//! Conversions of times. The system's time zone is UTC.
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{abi::TimeFields, irql::Irql},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("RtlTimeToSecondsSince1970", APC, Routine::Two(to_seconds::<YEAR_1970>)),
+    ("RtlTimeToSecondsSince1980", APC, Routine::Two(to_seconds::<YEAR_1980>)),
+    ("RtlSecondsSince1970ToTime", APC, Routine::Two(from_seconds::<YEAR_1970>)),
+    ("RtlSecondsSince1980ToTime", APC, Routine::Two(from_seconds::<YEAR_1980>)),
+    ("RtlTimeToTimeFields", HIGH, Routine::Two(to_time_fields)),
+    ("RtlTimeFieldsToTime", HIGH, Routine::Two(from_time_fields)),
+];
+
+/// The starts of these years in seconds since 1601.
+const YEAR_1970: i64 = 11_644_473_600;
+
+const YEAR_1980: i64 = 11_960_006_400;
+
+/// A second in units of 100 ns.
+const SECOND: i64 = 10_000_000;
+
+/// Stores the whole seconds of a time since a year's start. Returns whether there are as many that 32 bits
+/// can hold.
+fn to_seconds<const START: i64>(context: &Context, time: u64, seconds: u64) -> u64 {
+    let time: i64 = context.read(time);
+    let Ok(elapsed) = u32::try_from(time.div_euclid(SECOND) - START) else {
+        return 0;
+    };
+    context.write(seconds, &elapsed);
+    1
+}
+
+fn from_seconds<const START: i64>(context: &Context, seconds: u64, time: u64) -> u64 {
+    let seconds = i64::from(low_half(seconds)) + START;
+    context.write(time, &(seconds * SECOND));
+    0
+}
+
+/// The days of a common year before each month.
+const BEFORE_MONTH: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+
+const DAYS: [i64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/// 100 ns units.
+const MILLISECOND: i64 = 10_000;
+
+const DAY: i64 = 86_400_000 * MILLISECOND;
+
+const fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// Returns the days from 1601-01-01 to the first day of a year.
+const fn days_before(year: i64) -> i64 {
+    let past = year - 1;
+    let leaps = past / 4 - past / 100 + past / 400 - (1600 / 4 - 1600 / 100 + 1600 / 400);
+    (year - 1601) * 365 + leaps
+}
+
+fn days_in(year: i64, month: usize) -> i64 {
+    let days = DAYS.get(month - 1).copied().unwrap_or(0);
+    days + i64::from(month == 2 && is_leap(year))
+}
+
+fn to_time_fields(context: &Context, time: u64, fields: u64) -> u64 {
+    let time: i64 = context.read(time);
+    let time = time.max(0);
+    let mut day = time / DAY;
+    // 1601-01-01 was a Monday.
+    let weekday = (day + 1) % 7;
+    let mut year = 1601 + day / 366;
+    while days_before(year + 1) <= day {
+        year += 1;
+    }
+    day -= days_before(year);
+    let mut month = 1;
+    while day >= days_in(year, month) {
+        day -= days_in(year, month);
+        month += 1;
+    }
+    let milliseconds = time % DAY / MILLISECOND;
+    let small = |value: i64| i16::try_from(value).unwrap_or(i16::MAX);
+    let value = TimeFields {
+        year: small(year),
+        month: i16::try_from(month).unwrap_or(0),
+        day: small(day + 1),
+        hour: small(milliseconds / 3_600_000),
+        minute: small(milliseconds / 60_000 % 60),
+        second: small(milliseconds / 1000 % 60),
+        milliseconds: small(milliseconds % 1000),
+        weekday: small(weekday),
+    };
+    context.write(fields, &value);
+    0
+}
+
+fn from_time_fields(context: &Context, fields: u64, time: u64) -> u64 {
+    let value: TimeFields = context.read(fields);
+    let year = i64::from(value.year);
+    let month = usize::try_from(value.month).unwrap_or(0);
+    let is_valid = (1601..=30827).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=days_in(year, month.clamp(1, 12))).contains(&i64::from(value.day))
+        && (0..24).contains(&value.hour)
+        && (0..60).contains(&value.minute)
+        && (0..60).contains(&value.second)
+        && (0..1000).contains(&value.milliseconds);
+    if !is_valid {
+        return 0;
+    }
+    let before = BEFORE_MONTH.get(month - 1).copied().unwrap_or(0);
+    let leap_day = i64::from(month > 2 && is_leap(year));
+    let days = days_before(year) + before + leap_day + i64::from(value.day) - 1;
+    let seconds = (i64::from(value.hour) * 60 + i64::from(value.minute)) * 60;
+    let milliseconds = (seconds + i64::from(value.second)) * 1000 + i64::from(value.milliseconds);
+    context.write(time, &(days * DAY + milliseconds * MILLISECOND));
+    1
+}

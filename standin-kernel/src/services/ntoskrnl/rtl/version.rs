@@ -1,0 +1,84 @@
+//! The version of the system.
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{irql::Irql, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("RtlGetVersion", PASSIVE, Routine::One(get_version)),
+    ("PsGetVersion", PASSIVE, Routine::Four(ps_get_version)),
+    ("RtlIsNtDdiVersionAvailable", HIGH, Routine::One(is_version_available)),
+    ("RtlIsServicePackVersionInstalled", HIGH, Routine::One(is_service_pack_installed)),
+];
+
+/// The version that this kernel has: Windows 10, version 2004, as its traces say.
+pub const MAJOR: u32 = 10;
+
+pub const MINOR: u32 = 0;
+
+/// The build that traces name.
+pub fn build_number() -> u32 {
+    etl_file::LogFileHeader::default().os_build
+}
+
+/// `NTDDI_WIN10_VB`.
+const DDI_VERSION: u32 = 0x0A00_0008;
+
+/// `VER_SUITE_SINGLEUSERTS` and `VER_NT_WORKSTATION`.
+pub const SUITE: u16 = 0x100;
+
+pub const WORKSTATION: u8 = 1;
+
+fn get_version(context: &Context, information: u64) -> u64 {
+    /// `sizeof(OSVERSIONINFOW)` and `sizeof(OSVERSIONINFOEXW)`.
+    const PLAIN: u32 = 276;
+    const EXTENDED: u32 = 284;
+    /// `VER_PLATFORM_WIN32_NT`.
+    const PLATFORM: u32 = 2;
+    let size: u32 = context.read(information);
+    if size != PLAIN && size != EXTENDED {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let mut value = Vec::new();
+    for number in [size, MAJOR, MINOR, build_number(), PLATFORM] {
+        value.extend(number.to_le_bytes());
+    }
+    value.resize(PLAIN as usize, 0);
+    if size == EXTENDED {
+        value.extend([0; 4]);
+        value.extend(SUITE.to_le_bytes());
+        value.extend([WORKSTATION, 0]);
+    }
+    context.write_bytes(information, &value);
+    NtStatus::SUCCESS.to_register()
+}
+
+/// Returns whether the kernel is a checked build, which it is not.
+fn ps_get_version(context: &Context, major: u64, minor: u64, build: u64, pack: u64) -> u64 {
+    for (at, value) in [(major, MAJOR), (minor, MINOR), (build, build_number())] {
+        if at != 0 {
+            context.write(at, &value);
+        }
+    }
+    if pack != 0 {
+        // An empty string: length, maximum length and buffer.
+        context.write(pack, &[0_u64; 2]);
+    }
+    0
+}
+
+fn is_version_available(_context: &Context, version: u64) -> u64 {
+    u64::from(low_half(version) <= DDI_VERSION)
+}
+
+/// Returns whether a service pack of the system's own version is installed. It has none.
+fn is_service_pack_installed(_context: &Context, version: u64) -> u64 {
+    let version = low_half(version);
+    let is_own = version & 0xFFFF_0000 == DDI_VERSION & 0xFFFF_0000;
+    u64::from(is_own && version & 0xFF00 == 0)
+}

@@ -1,0 +1,138 @@
+//! Comparisons of the system's version with one that a driver wants.
+
+use super::version::{MAJOR, MINOR, SUITE, WORKSTATION, build_number};
+use crate::{
+    execution::routine::{Routine, low_byte, low_half},
+    ground::{irql::Irql, status::NtStatus},
+    services::ntoskrnl::context::{Context, Entries},
+};
+
+pub const ENTRIES: Entries = &[
+    ("VerSetConditionMask", Irql::HIGH_LEVEL, Routine::Three(set_condition)),
+    ("RtlVerifyVersionInfo", Irql::PASSIVE_LEVEL, Routine::Three(verify)),
+    ("IoIsWdmVersionAvailable", PASSIVE, Routine::Two(is_version_available)),
+];
+
+/// `STATUS_REVISION_MISMATCH`.
+const MISMATCH: NtStatus = NtStatus::from_bits(0xC000_0059);
+
+/// The parts of a version, as bits of a type mask. A condition has the three bits of the bit's number.
+const MINOR_VERSION: u32 = 0x1;
+
+const MAJOR_VERSION: u32 = 0x2;
+const BUILD_NUMBER: u32 = 0x4;
+const PLATFORM: u32 = 0x8;
+const PACK_MINOR: u32 = 0x10;
+const PACK_MAJOR: u32 = 0x20;
+const SUITE_NAME: u32 = 0x40;
+const PRODUCT_TYPE: u32 = 0x80;
+
+/// Conditions: `VER_EQUAL` and the others. The last two are for suites.
+const EQUAL: u8 = 1;
+
+const GREATER: u8 = 2;
+const GREATER_EQUAL: u8 = 3;
+const LESS: u8 = 4;
+const LESS_EQUAL: u8 = 5;
+const AND: u8 = 6;
+const OR: u8 = 7;
+
+/// Adds a condition to a mask: that of the highest part of a type mask.
+const fn set_condition(_context: &Context, mask: u64, kind: u64, condition: u64) -> u64 {
+    let kind = low_half(kind) & 0xFF;
+    let condition = (low_byte(condition) & 7) as u64;
+    let Some(part) = kind.checked_ilog2() else {
+        return mask;
+    };
+    if condition == 0 {
+        return mask;
+    }
+    mask | condition << (3 * part)
+}
+
+/// Returns the condition of a part.
+const fn condition_of(mask: u64, part: u32) -> u8 {
+    (mask >> (3 * part.trailing_zeros()) & 7) as u8
+}
+
+const fn holds(condition: u8, ours: u32, wanted: u32) -> bool {
+    match condition {
+        EQUAL => ours == wanted,
+        GREATER => ours > wanted,
+        GREATER_EQUAL => ours >= wanted,
+        LESS => ours < wanted,
+        LESS_EQUAL => ours <= wanted,
+        _ => false,
+    }
+}
+
+/// Compares versions, whose later parts count only where the earlier ones are equal. An order that
+/// the first part asks for is that of all; parts that are to be equal have a condition each.
+fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
+    let mut order = EQUAL;
+    for (number, (condition, ours, wanted)) in conditions.iter().enumerate() {
+        if order == EQUAL {
+            order = *condition;
+        }
+        let is_last = number + 1 == conditions.len();
+        if ours != wanted || is_last {
+            return holds(order, *ours, *wanted);
+        }
+        if !matches!(order, EQUAL | GREATER | GREATER_EQUAL | LESS | LESS_EQUAL) {
+            return false;
+        }
+    }
+    true
+}
+
+fn verify(context: &Context, information: u64, kind: u64, mask: u64) -> u64 {
+    /// `VER_PLATFORM_WIN32_NT`.
+    const NT: u32 = 2;
+    /// The offset of the service pack's version.
+    const PACK: u64 = 276;
+    let kind = low_half(kind);
+    if kind == 0 || mask == 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    let [_size, major, minor, build, platform]: [u32; 5] = context.read(information);
+    let [pack_major, pack_minor, suite]: [u16; 3] = context.read(information.wrapping_add(PACK));
+    let product: u8 = context.read(information.wrapping_add(PACK + 6));
+    let single = [
+        (PRODUCT_TYPE, u32::from(WORKSTATION), u32::from(product)),
+        (PLATFORM, NT, platform),
+        (BUILD_NUMBER, build_number(), build),
+    ];
+    let is_right = |(part, ours, wanted): (u32, u32, u32)| {
+        kind & part == 0 || holds(condition_of(mask, part), ours, wanted)
+    };
+    let is_suite_right = kind & SUITE_NAME == 0
+        || match condition_of(mask, SUITE_NAME) {
+            AND => suite & SUITE == suite,
+            OR => suite & SUITE != 0 || suite == 0,
+            _ => false,
+        };
+    let version: Vec<_> = [
+        (MAJOR_VERSION, MAJOR, major),
+        (MINOR_VERSION, MINOR, minor),
+        (PACK_MAJOR, 0, u32::from(pack_major)),
+        (PACK_MINOR, 0, u32::from(pack_minor)),
+    ]
+    .into_iter()
+    .filter(|(part, ..)| kind & part != 0)
+    .map(|(part, ours, wanted)| (condition_of(mask, part), ours, wanted))
+    .collect();
+    if single.into_iter().all(is_right) && is_suite_right && version_holds(&version) {
+        NtStatus::SUCCESS.to_register()
+    } else {
+        MISMATCH.to_register()
+    }
+}
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+/// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
+const WDM: (u8, u8) = (6, 0);
+
+fn is_version_available(_context: &Context, major: u64, minor: u64) -> u64 {
+    u64::from((low_byte(major), low_byte(minor)) <= WDM)
+}

@@ -1,0 +1,204 @@
+//! Checks of access: the caller's security context, and access lists.
+//!
+//! The system is a member of administrators. A process of a test is a local user's, who is not.
+
+use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
+use crate::{
+    execution::{
+        identity::Identity,
+        routine::{Routine, low_byte, low_half},
+    },
+    ground::{irql::Irql, status::NtStatus},
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::thread_objects,
+        well_known,
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("SeCaptureSubjectContext", APC, Routine::One(capture)),
+    ("SeLockSubjectContext", APC, Routine::One(lock)),
+    ("SeUnlockSubjectContext", APC, Routine::One(lock)),
+    ("SeReleaseSubjectContext", APC, Routine::One(release)),
+    ("SeAccessCheck", PASSIVE, Routine::Ten(check)),
+];
+
+/// The rights that stand for others.
+const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
+const READ_CONTROL: u32 = 0x0002_0000;
+const WRITE_DAC: u32 = 0x0004_0000;
+/// The right that a holder of `SeTakeOwnershipPrivilege` has, as the system does.
+const WRITE_OWNER: u32 = 0x0008_0000;
+const ACCESS_SYSTEM_SECURITY: u32 = 0x0100_0000;
+
+/// `STATUS_PRIVILEGE_NOT_HELD`.
+const PRIVILEGE_NOT_HELD: NtStatus = NtStatus::from_bits(0xC000_0061);
+
+/// The offsets of a token and of the process's id in a `SECURITY_SUBJECT_CONTEXT`.
+const TOKEN: u64 = 16;
+const PROCESS: u64 = 24;
+
+/// Describes the caller: `SECURITY_SUBJECT_CONTEXT`. Processes stand for their tokens.
+fn capture(context: &Context, at: u64) -> u64 {
+    let process = context.identity().process;
+    let token = thread_objects::process_object(context.ntoskrnl(), process);
+    context.write(at, &[0, 0, token, u64::from(process)]);
+    0
+}
+
+const fn lock(_context: &Context, _at: u64) -> u64 {
+    0
+}
+
+/// Ends the use of a description.
+fn release(context: &Context, at: u64) -> u64 {
+    context.write(at, &[0_u64; 4]);
+    0
+}
+
+/// Returns the security identifiers of a process.
+fn identifiers(process: u32) -> Vec<Vec<u8>> {
+    let mut all = vec![
+        // Everyone, authenticated users, and local.
+        well_known::identifier(1, &[0]),
+        well_known::identifier(5, &[11]),
+        well_known::identifier(2, &[0]),
+    ];
+    if process == Identity::SYSTEM.process {
+        all.push(well_known::identifier(5, &[18]));
+        all.push(well_known::identifier(5, &[32, 544]));
+    } else {
+        // Users, interactive, and a user of a machine.
+        all.push(well_known::identifier(5, &[32, 545]));
+        all.push(well_known::identifier(5, &[4]));
+        all.push(well_known::identifier(5, &[21, 1, 2, 3, 1001]));
+    }
+    all
+}
+
+/// An entry of an access list that allows or denies rights.
+struct Entry<'a> {
+    allows: bool,
+    mask: u32,
+    sid: &'a [u8],
+}
+
+/// Returns the entries of an access list that allow or deny rights of the object itself.
+fn entries(list: &[u8]) -> Vec<Entry<'_>> {
+    const HEADER: usize = 8;
+    const INHERIT_ONLY: u8 = 0x8;
+    let mut all = Vec::new();
+    let mut rest = list.get(HEADER..).unwrap_or_default();
+    while let [kind, flags, low, high, ..] = *rest {
+        let size = usize::from(u16::from_le_bytes([low, high]));
+        let Some(entry) = rest.get(..size).filter(|_| size >= HEADER) else {
+            break;
+        };
+        rest = rest.get(size..).unwrap_or_default();
+        let (Some(mask), Some(sid)) = (entry.get(4..8), entry.get(HEADER..)) else {
+            break;
+        };
+        let mask = mask.try_into().map_or(0, u32::from_le_bytes);
+        if kind <= 1 && flags & INHERIT_ONLY == 0 {
+            all.push(Entry { allows: kind == 0, mask, sid });
+        }
+    }
+    all
+}
+
+/// Returns a mask with the specific rights that its generic rights stand for.
+fn mapped(mask: u32, mapping: [u32; 4]) -> u32 {
+    let generic = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
+    let mut specific = mask & 0x0FFF_FFFF;
+    for (bit, rights) in generic.into_iter().zip(mapping) {
+        if mask & bit != 0 {
+            specific |= rights;
+        }
+    }
+    specific
+}
+
+/// Returns the rights of the wanted ones that a list grants, in its order. Without a list, it is all.
+fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: [u32; 4]) -> u32 {
+    let mut allowed = if owner { READ_CONTROL | WRITE_DAC } else { 0 };
+    let mut denied = 0;
+    let Some(list) = list else {
+        return if wanted & MAXIMUM_ALLOWED == 0 {
+            wanted
+        } else {
+            wanted & !MAXIMUM_ALLOWED | mapped(0x1000_0000, map)
+        };
+    };
+    for entry in entries(list) {
+        // What follows an identifier belongs to other kinds of entries.
+        if !all.iter().any(|one| entry.sid.starts_with(one)) {
+            continue;
+        }
+        let mask = mapped(entry.mask, map);
+        if entry.allows {
+            allowed |= mask & !denied;
+        } else {
+            denied |= mask & !allowed;
+        }
+    }
+    if wanted & MAXIMUM_ALLOWED == 0 { wanted & allowed } else { allowed }
+}
+
+fn check(context: &Context, arguments: [u64; 10]) -> u64 {
+    let [at, subject, _is_locked, desired, previous, privileges, mapping, mode, access, status] =
+        arguments;
+    let mapping: [u32; 4] = context.read(mapping);
+    let previous = low_half(previous);
+    let desired = mapped(low_half(desired), mapping);
+    if privileges != 0 {
+        context.write(privileges, &0_u64);
+    }
+    let answer = |access_now: u32, status_now: NtStatus| {
+        context.write(access, &access_now);
+        context.write(status, &status_now.bits());
+        u64::from(status_now == NtStatus::SUCCESS)
+    };
+    if low_byte(mode) == 0 {
+        let all = if desired & MAXIMUM_ALLOWED == 0 { 0 } else { mapping[3] };
+        return answer(desired & !MAXIMUM_ALLOWED | all | previous, NtStatus::SUCCESS);
+    }
+    if at == 0 {
+        return answer(0, NtStatus::ACCESS_DENIED);
+    }
+    let token: u64 = context.read(subject.wrapping_add(TOKEN));
+    if token == 0 {
+        context.stop_for_misuse(
+            "with a security context that neither SeCaptureSubjectContext nor the I/O manager filled in",
+        );
+    }
+    let process = low_half(context.read(subject.wrapping_add(PROCESS)));
+    let is_system = process == Identity::SYSTEM.process;
+    let by_privilege = if is_system { WRITE_OWNER } else { 0 };
+    if desired & ACCESS_SYSTEM_SECURITY != 0 && !is_system {
+        return answer(0, PRIVILEGE_NOT_HELD);
+    }
+    let Some((found, parts)) = descriptor(context, at)
+        .and_then(|found| parts(context, &found).map(|parts| (found, parts)))
+    else {
+        return answer(0, NtStatus::ACCESS_DENIED);
+    };
+    let all = identifiers(process);
+    let is_owner = parts.get(OWNER).is_some_and(|owner| all.contains(owner));
+    let list = parts.get(DACL).filter(|list| found.control & DACL_PRESENT != 0 && !list.is_empty());
+    let wanted = desired & !previous & !ACCESS_SYSTEM_SECURITY;
+    let now =
+        granted(list.map(Vec::as_slice), wanted, is_owner, &all, mapping) | wanted & by_privilege;
+    let is_missing = if wanted & MAXIMUM_ALLOWED == 0 {
+        wanted & !now != 0
+    } else {
+        now == 0 || wanted & !MAXIMUM_ALLOWED & !now != 0
+    };
+    if is_missing || (desired | previous) == 0 {
+        return answer(0, NtStatus::ACCESS_DENIED);
+    }
+    answer(now | previous | desired & ACCESS_SYSTEM_SECURITY, NtStatus::SUCCESS)
+}

@@ -1,0 +1,6 @@
+//! Security: access checks, tokens and security descriptors.
+
+pub mod access;
+pub mod capture;
+pub mod descriptors;
+pub mod security_descriptors;

@@ -1,0 +1,630 @@
+//! Files, in a folder that the test gives. Nothing outside the folder can be reached.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File, OpenOptions},
+    io::{ErrorKind, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{
+        abi::{FileBasic, FileStandard, IoStatusBlock, ObjectAttributesNt},
+        arena::Block,
+        irql::Irql,
+        status::NtStatus,
+    },
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries, Ntoskrnl},
+            ob::handles::{self, Target},
+        },
+        strings::read_unicode_string,
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ZwCreateFile", PASSIVE, Routine::Eleven(create)),
+    ("ZwOpenFile", PASSIVE, Routine::Six(open)),
+    ("ZwReadFile", PASSIVE, Routine::Nine(read)),
+    ("ZwWriteFile", PASSIVE, Routine::Nine(write)),
+    ("ZwFlushBuffersFile", PASSIVE, Routine::Two(flush)),
+    ("ZwQueryInformationFile", PASSIVE, Routine::Five(query)),
+    ("ZwSetInformationFile", PASSIVE, Routine::Five(set)),
+    ("ZwDeleteFile", PASSIVE, Routine::One(delete)),
+];
+
+const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
+const OBJECT_PATH_SYNTAX_BAD: NtStatus = NtStatus::from_bits(0xC000_003B);
+const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
+const SHARING_VIOLATION: NtStatus = NtStatus::from_bits(0xC000_0043);
+const DELETE_PENDING: NtStatus = NtStatus::from_bits(0xC000_0056);
+const FILE_IS_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_00BA);
+const NOT_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_0103);
+const DIRECTORY_NOT_EMPTY: NtStatus = NtStatus::from_bits(0xC000_0101);
+const END_OF_FILE: NtStatus = NtStatus::from_bits(0xC000_0011);
+const INVALID_INFO_CLASS: NtStatus = NtStatus::from_bits(0xC000_0003);
+const DISK_FULL: NtStatus = NtStatus::from_bits(0xC000_007F);
+const UNEXPECTED_IO_ERROR: NtStatus = NtStatus::from_bits(0xC000_00E9);
+
+/// The access rights that this kernel looks at.
+mod access {
+    pub const READ_DATA: u32 = 0x1;
+    pub const WRITE_DATA: u32 = 0x2;
+    pub const APPEND_DATA: u32 = 0x4;
+    pub const DELETE: u32 = 0x1_0000;
+    pub const GENERIC_ALL: u32 = 0x1000_0000;
+    pub const GENERIC_WRITE: u32 = 0x4000_0000;
+    pub const GENERIC_READ: u32 = 0x8000_0000;
+}
+
+/// The create options that this kernel looks at.
+mod option {
+    pub const DIRECTORY: u32 = 0x1;
+    pub const SYNCHRONOUS: u32 = 0x10 | 0x20;
+    pub const NON_DIRECTORY: u32 = 0x40;
+    pub const DELETE_ON_CLOSE: u32 = 0x1000;
+}
+
+/// The folder, and the open files by their objects' addresses.
+#[derive(Default)]
+struct Files {
+    folder: Option<PathBuf>,
+    open: HashMap<u64, OpenFile>,
+}
+
+struct OpenFile {
+    /// `None` for a directory.
+    file: Option<File>,
+    path: PathBuf,
+    access: u32,
+    share: u32,
+    /// The current position of a file that is open for synchronous use.
+    position: Option<u64>,
+    deletes: bool,
+    _memory: Block,
+}
+
+/// Sets the folder that drivers find at `\??\C:`.
+pub fn set_folder(nt: &Ntoskrnl, folder: PathBuf) {
+    nt.state().get::<Files>().folder = Some(folder);
+}
+
+/// Returns the status of a failure of the operating system.
+fn status_of(error: &std::io::Error) -> NtStatus {
+    match error.kind() {
+        ErrorKind::NotFound => NtStatus::OBJECT_NAME_NOT_FOUND,
+        ErrorKind::AlreadyExists => NtStatus::OBJECT_NAME_COLLISION,
+        ErrorKind::PermissionDenied => NtStatus::ACCESS_DENIED,
+        ErrorKind::DirectoryNotEmpty => DIRECTORY_NOT_EMPTY,
+        ErrorKind::StorageFull => DISK_FULL,
+        _ => UNEXPECTED_IO_ERROR,
+    }
+}
+
+/// Returns the path below the folder that a name of the object manager leads to.
+fn below_volume(name: &str) -> Option<String> {
+    /// The prefixes, and what they stand for.
+    const PREFIXES: [(&str, &str); 5] = [
+        (r"\??\c:", ""),
+        (r"\dosdevices\c:", ""),
+        (r"\global??\c:", ""),
+        (r"\device\harddiskvolume1", ""),
+        (r"\systemroot", r"\Windows"),
+    ];
+    PREFIXES.iter().find_map(|(prefix, stands_for)| {
+        let start = name.get(..prefix.len())?;
+        let rest = name.get(prefix.len()..)?;
+        let matches = start.eq_ignore_ascii_case(prefix);
+        (matches && (rest.is_empty() || rest.starts_with('\\')))
+            .then(|| format!("{stands_for}{rest}"))
+    })
+}
+
+/// Returns the path in the host's file system that leads from a folder along a Windows path. Names are
+/// compared without regard to case. Nothing leads out of the folder: not `..`, and no symbolic link.
+fn resolve(folder: &Path, path: &str) -> Result<PathBuf, NtStatus> {
+    let mut at = folder.to_owned();
+    let names: Vec<&str> = path.split('\\').filter(|name| !name.is_empty()).collect();
+    for (number, name) in names.iter().enumerate() {
+        let is_bad = *name == "."
+            || *name == ".."
+            || name.contains(['/', ':', '*', '?', '"', '<', '>', '|'])
+            || name.chars().any(char::is_control);
+        if is_bad {
+            return Err(OBJECT_NAME_INVALID);
+        }
+        let is_last = number + 1 == names.len();
+        at = match find_entry(&at, name) {
+            Some(entry) => entry,
+            None if is_last => at.join(name),
+            None => return Err(OBJECT_PATH_NOT_FOUND),
+        };
+        if let Ok(metadata) = fs::symlink_metadata(&at) {
+            if metadata.is_symlink() {
+                return Err(NtStatus::ACCESS_DENIED);
+            }
+            if !is_last && !metadata.is_dir() {
+                return Err(OBJECT_PATH_NOT_FOUND);
+            }
+        }
+    }
+    Ok(at)
+}
+
+fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
+    let exact = folder.join(name);
+    if fs::symlink_metadata(&exact).is_ok() {
+        return Some(exact);
+    }
+    let wanted = name.to_lowercase();
+    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+        .ok()?
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().to_lowercase() == wanted)
+        .map(|entry| entry.path())
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}
+
+/// Returns the path that object attributes name.
+fn path_of(context: &Context, attributes: u64) -> Result<PathBuf, NtStatus> {
+    let attributes: ObjectAttributesNt = context.read(attributes);
+    if attributes.name == 0 {
+        return Err(OBJECT_PATH_SYNTAX_BAD);
+    }
+    let name = read_unicode_string(context, attributes.name);
+    if attributes.root != 0 {
+        let root = handles::target(context, attributes.root).ok_or(NtStatus::INVALID_HANDLE)?;
+        let mut state = context.state();
+        let files = state.get::<Files>();
+        let root = files.open.get(&root.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
+        if name.starts_with('\\') {
+            return Err(OBJECT_PATH_SYNTAX_BAD);
+        }
+        return resolve(&root.path, &name);
+    }
+    if !name.starts_with('\\') {
+        return Err(OBJECT_PATH_SYNTAX_BAD);
+    }
+    let folder = context.state().get::<Files>().folder.clone();
+    let path = below_volume(&name).ok_or(OBJECT_PATH_NOT_FOUND)?;
+    resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)
+}
+
+fn create(context: &Context, arguments: [u64; 11]) -> u64 {
+    let [handle, access, attributes, block, _size, _kind, share, disposition, options, ..] =
+        arguments;
+    let wanted = [access, share, disposition, options].map(low_half);
+    open_by(context, handle, attributes, block, wanted)
+}
+
+fn open(
+    context: &Context,
+    handle: u64,
+    access: u64,
+    attributes: u64,
+    block: u64,
+    share: u64,
+    options: u64,
+) -> u64 {
+    /// `FILE_OPEN`.
+    const OPEN: u64 = 1;
+    let wanted = [access, share, OPEN, options].map(low_half);
+    open_by(context, handle, attributes, block, wanted)
+}
+
+fn open_by(context: &Context, handle: u64, attributes: u64, block: u64, wanted: [u32; 4]) -> u64 {
+    let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
+    let (status, information) = match opened {
+        Ok((file, information)) => {
+            let target = Target { type_name: "IoFileObjectType", object: file, close };
+            let value = handles::open(context, target);
+            context.write(handle, &value);
+            (NtStatus::SUCCESS, information)
+        }
+        Err(status) => (status, 0),
+    };
+    finish(context, block, status, information)
+}
+
+/// Stores a result and returns the status.
+fn finish(context: &Context, block: u64, status: NtStatus, information: u64) -> u64 {
+    let value = IoStatusBlock { status: status.bits(), reserved: 0, information };
+    context.write(block, &value);
+    status.to_register()
+}
+
+/// Opens or creates a file. Returns its object's address, and what happened.
+fn open_path(
+    context: &Context,
+    path: PathBuf,
+    [access, share, disposition, options]: [u32; 4],
+) -> Result<(u64, u64), NtStatus> {
+    let metadata = fs::symlink_metadata(&path).ok();
+    let exists = metadata.is_some();
+    // Supersede, open, create, open if, overwrite, overwrite if: whether the file must exist or must
+    // not, whether its content goes, and what happened.
+    let (truncates, information) = match (disposition, exists) {
+        (0, true) => (true, 0),
+        (1 | 3, true) => (false, 1),
+        (4 | 5, true) => (true, 3),
+        (0 | 2 | 3 | 5, false) => (false, 2),
+        (2, true) => return Err(NtStatus::OBJECT_NAME_COLLISION),
+        (1 | 4, false) => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+        _ => return Err(NtStatus::INVALID_PARAMETER),
+    };
+    let is_directory = metadata.map_or(options & option::DIRECTORY != 0, |found| found.is_dir());
+    if is_directory && options & option::NON_DIRECTORY != 0 {
+        return Err(FILE_IS_A_DIRECTORY);
+    }
+    if !is_directory && options & option::DIRECTORY != 0 {
+        return Err(NOT_A_DIRECTORY);
+    }
+    let mut state = context.state();
+    let files = state.get::<Files>();
+    let mut others = files.open.values().filter(|other| other.path == path);
+    if others.clone().any(|other| other.deletes) {
+        return Err(DELETE_PENDING);
+    }
+    if others.any(|other| conflicts(access, other.share) || conflicts(other.access, share)) {
+        return Err(SHARING_VIOLATION);
+    }
+    let file = if is_directory {
+        if !exists {
+            fs::create_dir(&path).map_err(|error| status_of(&error))?;
+        }
+        None
+    } else {
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(!exists)
+            .truncate(truncates)
+            .open(&path);
+        Some(opened.map_err(|error| status_of(&error))?)
+    };
+    let memory = Block::zeroed(0x100);
+    let object = memory.address();
+    let opened = OpenFile {
+        file,
+        path,
+        access,
+        share,
+        position: (options & option::SYNCHRONOUS != 0).then_some(0),
+        deletes: options & option::DELETE_ON_CLOSE != 0,
+        _memory: memory,
+    };
+    files.open.insert(object, opened);
+    Ok((object, information))
+}
+
+/// Returns whether an access needs more than another opener shares.
+const fn conflicts(wanted: u32, share: u32) -> bool {
+    let reads = can_read(wanted) && share & 1 == 0;
+    let writes = can_write(wanted) && share & 2 == 0;
+    let deletes = wanted & access::DELETE != 0 && share & 4 == 0;
+    reads || writes || deletes
+}
+
+const fn can_read(wanted: u32) -> bool {
+    wanted & (access::READ_DATA | access::GENERIC_READ | access::GENERIC_ALL) != 0
+}
+
+const fn can_write(wanted: u32) -> bool {
+    const WRITE: u32 =
+        access::WRITE_DATA | access::APPEND_DATA | access::GENERIC_WRITE | access::GENERIC_ALL;
+    wanted & WRITE != 0
+}
+
+/// Returns whether a handle can write to the end of a file only. That is not a matter of rights, which
+/// Windows compares for processes and not for drivers: the I/O manager chooses the place of the write.
+const fn only_appends(wanted: u32) -> bool {
+    const DATA: u32 = access::WRITE_DATA | access::GENERIC_WRITE | access::GENERIC_ALL;
+    wanted & access::APPEND_DATA != 0 && wanted & DATA == 0
+}
+
+fn close(context: &Context, object: u64) {
+    let closed = context.state().get::<Files>().open.remove(&object);
+    if let Some(file) = closed.filter(|file| file.deletes) {
+        // A file that cannot be deleted stays, as on Windows.
+        let _deleted = if file.file.is_some() {
+            fs::remove_file(&file.path)
+        } else {
+            fs::remove_dir(&file.path)
+        };
+    }
+}
+
+/// Runs `body` on the file of a handle.
+fn with_file<R>(
+    context: &Context,
+    handle: u64,
+    body: impl FnOnce(&mut OpenFile) -> Result<R, NtStatus>,
+) -> Result<R, NtStatus> {
+    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+    let mut state = context.state();
+    let file = state.get::<Files>().open.get_mut(&target.object);
+    body(file.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?)
+}
+
+/// The offset that a transfer starts at: `None` is the current position.
+fn offset_at(context: &Context, address: u64) -> Option<u64> {
+    /// `FILE_USE_FILE_POINTER_POSITION`.
+    const CURRENT: i64 = -2;
+    if address == 0 {
+        return None;
+    }
+    let offset: i64 = context.read(address);
+    (offset != CURRENT).then(|| offset.cast_unsigned())
+}
+
+/// The offset that stands for the end of the file.
+const AT_END: u64 = u64::MAX;
+
+fn read(context: &Context, arguments: [u64; 9]) -> u64 {
+    let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
+    let offset = offset_at(context, offset);
+    let length = low_half(length);
+    let read = with_file(context, handle, |file| {
+        if event != 0 {
+            return Err(NtStatus::INVALID_HANDLE);
+        }
+        let start = start_of(file, offset)?;
+        let Some(open) = &mut file.file else {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        };
+        let mut bytes = Vec::new();
+        let done = open
+            .seek(SeekFrom::Start(start))
+            .and_then(|_| open.take(u64::from(length)).read_to_end(&mut bytes));
+        done.map_err(|error| status_of(&error))?;
+        if let Some(position) = &mut file.position {
+            *position = start.saturating_add(bytes.len() as u64);
+        }
+        if bytes.is_empty() && length > 0 {
+            return Err(END_OF_FILE);
+        }
+        Ok(bytes)
+    });
+    match read {
+        Ok(bytes) => {
+            context.write_bytes(buffer, &bytes);
+            finish(context, block, NtStatus::SUCCESS, bytes.len() as u64)
+        }
+        Err(status) => failed(context, block, status),
+    }
+}
+
+/// Returns a failed call's status. A call with a wrong handle does not store it.
+fn failed(context: &Context, block: u64, status: NtStatus) -> u64 {
+    if status == NtStatus::INVALID_HANDLE || status == NtStatus::OBJECT_TYPE_MISMATCH {
+        return status.to_register();
+    }
+    finish(context, block, status, 0)
+}
+
+/// Returns the place of a transfer.
+fn start_of(file: &OpenFile, offset: Option<u64>) -> Result<u64, NtStatus> {
+    match (offset, file.position) {
+        (Some(AT_END), _) => {
+            let open = file.file.as_ref();
+            let length = open.and_then(|open| open.metadata().ok());
+            Ok(length.map_or(0, |metadata| metadata.len()))
+        }
+        (Some(offset), _) if offset > i64::MAX.cast_unsigned() => Err(NtStatus::INVALID_PARAMETER),
+        (Some(offset), _) => Ok(offset),
+        (None, Some(position)) => Ok(position),
+        // Only a file for synchronous use has a position.
+        (None, None) => Err(NtStatus::INVALID_PARAMETER),
+    }
+}
+
+fn write(context: &Context, arguments: [u64; 9]) -> u64 {
+    let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
+    let offset = offset_at(context, offset);
+    let length = usize::try_from(low_half(length)).unwrap_or(usize::MAX);
+    let bytes = context.read_bytes(buffer, length);
+    let written = with_file(context, handle, |file| {
+        if event != 0 {
+            return Err(NtStatus::INVALID_HANDLE);
+        }
+        let start = if only_appends(file.access) {
+            start_of(file, Some(AT_END))?
+        } else {
+            start_of(file, offset)?
+        };
+        let Some(open) = &mut file.file else {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        };
+        let done = open.seek(SeekFrom::Start(start)).and_then(|_| open.write_all(&bytes));
+        done.map_err(|error| status_of(&error))?;
+        if let Some(position) = &mut file.position {
+            *position = start.saturating_add(bytes.len() as u64);
+        }
+        Ok(())
+    });
+    match written {
+        Ok(()) => finish(context, block, NtStatus::SUCCESS, bytes.len() as u64),
+        Err(status) => failed(context, block, status),
+    }
+}
+
+fn flush(context: &Context, handle: u64, block: u64) -> u64 {
+    match with_file(context, handle, |_| Ok(())) {
+        Ok(()) => finish(context, block, NtStatus::SUCCESS, 0),
+        Err(status) => failed(context, block, status),
+    }
+}
+
+/// The classes of information.
+mod class {
+    pub const BASIC: u32 = 4;
+    pub const STANDARD: u32 = 5;
+    pub const DISPOSITION: u32 = 13;
+    pub const POSITION: u32 = 14;
+    pub const ALLOCATION: u32 = 19;
+    pub const END_OF_FILE: u32 = 20;
+}
+
+/// Returns a time of the host's file system as a `FILETIME`.
+fn file_time(time: std::io::Result<std::time::SystemTime>) -> i64 {
+    const SINCE_1601: i64 = 11_644_473_600 * 10_000_000;
+    let since_1970 = time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let ticks = since_1970.map(crate::ground::clock::ticks);
+    ticks.unwrap_or(0).saturating_add(SINCE_1601)
+}
+
+fn query(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kind: u64) -> u64 {
+    use zerocopy::IntoBytes as _;
+    /// `FILE_ATTRIBUTE_DIRECTORY` and `FILE_ATTRIBUTE_ARCHIVE`.
+    const DIRECTORY: u32 = 0x10;
+    const ARCHIVE: u32 = 0x20;
+    /// The unit in which disks allocate.
+    const CLUSTER: u64 = 4096;
+    let found = with_file(context, handle, |file| {
+        let metadata = fs::metadata(&file.path).map_err(|error| status_of(&error))?;
+        let is_directory = file.file.is_none();
+        let size = if is_directory { 0 } else { metadata.len() };
+        Ok(match low_half(kind) {
+            class::BASIC => {
+                let written = file_time(metadata.modified());
+                let value = FileBasic {
+                    creation: file_time(metadata.created().or_else(|_| metadata.modified())),
+                    last_access: file_time(metadata.accessed()),
+                    last_write: written,
+                    change: written,
+                    attributes: if is_directory { DIRECTORY } else { ARCHIVE },
+                    reserved: 0,
+                };
+                value.as_bytes().to_vec()
+            }
+            class::STANDARD => {
+                let value = FileStandard {
+                    allocation: size.next_multiple_of(CLUSTER),
+                    end: size,
+                    links: 1,
+                    delete_pending: u8::from(file.deletes),
+                    directory: u8::from(is_directory),
+                    reserved: [0; 2],
+                };
+                value.as_bytes().to_vec()
+            }
+            class::POSITION => file.position.unwrap_or(0).to_le_bytes().to_vec(),
+            _ => return Err(INVALID_INFO_CLASS),
+        })
+    });
+    match found {
+        Ok(bytes) if (low_half(length) as usize) < bytes.len() => {
+            NtStatus::INFO_LENGTH_MISMATCH.to_register()
+        }
+        Ok(bytes) => {
+            context.write_bytes(buffer, &bytes);
+            finish(context, block, NtStatus::SUCCESS, bytes.len() as u64)
+        }
+        Err(status) if status == INVALID_INFO_CLASS => status.to_register(),
+        Err(status) => failed(context, block, status),
+    }
+}
+
+fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kind: u64) -> u64 {
+    let kind = low_half(kind);
+    let needed = match kind {
+        class::BASIC => size_of::<FileBasic>(),
+        class::DISPOSITION => 1,
+        class::POSITION | class::ALLOCATION | class::END_OF_FILE => 8,
+        _ => return INVALID_INFO_CLASS.to_register(),
+    };
+    if (low_half(length) as usize) < needed {
+        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+    }
+    let value: u64 = match kind {
+        class::BASIC => 0,
+        class::DISPOSITION => u64::from(context.read::<u8>(buffer)),
+        _ => context.read(buffer),
+    };
+    let done = with_file(context, handle, |file| match kind {
+        // The times, attributes and allocation of files are the host's.
+        class::BASIC | class::ALLOCATION => Ok(()),
+        class::DISPOSITION => {
+            file.deletes = value != 0;
+            Ok(())
+        }
+        class::POSITION => match &mut file.position {
+            Some(position) if i64::try_from(value).is_ok() => {
+                *position = value;
+                Ok(())
+            }
+            _ => Err(NtStatus::INVALID_PARAMETER),
+        },
+        _ => {
+            let open = file.file.as_ref().ok_or(NtStatus::INVALID_PARAMETER)?;
+            open.set_len(value).map_err(|error| status_of(&error))
+        }
+    });
+    match done {
+        Ok(()) => finish(context, block, NtStatus::SUCCESS, 0),
+        Err(status) => failed(context, block, status),
+    }
+}
+
+/// Deletes a file by its name.
+fn delete(context: &Context, attributes: u64) -> u64 {
+    let wanted = [access::DELETE, 7, 1, option::DELETE_ON_CLOSE];
+    let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
+    match opened {
+        Ok((file, _)) => {
+            close(context, file);
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_the_volume_only() {
+        for (name, path) in [
+            (r"\??\C:\a\b", Some(r"\a\b")),
+            (r"\??\c:", Some("")),
+            (r"\DosDevices\C:\a", Some(r"\a")),
+            (r"\SystemRoot\Temp", Some(r"\Windows\Temp")),
+            (r"\SystemRootless", None),
+            (r"\??\C:relative", None),
+            (r"\??\D:\a", None),
+            (r"\Device\Null", None),
+        ] {
+            assert_eq!(below_volume(name).as_deref(), path, "{name}");
+        }
+    }
+
+    #[test]
+    fn nothing_leads_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        fs::create_dir(at.join("Sub")).unwrap();
+        fs::write(at.join("Sub/File.txt"), "x").unwrap();
+        std::os::unix::fs::symlink("/", at.join("link")).unwrap();
+        assert_eq!(resolve(at, r"\sub\FILE.TXT"), Ok(at.join("Sub/File.txt")));
+        assert_eq!(resolve(at, r"\sub\new"), Ok(at.join("Sub/new")));
+        for (path, status) in [
+            (r"\..\etc", OBJECT_NAME_INVALID),
+            (r"\sub\..\..\etc", OBJECT_NAME_INVALID),
+            (r"\sub/../../etc", OBJECT_NAME_INVALID),
+            (r"\link\etc\passwd", NtStatus::ACCESS_DENIED),
+            (r"\link", NtStatus::ACCESS_DENIED),
+            (r"\missing\file", OBJECT_PATH_NOT_FOUND),
+            (r"\sub\file.txt\more", OBJECT_PATH_NOT_FOUND),
+        ] {
+            assert_eq!(resolve(at, path), Err(status), "{path}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The handles of keys, and the routines that open, create, describe and delete keys.
+
+use std::collections::HashMap;
+
+use super::information;
+use crate::{
+    execution::routine::{Routine, low_half},
+    ground::{arena::Block, irql::Irql, status::NtStatus},
+    services::{
+        managers::registry::store::{KeyId, NewKey},
+        ntoskrnl::{
+            context::{Context, Entries},
+            ob::{
+                handles::{self, Target},
+                object_attributes::{self, Attributes},
+            },
+        },
+        strings::read_unicode_string,
+    },
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ZwOpenKey", PASSIVE, Routine::Three(open)),
+    ("ZwOpenKeyEx", PASSIVE, Routine::Four(open_with_options)),
+    ("ZwCreateKey", PASSIVE, Routine::Seven(create)),
+    ("ZwDeleteKey", PASSIVE, Routine::One(delete)),
+    ("ZwFlushKey", PASSIVE, Routine::One(flush)),
+    ("ZwQueryKey", PASSIVE, Routine::Five(query)),
+    ("ZwEnumerateKey", PASSIVE, Routine::Six(enumerate)),
+];
+
+/// Options of keys (`REG_OPTION_*`).
+mod option {
+    pub const VOLATILE: u32 = 0x1;
+    pub const CREATE_LINK: u32 = 0x2;
+    pub const BACKUP_RESTORE: u32 = 0x4;
+    pub const OPEN_LINK: u32 = 0x8;
+    /// `REG_LEGAL_OPTION` and `REG_OPEN_LEGAL_OPTION`.
+    pub const LEGAL: u32 = 0x1F;
+    pub const LEGAL_TO_OPEN: u32 = 0x1C;
+}
+
+/// The open keys by their objects' addresses.
+#[derive(Default)]
+struct Keys(HashMap<u64, OpenKey>);
+
+struct OpenKey {
+    key: KeyId,
+    _memory: Block,
+}
+
+/// Opens a handle of a key. It has no rights, which Windows compares for processes only.
+pub fn open_handle(context: &Context, key: KeyId) -> u64 {
+    let memory = Block::zeroed(0x40);
+    let object = memory.address();
+    let open = OpenKey { key, _memory: memory };
+    context.state().get::<Keys>().0.insert(object, open);
+    handles::own(context, object, |context, object| {
+        context.state().get::<Keys>().0.remove(&object);
+    });
+    let target = Target { type_name: "CmKeyObjectType", object, close: |_, _| {} };
+    handles::open(context, target)
+}
+
+/// Returns the key of a handle.
+pub fn key_of(context: &Context, handle: u64) -> Result<KeyId, NtStatus> {
+    let of_framework = context.registry().key_of_handle(handle);
+    let key = if let Some(key) = of_framework {
+        key
+    } else {
+        let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+        let mut state = context.state();
+        let open = state.get::<Keys>().0.get(&target.object);
+        open.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?.key
+    };
+    if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
+}
+
+/// Returns the key that a name starts at, or `None` if it is absolute.
+fn start(context: &Context, attributes: &Attributes) -> Result<Option<KeyId>, NtStatus> {
+    if attributes.root == 0 {
+        return Ok(None);
+    }
+    key_of(context, attributes.root).map(Some)
+}
+
+fn open_named(context: &Context, handle: u64, attributes: u64) -> NtStatus {
+    let opened = object_attributes::read(context, attributes).and_then(|attributes| {
+        let start = start(context, &attributes)?;
+        context.registry().open(start, &attributes.name)
+    });
+    match opened {
+        Ok(key) => {
+            let value = open_handle(context, key);
+            context.write(handle, &value);
+            NtStatus::SUCCESS
+        }
+        Err(status) => status,
+    }
+}
+
+fn open(context: &Context, handle: u64, _mask: u64, attributes: u64) -> u64 {
+    open_named(context, handle, attributes).to_register()
+}
+
+fn open_with_options(
+    context: &Context,
+    handle: u64,
+    _mask: u64,
+    attributes: u64,
+    options: u64,
+) -> u64 {
+    let options = low_half(options);
+    if options & !option::LEGAL_TO_OPEN != 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    check_options(context, options);
+    open_named(context, handle, attributes).to_register()
+}
+
+/// Bugchecks for options that this kernel does not play.
+fn check_options(context: &Context, options: u32) {
+    if options & (option::CREATE_LINK | option::OPEN_LINK) != 0 {
+        context.stop_for_unprovided("for a symbolic link of the registry");
+    }
+    if options & option::BACKUP_RESTORE != 0 {
+        context.stop_for_unprovided("with REG_OPTION_BACKUP_RESTORE");
+    }
+}
+
+fn create(context: &Context, arguments: [u64; 7]) -> u64 {
+    /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
+    const NEW: u32 = 1;
+    const EXISTING: u32 = 2;
+    let [handle, _mask, attributes, _title, class, options, disposition] = arguments;
+    let options = low_half(options);
+    if options & !option::LEGAL != 0 {
+        return NtStatus::INVALID_PARAMETER.to_register();
+    }
+    check_options(context, options);
+    let class = if class == 0 { String::new() } else { read_unicode_string(context, class) };
+    let new = NewKey { class: &class, is_volatile: options & option::VOLATILE != 0 };
+    let created = object_attributes::read(context, attributes)
+        .and_then(|attributes| create_named(context, &attributes, new));
+    match created {
+        Ok((key, is_new)) => {
+            let value = open_handle(context, key);
+            context.write(handle, &value);
+            if disposition != 0 {
+                context.write(disposition, if is_new { &NEW } else { &EXISTING });
+            }
+            NtStatus::SUCCESS.to_register()
+        }
+        Err(status) => status.to_register(),
+    }
+}
+
+/// Opens a key, or creates it if its parent allows that. Returns whether it is new.
+fn create_named(
+    context: &Context,
+    attributes: &Attributes,
+    new: NewKey<'_>,
+) -> Result<(KeyId, bool), NtStatus> {
+    let registry = context.registry();
+    let start = start(context, attributes)?;
+    match registry.open(start, &attributes.name) {
+        Ok(key) => return Ok((key, false)),
+        Err(NtStatus::OBJECT_NAME_NOT_FOUND) => {}
+        Err(status) => return Err(status),
+    }
+    registry.create(start, &attributes.name, new)
+}
+
+/// Deletes a key. Its handles stay open, and can only be closed.
+fn delete(context: &Context, handle: u64) -> u64 {
+    let deleted = key_of(context, handle).and_then(|key| context.registry().delete(key));
+    information::status_of(deleted)
+}
+
+/// Checks the handle. The registry is in memory only.
+fn flush(context: &Context, handle: u64) -> u64 {
+    information::status_of(key_of(context, handle).map(|_| ()))
+}
+
+fn query(
+    context: &Context,
+    handle: u64,
+    class: u64,
+    buffer: u64,
+    length: u64,
+    result_length: u64,
+) -> u64 {
+    let class = low_half(class);
+    let information = information::check_key_class(context, class, true)
+        .and_then(|()| key_of(context, handle))
+        .and_then(|key| information::of_key(context.registry(), key, class));
+    information::give(context, information, [buffer, length, result_length])
+}
+
+fn enumerate(
+    context: &Context,
+    handle: u64,
+    index: u64,
+    class: u64,
+    buffer: u64,
+    length: u64,
+    result_length: u64,
+) -> u64 {
+    let class = low_half(class);
+    let information = information::check_key_class(context, class, false)
+        .and_then(|()| key_of(context, handle))
+        .and_then(|key| context.registry().subkey(key, low_half(index)))
+        .and_then(|key| information::of_key(context.registry(), key, class));
+    information::give(context, information, [buffer, length, result_length])
+}

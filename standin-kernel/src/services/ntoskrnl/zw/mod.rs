@@ -1,0 +1,7 @@
+//! System services: files, keys, events and the security of objects.
+
+pub mod events;
+pub mod files;
+pub mod information;
+pub mod keys;
+pub mod values;
