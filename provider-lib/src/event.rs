@@ -403,7 +403,7 @@ pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u
     bytes_of(values)
 }
 
-/// Returns the largest count of at most `asked` that all values have, and at which none is cut inside a
+/// Returns the largest count, at most `asked`, that all values have and that cuts no value inside a
 /// character.
 ///
 /// Of each value there are the bytes, the size of an element, and the places of a cut.

@@ -43,8 +43,8 @@ impl<'a> HexDump<'a> {
         Self { offset: 0, size: buffer.len() as u64, bytes: buffer }
     }
 
-    /// Returns the dump of the bytes of a buffer from an offset, at most `length` of them. If the
-    /// buffer ends before, there are fewer; if it ends before the offset, there are none.
+    /// Returns the dump of the bytes of a buffer from an offset, at most `length` of them. The dump
+    /// has fewer bytes if the buffer ends earlier, and none if it ends before the offset.
     #[must_use]
     pub fn window(buffer: &'a [u8], offset: usize, length: usize) -> Self {
         let (_, rest) = buffer.split_at(offset.min(buffer.len()));

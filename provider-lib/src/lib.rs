@@ -73,7 +73,7 @@
 //! packages of a build: in a command that builds a driver and a program together, for the same
 //! target, the program's feature would apply to the driver. So build them with separate commands.
 //! The declaration refuses the wrong mode, at compile time, in packages that `wdk-build` configures
-//! as a KMDF, WDM or UMDF driver, and in programs for Windows that lack the feature. The compiler
+//! as a KMDF, WDM or UMDF driver, and in programs for Windows without the feature. The compiler
 //! cannot refuse it in a library crate, which can be part of either.
 //!
 //! # What it does not do

@@ -151,8 +151,8 @@ impl Provider {
         let before = limit.occurrences.fetch_add(1, Ordering::Relaxed);
         if limit.admitted.contains(before) {
             if before != 0 {
-                // The provider's counter is shared by all limits, so those that leave out many
-                // events add to it once for each event that they admit.
+                // The provider's counter is shared by all limits, so limits that omit many events
+                // add to it once for each event that they admit.
                 self.counters.count_left_out(limit.every.wrapping_sub(1));
             }
             true

@@ -253,7 +253,7 @@ pub struct Provider<S: ?Sized = [Stripe]> {
 /// ```
 pub type StripedProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
 
-/// The number of stripes of a provider that chooses none.
+/// The default number of stripes.
 pub const DEFAULT_STRIPES: usize = 16;
 
 impl<const N: usize> Deref for Provider<[Stripe; N]> {

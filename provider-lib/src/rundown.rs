@@ -1,8 +1,8 @@
 //! Rundown protection of the registration's handle.
 //!
-//! Writes in progress are counted. On a machine with many processors, one count would cost each of
-//! them the cache line that the last one wrote, so there are several counts, each in a line of its own,
-//! and a write uses the one that belongs to its stack.
+//! Writes in progress are counted. On a machine with many processors, a single count would move its
+//! cache line to the writing processor with each write. So there are several counts, each in a
+//! cache line of its own, and a write uses the count of its stack.
 
 use core::slice;
 

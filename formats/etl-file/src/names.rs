@@ -17,7 +17,7 @@ use crate::symbols::{SymbolId, Symbols};
 const SYSTEM: u32 = 4;
 const IDLE: u32 = 0;
 
-/// The time for which a number has an owner, as readings of the session's clock.
+/// The period during which an id belongs to an owner, as readings of the session's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
     /// The first reading.

@@ -118,7 +118,7 @@ impl Installation {
             return;
         }
         self.phase.store(REMOVED, Ordering::Release);
-        // No event and no span asks the subscriber any more: it enables none.
+        // Events and spans no longer call the subscriber, because it enables none.
         callsite::rebuild_interest_cache();
         // SAFETY: this thread changed the phase, and no other phase but `REMOVED` follows.
         let kept = unsafe { &mut *self.dispatch.get() };

@@ -306,7 +306,8 @@ fn above_apc_level_only_explicit_parents_count() {
     child.in_scope(|| tracing::info!(parent: &child, "explicit"));
     assert!(Span::current().is_none());
     drop(child);
-    // Not of the entered span, because the code cannot know that it is its thread's.
+    // The activity is not the entered span's, because the code cannot know that the span is its
+    // thread's.
     drop(tracing::info_span!("orphan"));
     assert_eq!(SUBSCRIBER.ignored_enters() - ignored, 2);
     etw.set(|etw| etw.irql = 0);

@@ -122,8 +122,8 @@ impl Record {
         self
     }
 
-    /// Returns the record as an event like any other. The caller knows the clock and the processor,
-    /// and `timestamp` is for records without a time of their own, as some WPP messages are.
+    /// Converts the record to a decoded event. The caller knows the clock and the processor, and
+    /// `timestamp` is for records without a time of their own, as some WPP messages are.
     ///
     /// A process or thread that is not known is `u32::MAX`, as in the records of Windows. The class
     /// is the provider. An event without a name is named after its opcode.

@@ -58,7 +58,7 @@ pub struct Place {
     pub open: u32,
 }
 
-/// The last places of activities. Old ones are forgotten.
+/// The last places of activities. Old entries are dropped.
 #[derive(Debug, Default)]
 pub struct Places {
     new: HashMap<Guid, Place>,

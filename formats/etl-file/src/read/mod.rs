@@ -2,7 +2,7 @@
 //!
 //! [`TraceFile`] reads files of any length: it gives out the records of a trace in the order of
 //! time, and keeps one buffer of each processor in memory. [`Trace`] has all records of a small
-//! trace in memory. Both give out event records (`EVENT_HEADER`) as events, and all other kinds of
+//! trace in memory. Both return event records (`EVENT_HEADER`) as events, and all other kinds of
 //! records with their bytes. Damaged parts are listed and do not hide the records after them.
 
 mod buffer;

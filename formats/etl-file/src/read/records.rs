@@ -22,7 +22,7 @@ impl<R: Read + Seek> TraceFile<R> {
 
 /// The records of a trace in the order of time; see [`TraceFile::records`].
 ///
-/// A buffer is read when the time of its first record has come, and given up after its last one.
+/// A buffer is read when its first record is next in time, and released after its last record.
 /// Records of one buffer that are not in the order of time are sorted. If so many buffers overlap
 /// in time that they would take more memory than one buffer of each processor, some records come
 /// late; [`late`](Self::late) counts them.

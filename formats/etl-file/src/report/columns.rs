@@ -87,7 +87,7 @@ impl Columns {
         &self.chunks
     }
 
-    /// Returns the number of an activity; 0 is that of the null GUID.
+    /// Returns the number of an activity; the null GUID has the number 0.
     fn activity(&mut self, guid: Guid) -> u32 {
         if guid.is_null() {
             return 0;

@@ -67,7 +67,7 @@ fn every_layout_consumes_its_records_exactly() {
                         assert_eq!(decoded.problems, [], "{what}");
                         assert_eq!(decoded.leftover, [0_u8; 0], "{what}");
                         assert_eq!(names(&decoded), (Some(&*class.name), Some(&*event.name)));
-                        // Alternatives of one version differ in the form of a text at most.
+                        // Alternative layouts of one version may differ only in the form of a text.
                         assert_eq!(decoded.fields, expected, "{what}");
                         count += 1;
                     }

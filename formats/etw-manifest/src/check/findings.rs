@@ -13,8 +13,8 @@ pub struct Check<'a> {
     pub errors: Vec<ManifestError>,
 }
 
-/// Returns whether a provider or a channel can have a name: it has 1 to 255 characters, and none of
-/// those that paths and XML give a meaning.
+/// Returns whether a provider or a channel can have a name: it has 1 to 255 characters, and no
+/// character with a meaning in paths or XML.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.chars().count()) && !name.contains(is_forbidden)

@@ -104,7 +104,8 @@ impl Repaired {
 /// followed by the end of the tag or by another attribute.
 fn value_end(text: &str, quote: char) -> Option<usize> {
     let quotes = text.match_indices(quote).map(|(at, _)| at);
-    // A value ends in its line, so a missing quotation mark does not take in the document.
+    // A value ends in its line, so a missing quotation mark does not swallow the rest of the
+    // document.
     let line = text.find('\n').unwrap_or(text.len());
     let mut first = None;
     for at in quotes {

@@ -214,7 +214,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    /// Takes an attribute. Returns false if it says nothing about the form.
+    /// Takes an attribute. Returns false if the attribute does not affect the form.
     pub fn take(&mut self, word: &Ident, attribute: &Attribute) -> syn::Result<bool> {
         match word.to_string().as_str() {
             "out_type" => self.out_type = Some(out_type(attribute)?),

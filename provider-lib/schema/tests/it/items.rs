@@ -187,7 +187,7 @@ fn numbers_and_names_are_not_used_twice() {
         let text = error(&format!("{EVENT} fn x(); {other}"));
         assert!(text.contains("is already used in this declaration"), "{other}: {text}");
         assert_eq!(text.matches("already used").count(), 1, "{other}: {text}");
-        // One that the compiler may remove does not.
+        // An item that the compiler may remove does not.
         provider(&format!("{EVENT} fn x(); #[cfg(any())] {other}"));
         provider(&format!("{EVENT} fn y(); #[allow(dead_code)] {other}"));
     }

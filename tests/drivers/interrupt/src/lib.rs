@@ -47,7 +47,7 @@ const IOCTL_REPORT: ULONG = (FILE_DEVICE_UNKNOWN << 16) | (0x900 << 2);
 static MAPPED: AtomicPtr<u32> = AtomicPtr::new(ptr::null_mut());
 /// The state at the last interrupt.
 static STATE: AtomicU32 = AtomicU32::new(0);
-/// The device that gets the reports.
+/// The device that receives the reports.
 static TARGET: AtomicPtr<wdk_sys::WDFIOTARGET__> = AtomicPtr::new(ptr::null_mut());
 
 /// `\Device\Reports`.

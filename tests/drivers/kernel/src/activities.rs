@@ -51,7 +51,7 @@ pub fn run() {
     call!("IoClearActivityIdThread", 0);
     same!(call!("IoGetActivityIdThread"), 0);
 
-    // A request that is used again has none.
+    // A reused request has no activity id.
     call!("IoReuseIrp", other, 0);
     same!(of_request(other) == Err(NOT_FOUND), true);
     same!(of_request(irp) == Ok(id), true);

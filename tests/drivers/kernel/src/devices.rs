@@ -88,7 +88,7 @@ fn keys(physical: u64) {
     }
 }
 
-/// Returns the number of links in a list of them, which is freed.
+/// Counts the links in a list, and frees the list.
 fn count(class: &[u64; 2], physical: u64, flags: u64) -> u32 {
     let class = core::ptr::from_ref(class) as u64;
     let mut list = 0_u64;
@@ -127,7 +127,7 @@ fn interfaces(physical: u64, early: &mut Link) {
     let start = unsafe { core::slice::from_raw_parts(link[1] as *const u8, 8) };
     same!(is_text(start, br"\??\"), true);
 
-    // Two are registered, none is enabled.
+    // Two interfaces are registered; neither is enabled.
     same!(count(&CLASS, 0, 0), 0);
     same!(count(&CLASS, 0, 1), 2);
     same!(count(&CLASS, physical, 1), 2);

@@ -104,7 +104,7 @@ fn several() {
     let all = |objects: &mut [u64; 2], timeout: &mut i64| {
         low(call!("KeWaitForMultipleObjects", 2, at(objects), 0, 0, 0, 0, at(timeout), 0))
     };
-    // All of them or none: the set event stays set.
+    // The wait takes all objects or none: the set event stays set.
     same!(all(&mut objects, &mut timeout), TIMEOUT);
     same!(any(&mut objects, &mut timeout), 1);
     same!(any(&mut objects, &mut timeout), TIMEOUT);

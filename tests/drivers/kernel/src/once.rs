@@ -266,7 +266,7 @@ fn times() {
     same!(shortest <= 10_000, true);
     let set = |time: u64, sets: u64| low(call!("ExSetTimerResolution", time, sets));
     same!(set(10_000, 1), 10_000);
-    // A longer interval changes nothing, and none is shorter than the shortest.
+    // A longer interval changes nothing, and no interval is shorter than the minimum.
     same!(set(20_000, 1), 10_000);
     same!(set(1, 1), shortest);
     let asked = [&mut longest, &mut shortest, &mut current].map(at);
@@ -325,7 +325,7 @@ fn frames() {
     same!(call!("RtlWalkFrameChain", at(&mut rest), 64, 63 << 8), depth);
 }
 
-/// Returns whether normal and whether all asynchronous procedure calls are disabled.
+/// Returns two flags: whether normal APCs are disabled, and whether all APCs are.
 fn disabled() -> (bool, bool) {
     (boolean(call!("KeAreApcsDisabled")), boolean(call!("KeAreAllApcsDisabled")))
 }
@@ -364,7 +364,7 @@ fn regions() {
     let unsafe_mutex = (find("KeAcquireGuardedMutexUnsafe"), find("KeReleaseGuardedMutexUnsafe"));
     let before = raise.call(&[1]);
     let all = ask.call(&[]);
-    // The IRQL is not a region, and the routine says nothing of it.
+    // A raised IRQL is not a region, so the routine does not report it.
     let normal = find_normal.call(&[]);
     // A region is superfluous at this IRQL.
     let (acquire, release) = unsafe_mutex;

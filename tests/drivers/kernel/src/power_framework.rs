@@ -82,7 +82,8 @@ unsafe extern "C" fn power_not_required(_context: u64) {
     }
 }
 
-/// Powers the device up or down while a system without the state S3 sleeps, which none does here.
+/// Powers the device up or down while a system without the state S3 sleeps, which never happens
+/// here.
 unsafe extern "C" fn directed(_context: u64, _flags: u32) {
     note(DIRECTED);
 }

@@ -217,8 +217,8 @@ pub fn ask_for_callers(init: PWDFDEVICE_INIT) {
     wdf!(WdfDeviceInitSetIoInCallerContextCallback, init, Some(in_caller_context));
 }
 
-/// Prints the results of retrieving the sender's own buffers without a need for any byte of them, then
-/// passes the request on.
+/// Prints the results of retrieving the sender's buffers with a minimum length of 0, then passes
+/// the request on.
 extern "C" fn in_caller_context(device: WDFDEVICE, request: WDFREQUEST) {
     let mut buffer: PVOID = ptr::null_mut();
     let mut length = 7;

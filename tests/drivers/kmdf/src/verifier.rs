@@ -1,4 +1,4 @@
-//! Device controls that ask about the framework, and other small ones.
+//! Device controls that query the framework, and other small device controls.
 
 use core::ptr;
 

@@ -38,7 +38,7 @@ pub const TRANSFER_OWN: u32 = control(12);
 pub const CAPABILITY: u32 = control(13);
 /// Acquires the remove lock and does not release it.
 pub const LEAK_LOCK: u32 = control(14);
-/// Releases the remove lock with a tag with which it was not acquired.
+/// Releases the remove lock with a tag that did not acquire it.
 pub const WRONG_TAG: u32 = control(15);
 /// Returns a property of the device, whose number is the input's first byte.
 pub const PROPERTY: u32 = control(16);

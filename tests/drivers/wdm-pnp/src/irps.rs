@@ -74,8 +74,8 @@ pub fn complete_with(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTS
 /// `IoSkipCurrentIrpStackLocation` and `IoCallDriver`.
 pub fn pass(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     skip(irp);
-    // SAFETY: the lower driver gets this driver's stack location, and this driver no longer uses the
-    // request.
+    // SAFETY: the lower driver receives this driver's stack location, and this driver no longer
+    // uses the request.
     unsafe { IofCallDriver(lower, irp) }
 }
 
@@ -105,8 +105,8 @@ pub fn copy_and_watch(irp: *mut IRP, routine: PIO_COMPLETION_ROUTINE, context: P
     to.Control = INVOKE_ALWAYS;
 }
 
-/// Passes a request to the lower driver and waits until it has come back, as `IoForwardIrpSynchronously`
-/// does.
+/// Passes a request to the lower driver and waits until the request has been completed, as
+/// `IoForwardIrpSynchronously` does.
 pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     let mut event = KEVENT::default();
     // SAFETY: the event is a local, which outlives the wait below.
@@ -125,7 +125,7 @@ pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     status(irp)
 }
 
-/// Keeps a request that has come back for the driver that waits for it.
+/// Keeps a completed request for the driver that waits for it.
 unsafe extern "C" fn came_back(
     _device: *mut DEVICE_OBJECT,
     irp: *mut IRP,

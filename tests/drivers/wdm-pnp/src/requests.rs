@@ -260,7 +260,7 @@ fn transfer_own(
 fn system_buffer(irp: *mut IRP) -> PVOID {
     // SAFETY: the driver has the request.
     let associated = unsafe { &(*irp).AssociatedIrp };
-    // SAFETY: no request that the driver gets has anything else there.
+    // SAFETY: every request that the driver receives uses this member of the union.
     unsafe { associated.SystemBuffer }
 }
 

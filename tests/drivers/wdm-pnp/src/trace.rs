@@ -19,7 +19,7 @@ mod provider {
     #[event(level = Info, keyword = LIFE)]
     pub fn added(stack_size: u8);
 
-    /// A plug-and-play request has come.
+    /// A plug-and-play request has arrived.
     #[event(level = Info, keyword = LIFE)]
     pub fn pnp(minor: u8);
 

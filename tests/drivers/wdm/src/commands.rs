@@ -13,7 +13,8 @@ pub const RELEASE: u32 = control(2, 0);
 pub const REVERSE_DIRECT: u32 = control(3, 2);
 /// Returns the input in reverse order, in the caller's buffer.
 pub const REVERSE_NEITHER: u32 = control(4, 3);
-/// Sends a request of its own to its own device, and returns the bytes that it read.
+/// Sends a request that the driver creates to the driver's own device, and returns the bytes that
+/// it read.
 pub const FORWARD: u32 = control(5, 0);
 /// Completes the request twice.
 pub const COMPLETE_TWICE: u32 = control(6, 0);

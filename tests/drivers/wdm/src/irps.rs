@@ -6,7 +6,8 @@ use wdk_sys::{
     ntddk::IofCompleteRequest,
 };
 
-/// The bits of a stack location's `Control` with which its completion routine is always called.
+/// The bits of a stack location's `Control` that make the system always call its completion
+/// routine.
 pub const INVOKE_ALWAYS: u8 = 0xE0;
 
 /// `IoGetCurrentIrpStackLocation`.

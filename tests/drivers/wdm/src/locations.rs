@@ -138,8 +138,8 @@ unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: 
 /// driver, and 3 when it is back at the upper driver, which has continued it.
 static STEP: AtomicU32 = AtomicU32::new(0);
 
-/// Forwards a request to a driver that forwards it on a thread of the system. Returns how far it had come
-/// when it came back.
+/// Forwards a request to a driver that forwards it on a thread of the system. Returns the request's
+/// progress when it was completed.
 pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     let irp = allocate();
     let own = take_location(irp, device);

@@ -1,4 +1,4 @@
-//! Devices that the driver gets by their names, and its entries in the system's event log.
+//! Devices that the driver opens by their names, and its entries in the system's event log.
 
 use core::{
     ptr, slice,

@@ -45,7 +45,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     let extension = unsafe { (*device).DeviceExtension };
     // SAFETY: the extension has room for the state.
     let state = unsafe { &mut *extension.cast::<State>() };
-    // SAFETY: the buffer is null or has the length that the request's parameters say.
+    // SAFETY: the buffer is null or has the length in the request's parameters.
     let buffer = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     let major = u32::from(location.MajorFunction);
     names::note(irp, location);

@@ -16,7 +16,7 @@ use crate::{
 const HIGH_LEVEL: u8 = 15;
 const DISPATCH_LEVEL: u8 = 2;
 
-/// Calls a function at an IRQL, which it gets.
+/// Calls a function at an IRQL, and passes the IRQL to it.
 fn at(irql: u8, body: impl FnOnce(u8)) {
     // SAFETY: raising the IRQL has no preconditions.
     let before = unsafe { KfRaiseIrql(irql) };
@@ -25,7 +25,7 @@ fn at(irql: u8, body: impl FnOnce(u8)) {
     unsafe { KeLowerIrql(before) };
 }
 
-/// Calls a function at the highest IRQL, which it gets.
+/// Calls a function at the highest IRQL, and passes the IRQL to it.
 pub fn at_high_level(body: impl FnOnce(u8)) {
     at(HIGH_LEVEL, body);
 }

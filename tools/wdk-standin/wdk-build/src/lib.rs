@@ -118,7 +118,7 @@ impl Config {
         Ok(())
     }
 
-    /// Configures the build of a driver like that of a library, and sets its link options.
+    /// Configures the build of a driver as for a library, and sets its link options.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ where
     then(config)
 }
 
-/// Configures the build of a driver like that of a library, and sets its link options.
+/// Configures the build of a driver as for a library, and sets its link options.
 ///
 /// # Errors
 ///

@@ -361,7 +361,7 @@ impl Item {
     }
 }
 
-/// An argument that its value says all of.
+/// An argument that its value describes completely.
 const fn of(value: Value) -> Read {
     Read { value, text: None, number: None, float: None }
 }

@@ -15,7 +15,7 @@ use crate::{
     names::{is_text, with_attributes},
 };
 
-/// The address of the registry path that `DriverEntry` got.
+/// The address of the registry path that `DriverEntry` received.
 static PATH: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps the registry path, which is valid during `DriverEntry`.

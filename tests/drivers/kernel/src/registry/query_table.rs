@@ -84,7 +84,7 @@ unsafe extern "C" fn called(
     let first = if length == 0 {
         0
     } else {
-        // SAFETY: the data are as long as the length says.
+        // SAFETY: the data has the given length.
         unsafe { *data }
     };
     if let Some(slot) = calls.all.get_mut(calls.count) {

@@ -12,7 +12,8 @@ pub use trace::provider::{register, unregister};
 ///
 /// # Errors
 ///
-/// Returns `STATUS_INVALID_PARAMETER` if the message has another length than it says.
+/// Returns `STATUS_INVALID_PARAMETER` if the message's length differs from the length that it
+/// states.
 pub fn check(message: &[u8]) -> Result<(), NtStatus> {
     emit!(trace::provider::received(message.len(), HexDump::window(message, 1, 4)));
     let said = message.first().copied().map(usize::from);
