@@ -410,7 +410,7 @@ impl<'ast> Visit<'ast> for Uses<'_> {
                     self.found.extend(generic.map(Use::Value));
                 }
                 "bytes" | "read_bytes" | "read_into" | "write" | "write_bytes" => {
-                    self.found.push(Use::Address)
+                    self.found.push(Use::Address);
                 }
                 // Unlike `get`, it bugchecks for an object of another kind.
                 "with" => self.found.extend(generic.map(Use::Handle)),
