@@ -23,7 +23,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
     let parsed = Script::parse(text);
     match &parsed {
         Ok(script) => {
-            let empty = Script::parse("").expect("a script may have no step");
+            let empty = Script::parse("").expect("a script without steps is valid");
             let mut steps = 0;
             // Every other line alone is a script.
             for line in lines.iter().filter(|line| !repeats(line)) {

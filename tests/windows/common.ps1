@@ -1,7 +1,7 @@
 # Functions that the stages share: for the plan, checks, programs and the result.
 #
-# For Windows PowerShell 5.1, which every supported Windows has. These scripts have not run on
-# Windows yet; their syntax is checked on Linux.
+# The scripts are for Windows PowerShell 5.1, which every supported version of Windows includes.
+# They have not run on Windows yet; their syntax is checked on Linux.
 #
 # A stage is called as: STAGE.ps1 -Kit FOLDER -Out FOLDER. It writes its files and, last,
 # result.json to OUT\STAGE. Exit codes: 0 passed or skipped, 1 failed, 3010 restart needed.

@@ -5,7 +5,7 @@ use windows_sys::core::GUID;
 
 /// Converts a GUID to the type of windows-sys.
 pub const fn to_windows(guid: Guid) -> GUID {
-    // `to_bytes` returns the little-endian layout, which is also that of the structure.
+    // `to_bytes` returns the little-endian layout, which the structure also uses.
     let b = guid.to_bytes();
     GUID {
         data1: u32::from_le_bytes([b[0], b[1], b[2], b[3]]),

@@ -1,5 +1,6 @@
-//! Tests the client's provider, with its own declaration, against the system's advapi32.dll. Wine
-//! records no events: the calls succeed, and no session enables the provider. Wine has no
+//! Tests the client's provider, with its own declaration, against the system's advapi32.dll.
+//!
+//! Wine records no events: the calls succeed, and no session enables the provider. Wine has no
 //! `EventWriteEx`, so unconditional writes are not tested there.
 
 #[allow(dead_code, reason = "the test does not write every event")]

@@ -49,7 +49,7 @@ pub fn read_data(name: impl AsRef<Path>) -> String {
         .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
-/// Reads a file of the data on the WDK's headers, `tools/wdk-standin/data`.
+/// Reads a data file about the WDK's headers in `tools/wdk-standin/data`.
 ///
 /// # Panics
 ///

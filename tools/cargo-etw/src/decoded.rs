@@ -160,7 +160,7 @@ fn said(result: &Comparison) -> String {
         result.compared, result.properties, result.fields
     );
     if result.undecoded > 0 {
-        let _ = write!(counts, " ({} states no fields)", result.undecoded);
+        let _ = write!(counts, " (the fields of {} are not given)", result.undecoded);
     }
     if result.agrees() {
         return format!("{counts}, equal");

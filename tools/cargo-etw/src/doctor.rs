@@ -34,7 +34,7 @@ const WDK_CRATES: [&str; 6] =
 struct Requirement {
     what: &'static str,
     needed_by: &'static str,
-    /// What was found, or `None` if it is missing.
+    /// The version or path found, or `None` if it is missing.
     found: Option<String>,
     /// The remedy if it is missing: a command, or a sentence.
     remedy: String,

@@ -1,4 +1,5 @@
 //! Executes docs/your-own-driver.md, command by command, in a fresh folder outside the checkout.
+//!
 //! The info strings of the guide's fenced blocks control the test:
 //!
 //! - `sh`: a script that must succeed. A following `text` block contains lines that its output must

@@ -680,7 +680,7 @@ mod tests {
         let all = [plugin.clone(), package("driver", "cdylib")];
         assert_eq!(choose(&all, "plugin", None).unwrap(), "driver");
         assert!(choose(&all, "plugin", Some("plugin")).is_err());
-        // Either sign of a driver is enough.
+        // Either the metadata or the dependency makes a package a driver.
         plugin["metadata"] = json!({ "wdk": {} });
         assert_eq!(choose(&[plugin], "x", None).unwrap(), "plugin");
     }

@@ -1,4 +1,5 @@
 //! Runs the batch files of the guest under Wine: the agent, and the scripts that prepare Windows.
+//!
 //! Wine's cmd is a separate implementation. Batch files stand in for the programs that Wine lacks,
 //! and record their command lines. No Windows has run these files yet.
 

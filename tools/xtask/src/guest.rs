@@ -162,7 +162,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
         .context("cannot run dpkg-deb")?;
     let input = archive.stdout.take().context("dpkg-deb has no output")?;
     // tar fails if a pattern matches nothing, and kernels differ in their modules. So the unpacked
-    // files decide.
+    // files determine the result.
     let unpacked = Command::new("tar")
         .args(["--extract", "--wildcards", "--directory"])
         .arg(to)

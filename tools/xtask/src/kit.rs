@@ -1,7 +1,9 @@
 //! `cargo xtask kit`: creates the folder from which a Windows machine runs the sample driver's
-//! stages. The folder contains the plan, the stages' scripts (`tests/windows`), the driver's
-//! packages, the client, the program that reads traces, and the guides' recipes with the number of
-//! events that each must record.
+//! stages.
+//!
+//! The folder contains the plan, the stages' scripts (`tests/windows`), the driver's packages, the
+//! client, the program that reads traces, and the guides' recipes with the number of events that
+//! each must record.
 
 use std::{
     fs,

@@ -208,5 +208,5 @@ fn a_missing_package_is_named_with_the_command_that_makes_it() {
     let mut contents = contents(folder.path());
     contents.package = Some(folder.path().join("no.zip"));
     let error = format!("{:#}", make(&contents, RECIPES.as_bytes()).unwrap_err());
-    assert!(error.contains("no.zip; `cargo xtask package`"), "{error}");
+    assert!(error.contains("no.zip; build it with `cargo xtask package`"), "{error}");
 }
