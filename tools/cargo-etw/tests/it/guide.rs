@@ -11,8 +11,6 @@
 //! optimizations, builds everything in the checkout's target folder, and uses the package versions
 //! in the checkout's lock file.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
-
 use std::{
     env, fs,
     path::{Path, PathBuf},

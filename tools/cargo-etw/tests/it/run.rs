@@ -1,12 +1,10 @@
 //! Builds and runs a driver in a separate folder, outside every checkout.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
-
-mod common;
-
 use std::{fs, path::Path};
 
 use etw_test_support::root;
+
+use crate::common;
 
 /// Runs `cargo etw run`. Returns the exit code, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {

@@ -4,8 +4,6 @@
 //! the agent in Windows. It proves the host side: images, QEMU, limits, results, exit codes. It
 //! proves nothing about Windows.
 
-#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
-
 mod guest;
 
 use std::{

@@ -1,7 +1,5 @@
 //! Builds a driver in a separate folder, outside every checkout.
 
-mod common;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -10,6 +8,8 @@ use std::{
 };
 
 use etw_test_support::root;
+
+use crate::common;
 
 /// The paths and contents of the files in an author's folder.
 type Files = BTreeMap<PathBuf, Vec<u8>>;

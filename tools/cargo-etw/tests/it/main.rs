@@ -1,0 +1,14 @@
+//! Tests `cargo etw` by its program.
+
+mod build;
+mod common;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod guide;
+mod new;
+mod own;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod run;
+mod sample;
+mod strangers;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod vm;
