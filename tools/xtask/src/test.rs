@@ -266,13 +266,17 @@ pub fn run(deep: bool) -> Result<()> {
     at_once(
         || {
             build_host_crates()?;
+            check_sources(tools.client, &mut not_run)
+        },
+        || {
+            check_drivers(&tools)?;
+            // The package's programs are among them.
+            build_host_crates()?;
             step("Building the driver package", || {
                 run_quietly(use_built_programs(&mut cargo(&["make", "package"])))
             })?;
-            kit::check()?;
-            check_sources(tools.client, &mut not_run)
+            kit::check()
         },
-        || check_drivers(&tools),
     )?;
     let goldens = step("Fetching mc.exe's goldens from published packages", goldens::fetch)?;
     at_once(|| test_host_crates(&goldens, &mut not_run), || test_beside(&tools))?;
