@@ -134,7 +134,7 @@ fn a_published_level_is_never_an_old_one() {
 fn write_in(stripe: usize, stripes: usize) {
     set_group(stripe);
     // Otherwise the models would pass after checking only one stripe.
-    assert_eq!(among::<1>(stripes), stripe);
+    assert_eq!(stack_index::<1>(stripes), stripe);
 }
 
 /// Checks that two writers, in the stripes with these numbers, never use the handle after the
