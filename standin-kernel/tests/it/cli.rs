@@ -494,12 +494,17 @@ fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
     [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).into()
 }
 
-/// Returns the PDB with a few other bytes, with which its reader panics at an offset in the image.
+/// Returns the PDB with a few other bytes, with which its reader panics at an offset in the image, and
+/// at the one before: a return address belongs to the call before it.
 fn pdb_that_panics(offset: u32) -> Vec<u8> {
     let pdb = fs::read(common::probe().with_extension("pdb")).unwrap();
-    let reads = |bytes: Vec<u8>| {
+    let mut whole = pdb_addr2line::pdb::PDB::open(Cursor::new(pdb.clone())).unwrap();
+    let guid = whole.pdb_information().unwrap().guid;
+    let reads = |bytes: Vec<u8>, offset: u32| {
         std::panic::catch_unwind(|| {
-            let pdb = pdb_addr2line::pdb::PDB::open(Cursor::new(bytes)).ok()?;
+            let mut pdb = pdb_addr2line::pdb::PDB::open(Cursor::new(bytes)).ok()?;
+            // Otherwise the file is not the image's.
+            (pdb.pdb_information().ok()?.guid == guid).then_some(())?;
             let data = pdb_addr2line::ContextPdbData::try_from_pdb(pdb).ok()?;
             let context = data.make_context().ok()?;
             let is_found = context.find_frames(offset).ok()?.is_some();
@@ -507,7 +512,7 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
         })
         .map(|found| found == Some(true))
     };
-    assert!(reads(pdb.clone()).unwrap());
+    assert!(reads(pdb.clone(), offset).unwrap());
     let found = (0..20_000).find_map(|seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = pdb.clone();
@@ -515,7 +520,8 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
             let at = random.usize(0..bytes.len());
             bytes[at] = random.u8(..);
         }
-        reads(bytes.clone()).is_err().then_some(bytes)
+        let mut offsets = [offset, offset - 1].into_iter();
+        offsets.all(|offset| reads(bytes.clone(), offset).is_err()).then_some(bytes)
     });
     found.unwrap()
 }

@@ -2,7 +2,7 @@
 
 use core::ptr;
 
-use etw_driver_support::{Service, config, create_driver};
+use etw_driver_support::{Service, config};
 use etw_questions_interface::{ASK_IN_DRIVER_ENTRY, Ask, place};
 use wdk_sys::{
     DRIVER_OBJECT, KEY_READ, KEY_WRITE, NT_SUCCESS, NTSTATUS, UNICODE_STRING, WDF_DRIVER_CONFIG,
@@ -17,13 +17,25 @@ const VALUE: &[u16; ASK_IN_DRIVER_ENTRY.len()] = &utf16(ASK_IN_DRIVER_ENTRY);
 etw_driver_support::entry!(driver_entry);
 
 fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
-    let config = WDF_DRIVER_CONFIG {
+    let mut config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: Some(device::add),
         EvtDriverUnload: Some(unload),
         ..config()
     };
     let mut handle: WDFDRIVER = ptr::null_mut();
-    let status = create_driver(driver, service, config, Some(&mut handle));
+    let driver: *mut DRIVER_OBJECT = driver;
+    // SAFETY: the driver object and the path are those of this driver, and the configuration
+    // outlives the call.
+    let status = unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            service.path(),
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &raw mut config,
+            &raw mut handle,
+        )
+    };
     if !NT_SUCCESS(status) || !is_to_ask(handle) {
         return status;
     }
