@@ -1,4 +1,4 @@
-//! What the test drivers share: the panic handler and the allocator, the entry point, calls of the
+//! Code that the test drivers share: the panic handler and the allocator, the entry point, calls of the
 //! framework, and strings in UTF-16.
 //!
 //! The sample driver and the examples in `driver` do without it, because authors copy them.

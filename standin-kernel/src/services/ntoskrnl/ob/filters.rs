@@ -19,7 +19,7 @@ pub enum Watched {
 
 /// A registration at an altitude.
 struct Filter {
-    /// What it watches.
+    /// The watched objects.
     watched: Watched,
     /// The cookie or the handle that the driver got.
     key: u64,
