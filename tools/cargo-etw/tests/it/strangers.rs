@@ -320,7 +320,10 @@ mod built_drivers {
         // A member of a workspace.
         let output = etw(&driver, &[], None);
         let shown = errors(&output, true);
-        assert!(shown.contains("note: leaving out `-C linker=nowhere`"), "{shown}");
+        assert!(
+            shown.contains("note: leaving out the compiler option `-C linker=nowhere`"),
+            "{shown}"
+        );
         let target = all.join("target");
         let pdb = fs::read(target.join("etw/x64/release/stranger.pdb")).unwrap();
         let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
