@@ -3,8 +3,8 @@
 use std::{io, sync::LazyLock};
 
 use etl_file::{
-    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, chrome, csv, decode, json,
-    merge, perfetto,
+    Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, csv, decode, json, merge,
+    perfetto,
     read::{BufferInfo, Damage, DamageKind, PointerSize, ReadError, Record},
     report,
     stats::Stats,
@@ -42,7 +42,7 @@ pub struct Contents {
     /// The events that decode completely.
     pub decoded: usize,
     /// The spans between start and stop events.
-    pub spans: usize,
+    pub spans: u64,
     /// The records that are not events.
     pub others: usize,
     /// The damaged places in the file.
@@ -76,8 +76,7 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     check_csv(&events, &decoded);
     check_report(&trace);
     check_merge(&trace, data);
-    let spans = check_chrome(&decoded);
-    check_perfetto(&trace, &decoded);
+    let spans = check_perfetto(&trace, &decoded);
     let width = data.last().map(|byte| u16::from(*byte));
     let few = decoded.get(..TABLED).unwrap_or(&decoded);
     for width in [None, width] {
@@ -316,33 +315,9 @@ fn check_csv(events: &[&Event], decoded: &[Decoded]) {
     assert_eq!(rows, decoded.len());
 }
 
-/// Returns the number of spans.
-fn check_chrome(decoded: &[Decoded]) -> usize {
-    let mut out = Vec::new();
-    chrome::write_events(decoded, &mut out).expect("memory takes everything");
-    let file: serde_json::Value = serde_json::from_slice(&out).expect("it is JSON");
-    let entries = file["traceEvents"].as_array().expect("events");
-    // The beginning of a long span directly precedes its end.
-    let mut found = Vec::new();
-    for entry in entries {
-        let time = entry["ts"].as_f64().expect("a time");
-        assert!(time >= 0.0, "times count from the first event");
-        assert_eq!(entry["ph"] != "i", entry.get("id").is_some());
-        let arguments = entry["args"].as_object().expect("fields by name");
-        found.push((entry["pid"].as_u64(), arguments.len()));
-    }
-    let wanted = decoded.iter().map(|event| (Some(event.process_id.into()), event.fields.len()));
-    let mut wanted: Vec<_> = wanted.collect();
-    found.sort_unstable();
-    wanted.sort_unstable();
-    assert_eq!(found, wanted);
-    let spans = |phase| entries.iter().filter(|entry| entry["ph"] == phase).count();
-    assert_eq!(spans("b"), spans("e"));
-    spans("b")
-}
-
-/// Checks that a timeline is a sequence of packets that shows each event once.
-fn check_perfetto(trace: &Trace, decoded: &[Decoded]) {
+/// Checks that a timeline is a sequence of packets that shows each event once. Returns the number of
+/// spans.
+fn check_perfetto(trace: &Trace, decoded: &[Decoded]) -> u64 {
     let mut writer = perfetto::Writer::new(Vec::new(), &trace.header().session);
     for event in decoded {
         writer.event(event).expect("memory takes everything");
@@ -368,6 +343,7 @@ fn check_perfetto(trace: &Trace, decoded: &[Decoded]) {
         + summary.intervals
         + summary.samples;
     assert_eq!(shown, decoded.len() as u64);
+    summary.slices
 }
 
 /// Reads a number from a protocol buffer.

@@ -22,11 +22,10 @@
 //! - [`schemas`]: the schemas that traces contain themselves.
 //! - [`select`]: selection of events.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`chrome`]: output as tables and for
-//!   programs, spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables and for programs,
+//!   spreadsheets and timelines; [`stats`]: counts.
 
 pub mod analysis;
-pub mod chrome;
 pub mod compare;
 pub mod compression;
 pub mod csv;

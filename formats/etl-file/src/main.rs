@@ -19,9 +19,7 @@ use etl_file::stats::Stats;
 use etl_file::stream::{self, Additions, Contents, Events, Summary};
 use etl_file::symbols::{self, SymbolError, Symbols};
 use etl_file::wpp::FormatsError;
-use etl_file::{
-    Catalog, Decoded, Guid, Selection, TraceFile, chrome, csv, json, perfetto, report, table,
-};
+use etl_file::{Catalog, Decoded, Guid, Selection, TraceFile, csv, json, perfetto, report, table};
 
 /// Returns the definition of the command line.
 fn command() -> Command {
@@ -378,12 +376,11 @@ enum Format {
     Json,
     Csv,
     Perfetto,
-    Chrome,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Chrome]
+        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -397,8 +394,6 @@ impl ValueEnum for Format {
                 "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
                  disks, files and samples",
             ),
-            Self::Chrome => PossibleValue::new("chrome")
-                .help("A timeline for chrome://tracing; activities become spans"),
         })
     }
 }
@@ -627,13 +622,6 @@ fn print(
             Ok(summary)
         }
         Format::Perfetto => timeline(input, selection, out),
-        Format::Chrome => {
-            let mut writer = chrome::Writer::new(out)?;
-            let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
-            writer.finish()?;
-            tell_skipped(&input.path, &summary);
-            Ok(summary)
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use etl_file::{
     Catalog, Guid, Trace,
     decode::{Decoded, Value},
+    perfetto,
     spans::spans,
 };
 use etl_fixtures::decoders;
@@ -203,25 +204,25 @@ fn a_third_party_crates_records_spans_and_declared_events_are_in_one_trace() {
 #[test]
 fn spans_are_activities_in_the_timeline() {
     let fixture = Fixture::new(5, 0);
-    let events = decoded(&fixture.run(&[FRAME, FRAME]));
+    let file = fixture.run(&[FRAME, FRAME]);
+    let events = decoded(&file);
     let names: Vec<_> = spans(&events)
         .iter()
         .map(|span| events[span.start].event_name.as_deref().unwrap_or_default())
         .collect();
     assert_eq!(names, ["add device", "write", "write"]);
-    // In the file for Chrome and Perfetto, each is a pair of entries with one id.
-    let mut chrome = Vec::new();
-    etl_file::chrome::write_events(&events, &mut chrome).unwrap();
-    let chrome: serde_json::Value = serde_json::from_slice(&chrome).unwrap();
-    let mut phases = Vec::new();
-    for entry in chrome["traceEvents"].as_array().unwrap() {
-        if entry["id"].is_string() {
-            phases.push(format!("{} {}", entry["ph"], entry["name"]).replace('"', ""));
-        }
+    // In the file for Perfetto, each is a slice with an end.
+    let mut timeline =
+        perfetto::Writer::new(Vec::new(), &Trace::open(&file).unwrap().header().session);
+    for event in &events {
+        timeline.event(event).unwrap();
     }
-    let of_write = ["b write", "e write"];
-    let expected = [["b add device", "e add device"], of_write, of_write].concat();
-    assert_eq!(phases, expected);
+    let path = file.with_extension("pftrace");
+    std::fs::write(&path, timeline.finish().unwrap().0).unwrap();
+    let lines = decoders::dump("perfetto_dump.py", &path);
+    let slices = lines.iter().filter(|line| line["kind"] == "slice" && line["end"].is_u64());
+    let slices: Vec<_> = slices.filter_map(|line| line["name"].as_str()).collect();
+    assert_eq!(slices, names);
 }
 
 // R-O1, R-O5

@@ -32,8 +32,8 @@ pub fn assert_third_party_decoders_agree(path: &Path) -> usize {
     trace.events().count()
 }
 
-/// Runs a decoder script and returns the lines of its output.
-fn dump(script: &str, path: &Path) -> Vec<Value> {
+/// Runs a script of `tests/oracles` on a file, and returns the lines of its output.
+pub fn dump(script: &str, path: &Path) -> Vec<Value> {
     let output = etw_test_support::run_python([&etw_test_support::oracle(script), path]);
     output
         .split(|&byte| byte == b'\n')

@@ -306,23 +306,6 @@ fn csv_has_a_line_for_each_event() {
 }
 
 #[test]
-fn a_timeline_has_spans_and_instants() {
-    let sample = sample(|_| {});
-    let output = etl(&["dump", &sample.path, "--format", "chrome"]);
-    assert_eq!(output.status.code(), Some(0));
-    let file: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let events = file["traceEvents"].as_array().unwrap();
-    assert_eq!(events.len(), 20);
-    let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
-    assert_eq!((of("b"), of("e"), of("i")), (5, 5, 10));
-    let times: Vec<_> = events.iter().map(|event| event["ts"].as_f64().unwrap()).collect();
-    assert!(times[0] == 0.0 && times.is_sorted(), "{times:?}");
-    let start = events.iter().find(|event| event["ph"] == "b").unwrap();
-    assert_eq!(start["id"], "b2b2b2b2-b2b2-b2b2-b2b2-b2b2b2b2b2b2");
-    assert!(start["args"].is_object());
-}
-
-#[test]
 fn statistics_count_by_provider_event_and_level() {
     let sample = sample(|_| {});
     let manifest = manifest();

@@ -10,8 +10,8 @@ use etl_file::decode::Value;
 use etl_file::kernel::{self, Form};
 use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile};
 use etl_file::{EncodedRecord, LogFileHeader};
-use etl_fixtures::kernel_records;
 use etl_fixtures::kernel_records::generated;
+use etl_fixtures::{decoders, kernel_records};
 use serde_json::{Value as Json, json};
 
 const BUFFER: u32 = 0x1_0000;
@@ -38,14 +38,7 @@ fn dissect(records: &[Vec<u8>]) -> Vec<Json> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernel.etl");
     fs::write(&path, file_of(records)).unwrap();
-    let script = etw_test_support::oracle("dissect_kernel.py");
-    let output = etw_test_support::run_python([&script, &path]);
-    output
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .skip(1)
-        .map(|line| serde_json::from_slice(line).unwrap())
-        .collect()
+    decoders::dump("dissect_kernel.py", &path).split_off(1)
 }
 
 /// Returns a value as dissect.etl has it: without the meaning that the type gives it.

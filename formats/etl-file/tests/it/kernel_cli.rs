@@ -269,30 +269,6 @@ fn stats_count_kernel_events_by_class_and_event() {
 }
 
 #[test]
-fn a_chrome_timeline_has_kernel_events_stacks_and_names() {
-    let (out, messages) = etl(&["dump", "--names", "--format", "chrome"]);
-    let file: Json = serde_json::from_str(&out).unwrap();
-    let entries = file["traceEvents"].as_array().unwrap();
-    let named = |name: &str| {
-        let mut entries = entries.iter();
-        entries.find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("{name} in {out}"))
-    };
-    let terminate = named("Terminate");
-    assert_eq!(terminate["cat"], "Process");
-    // The format has the outermost frame first.
-    assert_eq!(
-        terminate["stack"],
-        serde_json::json!(["0x7ff600000020 app.exe+0x20", "0xfffff80100000010 ntoskrnl.exe+0x10",])
-    );
-    assert_eq!(named("process_name")["args"]["name"], "app.exe");
-    assert_eq!(named("thread_name")["args"]["name"], "worker");
-    let written = entries.iter().filter(|entry| entry["ph"] == "M").count();
-    assert_eq!(written, 2, "{out}");
-    let count = "stacks: 1 joined with their events, 1 unmatched";
-    assert!(messages.contains(count), "{messages}");
-}
-
-#[test]
 fn a_perfetto_timeline_has_the_places_of_stacks_and_their_counts() {
     let (_folder, path) = file();
     let out = path.with_extension("pftrace");

@@ -1,5 +1,4 @@
-//! Compares timelines with the values that Perfetto's published protocol buffers read in them, and
-//! checks those for Chrome.
+//! Compares timelines with the values that Perfetto's published protocol buffers read in them.
 //!
 //! The script that reads them also checks the properties of every timeline: `perfetto_dump.py`
 //! lists them.
@@ -15,7 +14,7 @@ use etl_file::decode::{Frame, Keywords, Kind, Problem, Stack, Value as Field};
 use etl_file::perfetto::{Summary, Writer};
 use etl_file::write::{KernelForm, KernelRecord, Losses};
 use etl_file::{ClockType, Decoded, EventDescriptor, FileTime, Guid, LogFileHeader};
-use etl_fixtures::trace;
+use etl_fixtures::{decoders, trace};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -169,10 +168,7 @@ fn read(bytes: &[u8]) -> Vec<Value> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.pftrace");
     fs::write(&path, bytes).unwrap();
-    let script = etw_test_support::oracle("perfetto_dump.py");
-    let output = etw_test_support::run_python([&script, &path]);
-    let lines = output.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).expect("a line is JSON")).collect()
+    decoders::dump("perfetto_dump.py", &path)
 }
 
 #[test]
@@ -1047,81 +1043,6 @@ fn the_command_writes_a_timeline_and_says_what_it_lacks() {
     assert_eq!(dump(&[]).stdout, bytes, "standard output has the same");
 }
 
-/// Returns the name, phase and time in microseconds of the entries of a timeline for Chrome.
-fn chrome(events: &[Decoded]) -> Vec<(String, String, f64)> {
-    let mut writer = etl_file::chrome::Writer::new(Vec::new()).unwrap();
-    for event in events {
-        writer.event(event).unwrap();
-    }
-    let file: Value = serde_json::from_slice(&writer.finish().unwrap()).unwrap();
-    let entries = file["traceEvents"].as_array().unwrap().iter();
-    entries
-        .map(|entry| {
-            let text = |key: &str| entry[key].as_str().unwrap().to_owned();
-            (text("name"), text("ph"), entry["ts"].as_f64().unwrap())
-        })
-        .collect()
-}
-
-#[test]
-fn entries_for_chrome_are_in_the_order_of_time() {
-    let events = [
-        part(10, 1, 1),
-        event(11, "A"),
-        part(12, 1, 2),
-        event(13, "B"),
-        part(14, 2, 1),
-        event(15, "C"),
-        part(16, 2, 3),
-    ];
-    let expected = [
-        ("Request", "b", 0.0),
-        ("A", "i", 1.0),
-        // No stop event follows.
-        ("Request", "i", 2.0),
-        ("B", "i", 3.0),
-        ("Request", "e", 4.0),
-        ("C", "i", 5.0),
-        // No start event precedes.
-        ("Request", "i", 6.0),
-    ];
-    let expected = expected.map(|(name, phase, time)| (name.to_owned(), phase.to_owned(), time));
-    assert_eq!(chrome(&events), expected);
-}
-
-#[test]
-fn long_spans_for_chrome_do_not_fill_the_memory() {
-    let mut events = vec![part(0, 1, 1)];
-    for n in 1..20 {
-        let mut large = event(n, "Large");
-        large.fields = named(&[("text", Field::Text("x".repeat(1 << 20)))]);
-        events.push(large);
-    }
-    events.push(part(20, 2, 1));
-    let entries = chrome(&events);
-    assert_eq!(entries.len(), 21);
-    let at = |phase: &str| entries.iter().position(|(_, found, _)| found == phase);
-    assert_eq!(at("b"), Some(19), "right before its end");
-    assert_eq!(at("e"), Some(20));
-    assert!(entries[19].2.abs() < 1e-9);
-    assert!(entries[..19].is_sorted_by(|(_, _, one), (_, _, other)| one < other));
-}
-
-#[test]
-fn many_start_events_for_chrome_without_a_stop_event_are_instants() {
-    let starts = |n| {
-        let mut start = part(n, 1, n.cast_unsigned().into());
-        start.fields = named(&[("text", Field::Text("x".repeat(1 << 20)))]);
-        start
-    };
-    let mut events: Vec<Decoded> = (0..20).map(starts).collect();
-    events.push(part(20, 2, 0));
-    events.push(part(20, 2, 19));
-    let entries = chrome(&events);
-    let count = |phase| entries.iter().filter(|(_, found, _)| found == phase).count();
-    assert_eq!((count("b"), count("e"), count("i")), (1, 1, 20));
-}
-
 /// Any value, of few levels.
 fn any_value() -> impl Strategy<Value = Field> {
     let leaf = prop_oneof![
@@ -1251,7 +1172,7 @@ proptest! {
     }
 }
 
-/// Prints the sizes and speeds of timelines of a million events with three fields:
+/// Prints the size and speed of a timeline of a million events with three fields:
 /// `cargo test --release -p etl-file --test it -- --ignored --nocapture figures`.
 #[test]
 #[ignore = "prints figures; they need a release build"]
@@ -1273,22 +1194,11 @@ fn figures_of_a_million_events() {
         }
         start.elapsed().as_secs_f64()
     };
-    let mut perfetto = Writer::new(Vec::new(), &header());
-    let perfetto_seconds = time(&mut |event| perfetto.event(event).unwrap());
-    let (perfetto, _) = perfetto.finish().unwrap();
-    let mut chrome = etl_file::chrome::Writer::new(Vec::new()).unwrap();
-    let chrome_seconds = time(&mut |event| chrome.event(event).unwrap());
-    let chrome = chrome.finish().unwrap();
-    for (format, size, seconds) in
-        [("perfetto", perfetto.len(), perfetto_seconds), ("chrome", chrome.len(), chrome_seconds)]
-    {
-        println!(
-            "{format}: {} bytes per event, {:.0} events per second",
-            size / 1_000_000,
-            1e6 / seconds
-        );
-    }
-    assert!(perfetto.len() * 2 < chrome.len());
+    let mut timeline = Writer::new(Vec::new(), &header());
+    let seconds = time(&mut |event| timeline.event(event).unwrap());
+    let (timeline, _) = timeline.finish().unwrap();
+    let size = timeline.len() / 1_000_000;
+    println!("{size} bytes per event, {:.0} events per second", 1e6 / seconds);
 }
 
 /// The names of three fields.
