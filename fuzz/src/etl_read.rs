@@ -269,11 +269,6 @@ fn check_json(data: &[u8], trace: &Trace) {
         let payload = line["payload"].as_str().expect("the payload's digits");
         assert_eq!(payload.len(), 2 * event.user_data.len());
         assert_eq!(line["pointer_size"] == 4, event.pointer_size == PointerSize::Four);
-        let serialized = json::EventLine::of(&event, &decoded);
-        // The field is parsed from text like the line, which rounds some floating-point numbers.
-        let serialized = serde_json::to_string(&serialized).expect("a line");
-        let serialized: serde_json::Value = serde_json::from_str(&serialized).expect("JSON");
-        assert_eq!(*line, serialized);
         let fields = line["fields"].as_object().expect("fields by name");
         assert_eq!(fields.len(), decoded.fields.len(), "{line}");
         for (name, value) in &decoded.fields {

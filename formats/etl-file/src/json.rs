@@ -11,14 +11,13 @@ use std::string::ToString;
 use std::sync::Arc;
 
 use etw_wire::Guid;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::Serializer;
 
 use crate::catalog::Catalog;
-use crate::decode::{Decoded, Fields, Kind, Problem, Value, serialize_fields};
-use crate::guid;
-use crate::read::{Event, EventRef, TraceFile, TraceHeader};
+use crate::decode::{Decoded, Kind, serialize_fields};
+use crate::read::{EventRef, TraceFile, TraceHeader};
 use crate::select::Selection;
-use crate::show::Hex;
 use crate::stream::{Additions, Contents, Events, OutputError, RecordCounts, Summary, view};
 use crate::text::{self, Times};
 use crate::time::FileTime;
@@ -59,8 +58,7 @@ pub struct Writer<W: Write> {
     out: W,
     /// The lines that wait.
     lines: Vec<u8>,
-    times: Times,
-    kinds: HashMap<u64, KindText>,
+    members: Members,
 }
 
 /// The part of a line that is equal for all events of a kind.
@@ -204,7 +202,7 @@ const MANY: usize = 1 << 16;
 impl<W: Write> Writer<W> {
     /// Returns a writer of lines to `out`, which needs no buffer.
     pub fn new(out: W) -> Self {
-        Self { out, lines: Vec::new(), times: Times::default(), kinds: HashMap::new() }
+        Self { out, lines: Vec::new(), members: Members::default() }
     }
 
     /// Writes the line of the trace's header.
@@ -220,8 +218,9 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
-        self.format(event, decoded)?;
-        self.lines.push(b'\n');
+        self.lines.push(b'{');
+        self.members.append(event, decoded, &mut self.lines)?;
+        self.lines.extend_from_slice(b"}\n");
         if self.lines.len() >= MANY {
             self.write_lines()?;
         }
@@ -250,11 +249,28 @@ impl<W: Write> Writer<W> {
         self.lines.push(b'\n');
         Ok(())
     }
+}
 
-    /// Formats an event as [`EventLine`] does.
-    fn format(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
-        let out = &mut self.lines;
-        out.extend_from_slice(b"{\"record\":\"event\",\"kind\":\"");
+/// Formats events as the members of JSON objects. Remembers the text that events of a kind share.
+#[derive(Debug, Default)]
+pub struct Members {
+    times: Times,
+    kinds: HashMap<u64, KindText>,
+}
+
+impl Members {
+    /// Appends the members of an event's object, without its braces. `event` is the event as it was
+    /// recorded.
+    ///
+    /// # Errors
+    /// Returns an error if a value cannot be serialized.
+    pub fn append(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        out.extend_from_slice(b"\"record\":\"event\",\"kind\":\"");
         out.extend_from_slice(kind_name(decoded.kind).as_bytes());
         out.extend_from_slice(b"\",\"time\":\"");
         self.times.write(decoded.time, out);
@@ -298,7 +314,7 @@ impl<W: Write> Writer<W> {
         key("message", out);
         optional(decoded.message.as_deref(), out);
         key("fields", out);
-        fields(&decoded.fields, out)?;
+        serialize_fields(&decoded.fields, &mut Serializer::new(&mut *out))?;
         key("leftover", out);
         quoted(out, |out| text::hex(&decoded.leftover, out));
         key("problems", out);
@@ -308,7 +324,9 @@ impl<W: Write> Writer<W> {
         key("stack", out);
         match &decoded.stack {
             None => out.extend_from_slice(b"null"),
-            Some(_) => serde_json::to_writer(&mut *out, &StackObject::new(decoded))?,
+            Some(stack) => list(stack.frames.iter(), out, |frame, out| {
+                text::json_string(&frame.to_string(), out);
+            }),
         }
         for (name, number) in [
             ("kernel_time", event.kernel_time),
@@ -334,70 +352,8 @@ impl<W: Write> Writer<W> {
         text::decimal(event.buffer, out);
         key("offset", out);
         text::decimal(event.offset, out);
-        out.push(b'}');
         Ok(())
     }
-}
-
-/// The number of fields up to which their names are compared with one another.
-const FEW: usize = 16;
-
-/// Appends the object of fields, as [`serialize_fields`] writes it.
-fn fields(fields: &Fields, out: &mut Vec<u8>) -> io::Result<()> {
-    let repeats = |at: usize, name: &Arc<str>| {
-        let before = fields.iter().take(at);
-        before.into_iter().any(|(other, _)| other == name)
-    };
-    let distinct =
-        fields.len() <= FEW && !fields.iter().enumerate().any(|(at, (name, _))| repeats(at, name));
-    if !distinct {
-        serde_json::to_writer(out, &FieldsObject(fields))?;
-        return Ok(());
-    }
-    out.push(b'{');
-    for (number, (name, value)) in fields.iter().enumerate() {
-        if number != 0 {
-            out.push(b',');
-        }
-        text::json_string(name, out);
-        out.push(b':');
-        self::value(value, out)?;
-    }
-    out.push(b'}');
-    Ok(())
-}
-
-/// Appends a value as its `Serialize` writes it.
-fn value(value: &Value, out: &mut Vec<u8>) -> io::Result<()> {
-    match value {
-        Value::Int(number) => text::decimal(*number, out),
-        Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
-            text::decimal(*number, out);
-        }
-        Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
-        Value::Text(string) => text::json_string(string, out),
-        Value::Hex(number) | Value::Pointer(number) => {
-            quoted(out, |out| text::hexadecimal(*number, 1, out));
-        }
-        Value::NtStatus(code) | Value::HResult(code) => {
-            quoted(out, |out| text::hexadecimal((*code).into(), 8, out));
-        }
-        Value::Guid(guid) => quoted(out, |out| text::guid(*guid, out)),
-        Value::Binary(bytes) => quoted(out, |out| text::hex(bytes, out)),
-        Value::Named { value, signed, name } => {
-            out.extend_from_slice(b"{\"value\":");
-            if *signed {
-                text::decimal(value.cast_signed(), out);
-            } else {
-                text::decimal(*value, out);
-            }
-            key("name", out);
-            text::json_string(name, out);
-            out.push(b'}');
-        }
-        other => serde_json::to_writer(out, other)?,
-    }
-    Ok(())
 }
 
 const fn kind_name(kind: Kind) -> &'static str {
@@ -510,157 +466,11 @@ struct SkippedCount {
 }
 
 impl Serialize for Skipped<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(kind, count)| {
             let count = SkippedCount { records: count.records, bytes: count.bytes };
             (kind, count)
         }))
-    }
-}
-
-/// An event as an object: a line of [`Writer::event`].
-#[derive(Serialize)]
-pub struct EventLine<'a> {
-    record: &'static str,
-    kind: &'static str,
-    time: FileTime,
-    timestamp: i64,
-    processor: u16,
-    process: u32,
-    thread: u32,
-    process_name: Option<&'a str>,
-    thread_name: Option<&'a str>,
-    #[serde(serialize_with = "guid::serialize")]
-    provider: Guid,
-    provider_name: Option<&'a str>,
-    #[serde(serialize_with = "guid::serialize_option")]
-    group: Option<Guid>,
-    id: u16,
-    version: u8,
-    channel: u8,
-    level: u8,
-    level_name: Option<&'a str>,
-    opcode: u8,
-    opcode_name: Option<&'a str>,
-    task: u16,
-    task_name: Option<&'a str>,
-    keyword: String,
-    keyword_names: Names<'a>,
-    #[serde(serialize_with = "guid::serialize")]
-    activity: Guid,
-    #[serde(serialize_with = "guid::serialize_option")]
-    related_activity: Option<Guid>,
-    event: Option<&'a str>,
-    message: Option<&'a str>,
-    fields: FieldsObject<'a>,
-    leftover: String,
-    problems: Vec<String>,
-    stack: Option<StackObject<'a>>,
-    kernel_time: u32,
-    user_time: u32,
-    property: u16,
-    pointer_size: usize,
-    extended: Vec<ItemObject>,
-    payload: String,
-    buffer: u32,
-    offset: u64,
-}
-
-#[derive(Serialize)]
-struct ItemObject {
-    #[serde(rename = "type")]
-    ext_type: u16,
-    data: String,
-}
-
-/// The frames of a stack: the image and the offset in it or, without an image, the address.
-struct StackObject<'a>(&'a Decoded);
-
-impl<'a> StackObject<'a> {
-    const fn new(decoded: &'a Decoded) -> Self {
-        Self(decoded)
-    }
-}
-
-impl Serialize for StackObject<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let frames = self.0.stack.iter().flat_map(|stack| &stack.frames);
-        serializer.collect_seq(frames.map(ToString::to_string))
-    }
-}
-
-struct Names<'a>(&'a [Arc<str>]);
-
-impl Serialize for Names<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(AsRef::<str>::as_ref))
-    }
-}
-
-struct FieldsObject<'a>(&'a Fields);
-
-impl Serialize for FieldsObject<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serialize_fields(self.0, serializer)
-    }
-}
-
-impl<'a> EventLine<'a> {
-    /// Returns the object of an event and its decoded form.
-    #[must_use]
-    pub fn new(event: &Event, decoded: &'a Decoded) -> Self {
-        Self::of(&event.view(), decoded)
-    }
-
-    /// Returns the object of a borrowed event and its decoded form.
-    #[must_use]
-    pub fn of(event: &EventRef<'_>, decoded: &'a Decoded) -> Self {
-        let descriptor = &decoded.descriptor;
-        Self {
-            record: "event",
-            kind: kind_name(decoded.kind),
-            time: decoded.time,
-            timestamp: decoded.timestamp,
-            processor: decoded.processor,
-            process: decoded.process_id,
-            thread: decoded.thread_id,
-            process_name: decoded.process_name.as_deref(),
-            thread_name: decoded.thread_name.as_deref(),
-            provider: decoded.provider,
-            provider_name: decoded.provider_name.as_deref(),
-            group: decoded.group,
-            id: descriptor.id,
-            version: descriptor.version,
-            channel: descriptor.channel,
-            level: descriptor.level,
-            level_name: decoded.level_name.as_deref(),
-            opcode: descriptor.opcode,
-            opcode_name: decoded.opcode_name.as_deref(),
-            task: descriptor.task,
-            task_name: decoded.task_name.as_deref(),
-            keyword: format!("{:#x}", descriptor.keyword),
-            keyword_names: Names(&decoded.keywords.names),
-            activity: decoded.activity,
-            related_activity: decoded.related_activity,
-            event: decoded.event_name.as_deref(),
-            message: decoded.message.as_deref(),
-            fields: FieldsObject(&decoded.fields),
-            leftover: Hex(&decoded.leftover).to_string(),
-            problems: decoded.problems.iter().map(Problem::to_string).collect(),
-            stack: decoded.stack.as_ref().map(|_| StackObject::new(decoded)),
-            kernel_time: event.kernel_time,
-            user_time: event.user_time,
-            property: event.event_property,
-            pointer_size: event.pointer_size.bytes(),
-            extended: event
-                .items
-                .iter()
-                .map(|(ext_type, data)| ItemObject { ext_type, data: Hex(data).to_string() })
-                .collect(),
-            payload: Hex(event.user_data).to_string(),
-            buffer: event.buffer,
-            offset: event.offset,
-        }
     }
 }
 

@@ -31,7 +31,6 @@ pub mod compression;
 pub mod csv;
 mod cursor;
 pub mod decode;
-mod guid;
 pub mod header;
 pub mod image;
 pub mod json;

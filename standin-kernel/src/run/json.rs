@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use etl_file::json::EventLine;
+use etl_file::json::Members;
 use serde::Serialize;
 use serde_json::json;
 
@@ -25,22 +25,16 @@ use crate::{
 /// Writes a run as JSON, one object for each line.
 pub struct Json<O> {
     out: O,
+    members: Members,
     error: Option<io::Error>,
     /// The number of notes that were reported before.
     earlier_notes: usize,
 }
 
-#[derive(Serialize)]
-struct EventMessage<'a> {
-    reason: &'static str,
-    #[serde(flatten)]
-    event: EventLine<'a>,
-}
-
 impl<O: Write> Json<O> {
     /// Creates a report that writes to `out`.
-    pub const fn new(out: O) -> Self {
-        Self { out, error: None, earlier_notes: 0 }
+    pub fn new(out: O) -> Self {
+        Self { out, members: Members::default(), error: None, earlier_notes: 0 }
     }
 
     /// Returns the report, whose summary counts notes that were reported before as well.
@@ -92,10 +86,13 @@ impl<O: Write> Observer for Json<O> {
     }
 
     fn event(&mut self, event: &RecordedEvent) {
-        self.line(&EventMessage {
-            reason: "event",
-            event: EventLine::new(&event.event, &event.decoded),
+        let mut line = br#"{"reason":"event","#.to_vec();
+        let view = event.event.view();
+        let written = self.members.append(&view, &event.decoded, &mut line).and_then(|()| {
+            line.extend_from_slice(b"}\n");
+            self.out.write_all(&line)
         });
+        keep(&mut self.error, written);
     }
 }
 

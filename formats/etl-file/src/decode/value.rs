@@ -9,6 +9,7 @@ use etw_wire::Guid;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::show::{Escaped, Hex};
+use crate::text;
 use crate::time::{FileTime, SystemTime};
 
 /// A field's value.
@@ -200,7 +201,14 @@ impl Serialize for Value {
             Self::Double(value) if value.is_finite() => serializer.serialize_f64(*value),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Text(text) => serializer.serialize_str(text),
-            Self::Binary(bytes) => serializer.collect_str(&Hex(bytes)),
+            Self::Binary(bytes) => written(serializer, |out| text::hex(bytes, out)),
+            Self::Hex(value) | Self::Pointer(value) => {
+                written(serializer, |out| text::hexadecimal(*value, 1, out))
+            }
+            Self::NtStatus(code) | Self::HResult(code) => {
+                written(serializer, |out| text::hexadecimal((*code).into(), 8, out))
+            }
+            Self::Guid(guid) => written(serializer, |out| text::guid(*guid, out)),
             Self::Port(port) => serializer.serialize_u16(*port),
             Self::Win32Error(code) => serializer.serialize_u32(*code),
             Self::Named { value, signed, name } => {
@@ -215,22 +223,38 @@ impl Serialize for Value {
             }
             Self::Array(values) => serializer.collect_seq(values),
             Self::Struct(members) => serialize_fields(members, serializer),
-            Self::Hex(_)
-            | Self::Pointer(_)
-            | Self::Code { .. }
+            Self::Code { .. }
             | Self::Float(_)
             | Self::Double(_)
-            | Self::Guid(_)
             | Self::FileTime(_)
             | Self::SystemTime(_)
             | Self::Sid(_)
             | Self::Ipv4(_)
             | Self::Ipv6(_)
-            | Self::SocketAddress(_)
-            | Self::NtStatus(_)
-            | Self::HResult(_) => serializer.collect_str(self),
+            | Self::SocketAddress(_) => serializer.collect_str(self),
         }
     }
+}
+
+/// Serializes ASCII text that a function of [`text`] writes, which is faster than `Display`.
+fn written<S: Serializer>(
+    serializer: S,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<S::Ok, S::Error> {
+    let mut out = Vec::with_capacity(40);
+    write(&mut out);
+    serializer.serialize_str(str::from_utf8(&out).unwrap_or_default())
+}
+
+/// The number of fields up to which their names are compared with one another.
+const FEW: usize = 16;
+
+/// Returns true if there are few names and no two are equal.
+fn are_few_and_distinct(fields: &[(Arc<str>, Value)]) -> bool {
+    let repeats = |(at, (name, _)): (usize, &(Arc<str>, Value))| {
+        fields.iter().take(at).any(|(other, _)| other == name)
+    };
+    fields.len() <= FEW && !fields.iter().enumerate().any(repeats)
 }
 
 /// Serializes named values as an object. A repeated name gets a number, so that no value is hidden:
@@ -239,6 +263,9 @@ pub fn serialize_fields<S: Serializer>(
     fields: &[(Arc<str>, Value)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
+    if are_few_and_distinct(fields) {
+        return serializer.collect_map(fields.iter().map(|(name, value)| (name.as_ref(), value)));
+    }
     let own: HashSet<&str> = fields.iter().map(|(name, _)| name.as_ref()).collect();
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut map = serializer.serialize_map(Some(fields.len()))?;
@@ -293,6 +320,24 @@ mod tests {
         let members = members.map(|(name, value)| (name.into(), Value::UInt(value)));
         let value = Value::Struct(members.collect());
         assert_eq!(serde_json::to_string(&value).unwrap(), r#"{"x":1,"x#3":2,"x#2":3,"x#4":4}"#);
+    }
+
+    #[test]
+    fn all_fields_have_names_of_their_own_whatever_their_number() {
+        let assert_all_shown = |names: &[String]| {
+            let members = names.iter().zip(0..);
+            let members = members.map(|(name, value)| (name.as_str().into(), Value::UInt(value)));
+            let json = serde_json::to_value(Value::Struct(members.collect())).unwrap();
+            assert_eq!(json.as_object().unwrap().len(), names.len());
+        };
+        for length in [0, 2, FEW, FEW + 1] {
+            let mut names: Vec<String> = (0..length).map(|number| format!("f{number}")).collect();
+            assert_all_shown(&names);
+            if let [first, .., last] = &mut *names {
+                last.clone_from(first);
+            }
+            assert_all_shown(&names);
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn the_texts_of_kinds_are_remembered() {
         decoded.descriptor.level = level;
         writer.event(&event.view(), &decoded).unwrap();
     }
-    assert_eq!(writer.kinds.len(), 6, "the names are six times in memory");
+    assert_eq!(writer.members.kinds.len(), 6, "the names are six times in memory");
     let mut writer = Writer::new(Vec::new());
     let shared = named();
     for level in [1, 2, 3, 1, 2, 3] {
@@ -93,7 +93,7 @@ fn the_texts_of_kinds_are_remembered() {
         decoded.descriptor.level = level;
         writer.event(&event.view(), &decoded).unwrap();
     }
-    assert_eq!(writer.kinds.len(), 3);
+    assert_eq!(writer.members.kinds.len(), 3);
 }
 
 #[test]
@@ -122,29 +122,4 @@ fn lines_are_written_together_and_at_the_latest_when_the_writer_is_dropped() {
     let written = out.0.borrow().0[0];
     assert_eq!(written, count * line);
     assert!((0x1_0000..0x1_0000 + line).contains(&written), "{written}");
-}
-
-#[test]
-fn fields_with_equal_names_have_names_of_their_own() {
-    let text = |names: &[&str]| {
-        let pairs = (0..).zip(names);
-        let pairs = pairs.map(|(number, name)| (Arc::from(*name), Value::UInt(number)));
-        let all: Fields = pairs.collect();
-        let mut out = Vec::new();
-        fields(&all, &mut out).unwrap();
-        let whole = serde_json::to_vec(&FieldsObject(&all)).unwrap();
-        assert_eq!(String::from_utf8(out), String::from_utf8(whole));
-        let object: serde_json::Value =
-            serde_json::from_slice(&serde_json::to_vec(&FieldsObject(&all)).unwrap()).unwrap();
-        assert_eq!(object.as_object().unwrap().len(), names.len());
-    };
-    text(&[]);
-    text(&["a", "b"]);
-    text(&["a", "a"]);
-    text(&["a", "b", "a", "b", "c"]);
-    let many: Vec<String> = (0..20).map(|number| format!("f{number}")).collect();
-    let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
-    text(&many);
-    many[19] = "f0";
-    text(&many);
 }

@@ -2,7 +2,6 @@
 
 use std::io::Cursor;
 
-use etl_file::json::EventLine;
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Events};
 use etl_file::write::{Buffer, Finish, LogFile, Losses};
@@ -81,24 +80,6 @@ fn column<'a>(rows: &'a [Vec<String>], name: &str) -> Vec<&'a str> {
     let at = rows[0].iter().position(|heading| heading == name);
     let at = at.unwrap_or_else(|| panic!("no column {name} in {:?}", rows[0]));
     rows.iter().map(|row| row[at].as_str()).collect()
-}
-
-#[test]
-fn json_lines_are_the_serialized_objects() {
-    for catalog in [Catalog::new(), catalog()] {
-        let trace = Trace::parse(&bytes()).unwrap();
-        let expected: Vec<String> = trace
-            .events_by_time()
-            .into_iter()
-            .map(|event| {
-                let decoded = decode(event, &catalog);
-                serde_json::to_string(&EventLine::new(event, &decoded)).unwrap()
-            })
-            .collect();
-        let lines = lines(generated(), &catalog);
-        let lines: Vec<&str> = lines.lines().collect();
-        assert_eq!(lines[1..lines.len() - 1], expected);
-    }
 }
 
 #[test]
