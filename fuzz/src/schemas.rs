@@ -1,8 +1,7 @@
 //! Reads any bytes as the schemas that a trace contains.
 
 use etl_file::{
-    Catalog, Event, EventDescriptor, EventRecord, FileTime, Guid, decode,
-    read::PointerSize,
+    Catalog, Event, EventDescriptor, EventRecord, Guid, decode,
     schemas::{Collector, Counts, METADATA_CLASS},
     write::ClassicRecord,
 };
@@ -42,12 +41,7 @@ pub fn check(data: &[u8]) -> Counts {
                 user_data: data.iter().rev().take(200).copied().collect(),
                 ..EventRecord::default()
             },
-            time: FileTime::default(),
-            processor: 0,
-            buffer: 0,
-            offset: 0,
-            pointer_size: PointerSize::Eight,
-            flags: 0,
+            ..Event::default()
         };
         let decoded = decode(&event, &catalog);
         assert!(event.record.user_data.ends_with(&decoded.leftover));

@@ -1,9 +1,8 @@
 //! Reads any bytes as `TraceLogging` metadata followed by an event's user data.
 
 use etl_file::{
-    Catalog, Event, EventRecord, ExtendedItem, FileTime, decode,
+    Catalog, Event, EventRecord, ExtendedItem, decode,
     decode::{Count, Encoding, Field, InType, Presentation, Schema},
-    read::PointerSize,
     record::ext_type,
 };
 
@@ -69,12 +68,7 @@ fn event(metadata: &[u8], user_data: &[u8]) -> Event {
             user_data: user_data.to_vec(),
             ..EventRecord::default()
         },
-        time: FileTime::default(),
-        processor: 0,
-        buffer: 1,
-        offset: 0,
-        pointer_size: PointerSize::Eight,
-        flags: 0,
+        ..Event::default()
     }
 }
 

@@ -34,6 +34,12 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
+    /// Consumes `n` bytes that have no use here.
+    pub fn skip(&mut self, n: usize) -> Option<&mut Self> {
+        self.take(n)?;
+        Some(self)
+    }
+
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }

@@ -52,10 +52,6 @@ pub const FILLER: u8 = 0xFF;
 pub const MARKER: u8 = 0xC0;
 /// The upper byte of the first dword of a WPP message.
 pub const MARKER_MESSAGE: u8 = 0x90;
-/// Low byte of a WPP message's flags: pointers among the arguments have 32 bits (ETL-14.3).
-pub const WPP_POINTER32: u8 = 0x40;
-/// Low byte of a WPP message's flags: pointers among the arguments have 64 bits (ETL-14.3).
-pub const WPP_POINTER64: u8 = 0x80;
 /// Header type of a system event with a 32-bit payload.
 pub const HEADER_SYSTEM32: u8 = 0x01;
 /// Header type of a system event with a 64-bit payload.
@@ -68,6 +64,26 @@ pub const HEADER_PERFINFO32: u8 = 0x10;
 pub const HEADER_EVENT32: u8 = 0x12;
 /// Header type of an event record with a 64-bit payload.
 pub const HEADER_EVENT64: u8 = 0x13;
+
+/// Flags of a WPP message: the parts of its header, in this order (ETL-14.3).
+pub mod wpp_flags {
+    /// A sequence number of 32 bits.
+    pub const SEQUENCE: u16 = 0x01;
+    /// The message's GUID.
+    pub const GUID: u16 = 0x02;
+    /// A component id of 32 bits instead of the GUID.
+    pub const COMPONENT_ID: u16 = 0x04;
+    /// The system time.
+    pub const TIMESTAMP: u16 = 0x08;
+    /// The performance counter instead of the system time.
+    pub const PERFORMANCE_TIMESTAMP: u16 = 0x10;
+    /// Thread id and process id.
+    pub const SYSTEM_INFO: u16 = 0x20;
+    /// Pointers among the arguments have 32 bits.
+    pub const POINTER32: u16 = 0x40;
+    /// Pointers among the arguments have 64 bits.
+    pub const POINTER64: u16 = 0x80;
+}
 
 /// Offsets of the fields that change while a trace is recorded, from the
 /// start of the file (ETL-8.4).
@@ -90,45 +106,117 @@ pub const fn align8(size: usize) -> usize {
     size.next_multiple_of(8)
 }
 
-/// Returns the size that a record's header states, or `None` if no record starts here (ETL-3.1).
-pub fn record_size(bytes: &[u8]) -> Option<usize> {
-    let &[a, b, header_type, marker] = bytes.first_chunk::<4>()?;
-    let size = match (marker, header_type) {
-        (MARKER, 0x01..=0x04 | 0x10 | 0x11) => {
-            let (_, rest) = bytes.split_at_checked(4)?;
-            *rest.first_chunk::<2>()?
-        }
-        (MARKER | MARKER_MESSAGE, _) => [a, b],
-        _ => return None,
-    };
-    Some(usize::from(u16::from_le_bytes(size)))
+/// The form of a record, determined by its first dword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Event32,
+    Event64,
+    System,
+    CompactSystem,
+    PerfInfo,
+    Classic,
+    ClassicInstance,
+    Wpp,
+    Unknown(u8),
 }
 
-/// Returns the offset of a record's timestamp, if its form has one.
-pub fn timestamp_offset(record: &[u8]) -> Option<usize> {
-    let &[_, _, header_type, marker] = record.first_chunk::<4>()?;
-    match (marker, header_type) {
-        (MARKER, 0x10 | 0x11) => Some(8),
-        (MARKER, 0x01..=0x04 | 0x0A | 0x0B | 0x12..=0x15) => Some(EVENT_TIMESTAMP),
-        (MARKER_MESSAGE, _) => {
-            let (_, rest) = record.split_at_checked(6)?;
-            let flags = u16::from_le_bytes(*rest.first_chunk::<2>()?);
-            // Sequence number, then a component id or a GUID, then the time (ETL-14.3).
-            let sequence = if flags & 1 == 0 { 0 } else { 4 };
-            let source = match flags & 6 {
-                0 => 0,
-                2 => 16,
-                _ => 4,
-            };
-            (flags & 0x18 != 0).then_some(8 + sequence + source)
+impl Form {
+    /// Recognises a record by its first four bytes (ETL-3.1). Returns `None` if no record starts here.
+    pub fn of(record: &[u8]) -> Option<Self> {
+        let &[_, _, header_type, marker] = record.first_chunk::<4>()?;
+        match (marker, header_type) {
+            (MARKER, 0x01 | 0x02) => Some(Self::System),
+            (MARKER, 0x03 | 0x04) => Some(Self::CompactSystem),
+            (MARKER, 0x0A | 0x14) => Some(Self::Classic),
+            (MARKER, 0x0B | 0x15) => Some(Self::ClassicInstance),
+            (MARKER, 0x10 | 0x11) => Some(Self::PerfInfo),
+            (MARKER, HEADER_EVENT32) => Some(Self::Event32),
+            (MARKER, HEADER_EVENT64) => Some(Self::Event64),
+            (MARKER, other) => Some(Self::Unknown(other)),
+            (MARKER_MESSAGE, _) => Some(Self::Wpp),
+            _ => None,
         }
-        _ => None,
     }
+
+    /// Returns true for an event record (`EVENT_HEADER`).
+    pub const fn is_event(self) -> bool {
+        matches!(self, Self::Event32 | Self::Event64)
+    }
+
+    const fn is_kernel(self) -> bool {
+        matches!(self, Self::System | Self::CompactSystem | Self::PerfInfo)
+    }
+
+    /// Returns the size of the record's header, which is the minimum size of the record.
+    pub const fn header_size(self) -> usize {
+        match self {
+            Self::Event32 | Self::Event64 => EVENT_HEADER,
+            Self::System => SYSTEM_HEADER,
+            Self::CompactSystem => COMPACT_HEADER,
+            Self::PerfInfo => PERFINFO_HEADER,
+            Self::Classic | Self::ClassicInstance => CLASSIC_HEADER,
+            Self::Wpp | Self::Unknown(_) => 8,
+        }
+    }
+
+    /// Returns the record's size field. Kernel records have it in the second dword, all others in
+    /// the first.
+    pub fn record_size(self, record: &[u8]) -> Option<u16> {
+        let size = record.get(if self.is_kernel() { 4 } else { 0 }..)?.first_chunk()?;
+        Some(u16::from_le_bytes(*size))
+    }
+
+    /// Returns the group and the type of a kernel record.
+    pub fn hook(self, record: &[u8]) -> Option<u16> {
+        let hook = record.get(6..)?.first_chunk()?;
+        self.is_kernel().then_some(u16::from_le_bytes(*hook))
+    }
+
+    /// Returns the offset of the record's time stamp, if its form has one.
+    pub fn timestamp_offset(self, record: &[u8]) -> Option<usize> {
+        match self {
+            Self::Event32
+            | Self::Event64
+            | Self::System
+            | Self::CompactSystem
+            | Self::Classic
+            | Self::ClassicInstance => Some(EVENT_TIMESTAMP),
+            Self::PerfInfo => Some(8),
+            Self::Wpp => {
+                let flags = u16::from_le_bytes(*record.get(6..)?.first_chunk()?);
+                // Sequence number, then a component id or a GUID, then the time (ETL-14.3).
+                let sequence = if flags & wpp_flags::SEQUENCE == 0 { 0 } else { 4 };
+                let source = match flags & (wpp_flags::GUID | wpp_flags::COMPONENT_ID) {
+                    0 => 0,
+                    wpp_flags::GUID => 16,
+                    _ => 4,
+                };
+                let time = wpp_flags::TIMESTAMP | wpp_flags::PERFORMANCE_TIMESTAMP;
+                (flags & time != 0).then_some(8 + sequence + source)
+            }
+            Self::Unknown(_) => None,
+        }
+    }
+
+    /// Returns the record's time stamp, if its form has one.
+    pub fn timestamp(self, record: &[u8]) -> Option<i64> {
+        let bytes = record.get(self.timestamp_offset(record)?..)?.first_chunk()?;
+        Some(i64::from_le_bytes(*bytes))
+    }
+}
+
+/// Returns the size that a record's header states, or `None` if no record starts here (ETL-3.1).
+pub fn record_size(record: &[u8]) -> Option<usize> {
+    Form::of(record)?.record_size(record).map(usize::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn timestamp_offset(record: &[u8]) -> Option<usize> {
+        Form::of(record)?.timestamp_offset(record)
+    }
 
     #[test]
     fn a_message_has_its_time_behind_its_sequence_number_and_its_source() {

@@ -12,7 +12,7 @@ use std::io::{Read, Seek, Write};
 
 use crate::header::{LogFileHeader, log_file_mode};
 use crate::kernel;
-use crate::layout;
+use crate::layout::Form;
 use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
 use crate::time::{Clock, ClockType, FileTime};
@@ -320,7 +320,7 @@ impl<W: Write + Seek> Writer<W> {
         times: &Times,
     ) -> Result<(), MergeError> {
         let offset = record.offset;
-        let hook = hook(record.bytes);
+        let hook = Form::of(record.bytes).and_then(|form| form.hook(record.bytes));
         if hook.is_some_and(is_of_session) {
             self.merged.left_out += 1;
             return Ok(());
@@ -339,9 +339,7 @@ impl<W: Write + Seek> Writer<W> {
             EncodedRecord::from_bytes(&bytes)
         };
         let encoded = encoded.map_err(failed)?;
-        let own = layout::timestamp_offset(record.bytes)
-            .and_then(|at| record.bytes.get(at..)?.first_chunk())
-            .map(|bytes| i64::from_le_bytes(*bytes));
+        let own = Form::of(record.bytes).and_then(|form| form.timestamp(record.bytes));
         let timestamp = times.convert(own.unwrap_or(record.timestamp));
         let Some(buffer) = self.buffers.get_mut(usize::from(record.processor)) else {
             return Ok(()); // not reached: the header counts every buffer's processor
@@ -381,15 +379,6 @@ fn flush<W: Write + Seek>(file: &mut LogFile<W>, buffer: &mut Buffer) -> Result<
     file.append(buffer, buffer.last_timestamp().unwrap_or(0))?;
     buffer.reset();
     Ok(())
-}
-
-/// Returns the hook of a kernel record.
-fn hook(record: &[u8]) -> Option<u16> {
-    let &[_, _, header_type, layout::MARKER, _, _, low, high] = record.first_chunk::<8>()? else {
-        return None;
-    };
-    let is_kernel = matches!(header_type, 0x01..=0x04 | 0x10 | 0x11);
-    is_kernel.then_some(u16::from_le_bytes([low, high]))
 }
 
 /// Converts the readings of the clock and the durations in the payload of a kernel event: the start of

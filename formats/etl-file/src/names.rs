@@ -184,15 +184,9 @@ fn note<T: Owner>(owners: &mut Vec<T>, change: Change, time: i64, mut new: T) ->
     true
 }
 
-/// Returns the value of a field.
-fn field<'a>(event: &'a Decoded, name: &str) -> Option<&'a Value> {
-    let (_, value) = event.fields.iter().find(|(known, _)| &**known == name)?;
-    Some(value)
-}
-
 /// Returns the number in a field.
 fn number(event: &Decoded, name: &str) -> Option<u64> {
-    match field(event, name)? {
+    match event.field(name)? {
         Value::UInt(value)
         | Value::Hex(value)
         | Value::Pointer(value)
@@ -209,7 +203,7 @@ fn id(event: &Decoded, name: &str) -> Option<u32> {
 
 /// Returns the text in a field.
 fn text(event: &Decoded, name: &str) -> Option<Arc<str>> {
-    match field(event, name)? {
+    match event.field(name)? {
         Value::Text(text) => Some(text.as_str().into()),
         _ => None,
     }
@@ -338,7 +332,7 @@ impl Names {
     fn symbol_event(&mut self, event: &Decoded) -> Option<bool> {
         let base = number(event, "ImageBase")?;
         let process = id(event, "ProcessId")?;
-        let Value::Guid(guid) = field(event, "GuidSig")? else {
+        let Value::Guid(guid) = event.field("GuidSig")? else {
             return None;
         };
         let symbols =

@@ -3,7 +3,7 @@
 use etw_wire::Guid;
 
 use crate::cursor::Cursor;
-use crate::layout;
+use crate::layout::{self, Form};
 
 /// The descriptor of an event (`EVENT_DESCRIPTOR`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -171,12 +171,11 @@ impl EncodedRecord {
     /// their number.
     pub fn from_bytes(record: &[u8]) -> Result<Self, EncodeError> {
         let size = record.len();
-        if layout::record_size(record) != Some(size) {
-            return Err(EncodeError::NotARecord { size });
-        }
+        let form = Form::of(record).filter(|_| layout::record_size(record) == Some(size));
+        let form = form.ok_or(EncodeError::NotARecord { size })?;
         let mut bytes = record.to_vec();
         bytes.resize(layout::align8(size), 0);
-        Ok(Self { timestamp: layout::timestamp_offset(record), bytes, size })
+        Ok(Self { timestamp: form.timestamp_offset(record), bytes, size })
     }
 
     /// Returns the size of the record in bytes, without the padding that follows it in a buffer.

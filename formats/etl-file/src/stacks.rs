@@ -192,15 +192,15 @@ impl StackRecord {
             hook::STACK_KEY_USER => keyed(Part::User)?,
             _ => return None,
         };
-        let time = match value(event, "EventTimeStamp")? {
+        let time = match event.field("EventTimeStamp")? {
             Value::Int(time) => *time,
             _ => return None,
         };
-        let thread = match value(event, "StackThread")? {
+        let thread = match event.field("StackThread")? {
             Value::ThreadId(thread) => u32::try_from(*thread).ok()?,
             _ => return None,
         };
-        let process = match value(event, "StackProcess") {
+        let process = match event.field("StackProcess") {
             Some(Value::ProcessId(process)) => u32::try_from(*process).ok(),
             _ => None,
         };
@@ -208,20 +208,15 @@ impl StackRecord {
     }
 }
 
-fn value<'a>(event: &'a Decoded, name: &str) -> Option<&'a Value> {
-    let (_, value) = event.fields.iter().find(|(known, _)| &**known == name)?;
-    Some(value)
-}
-
 fn pointer(event: &Decoded, name: &str) -> Option<u64> {
-    match value(event, name)? {
+    match event.field(name)? {
         Value::Pointer(address) => Some(*address),
         _ => None,
     }
 }
 
 fn list(event: &Decoded, name: &str) -> Option<Vec<u64>> {
-    let Value::Array(addresses) = value(event, name)? else {
+    let Value::Array(addresses) = event.field(name)? else {
         return None;
     };
     let addresses = addresses.iter().filter_map(|address| match address {

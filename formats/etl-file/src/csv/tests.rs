@@ -1,19 +1,10 @@
 use super::*;
 use crate::decode::{Value, decoded};
-use crate::read::{Event, PointerSize};
+use crate::read::Event;
 use crate::record::EventRecord;
-use crate::time::FileTime;
 
 fn event() -> Event {
-    Event {
-        record: EventRecord::default(),
-        time: FileTime::default(),
-        processor: 0,
-        buffer: 1,
-        offset: 0,
-        pointer_size: PointerSize::Eight,
-        flags: 0,
-    }
+    Event { record: EventRecord::default(), ..Event::default() }
 }
 
 /// Returns an event's cells by the names of their columns.

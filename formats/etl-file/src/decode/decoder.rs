@@ -195,15 +195,7 @@ impl Hasher for Unchanged {
 /// Decodes an event by its own metadata alone.
 #[cfg(test)]
 pub fn decoded(record: crate::record::EventRecord) -> Decoded {
-    let event = Event {
-        record,
-        time: crate::time::FileTime::default(),
-        processor: 0,
-        buffer: 1,
-        offset: 0,
-        pointer_size: crate::read::PointerSize::Eight,
-        flags: 0,
-    };
+    let event = Event { record, ..Event::default() };
     decode(&event, &Catalog::new())
 }
 
@@ -232,15 +224,7 @@ mod tests {
                 .collect(),
             ..crate::record::EventRecord::default()
         };
-        Event {
-            record,
-            time: crate::time::FileTime::default(),
-            processor: 0,
-            buffer: 1,
-            offset: 0,
-            pointer_size: crate::read::PointerSize::Eight,
-            flags: 0,
-        }
+        Event { record, ..Event::default() }
     }
 
     const SCHEMA: u16 = ext_type::EVENT_SCHEMA_TL;

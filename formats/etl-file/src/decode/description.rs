@@ -166,8 +166,7 @@ impl Description {
             leftover: payload.leftover,
             problems,
             stack: stack(event),
-            process_name: None,
-            thread_name: None,
+            ..Decoded::default()
         }
     }
 }
@@ -267,9 +266,8 @@ mod tests {
     use crate::decode::catalog::Catalog;
     use crate::decode::decoded;
     use crate::decode::decoder::Decoder;
-    use crate::read::{Event, PointerSize};
+    use crate::read::Event;
     use crate::record::{EventRecord, ExtendedItem, ext_type};
-    use crate::time::FileTime;
 
     #[test]
     fn the_keywords_of_windows_have_names_and_the_other_bits_none() {
@@ -321,12 +319,7 @@ mod tests {
                     user_data: vec![0; length],
                     ..EventRecord::default()
                 },
-                time: FileTime::default(),
-                processor: 0,
-                buffer: 1,
-                offset: 0,
-                pointer_size: PointerSize::Eight,
-                flags: 0,
+                ..Event::default()
             };
             let mut decoder = Decoder::new(&catalog);
             let shown = decoder.decode(&event.view());

@@ -7,12 +7,13 @@ use etw_wire::Guid;
 
 use super::error::{MetadataError, PayloadError};
 use super::payload::Fields;
+use super::value::Value;
 use super::wpp::ArgumentError;
 use crate::record::EventDescriptor;
 use crate::time::FileTime;
 
 /// A decoded event.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The form of the record.
     pub kind: Kind,
@@ -62,6 +63,15 @@ pub struct Decoded {
     pub process_name: Option<Arc<str>>,
     /// The name of the thread, if it has one and names were searched.
     pub thread_name: Option<Arc<str>>,
+}
+
+impl Decoded {
+    /// Returns the value of the first field with a name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        let (_, value) = self.fields.iter().find(|(known, _)| &**known == name)?;
+        Some(value)
+    }
 }
 
 /// The form of the record from which an event was decoded.

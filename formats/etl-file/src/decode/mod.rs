@@ -27,5 +27,5 @@ pub use event::{Decoded, Frame, Keywords, Kind, Problem, Stack};
 pub use payload::{Fields, Payload};
 pub use schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
 pub use traits::ProviderTraits;
-pub(crate) use value::serialize_fields;
 pub use value::{Sid, Value};
+pub(crate) use value::{distinct_names, serialize_fields};

@@ -344,33 +344,14 @@ enum End {
     Count,
 }
 
-/// Returns whether an array of this field is a string by its presentation.
+/// Returns true if an array of this field is a string by its presentation.
 const fn is_character(field: &Field) -> bool {
     use Encoding::Known;
-    let byte = matches!(field.in_type, Known(InType::Int8 | InType::UInt8));
-    let unit = matches!(field.in_type, Known(InType::UInt16));
-    match field.out_type {
-        Presentation::String => byte || unit,
-        Presentation::Utf8 | Presentation::Xml | Presentation::Json => byte,
-        Presentation::Default
-        | Presentation::NoPrint
-        | Presentation::Boolean
-        | Presentation::Hex
-        | Presentation::ProcessId
-        | Presentation::ThreadId
-        | Presentation::Port
-        | Presentation::Ipv4
-        | Presentation::Ipv6
-        | Presentation::SocketAddress
-        | Presentation::Win32Error
-        | Presentation::NtStatus
-        | Presentation::HResult
-        | Presentation::DateTime
-        | Presentation::Signed
-        | Presentation::Unsigned
-        | Presentation::Pkcs7
-        | Presentation::CodePointer
-        | Presentation::Unknown(_) => false,
+    use Presentation::{Json, String, Utf8, Xml};
+    match field.in_type {
+        Known(InType::Int8 | InType::UInt8) => matches!(field.out_type, String | Utf8 | Xml | Json),
+        Known(InType::UInt16) => matches!(field.out_type, String),
+        _ => false,
     }
 }
 
@@ -470,19 +451,7 @@ impl Number {
             }
             Presentation::Unsigned => Value::UInt(self.raw),
             Presentation::Signed => Value::Int(self.signed),
-            Presentation::Default
-            | Presentation::NoPrint
-            | Presentation::String
-            | Presentation::Port
-            | Presentation::Ipv4
-            | Presentation::Ipv6
-            | Presentation::SocketAddress
-            | Presentation::Xml
-            | Presentation::Json
-            | Presentation::DateTime
-            | Presentation::Utf8
-            | Presentation::Pkcs7
-            | Presentation::Unknown(_) => return None,
+            _ => return None,
         })
     }
 }
@@ -516,23 +485,7 @@ fn binary(bytes: &[u8], presentation: Presentation) -> Value {
         Presentation::String | Presentation::Utf8 | Presentation::Xml | Presentation::Json => {
             Some(Value::Text(eight_bit(bytes)))
         }
-        Presentation::Default
-        | Presentation::NoPrint
-        | Presentation::Boolean
-        | Presentation::Hex
-        | Presentation::ProcessId
-        | Presentation::ThreadId
-        | Presentation::Port
-        | Presentation::Ipv4
-        | Presentation::Win32Error
-        | Presentation::NtStatus
-        | Presentation::HResult
-        | Presentation::DateTime
-        | Presentation::Signed
-        | Presentation::Unsigned
-        | Presentation::Pkcs7
-        | Presentation::CodePointer
-        | Presentation::Unknown(_) => None,
+        _ => None,
     };
     address.unwrap_or_else(|| Value::Binary(bytes.to_vec()))
 }

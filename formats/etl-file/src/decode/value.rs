@@ -246,44 +246,51 @@ fn written<S: Serializer>(
     serializer.serialize_str(str::from_utf8(&out).unwrap_or_default())
 }
 
-/// The number of fields up to which their names are compared with one another.
-const FEW: usize = 16;
-
-/// Returns true if there are few names and no two are equal.
-fn are_few_and_distinct(fields: &[(Arc<str>, Value)]) -> bool {
-    let repeats = |(at, (name, _)): (usize, &(Arc<str>, Value))| {
-        fields.iter().take(at).any(|(other, _)| other == name)
-    };
-    fields.len() <= FEW && !fields.iter().enumerate().any(repeats)
-}
-
-/// Serializes named values as an object. A repeated name gets a number, so that no value is hidden:
-/// `x`, `x#2`. Numbers that would produce another value's name are skipped.
+/// Serializes named values as an object, each with the name that [`distinct_names`] gives it.
 pub fn serialize_fields<S: Serializer>(
     fields: &[(Arc<str>, Value)],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    if are_few_and_distinct(fields) {
-        return serializer.collect_map(fields.iter().map(|(name, value)| (name.as_ref(), value)));
+    let names = distinct_names(fields);
+    serializer.collect_map(fields.iter().enumerate().map(|(at, (name, value))| {
+        let distinct = names.as_ref().and_then(|names| names.get(at));
+        (distinct.map_or(&**name, String::as_str), value)
+    }))
+}
+
+/// The number of fields up to which their names are compared with one another.
+const FEW: usize = 16;
+
+/// Returns distinct names for fields, some of which have the same name: `x`, `x#2`. Numbers that would
+/// produce another field's name are skipped. Returns `None` if all names are distinct already.
+pub fn distinct_names(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
+    let are_distinct = if fields.len() <= FEW {
+        let earlier = |at| fields.iter().take(at).map(|(name, _)| name);
+        !(0..).zip(fields).any(|(at, (name, _))| earlier(at).any(|other| other == name))
+    } else {
+        let names: HashSet<&str> = fields.iter().map(|(name, _)| &**name).collect();
+        names.len() == fields.len()
+    };
+    if are_distinct {
+        return None;
     }
-    let own: HashSet<&str> = fields.iter().map(|(name, _)| name.as_ref()).collect();
+    let mut used: HashSet<String> = fields.iter().map(|(name, _)| name.to_string()).collect();
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    let mut map = serializer.serialize_map(Some(fields.len()))?;
-    for (name, value) in fields {
-        let nth = seen.entry(name).or_default();
-        *nth += 1;
-        if *nth == 1 {
-            map.serialize_entry(name.as_ref(), value)?;
-            continue;
+    let mut names = Vec::with_capacity(fields.len());
+    for (name, _) in fields {
+        let seen = seen.entry(name).or_default();
+        *seen += 1;
+        let mut unique = name.to_string();
+        while *seen > 1 {
+            unique = format!("{name}#{seen}");
+            if used.insert(unique.clone()) {
+                break;
+            }
+            *seen += 1;
         }
-        let mut numbered = format!("{name}#{nth}");
-        while own.contains(numbered.as_str()) {
-            *nth += 1;
-            numbered = format!("{name}#{nth}");
-        }
-        map.serialize_entry(&numbered, value)?;
+        names.push(unique);
     }
-    map.end()
+    Some(names)
 }
 
 #[cfg(test)]
@@ -323,21 +330,21 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_have_names_of_their_own_whatever_their_number() {
-        let assert_all_shown = |names: &[String]| {
-            let members = names.iter().zip(0..);
-            let members = members.map(|(name, value)| (name.as_str().into(), Value::UInt(value)));
-            let json = serde_json::to_value(Value::Struct(members.collect())).unwrap();
-            assert_eq!(json.as_object().unwrap().len(), names.len());
+    fn only_names_that_repeat_are_numbered() {
+        let distinct = |names: &[&str]| {
+            let names = names.iter();
+            let fields = names.map(|name| ((*name).into(), Value::Null));
+            distinct_names(&fields.collect::<Vec<_>>())
         };
-        for length in [0, 2, FEW, FEW + 1] {
-            let mut names: Vec<String> = (0..length).map(|number| format!("f{number}")).collect();
-            assert_all_shown(&names);
-            if let [first, .., last] = &mut *names {
-                last.clone_from(first);
-            }
-            assert_all_shown(&names);
+        let many: Vec<String> = (0..=FEW).map(|n| n.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        for names in [&[][..], &["a"], &["a", "b"], &many] {
+            assert_eq!(distinct(names), None, "{names:?}");
         }
+        assert_eq!(distinct(&["a", "b", "a"]).unwrap(), ["a", "b", "a#2"]);
+        let more = distinct(&[&many[..], &["3"]].concat()).unwrap();
+        assert_eq!(more.last().unwrap(), "3#2");
+        assert_eq!(more[..many.len()], many);
     }
 
     #[test]

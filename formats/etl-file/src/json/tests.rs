@@ -24,15 +24,7 @@ impl Write for Noted {
 }
 
 fn event() -> Event {
-    Event {
-        record: EventRecord::default(),
-        time: FileTime::default(),
-        processor: 0,
-        buffer: 1,
-        offset: 0,
-        pointer_size: crate::read::PointerSize::Eight,
-        flags: 0,
-    }
+    Event { record: EventRecord::default(), ..Event::default() }
 }
 
 fn named() -> Decoded {

@@ -3,8 +3,8 @@
 use etw_wire::Guid;
 
 use crate::cursor::Cursor;
-use crate::layout;
-use crate::read::{EventRef, PointerSize, RecordRef};
+use crate::layout::{self, wpp_flags};
+use crate::read::{EventRef, PointerSize, RecordRef, pointer_size};
 
 /// The form of a record, which its first four bytes state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,26 +82,6 @@ pub struct Wpp {
     pub component: Option<u32>,
 }
 
-/// Flags of a WPP message: the parts of its header, in this order.
-pub mod wpp_flags {
-    /// A sequence number of 32 bits.
-    pub const SEQUENCE: u16 = 0x01;
-    /// The message's GUID.
-    pub const GUID: u16 = 0x02;
-    /// A component id of 32 bits instead of the GUID.
-    pub const COMPONENT_ID: u16 = 0x04;
-    /// The system time.
-    pub const TIMESTAMP: u16 = 0x08;
-    /// The performance counter instead of the system time.
-    pub const PERFORMANCE_TIMESTAMP: u16 = 0x10;
-    /// Thread id and process id.
-    pub const SYSTEM_INFO: u16 = 0x20;
-    /// Pointers among the arguments have 32 bits.
-    pub const POINTER32: u16 = 0x40;
-    /// Pointers among the arguments have 64 bits.
-    pub const POINTER64: u16 = 0x80;
-}
-
 /// Version bit of a kernel record: 8 more header bytes.
 const EXTRA_HEADER: u16 = 0x8000;
 /// Version bits of a kernel record: 8 more header bytes for each unit.
@@ -114,25 +94,17 @@ impl RecordHeader {
     /// than its header.
     #[must_use]
     pub fn parse(record: &[u8]) -> Option<Self> {
-        let &[_, _, header_type, marker] = record.first_chunk::<4>()?;
         let c = Cursor::new(record);
-        if marker == layout::MARKER_MESSAGE {
-            return Self::wpp(c);
-        }
-        if marker != layout::MARKER {
-            return None;
-        }
-        let size = match header_type {
-            0x02 | 0x04 | 0x11 | 0x14 | 0x15 => PointerSize::Eight,
-            _ => PointerSize::Four,
-        };
-        match header_type {
-            0x01 | 0x02 => Self::kernel(c, Form::System, size),
-            0x03 | 0x04 => Self::kernel(c, Form::CompactSystem, size),
-            0x10 | 0x11 => Self::kernel(c, Form::PerfInfo, size),
-            0x0A | 0x14 => Self::classic(c, Form::Classic, size),
-            0x0B | 0x15 => Self::classic(c, Form::ClassicInstance, size),
-            _ => None,
+        let form = layout::Form::of(record)?;
+        let size = pointer_size(form, record, PointerSize::Eight);
+        match form {
+            layout::Form::System => Self::kernel(c, Form::System, size),
+            layout::Form::CompactSystem => Self::kernel(c, Form::CompactSystem, size),
+            layout::Form::PerfInfo => Self::kernel(c, Form::PerfInfo, size),
+            layout::Form::Classic => Self::classic(c, Form::Classic, size),
+            layout::Form::ClassicInstance => Self::classic(c, Form::ClassicInstance, size),
+            layout::Form::Wpp => Self::wpp(c, size),
+            layout::Form::Event32 | layout::Form::Event64 | layout::Form::Unknown(_) => None,
         }
     }
 
@@ -227,12 +199,10 @@ impl RecordHeader {
         Some(header)
     }
 
-    fn wpp(mut c: Cursor<'_>) -> Option<Self> {
+    fn wpp(mut c: Cursor<'_>, size: PointerSize) -> Option<Self> {
         c.take(4)?; // size and marker
         let message = c.u16()?;
         let flags = c.u16()?;
-        let size =
-            if flags & wpp_flags::POINTER32 == 0 { PointerSize::Eight } else { PointerSize::Four };
         let mut header = Self::new(Form::Wpp, size);
         header.message = message;
         header.wpp.flags = flags;

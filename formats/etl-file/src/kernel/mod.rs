@@ -19,11 +19,12 @@ use etw_wire::Guid;
 
 use crate::decode::wpp::{self, Format, Formats};
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
+pub use crate::layout::wpp_flags;
 use crate::read::{EventRef, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
 pub use descriptor::{Class, Event, Field, Layout, Type};
-pub use header::{Form, Instance, RecordHeader, Wpp, wpp_flags};
+pub use header::{Form, Instance, RecordHeader, Wpp};
 
 /// The hooks of events that other parts of a trace's analysis refer to: group and opcode.
 pub mod hook {
@@ -149,7 +150,6 @@ impl Record {
                 let [_, group] = header.hook?.to_le_bytes();
                 Some(format!("Kernel({group:#04x})").into())
             }),
-            group: None,
             descriptor: EventDescriptor {
                 id: header.hook.unwrap_or(header.message),
                 version: u8::try_from(header.version).unwrap_or(u8::MAX),
@@ -163,18 +163,13 @@ impl Record {
                 names: self.format.iter().filter_map(|format| format.flags.clone()).collect(),
                 unnamed: 0,
             },
-            opcode_name: None,
             // Of all names of an event, this one says best where a message comes from.
             task_name: self.format.as_ref().and_then(|format| format.function.clone()),
-            activity: Guid::from_u128(0),
-            related_activity: None,
             message: self.message,
             fields: self.fields,
             leftover: self.leftover,
             problems: self.problems,
-            stack: None,
-            process_name: None,
-            thread_name: None,
+            ..Decoded::default()
         }
     }
 }
@@ -413,9 +408,8 @@ mod tests {
 
     use super::*;
     use crate::header::LogFileHeader;
-    use crate::read::{Event, PointerSize, TraceFile};
+    use crate::read::{Event, TraceFile};
     use crate::record::{EncodedRecord, EventDescriptor, EventRecord, ExtendedItem};
-    use crate::time::FileTime;
     use crate::write::{Buffer, Finish, KernelRecord, LogFile};
 
     #[test]
@@ -429,12 +423,7 @@ mod tests {
                     extended,
                     ..EventRecord::default()
                 },
-                time: FileTime::default(),
-                processor: 0,
-                buffer: 1,
-                offset: 0,
-                pointer_size: PointerSize::Eight,
-                flags: 0,
+                ..Event::default()
             };
             let names = names_of_event(&event.view());
             names.map(|(class, event)| (class.to_string(), event.map(|name| name.to_string())))

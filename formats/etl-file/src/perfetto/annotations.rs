@@ -1,24 +1,18 @@
 //! Debug annotations: an event's fields, with their types.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-
 use super::intern::{Interned, Table};
 use super::schema::annotation;
 use super::wire::Message;
-use crate::decode::{Fields, Value};
+use crate::decode::{Fields, Value, distinct_names};
 
 /// The depth from which values are written as text. Readers of protocol buffers limit the depth of
 /// messages.
 const MAX_DEPTH: usize = 24;
 
-/// The number of fields up to which all pairs of names are compared.
-const FEW: usize = 16;
-
 /// Adds the fields of an event to a message, each as an annotation in the field `number`. A
 /// repeated name gets a number, so that no value is hidden.
 pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: &mut Interned) {
-    let numbered = numbered(fields);
+    let numbered = distinct_names(fields);
     for (at, (name, value)) in fields.iter().enumerate() {
         let unique = numbered.as_ref().and_then(|names| names.get(at));
         let name = unique.map_or(&**name, String::as_str);
@@ -28,38 +22,6 @@ pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: 
             add_value(entry, value, 0);
         });
     }
-}
-
-/// Returns distinct names for fields, some of which have the same name: `x`, `x#2`. Returns `None`
-/// if all names are distinct already.
-fn numbered(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
-    let distinct = if fields.len() <= FEW {
-        let earlier = |at| fields.iter().take(at).map(|(name, _)| name);
-        !(0..).zip(fields).any(|(at, (name, _))| earlier(at).any(|other| other == name))
-    } else {
-        let names: HashSet<&str> = fields.iter().map(|(name, _)| &**name).collect();
-        names.len() == fields.len()
-    };
-    if distinct {
-        return None;
-    }
-    let mut used: HashSet<String> = fields.iter().map(|(name, _)| name.to_string()).collect();
-    let mut seen: HashMap<&str, usize> = HashMap::new();
-    let mut names = Vec::with_capacity(fields.len());
-    for (name, _) in fields {
-        let seen = seen.entry(name).or_default();
-        *seen += 1;
-        let mut unique = name.to_string();
-        while *seen > 1 {
-            unique = format!("{name}#{seen}");
-            if used.insert(unique.clone()) {
-                break;
-            }
-            *seen += 1;
-        }
-        names.push(unique);
-    }
-    Some(names)
 }
 
 /// Adds an annotation whose text repeats.
@@ -121,7 +83,7 @@ fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
             }
         }
         Value::Struct(members) if !members.is_empty() && depth < MAX_DEPTH => {
-            let numbered = numbered(members);
+            let numbered = distinct_names(members);
             for (at, (name, value)) in members.iter().enumerate() {
                 let unique = numbered.as_ref().and_then(|names| names.get(at));
                 to.message(annotation::DICT_ENTRIES, |entry| {
@@ -162,25 +124,6 @@ fn add_value(to: &mut Message<'_>, value: &Value, depth: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fields(names: &[&str]) -> Fields {
-        let names = names.iter();
-        names.map(|name| ((*name).into(), Value::Null)).collect()
-    }
-
-    #[test]
-    fn only_names_that_repeat_are_numbered() {
-        let many: Vec<String> = (0..=FEW).map(|n| n.to_string()).collect();
-        let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        for names in [&[][..], &["a"], &["a", "b"], &many] {
-            assert_eq!(numbered(&fields(names)), None, "{names:?}");
-        }
-        let few = numbered(&fields(&["a", "b", "a"])).unwrap();
-        assert_eq!(few, ["a", "b", "a#2"]);
-        let more = numbered(&fields(&[&many[..], &["3"]].concat())).unwrap();
-        assert_eq!(more.last().unwrap(), "3#2");
-        assert_eq!(more[..many.len()], many);
-    }
 
     #[test]
     fn values_below_the_limit_of_depth_are_texts() {

@@ -105,14 +105,9 @@ pub const fn mode(address: u64) -> Option<u64> {
 struct Reader<'a>(&'a Decoded);
 
 impl Reader<'_> {
-    fn value(&self, name: &str) -> Option<&Value> {
-        let (_, value) = self.0.fields.iter().find(|(known, _)| &**known == name)?;
-        Some(value)
-    }
-
     /// Returns a number; a negative one as its two's complement.
     fn number(&self, name: &str) -> Option<u64> {
-        match self.value(name)? {
+        match self.0.field(name)? {
             Value::UInt(number)
             | Value::Hex(number)
             | Value::Pointer(number)
@@ -135,7 +130,7 @@ impl Reader<'_> {
     }
 
     fn text(&self, name: &str) -> String {
-        match self.value(name) {
+        match self.0.field(name) {
             Some(Value::Text(text)) => text.clone(),
             _ => String::new(),
         }

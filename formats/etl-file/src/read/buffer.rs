@@ -38,39 +38,26 @@ impl BufferInfo {
     /// Reads the 72 bytes of a buffer header.
     pub(super) fn parse(bytes: &[u8], offset: u64) -> Option<Self> {
         let mut c = Cursor::new(bytes);
-        let size = c.u32()?;
-        let saved_offset = c.u32()?;
-        let current_offset = c.u32()?;
-        let reference_count = c.i32()?;
-        let timestamp = c.i64()?;
-        let sequence = c.i64()?;
-        c.u64()?; // clock type and frequency, or a pointer
-        let processor = c.array::<2>()?;
-        let logger_id = c.u16()?;
-        let state = c.u32()?;
-        let used = c.u32()?;
-        let flags = c.u16()?;
-        let buffer_type = c.u16()?;
-        c.take(16)?; // list links
-        let processor = if flags & layout::FLAG_PROCESSOR_INDEX == 0 {
-            u16::from(processor[0])
-        } else {
-            u16::from_le_bytes(processor)
-        };
-        Some(Self {
+        let mut info = Self {
             offset,
-            size,
-            saved_offset,
-            current_offset,
-            reference_count,
-            timestamp,
-            sequence,
-            processor,
-            logger_id,
-            state,
-            used,
-            flags,
-            buffer_type,
-        })
+            size: c.u32()?,
+            saved_offset: c.u32()?,
+            current_offset: c.u32()?,
+            reference_count: c.i32()?,
+            timestamp: c.i64()?,
+            sequence: c.i64()?,
+            // Behind the clock's type and frequency, or a pointer.
+            processor: c.skip(8)?.u16()?,
+            logger_id: c.u16()?,
+            state: c.u32()?,
+            used: c.u32()?,
+            flags: c.u16()?,
+            buffer_type: c.u16()?,
+        };
+        c.skip(16)?; // list links
+        if info.flags & layout::FLAG_PROCESSOR_INDEX == 0 {
+            info.processor &= 0xFF;
+        }
+        Some(info)
     }
 }

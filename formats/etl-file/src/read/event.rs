@@ -35,7 +35,7 @@ impl PointerSize {
 }
 
 /// An event in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// The event itself.
     pub record: EventRecord,
@@ -223,7 +223,7 @@ pub(super) fn items_end(record: &[u8]) -> (usize, bool) {
 }
 
 /// The location of a record, and the time when it was written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     pub time: FileTime,
     pub processor: u16,
@@ -260,18 +260,11 @@ pub(super) fn view(bytes: &[u8], user_data: usize, place: Place) -> Option<Event
 /// Reads a whole record. Returns `None` if it is shorter than its header, or if an extended item
 /// ends beyond it.
 pub fn parse(bytes: &[u8]) -> Option<EventRecord> {
-    let place = Place {
-        time: FileTime::default(),
-        processor: 0,
-        buffer: 0,
-        offset: 0,
-        pointer_size: PointerSize::Eight,
-    };
     let header = layout::EVENT_HEADER <= bytes.len();
     let (user_data, false) = header.then(|| items_end(bytes))? else {
         return None;
     };
-    Some(view(bytes, user_data, place)?.to_event().record)
+    Some(view(bytes, user_data, Place::default())?.to_event().record)
 }
 
 /// Reads an extended item (ETL-5.12), and the flag for a following item.

@@ -10,11 +10,10 @@ use super::error::{Damage, DamageKind, Damages, ReadError};
 use super::event::PointerSize;
 use super::header::TraceHeader;
 use super::loaded::{LoadedBuffer, Part, Reused};
-use super::other::Form;
 use super::to_u64;
 use crate::compression;
 use crate::header::log_file_mode;
-use crate::layout;
+use crate::layout::{self, Form};
 use crate::time::Clock;
 
 /// The maximum size of a buffer: that of a session of Windows.
@@ -423,8 +422,7 @@ impl<R: Read + Seek> TraceFile<R> {
         let mut start = Vec::new();
         // The rest of the buffer is missing, but the bytes before it are decompressed.
         let _truncated = compression::decompress_into(content, used, &mut start);
-        let form = start.first_chunk().and_then(|first| Form::of(*first));
-        Ok(form.and_then(|form| form.timestamp(&start)))
+        Ok(Form::of(&start).and_then(|form| form.timestamp(&start)))
     }
 }
 
@@ -434,8 +432,7 @@ fn first_timestamp(probe: &[u8], used: usize, number: u32) -> Option<i64> {
         return None;
     }
     let record = probe.get(layout::BUFFER_HEADER..used.min(probe.len()))?;
-    let form = Form::of(*record.first_chunk()?)?;
-    form.timestamp(record)
+    Form::of(record)?.timestamp(record)
 }
 
 /// Reads `length` bytes at an offset, or fewer at the end of the source.

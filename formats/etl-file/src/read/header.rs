@@ -74,60 +74,44 @@ const fn is_plausible(header: &TraceHeader) -> bool {
 
 /// Reads the fields after the first eight bytes, which are already checked.
 fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<TraceHeader> {
-    let mut c = Cursor::new(record);
-    c.take(8)?;
-    let thread_id = c.u32()?;
-    let process_id = c.u32()?;
-    let start_clock = c.i64()?;
-    c.take(8)?; // kernel and user time
-    let buffer_size = c.u32()?;
-    let [os_major, os_minor, layout_major, layout_minor] = c.array()?;
-    let os_build = c.u32()?;
-    let processors = c.u32()?;
+    let c = &mut Cursor::new(record);
+    let mut session = LogFileHeader {
+        thread_id: c.skip(8)?.u32()?,
+        process_id: c.u32()?,
+        start_clock: c.i64()?,
+        // Behind the kernel and user time.
+        buffer_size: c.skip(8)?.u32()?,
+        os_major: c.u8()?,
+        os_minor: c.u8()?,
+        logger_id,
+        ..LogFileHeader::default()
+    };
+    let layout_version = (c.u8()?, c.u8()?);
+    session.os_build = c.u32()?;
+    session.processors = c.u32()?;
     let end_time = c.i64()?;
-    let timer_resolution = c.u32()?;
-    let maximum_file_size = c.u32()?;
-    let log_file_mode = c.u32()?;
+    session.timer_resolution = c.u32()?;
+    session.maximum_file_size = c.u32()?;
+    session.log_file_mode = c.u32()?;
     let buffers_written = c.u32()?;
     let start_buffers = c.u32()?;
     let pointer_size = c.u32()?;
     let events_lost = c.u32()?;
-    let cpu_mhz = c.u32()?;
-    c.take(2 * width.bytes())?; // LoggerName, LogFileName (ETL-4.24)
-    let time_zone = parse_zone(&mut c)?;
-    c.take(4)?; // alignment: of BootTime in both widths (ETL-4.26)
-    let boot_time = c.i64()?;
-    let perf_frequency = c.i64()?;
-    let start_time = c.i64()?;
-    let clock = c.u32()?;
+    session.cpu_mhz = c.u32()?;
+    c.skip(2 * width.bytes())?; // LoggerName, LogFileName (ETL-4.24)
+    session.time_zone = parse_zone(c)?;
+    // Behind the alignment of BootTime in both widths (ETL-4.26).
+    session.boot_time = FileTime::from_raw(c.skip(4)?.i64()?);
+    session.perf_frequency = c.i64()?;
+    session.start_time = FileTime::from_raw(c.i64()?);
+    session.clock = ClockType::from_raw(c.u32()?);
     let buffers_lost = c.u32()?;
-    let session_name = utf16_until_nul(c.rest());
+    session.session_name = utf16_until_nul(c.rest());
     let name_bytes = 2 * (session_name_units(c.rest()) + 1);
-    let log_file_name = utf16_until_nul(c.rest().get(name_bytes..).unwrap_or_default());
+    session.log_file_name = utf16_until_nul(c.rest().get(name_bytes..).unwrap_or_default());
     Some(TraceHeader {
-        session: LogFileHeader {
-            buffer_size,
-            processors,
-            clock: ClockType::from_raw(clock),
-            perf_frequency,
-            start_time: FileTime::from_raw(start_time),
-            start_clock,
-            boot_time: FileTime::from_raw(boot_time),
-            log_file_mode,
-            maximum_file_size,
-            os_major,
-            os_minor,
-            os_build,
-            cpu_mhz,
-            timer_resolution,
-            session_name,
-            log_file_name,
-            time_zone,
-            logger_id,
-            thread_id,
-            process_id,
-        },
-        layout_version: (layout_major, layout_minor),
+        session,
+        layout_version,
         pointer_size,
         start_buffers,
         buffers_written,

@@ -3,10 +3,9 @@
 use super::buffer::BufferInfo;
 use super::error::{Damage, DamageKind};
 use super::event::{PointerSize, items_end};
-use super::other::Form;
 use super::record::RecordRef;
 use super::to_u64;
-use crate::layout;
+use crate::layout::{self, Form};
 use crate::time::Clock;
 
 /// A buffer in memory, with the places of its records.
@@ -146,7 +145,7 @@ impl LoadedBuffer {
             if first == [layout::FILLER; 4] {
                 break;
             }
-            let Some(form) = Form::of(first) else {
+            let Some(form) = Form::of(&first) else {
                 let marker = u32::from_le_bytes(first);
                 damage(at, DamageKind::NotARecord { marker });
                 break;

@@ -23,6 +23,7 @@ pub use event::{Event, EventRef, Items, PointerSize};
 pub use file::TraceFile;
 pub use header::TraceHeader;
 pub use loaded::LoadedBuffer;
+pub(crate) use other::pointer_size;
 pub use other::{Other, OtherKind};
 pub use record::{RecordBuf, RecordRef};
 pub use records::Records;

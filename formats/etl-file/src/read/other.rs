@@ -1,12 +1,11 @@
-//! Records that are not decoded, and the sizes of all kinds of records.
+//! Records that are not decoded.
 
 use std::fmt;
 
 use etw_wire::Guid;
 
 use super::event::PointerSize;
-use crate::cursor::Cursor;
-use crate::layout;
+use crate::layout::{Form, wpp_flags};
 
 /// A record that is not an event record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,142 +88,54 @@ impl fmt::Display for OtherKind {
     }
 }
 
-/// The form of a record, determined by its first dword.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Event32,
-    Event64,
-    System,
-    CompactSystem,
-    PerfInfo,
-    Classic,
-    ClassicInstance,
-    Wpp,
-    Unknown(u8),
+/// Returns the size of the pointers in a record, as its header type or its flags give it; if they do
+/// not, that of the trace.
+pub(crate) fn pointer_size(form: Form, record: &[u8], of_trace: PointerSize) -> PointerSize {
+    let byte = |at| record.get(at).copied().unwrap_or_default();
+    match form {
+        Form::Event32 => PointerSize::Four,
+        Form::Wpp => match u16::from_le_bytes([byte(6), byte(7)]) {
+            flags if flags & wpp_flags::POINTER32 != 0 => PointerSize::Four,
+            flags if flags & wpp_flags::POINTER64 != 0 => PointerSize::Eight,
+            _ => of_trace,
+        },
+        Form::Unknown(_) => of_trace,
+        // The types of classic and kernel records.
+        _ if matches!(byte(2), 0x01 | 0x03 | 0x0A | 0x0B | 0x10) => PointerSize::Four,
+        _ => PointerSize::Eight,
+    }
 }
 
-impl Form {
-    /// Recognises a record by its first four bytes (ETL-3.1).
-    pub(super) const fn of(first: [u8; 4]) -> Option<Self> {
-        let [_, _, header_type, marker] = first;
-        match (marker, header_type) {
-            (layout::MARKER, 0x01 | 0x02) => Some(Self::System),
-            (layout::MARKER, 0x03 | 0x04) => Some(Self::CompactSystem),
-            (layout::MARKER, 0x0A | 0x14) => Some(Self::Classic),
-            (layout::MARKER, 0x0B | 0x15) => Some(Self::ClassicInstance),
-            (layout::MARKER, 0x10 | 0x11) => Some(Self::PerfInfo),
-            (layout::MARKER, layout::HEADER_EVENT32) => Some(Self::Event32),
-            (layout::MARKER, layout::HEADER_EVENT64) => Some(Self::Event64),
-            (layout::MARKER, other) => Some(Self::Unknown(other)),
-            (layout::MARKER_MESSAGE, _) => Some(Self::Wpp),
-            _ => None,
+/// Returns the kind and the time stamp of a record, or `None` for an event record and if the record is
+/// shorter than its header.
+pub(super) fn describe(form: Form, record: &[u8]) -> Option<(OtherKind, Option<i64>)> {
+    let hook = || form.hook(record);
+    let kind = match form {
+        Form::Event32 | Form::Event64 => return None,
+        Form::System => OtherKind::System { hook: hook()? },
+        Form::CompactSystem => OtherKind::CompactSystem { hook: hook()? },
+        Form::PerfInfo => OtherKind::PerfInfo { hook: hook()? },
+        Form::Classic => {
+            let class = Guid::from_bytes(*record.get(24..)?.first_chunk()?);
+            OtherKind::Classic { class }
         }
-    }
-
-    /// Returns true for an event record (`EVENT_HEADER`).
-    pub(super) const fn is_event(self) -> bool {
-        matches!(self, Self::Event32 | Self::Event64)
-    }
-
-    /// Returns the size of the pointers in a record, as its header type or its flags give it; if they
-    /// do not, that of the trace.
-    pub(super) fn pointer_size(self, record: &[u8], of_trace: PointerSize) -> PointerSize {
-        let header_type = record.get(2).copied().unwrap_or_default();
-        match self {
-            Self::Event32 => PointerSize::Four,
-            // The low byte of the flags of a WPP message.
-            Self::Wpp => match record.get(6).copied().unwrap_or_default() {
-                flags if flags & layout::WPP_POINTER32 != 0 => PointerSize::Four,
-                flags if flags & layout::WPP_POINTER64 != 0 => PointerSize::Eight,
-                _ => of_trace,
-            },
-            Self::Unknown(_) => of_trace,
-            Self::System | Self::CompactSystem | Self::PerfInfo
-                if matches!(header_type, 0x01 | 0x03 | 0x10) =>
-            {
-                PointerSize::Four
-            }
-            Self::Classic | Self::ClassicInstance if matches!(header_type, 0x0A | 0x0B) => {
-                PointerSize::Four
-            }
-            _ => PointerSize::Eight,
-        }
-    }
-
-    /// Returns the record's time stamp, if its form has one.
-    pub(super) fn timestamp(self, record: &[u8]) -> Option<i64> {
-        let offset = match self {
-            Self::Event32
-            | Self::Event64
-            | Self::System
-            | Self::CompactSystem
-            | Self::Classic
-            | Self::ClassicInstance => 16,
-            Self::PerfInfo => 8,
-            Self::Wpp => layout::timestamp_offset(record)?,
-            Self::Unknown(_) => return None,
-        };
-        let bytes = record.get(offset..)?.first_chunk()?;
-        Some(i64::from_le_bytes(*bytes))
-    }
-
-    /// Returns the size of the record's header, which is the minimum size of the record.
-    pub(super) const fn header_size(self) -> usize {
-        match self {
-            Self::Event32 | Self::Event64 => layout::EVENT_HEADER,
-            Self::System => layout::SYSTEM_HEADER,
-            Self::CompactSystem => 24,
-            Self::PerfInfo => 16,
-            Self::Classic | Self::ClassicInstance => 48,
-            Self::Wpp | Self::Unknown(_) => 8,
-        }
-    }
-
-    /// Returns the record's size field. Kernel records have it in the second dword, all others in
-    /// the first.
-    pub(super) fn record_size(self, bytes: &[u8]) -> Option<u16> {
-        let mut c = Cursor::new(bytes);
-        if matches!(self, Self::System | Self::CompactSystem | Self::PerfInfo) {
-            c.take(4)?;
-        }
-        c.u16()
-    }
-
-    /// Returns the kind and the time stamp of a record of this form, or `None` for an event record
-    /// and if `record` is shorter than its header.
-    pub(super) fn describe(self, record: &[u8]) -> Option<(OtherKind, Option<i64>)> {
-        let at = |offset| {
-            let mut c = Cursor::new(record);
-            c.take(offset)?;
-            Some(c)
-        };
-        let hook = || at(6)?.u16();
-        let timestamp = || self.timestamp(record);
-        Some(match self {
-            Self::Event32 | Self::Event64 => return None,
-            Self::System => (OtherKind::System { hook: hook()? }, timestamp()),
-            Self::CompactSystem => (OtherKind::CompactSystem { hook: hook()? }, timestamp()),
-            Self::PerfInfo => (OtherKind::PerfInfo { hook: hook()? }, timestamp()),
-            Self::Classic => {
-                let class = Guid::from_bytes(at(24)?.array()?);
-                (OtherKind::Classic { class }, timestamp())
-            }
-            Self::ClassicInstance => (OtherKind::ClassicInstance, timestamp()),
-            Self::Wpp => (OtherKind::Wpp, timestamp()),
-            Self::Unknown(header_type) => (OtherKind::Unknown { header_type }, None),
-        })
-    }
+        Form::ClassicInstance => OtherKind::ClassicInstance,
+        Form::Wpp => OtherKind::Wpp,
+        Form::Unknown(header_type) => OtherKind::Unknown { header_type },
+    };
+    Some((kind, form.timestamp(record)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::MARKER;
 
     #[test]
     fn the_type_of_a_record_states_its_pointer_size() {
         let size = |header_type, of_trace| {
-            let record = [0, 0, header_type, layout::MARKER];
-            Form::of(record).unwrap().pointer_size(&record, of_trace)
+            let record = [0, 0, header_type, MARKER];
+            pointer_size(Form::of(&record).unwrap(), &record, of_trace)
         };
         for of_trace in [PointerSize::Four, PointerSize::Eight] {
             for narrow in [0x01, 0x03, 0x0A, 0x0B, 0x10, 0x12] {

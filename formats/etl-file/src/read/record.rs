@@ -1,7 +1,8 @@
 //! Records, borrowed from the buffer that contains them.
 
 use super::event::{self, EventRef, Place, PointerSize};
-use super::other::{Form, Other, OtherKind};
+use super::other::{self, Other, OtherKind};
+use crate::layout::Form;
 use crate::time::{Clock, FileTime};
 
 /// A record of any form, borrowed from the buffer that contains it.
@@ -45,13 +46,13 @@ impl<'a> RecordRef<'a> {
     /// machine that recorded the trace.
     #[must_use]
     pub fn pointer_size(&self) -> PointerSize {
-        self.form.pointer_size(self.bytes, self.of_trace)
+        other::pointer_size(self.form, self.bytes, self.of_trace)
     }
 
     /// Returns the kind of the record, or `None` if it is an event record.
     #[must_use]
     pub fn kind(&self) -> Option<OtherKind> {
-        let (kind, _) = self.form.describe(self.bytes)?;
+        let (kind, _) = other::describe(self.form, self.bytes)?;
         Some(kind)
     }
 
@@ -74,7 +75,7 @@ impl<'a> RecordRef<'a> {
     /// Returns the description of a record that is not an event record.
     #[must_use]
     pub fn other(&self) -> Option<Other> {
-        let (kind, timestamp) = self.form.describe(self.bytes)?;
+        let (kind, timestamp) = other::describe(self.form, self.bytes)?;
         Some(Other {
             kind,
             offset: self.offset,

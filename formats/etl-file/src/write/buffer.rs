@@ -1,6 +1,6 @@
 //! The buffer of a session in memory.
 
-use crate::layout;
+use crate::layout::{self, Form};
 use crate::read::parse_event as parse;
 use crate::record::{EncodeError, EncodedRecord, EventRecord};
 
@@ -188,12 +188,7 @@ impl Buffer {
     /// other forms.
     #[must_use]
     pub fn events(&self) -> Vec<EventRecord> {
-        let is_event = |record: &&[u8]| {
-            matches!(
-                record.get(2..4),
-                Some([layout::HEADER_EVENT32 | layout::HEADER_EVENT64, layout::MARKER])
-            )
-        };
+        let is_event = |record: &&[u8]| Form::of(record).is_some_and(Form::is_event);
         let events = self.each_record().filter(is_event);
         events.filter_map(parse).collect()
     }

@@ -7,12 +7,12 @@ use std::process::Command;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use etl_file::decode::{Problem, Value};
-use etl_file::read::{Event, PointerSize};
+use etl_file::read::Event;
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
 use etl_file::stream::Events;
 use etl_file::write::{Buffer, Finish, LogFile};
 use etl_file::{
-    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
+    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, Guid,
     LogFileHeader, Selection, TraceFile, decode,
 };
 use etl_fixtures::schema_events;
@@ -49,12 +49,7 @@ fn decoded(info: &EventInfo, user_data: &[u8], catalog: &Catalog) -> Decoded {
             user_data: user_data.to_vec(),
             ..EventRecord::default()
         },
-        time: FileTime::default(),
-        processor: 0,
-        buffer: 1,
-        offset: 0,
-        pointer_size: PointerSize::Eight,
-        flags: 0,
+        ..Event::default()
     };
     decode(&event, catalog)
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use etl_file::decode::{Frame, Keywords, Kind, Problem, Stack, Value as Field};
+use etl_file::decode::{Frame, Kind, Problem, Stack, Value as Field};
 use etl_file::perfetto::{Summary, Writer};
 use etl_file::write::{KernelForm, KernelRecord, Losses};
 use etl_file::{ClockType, Decoded, EventDescriptor, FileTime, Guid, LogFileHeader};
@@ -40,30 +40,16 @@ fn header() -> LogFileHeader {
 /// Returns an event of a provider, so many microseconds after the session's start.
 fn event(micros: i64, name: &str) -> Decoded {
     Decoded {
-        kind: Kind::Event,
         time: FileTime::from_raw(START.raw() + micros * 10),
         timestamp: START_CLOCK + micros * 3,
         processor: 1,
         process_id: 100,
         thread_id: 200,
-        process_name: None,
-        thread_name: None,
         provider: PROVIDER,
         provider_name: Some("Contoso.Sample".into()),
-        group: None,
         descriptor: EventDescriptor { level: 4, ..EventDescriptor::default() },
         event_name: Some(name.into()),
-        level_name: None,
-        keywords: Keywords::default(),
-        opcode_name: None,
-        task_name: None,
-        activity: Guid::default(),
-        related_activity: None,
-        message: None,
-        fields: Vec::new(),
-        leftover: Vec::new(),
-        problems: Vec::new(),
-        stack: None,
+        ..Decoded::default()
     }
 }
 

@@ -269,37 +269,26 @@ struct Fixed {
 }
 
 fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
-    let provider = Guid::from_bytes(c.array()?);
-    c.take(16)?; // EventGuid, of events without a manifest
-    let descriptor = EventDescriptor::read(c)?;
-    let source = c.u32()?;
-    let provider_name = c.u32()?;
-    let level = c.u32()?;
-    c.u32()?; // ChannelNameOffset
-    let keywords = c.u32()?;
-    let task = c.u32()?;
-    let opcode = c.u32()?;
-    let message = c.u32()?;
-    c.take(12)?; // ProviderMessageOffset, BinaryXMLOffset, BinaryXMLSize
-    let event_name = c.u32()?;
-    c.u32()?; // EventAttributesOffset
-    let properties = c.u32()?;
-    let top_level = c.u32()?;
-    c.u32()?; // Flags
-    Some(Fixed {
-        provider,
-        descriptor,
-        source,
-        provider_name,
-        level,
-        keywords,
-        task,
-        opcode,
-        message,
-        event_name,
-        properties,
-        top_level,
-    })
+    let fixed = Fixed {
+        provider: Guid::from_bytes(c.array()?),
+        // Behind EventGuid, of events without a manifest.
+        descriptor: EventDescriptor::read(c.skip(16)?)?,
+        source: c.u32()?,
+        provider_name: c.u32()?,
+        level: c.u32()?,
+        // Behind ChannelNameOffset.
+        keywords: c.skip(4)?.u32()?,
+        task: c.u32()?,
+        opcode: c.u32()?,
+        message: c.u32()?,
+        // Behind ProviderMessageOffset, BinaryXMLOffset and BinaryXMLSize.
+        event_name: c.skip(12)?.u32()?,
+        // Behind EventAttributesOffset.
+        properties: c.skip(4)?.u32()?,
+        top_level: c.u32()?,
+    };
+    c.skip(4)?; // Flags
+    Some(fixed)
 }
 
 /// `EVENT_PROPERTY_INFO`.

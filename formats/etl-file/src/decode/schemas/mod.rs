@@ -22,7 +22,7 @@ use super::payload::Fields;
 use super::schema::{Schema, ValueMap};
 use super::value::Value;
 use crate::cursor::Cursor;
-use crate::layout;
+use crate::layout::{self, Form};
 use crate::read::{ReadError, TraceFile, parse_event};
 use crate::record::EventDescriptor;
 
@@ -202,12 +202,9 @@ impl Collector {
     /// Takes a record: its header and payload, without padding. Ignores records that hold no
     /// schema.
     pub fn record(&mut self, record: &[u8]) {
-        let Some(&[_, _, header_type, layout::MARKER]) = record.first_chunk::<4>() else {
-            return;
-        };
-        match header_type {
-            0x0A | 0x14 => self.classic(record),
-            layout::HEADER_EVENT32 | layout::HEADER_EVENT64 => self.event(record),
+        match Form::of(record) {
+            Some(Form::Classic) => self.classic(record),
+            Some(Form::Event32 | Form::Event64) => self.event(record),
             _ => {}
         }
     }
