@@ -191,13 +191,13 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
         }
         Type::Utf16 => {
             let text = format!("w\u{e9}-{n}");
-            out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+            out.extend(utf16(&text));
             Value::Text(text)
         }
         Type::Texts(_) => {
             let texts = ["one", "two"].map(|text| format!("{text}-{n}"));
             for text in &texts {
-                out.extend(text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes));
+                out.extend(utf16(text));
             }
             Value::Array(texts.map(Value::Text).into())
         }
@@ -243,6 +243,39 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             Value::Array(vec![Value::Guid(Guid::from_bytes([n; 16]))])
         }
     }
+}
+
+/// Returns text in UTF-16 with a NUL at its end.
+pub fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+/// Returns the payload of an event of the class Process, version 2.
+pub fn process(id: u32, image: &str) -> Vec<u8> {
+    let command_line = utf16(&format!("{image} /run"));
+    [&[0; 8][..], &id.to_le_bytes(), &[0; 16], image.as_bytes(), &[0], &command_line].concat()
+}
+
+/// Returns the payload of an event of the class Thread, version 3.
+pub fn thread(process: u32, id: u32, name: &str) -> Vec<u8> {
+    [&process.to_le_bytes()[..], &id.to_le_bytes(), &[0; 64], &utf16(name)].concat()
+}
+
+/// Returns the payload of an event of the class Image, version 1, for an image of 64 KiB.
+pub fn image(base: u64, process: u32, path: &str) -> Vec<u8> {
+    let size = 0x10_000_u64.to_le_bytes();
+    [&base.to_le_bytes()[..], &size, &process.to_le_bytes(), &utf16(path)].concat()
+}
+
+/// Returns the payload of a context switch to a thread, version 2.
+pub fn switch(to: u32) -> Vec<u8> {
+    [&to.to_le_bytes()[..], &[0; 20]].concat()
+}
+
+/// Returns the payload of a record with the stack, or the key of the stack, of another event.
+pub fn stack(time: i64, process: u32, thread: u32, frames: &[u64]) -> Vec<u8> {
+    let frames: Vec<u8> = frames.iter().flat_map(|frame| frame.to_le_bytes()).collect();
+    [&time.to_le_bytes()[..], &process.to_le_bytes(), &thread.to_le_bytes(), &frames].concat()
 }
 
 /// Returns the records of a file except its header event, by their sizes alone.

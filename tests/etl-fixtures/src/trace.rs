@@ -4,9 +4,10 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use etl_file::record::ext_type;
-use etl_file::write::{AppendError, Buffer, Finish, LogFile, Losses};
+use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
 use etl_file::{
-    ClockType, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid, LogFileHeader,
+    ClockType, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, FileTime, Guid,
+    LogFileHeader,
 };
 
 /// The manifest of [`MANIFEST_PROVIDER`].
@@ -197,4 +198,87 @@ pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec
     };
     let bytes = log.finish(finish).expect("memory takes everything");
     (bytes.into_inner(), written)
+}
+
+/// A record of a file, with the time by which it is sorted.
+pub trait Recorded {
+    /// Returns the time and the record.
+    fn record(&self) -> (i64, EncodedRecord);
+}
+
+impl<R: Recorded> Recorded for &R {
+    fn record(&self) -> (i64, EncodedRecord) {
+        (*self).record()
+    }
+}
+
+impl Recorded for EventRecord {
+    fn record(&self) -> (i64, EncodedRecord) {
+        (self.timestamp, EncodedRecord::new(self).expect("the event fits in a record"))
+    }
+}
+
+impl Recorded for KernelRecord {
+    fn record(&self) -> (i64, EncodedRecord) {
+        (self.timestamp, self.try_into().expect("the event fits in a record"))
+    }
+}
+
+impl Recorded for (i64, EncodedRecord) {
+    fn record(&self) -> (i64, EncodedRecord) {
+        self.clone()
+    }
+}
+
+impl Recorded for (i64, Vec<u8>) {
+    fn record(&self) -> (i64, EncodedRecord) {
+        (self.0, EncodedRecord::from_bytes(&self.1).expect("the bytes are a record"))
+    }
+}
+
+/// Returns a buffer of a processor with records.
+pub fn buffer<R: Recorded>(
+    size: u32,
+    processor: u16,
+    records: impl IntoIterator<Item = R>,
+) -> Buffer {
+    let mut buffer = Buffer::new(size, processor);
+    for record in records {
+        let (time, record) = record.record();
+        buffer.try_append_record(&record, time).expect("the buffer holds all records");
+    }
+    buffer
+}
+
+/// Writes a file of buffers, in this order. `flushed` is the clock's reading at their flushes.
+pub fn of_buffers(
+    header: LogFileHeader,
+    flushed: i64,
+    buffers: impl IntoIterator<Item = Buffer>,
+) -> Vec<u8> {
+    let mut log = LogFile::create(Cursor::new(Vec::new()), header).expect("a valid header");
+    for buffer in buffers.into_iter().filter(|buffer| !buffer.is_empty()) {
+        log.append(&buffer, flushed).expect("memory takes everything");
+    }
+    log.finish(Finish::default()).expect("memory takes everything").into_inner()
+}
+
+/// Writes a file of records of one processor, in as many buffers as they need.
+pub fn of_records<R: Recorded>(
+    header: LogFileHeader,
+    flushed: i64,
+    records: impl IntoIterator<Item = R>,
+) -> Vec<u8> {
+    let empty = Buffer::new(header.buffer_size, 0);
+    let mut buffers = vec![empty.clone()];
+    for record in records {
+        let (time, record) = record.record();
+        let last = buffers.last_mut().expect("there is one");
+        if last.try_append_record(&record, time) == Err(AppendError::Full) {
+            let mut next = empty.clone();
+            next.try_append_record(&record, time).expect("it fits an empty buffer");
+            buffers.push(next);
+        }
+    }
+    of_buffers(header, flushed, buffers)
 }

@@ -82,16 +82,11 @@ fn every_event_of_a_compressed_file_is_read() {
 fn compressed_buffers_are_read_in_the_order_of_their_first_records() {
     let header = header(0x1000, 1);
     let start = header.start_clock;
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    for first in [200, 0, 100] {
-        let mut buffer = Buffer::new(0x1000, 0);
-        for n in first..first + 20 {
-            let event = trace::manifest_event(0, start + n);
-            buffer.try_append(&event).unwrap();
-        }
-        log.append(&buffer, start).unwrap();
-    }
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let buffers = [200, 0, 100].map(|first| {
+        let events = (first..first + 20).map(|n| trace::manifest_event(0, start + n));
+        trace::buffer(0x1000, 0, events)
+    });
+    let file = trace::of_buffers(header, start, buffers);
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
     let mut records = trace.records();
     let mut times = Vec::new();
@@ -327,9 +322,7 @@ fn a_full_buffer_fits_when_it_is_compressed() {
     while buffer.try_append(&trace::manifest_event(time, time.into())) != Err(AppendError::Full) {
         time += 1;
     }
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header(0x1000, 1)).unwrap();
-    log.append(&buffer, time.into()).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let file = trace::of_buffers(header(0x1000, 1), time.into(), [buffer]);
     assert_eq!(Trace::parse(&file).unwrap().events().count(), time as usize);
 }
 
@@ -356,11 +349,7 @@ fn a_buffer_is_compressed_only_if_that_makes_it_smaller() {
     for (length, zeros) in (200..216).flat_map(|length| (0..40).map(move |zeros| (length, zeros))) {
         let mut event = trace::manifest_event(1, 1);
         event.user_data = [noise(length), vec![0; zeros]].concat();
-        let mut buffer = Buffer::new(0x1000, 0);
-        buffer.try_append(&event).unwrap();
-        let mut log = LogFile::create(Cursor::new(Vec::new()), header(0x1000, 1)).unwrap();
-        log.append(&buffer, 1).unwrap();
-        let file = log.finish(Finish::default()).unwrap().into_inner();
+        let file = trace::of_records(header(0x1000, 1), 1, [&event]);
         let trace = Trace::parse(&file).unwrap();
         let written = &trace.buffers()[1];
         let is_compressed = written.flags & 0x40 != 0;

@@ -4,40 +4,21 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::io::Cursor;
 
+use etl_file::LogFileHeader;
 use etl_file::decode::Value;
 use etl_file::kernel::{self, Form};
-use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile};
-use etl_file::{EncodedRecord, LogFileHeader};
+use etl_file::write::KernelRecord;
 use etl_fixtures::kernel_records::generated;
-use etl_fixtures::{decoders, kernel_records};
+use etl_fixtures::{decoders, kernel_records, trace};
 use serde_json::{Value as Json, json};
-
-const BUFFER: u32 = 0x1_0000;
-
-/// Writes records into a file.
-fn file_of(records: &[Vec<u8>]) -> Vec<u8> {
-    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
-    let mut file = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    let mut buffer = Buffer::new(BUFFER, 0);
-    for (record, time) in records.iter().zip(1000..) {
-        let record = EncodedRecord::from_bytes(record).unwrap();
-        if buffer.try_append_record(&record, time) == Err(AppendError::Full) {
-            file.append(&buffer, time).unwrap();
-            buffer.reset();
-            buffer.try_append_record(&record, time).unwrap();
-        }
-    }
-    file.append(&buffer, i64::MAX).unwrap();
-    file.finish(Finish::default()).unwrap().into_inner()
-}
 
 /// Returns the values that dissect.etl reads from records in a file, without the header event.
 fn dissect(records: &[Vec<u8>]) -> Vec<Json> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernel.etl");
-    fs::write(&path, file_of(records)).unwrap();
+    let records = (1000..).zip(records.iter().cloned());
+    fs::write(&path, trace::of_records(LogFileHeader::default(), i64::MAX, records)).unwrap();
     decoders::dump("dissect_kernel.py", &path).split_off(1)
 }
 

@@ -8,23 +8,16 @@ use std::process::Command;
 use crate::page;
 use etl_file::stats::Stats;
 use etl_file::stream::{Contents, Events};
-use etl_file::write::{
-    AppendError, Buffer, ClassicRecord, Finish, KernelForm, KernelRecord, LogFile, WppRecord,
-};
+use etl_file::write::{ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{
     Catalog, EncodedRecord, EventRecord, ExtendedItem, LogFileHeader, Selection, TraceFile,
 };
+use etl_fixtures::{kernel_records, trace};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-const BUFFER: u32 = 0x1_0000;
 const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
 const APP: u64 = 0x7FF6_0000_0000;
-
-fn utf16(text: &str) -> Vec<u8> {
-    let units = text.encode_utf16().chain([0]);
-    units.flat_map(u16::to_le_bytes).collect()
-}
 
 fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
     let record = KernelRecord {
@@ -52,36 +45,14 @@ fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
 }
 
 fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
-    let mut payload = base.to_le_bytes().to_vec();
-    payload.extend(0x10_000_u64.to_le_bytes());
-    payload.extend(process.to_le_bytes());
-    payload.extend(utf16(path));
-    kernel(0x1403, 1, time, payload)
+    kernel(0x1403, 1, time, kernel_records::image(base, process, path))
 }
 
 /// Returns the records of a file with their times.
 fn records() -> Vec<(i64, EncodedRecord)> {
-    let mut process = vec![0; 8];
-    process.extend(7_u32.to_le_bytes());
-    process.extend([0; 16]);
-    process.extend(b"app.exe\0");
-    process.extend(utf16("app.exe /run"));
-    let mut thread = 7_u32.to_le_bytes().to_vec();
-    thread.extend(9_u32.to_le_bytes());
-    thread.extend([0; 7 * 8 + 8]);
-    thread.extend(utf16("worker"));
-    let mut switch = 9_u32.to_le_bytes().to_vec();
-    switch.extend([0; 20]);
     let mut dpc = 390_i64.to_le_bytes().to_vec();
     dpc.extend((NTOSKRNL + 0x50).to_le_bytes());
-    let mut stack = 500_i64.to_le_bytes().to_vec();
-    stack.extend(7_u32.to_le_bytes());
-    stack.extend(9_u32.to_le_bytes());
-    for frame in [NTOSKRNL + 0x10, APP + 0x20] {
-        stack.extend(frame.to_le_bytes());
-    }
-    let mut lonely = stack.clone();
-    lonely[..8].copy_from_slice(&12345_i64.to_le_bytes());
+    let stack = |time| kernel_records::stack(time, 7, 9, &[NTOSKRNL + 0x10, APP + 0x20]);
     let mut match_id_and_frames = vec![0; 8];
     match_id_and_frames.extend((APP + 0x30).to_le_bytes());
     let event = EventRecord {
@@ -99,15 +70,15 @@ fn records() -> Vec<(i64, EncodedRecord)> {
         ..WppRecord::default()
     };
     let records = [
-        (100, kernel(0x0303, 2, 100, process)),
-        (110, kernel(0x0503, 3, 110, thread)),
+        (100, kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"))),
+        (110, kernel(0x0503, 3, 110, kernel_records::thread(7, 9, "worker"))),
         (120, image(120, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe")),
         (130, image(130, 7, APP, r"\Device\HarddiskVolume3\app.exe")),
-        (200, perfinfo(0x0524, 200, switch)),
+        (200, perfinfo(0x0524, 200, kernel_records::switch(9))),
         (400, perfinfo(0x0f44, 400, dpc)),
         (500, kernel(0x030b, 2, 500, vec![7, 0, 0, 0])),
-        (550, kernel(0x1820, 2, 550, stack)),
-        (560, kernel(0x1820, 2, 560, lonely)),
+        (550, kernel(0x1820, 2, 550, stack(500))),
+        (560, kernel(0x1820, 2, 560, stack(12345))),
         (600, EncodedRecord::new(&event).unwrap()),
         (700, EncodedRecord::try_from(&wpp).unwrap()),
         (800, kernel(0x0301, 99, 800, vec![0xAB; 3])),
@@ -117,14 +88,7 @@ fn records() -> Vec<(i64, EncodedRecord)> {
 
 /// Returns the bytes of a file with records.
 fn bytes_of(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
-    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
-    let mut file = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    let mut buffer = Buffer::new(BUFFER, 0);
-    for (time, record) in records {
-        assert_ne!(buffer.try_append_record(&record, time), Err(AppendError::Full));
-    }
-    file.append(&buffer, 1000).unwrap();
-    file.finish(Finish::default()).unwrap().into_inner()
+    trace::of_records(LogFileHeader::default(), 1000, records)
 }
 
 /// Writes the file of the records.

@@ -5,7 +5,7 @@ use etl_file::kernel::{self, Form};
 use etl_file::read::PointerSize;
 use etl_file::write::{AppendError, Buffer, ClassicRecord, KernelForm, KernelRecord, WppRecord};
 use etl_file::{EncodedRecord, FileTime, Guid};
-use etl_fixtures::kernel_records::{generated, hook_of, payload};
+use etl_fixtures::kernel_records::{generated, hook_of, payload, utf16};
 
 fn decode_kernel(record: &KernelRecord) -> kernel::Record {
     kernel::decode(&record.encode().unwrap()).unwrap()
@@ -17,10 +17,6 @@ fn names(record: &kernel::Record) -> (Option<&str>, Option<&str>) {
 
 fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
-}
-
-fn utf16(text: &str) -> Vec<u8> {
-    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
 
 fn system(hook: u16, version: u8, payload: Vec<u8>) -> KernelRecord {
@@ -505,22 +501,18 @@ fn the_configuration_that_merging_adds_is_decoded() {
         let record = ClassicRecord { class, opcode, payload, ..ClassicRecord::default() };
         kernel::decode(&record.encode().unwrap()).unwrap()
     };
-    let text = |text: &str| -> Vec<u8> {
-        let units = text.encode_utf16().chain([0]);
-        units.flat_map(u16::to_le_bytes).collect()
-    };
-    let mapping = [text(r"\Device\HarddiskVolume3\"), text(r"C:\")].concat();
+    let mapping = [utf16(r"\Device\HarddiskVolume3\"), utf16(r"C:\")].concat();
     let decoded = of(35, mapping);
     assert_eq!(decoded.class_name.as_deref(), Some("SystemConfigEx"));
     assert_eq!(decoded.event_name.as_deref(), Some("VolumeMapping"));
-    assert_eq!(decoded.field("NtPath"), Some(&Value::Text(r"\Device\HarddiskVolume3\".to_owned())));
-    assert_eq!(decoded.field("DosPath"), Some(&Value::Text(r"C:\".to_owned())));
+    assert_eq!(decoded.field("NtPath"), Some(&text(r"\Device\HarddiskVolume3\")));
+    assert_eq!(decoded.field("DosPath"), Some(&text(r"C:\")));
     assert_eq!(decoded.problems, []);
     let install = 132_000_000_000_000_000_i64;
-    let build = [install.to_le_bytes().to_vec(), text("19041.1.amd64fre"), text("Windows 10")];
+    let build = [install.to_le_bytes().to_vec(), utf16("19041.1.amd64fre"), utf16("Windows 10")];
     let decoded = of(32, build.concat());
     assert_eq!(decoded.field("InstallDate"), Some(&Value::FileTime(FileTime::from_raw(install))));
-    assert_eq!(decoded.field("ProductName"), Some(&Value::Text("Windows 10".to_owned())));
+    assert_eq!(decoded.field("ProductName"), Some(&text("Windows 10")));
     let unknown = of(99, vec![1, 2]);
     assert_eq!(unknown.class_name.as_deref(), Some("SystemConfigEx"));
     assert_eq!(unknown.leftover, [1, 2]);

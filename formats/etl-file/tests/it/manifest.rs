@@ -4,7 +4,7 @@ use std::fs;
 
 use etl_file::catalog::LoadError;
 use etl_file::decode::{Problem, Value};
-use etl_file::write::{Buffer, Finish, LogFile, Losses};
+use etl_file::write::Losses;
 use etl_file::{
     Catalog, ClockType, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, Trace, decode,
     record::ext_type,
@@ -21,12 +21,7 @@ fn catalog() -> Catalog {
 /// Writes an event to a log file, reads it back, and decodes it.
 fn decoded(record: &EventRecord, catalog: &Catalog) -> Decoded {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
-    let mut buffer = Buffer::new(0x1000, 0);
-    buffer.try_append(record).unwrap();
-    log.append(&buffer, 0).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
-    let trace = Trace::parse(&file).unwrap();
+    let trace = Trace::parse(&trace::of_records(header, 0, [record])).unwrap();
     decode(trace.events().next().unwrap(), catalog)
 }
 

@@ -6,8 +6,8 @@ use std::io::Cursor;
 use etl_file::header::log_file_mode;
 use etl_file::merge::{self, MergeError, Merged, Options};
 use etl_file::read::{Damages, PointerSize, TraceFile};
-use etl_file::write::{Buffer, ClassicRecord, Finish, KernelRecord, LogFile, Losses, WppRecord};
-use etl_file::{ClockType, EncodedRecord, EventRecord, FileTime, Guid, LogFileHeader, Trace};
+use etl_file::write::{ClassicRecord, KernelRecord, Losses, WppRecord};
+use etl_file::{ClockType, EventRecord, FileTime, Guid, LogFileHeader, Trace};
 use etl_fixtures::decoders;
 use etl_fixtures::trace;
 
@@ -213,18 +213,11 @@ fn kernel_trace() -> Vec<u8> {
         (0, at(1600), wpp.encode().unwrap()),
         (0, at(1700), narrow),
     ];
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    for processor in 0..2 {
-        let mut buffer = Buffer::new(0x1000, processor);
-        for (of, timestamp, bytes) in &records {
-            if *of == processor {
-                let record = EncodedRecord::from_bytes(bytes).unwrap();
-                buffer.try_append_record(&record, *timestamp).unwrap();
-            }
-        }
-        log.append(&buffer, at(2000)).unwrap();
-    }
-    log.finish(Finish::default()).unwrap().into_inner()
+    let buffers = [0, 1].map(|processor| {
+        let own = records.iter().filter(|(of, ..)| *of == processor);
+        trace::buffer(0x1000, processor, own.map(|(_, time, bytes)| (*time, bytes.clone())))
+    });
+    trace::of_buffers(header, at(2000), buffers)
 }
 
 /// Returns the times in 100 ns since the fixture's start, and the bytes, of all records.
@@ -287,14 +280,8 @@ fn converted(of: &[KernelRecord]) -> Vec<Vec<u8>> {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
     header.perf_frequency = FREQUENCY;
     let start = header.start_clock;
-    let mut buffer = Buffer::new(0x1000, 0);
-    for record in of {
-        let record = EncodedRecord::from_bytes(&record.encode().unwrap()).unwrap();
-        buffer.try_append_record(&record, start).unwrap();
-    }
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    log.append(&buffer, start).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let encoded = of.iter().map(|record| (start, record.encode().unwrap()));
+    let file = trace::of_records(header, start, encoded);
     let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
     let (file, found) = merge(&[file, other], Options::default()).unwrap();
     let left_out = of.len() as u64 - found.others;
@@ -350,12 +337,7 @@ fn a_relogged_stack_keeps_the_time_of_its_event() {
     event.descriptor.version = 2;
     event.descriptor.opcode = 0x20;
     event.user_data = [start + 200, 0x44, 0x55].map(i64::to_le_bytes).concat();
-    let mut buffer = Buffer::new(0x1000, 0);
-    let record = EncodedRecord::from_bytes(&event.encode().unwrap()).unwrap();
-    buffer.try_append_record(&record, start + 300).unwrap();
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    log.append(&buffer, start).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let file = trace::of_records(header, start, [event]);
     let other = trace(ClockType::SystemTime, 0, 1, Losses::default());
     let all = merged(&[file, other]);
     let found = all.events().find(|event| event.record.provider == stack_walk);
@@ -436,18 +418,12 @@ fn the_command_counts_records_that_it_cannot_sort() {
     let (one, out) = (path("one.etl"), path("out.etl"));
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let start = header.start_clock;
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
     // The last record is older than the first one of its buffer.
-    for times in [[10, 15], [20, 12]] {
-        let mut buffer = Buffer::new(0x1000, 0);
-        for time in times {
-            let event = trace::manifest_event(0, start + time);
-            buffer.try_append(&event).unwrap();
-        }
-        log.append(&buffer, start + 100).unwrap();
-    }
-    let file = log.finish(Finish::default()).unwrap().into_inner();
-    fs::write(&one, file).unwrap();
+    let buffers = [[10, 15], [20, 12]].map(|times| {
+        let events = times.map(|time| trace::manifest_event(0, start + time));
+        trace::buffer(0x1000, 0, events)
+    });
+    fs::write(&one, trace::of_buffers(header, start + 100, buffers)).unwrap();
     let (code, said) = etl(&["merge", &one, "-o", &out]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(
@@ -471,11 +447,7 @@ fn the_header_of_a_merged_trace_is_made_for_all_sessions() {
     let mut large = trace::manifest_event(0, second.start_clock + 5);
     large.user_data = vec![7; 0x3000];
     let one = trace::file(first, 20, Losses::default()).0;
-    let mut buffer = Buffer::new(0x4000, 2);
-    buffer.try_append(&large).unwrap();
-    let mut other = LogFile::create(Cursor::new(Vec::new()), second).unwrap();
-    other.append(&buffer, 0).unwrap();
-    let other = other.finish(Finish::default()).unwrap().into_inner();
+    let other = trace::of_buffers(second, 0, [trace::buffer(0x4000, 2, [&large])]);
     let all = merged(&[one, other]);
     assert_eq!(all.damages(), []);
     assert_eq!(all.events().count(), 21);

@@ -7,6 +7,7 @@ use etl_file::stacks::{Definitions, Joiner, StackCounts};
 use etl_file::symbols::Symbols;
 use etl_file::write::{ClassicRecord, KernelForm, KernelRecord};
 use etl_file::{Clock, ClockType, Decoded, FileTime, Guid};
+use etl_fixtures::kernel_records;
 
 const CLOCK: Clock = Clock {
     kind: ClockType::Qpc,
@@ -18,11 +19,6 @@ const CLOCK: Clock = Clock {
 
 const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
 const APP: u64 = 0x7FF6_0000_0000;
-
-fn utf16(text: &str) -> Vec<u8> {
-    let units = text.encode_utf16().chain([0]);
-    units.flat_map(u16::to_le_bytes).collect()
-}
 
 fn decoded(record: &KernelRecord, processor: u16) -> Decoded {
     kernel::decode(&record.encode().unwrap()).unwrap().into_decoded(&CLOCK, processor, 0)
@@ -44,29 +40,15 @@ fn event(hook: u16, version: u8, time: i64, payload: Vec<u8>) -> Decoded {
 }
 
 fn process(opcode: u16, time: i64, id: u32, image: &str) -> Decoded {
-    let mut payload = vec![0; 8];
-    payload.extend(id.to_le_bytes());
-    payload.extend([0; 16]);
-    payload.extend(image.as_bytes());
-    payload.push(0);
-    payload.extend(utf16(&format!("{image} /run")));
-    event(0x0300 + opcode, 2, time, payload)
+    event(0x0300 + opcode, 2, time, kernel_records::process(id, image))
 }
 
 fn thread(opcode: u16, time: i64, process: u32, id: u32, name: &str) -> Decoded {
-    let mut payload = process.to_le_bytes().to_vec();
-    payload.extend(id.to_le_bytes());
-    payload.extend([0; 7 * 8 + 8]);
-    payload.extend(utf16(name));
-    event(0x0500 + opcode, 3, time, payload)
+    event(0x0500 + opcode, 3, time, kernel_records::thread(process, id, name))
 }
 
 fn image(hook: u16, time: i64, process: u32, base: u64, path: &str) -> Decoded {
-    let mut payload = base.to_le_bytes().to_vec();
-    payload.extend(0x10_000_u64.to_le_bytes());
-    payload.extend(process.to_le_bytes());
-    payload.extend(utf16(path));
-    event(hook, 1, time, payload)
+    event(hook, 1, time, kernel_records::image(base, process, path))
 }
 
 fn observed(events: &[Decoded]) -> Names {
@@ -117,23 +99,9 @@ fn a_start_without_the_end_before_it_ends_the_older_process() {
 
 #[test]
 fn an_event_without_a_process_in_its_header_is_of_the_first_one_in_its_payload() {
-    let of_process = |opcode: u16, payload: Vec<u8>| {
-        let record = KernelRecord {
-            form: KernelForm::PerfInfo,
-            hook: 0x0300 + opcode,
-            version: 2,
-            timestamp: 5,
-            payload,
-            ..KernelRecord::default()
-        };
-        decoded(&record, 0)
-    };
-    let mut payload = vec![0; 8];
-    payload.extend(50_u32.to_le_bytes());
-    payload.extend(4_u32.to_le_bytes()); // the parent
-    payload.extend([0; 12]);
-    payload.extend(b"a.exe\0");
-    payload.extend(utf16("a.exe"));
+    let of_process = |opcode: u16, payload| decoded(&perfinfo(0x0300 + opcode, 5, payload), 0);
+    let mut payload = kernel_records::process(50, "a.exe");
+    payload[12..16].copy_from_slice(&4_u32.to_le_bytes()); // the parent
     let start = of_process(1, payload);
     assert_eq!(start.problems, []);
     assert_eq!(start.process_id, 50);
@@ -144,9 +112,8 @@ fn an_event_without_a_process_in_its_header_is_of_the_first_one_in_its_payload()
 
 #[test]
 fn a_thread_has_its_process_and_its_last_name() {
-    let mut set_name = 50_u32.to_le_bytes().to_vec();
-    set_name.extend(9_u32.to_le_bytes());
-    set_name.extend(utf16("renamed"));
+    let ids = [50_u32, 9].map(u32::to_le_bytes).concat();
+    let set_name = [ids, kernel_records::utf16("renamed")].concat();
     let names = observed(&[
         process(1, 100, 50, "app.exe"),
         thread(1, 110, 50, 9, "worker"),
@@ -221,30 +188,17 @@ fn the_symbols_of_an_image_have_an_identity() {
     assert_eq!(names.symbols(50, APP, 100), None);
 }
 
+fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> KernelRecord {
+    let form = KernelForm::PerfInfo;
+    KernelRecord { form, hook, version: 2, timestamp, payload, ..KernelRecord::default() }
+}
+
 fn switch(processor: u16, time: i64, new: u32) -> Decoded {
-    let mut payload = new.to_le_bytes().to_vec();
-    payload.extend([0; 20]);
-    let record = KernelRecord {
-        form: KernelForm::PerfInfo,
-        hook: 0x0524,
-        version: 2,
-        timestamp: time,
-        payload,
-        ..KernelRecord::default()
-    };
-    decoded(&record, processor)
+    decoded(&perfinfo(0x0524, time, kernel_records::switch(new)), processor)
 }
 
 fn interrupt(processor: u16, time: i64) -> Decoded {
-    let record = KernelRecord {
-        form: KernelForm::PerfInfo,
-        hook: 0x0f44,
-        version: 2,
-        timestamp: time,
-        payload: vec![0; 16],
-        ..KernelRecord::default()
-    };
-    decoded(&record, processor)
+    decoded(&perfinfo(0x0f44, time, vec![0; 16]), processor)
 }
 
 #[test]
@@ -262,29 +216,17 @@ fn a_record_without_a_thread_has_the_one_that_runs_on_its_processor() {
     assert_eq!(after.map(|event| event.thread_id), [77, 88, u32::MAX]);
 }
 
-fn stack_of(time: i64, thread: u32) -> Vec<u8> {
-    let mut payload = time.to_le_bytes().to_vec();
-    payload.extend(7_u32.to_le_bytes());
-    payload.extend(thread.to_le_bytes());
-    payload
-}
-
 fn stack(at: i64, time: i64, thread: u32, frames: &[u64]) -> Decoded {
-    let mut payload = stack_of(time, thread);
-    payload.extend(frames.iter().flat_map(|frame| frame.to_le_bytes()));
-    event(0x1820, 2, at, payload)
+    event(0x1820, 2, at, kernel_records::stack(time, 7, thread, frames))
 }
 
 fn keyed(hook: u16, at: i64, time: i64, thread: u32, key: u64) -> Decoded {
-    let mut payload = stack_of(time, thread);
-    payload.extend(key.to_le_bytes());
-    event(hook, 2, at, payload)
+    event(hook, 2, at, kernel_records::stack(time, 7, thread, &[key]))
 }
 
 fn definition(hook: u16, at: i64, key: u64, frames: &[u64]) -> Decoded {
-    let mut payload = key.to_le_bytes().to_vec();
-    payload.extend(frames.iter().flat_map(|frame| frame.to_le_bytes()));
-    event(hook, 2, at, payload)
+    let all = [&[key][..], frames].concat();
+    event(hook, 2, at, all.into_iter().flat_map(u64::to_le_bytes).collect())
 }
 
 /// Joins events, and returns them with their counts.

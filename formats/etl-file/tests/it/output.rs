@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Events};
-use etl_file::write::{Buffer, Finish, LogFile, Losses};
+use etl_file::write::Losses;
 use etl_file::{
     Catalog, ClockType, Decoded, Selection, Trace, TraceFile, csv, decode, json, table,
 };
@@ -213,11 +213,7 @@ fn names_cannot_control_a_terminal() {
     let mut event = trace::trace_logging_event(1, header.start_clock);
     event.extended[0].data = trace::traits("\u{1b}[2J", None);
     event.extended[1].data = trace::Schema::new("\u{202e}\r").finish();
-    let mut buffer = Buffer::new(header.buffer_size, 0);
-    buffer.try_append(&event).unwrap();
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    log.append(&buffer, 0).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let file = trace::of_records(header, 0, [event]);
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
     let (stats, _) = Stats::of(&mut file, &Catalog::new()).unwrap();
     for shown in [table::render(&events, None), stats.render()] {

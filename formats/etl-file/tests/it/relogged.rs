@@ -8,10 +8,8 @@ use etl_file::read::TraceFile;
 use etl_file::record::ext_type;
 use etl_file::select::Selection;
 use etl_file::stream::{Additions, Contents, Events};
-use etl_file::write::{Buffer, ClassicRecord, Finish, LogFile};
-use etl_file::{
-    Catalog, ClockType, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, Guid, stream,
-};
+use etl_file::write::ClassicRecord;
+use etl_file::{Catalog, ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid, stream};
 use etl_fixtures::trace;
 
 const THREAD: Guid = Guid::from_u128(0x3d6f_a8d1_fe05_11d0_9dda_00c0_4fd7_ba7c);
@@ -83,16 +81,9 @@ fn events(form: Form) -> Vec<Decoded> {
 /// Returns a trace with records, each with the ticks of its time.
 fn file(records: &[(i64, Vec<u8>)]) -> TraceFile<Cursor<Vec<u8>>> {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    let at = |ticks: i64| header.start_clock + ticks;
-    let mut buffer = Buffer::new(0x1000, 0);
-    for (ticks, bytes) in records {
-        let record = EncodedRecord::from_bytes(bytes).unwrap();
-        buffer.try_append_record(&record, at(*ticks)).unwrap();
-    }
-    let end = at(1000);
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    log.append(&buffer, end).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let start = header.start_clock;
+    let records = records.iter().map(|(ticks, bytes)| (start + ticks, bytes.clone()));
+    let file = trace::of_records(header, start + 1000, records);
     TraceFile::new(Cursor::new(file)).unwrap()
 }
 

@@ -7,8 +7,9 @@ use std::process::{Command, Output};
 use crate::browser::Browser;
 use etl_file::record::ext_type;
 use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile, Losses};
-use etl_file::{ClockType, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, Guid};
-use etl_fixtures::trace;
+use etl_file::{ClockType, EventDescriptor, EventRecord, ExtendedItem, Guid};
+use etl_fixtures::kernel_records;
+use etl_fixtures::trace::{self, Recorded};
 
 fn etl_report(folder: &Path, file: &[u8], options: &[&str]) -> (PathBuf, Output) {
     let (trace, page) = (folder.join("trace.etl"), folder.join("trace.html"));
@@ -361,11 +362,7 @@ fn hostile() -> Vec<u8> {
     };
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
     HOSTILE.clone_into(&mut header.session_name);
-    let mut file = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
-    let mut buffer = Buffer::new(0x1000, 0);
-    buffer.try_append(&record).unwrap();
-    file.append(&buffer, record.timestamp).unwrap();
-    file.finish(Finish::default()).unwrap().into_inner()
+    trace::of_records(header, record.timestamp, [record])
 }
 
 #[test]
@@ -472,36 +469,11 @@ fn kernel_trace() -> Vec<u8> {
     const KERNEL: u64 = 0xFFFF_F801_0000_0000;
     let header = trace::header(ClockType::Qpc, 0x10000, 1);
     let start = header.start_clock;
-    let utf16 = |text: &str| -> Vec<u8> {
-        let units = text.encode_utf16().chain([0]);
-        units.flat_map(u16::to_le_bytes).collect()
-    };
-    let mut process = vec![0; 8];
-    process.extend(40_u32.to_le_bytes());
-    process.extend([0; 16]);
-    process.extend(b"store.exe\0");
-    process.extend(utf16("store.exe /run"));
-    let mut thread = 40_u32.to_le_bytes().to_vec();
-    thread.extend(100_u32.to_le_bytes());
-    thread.extend([0; 7 * 8 + 8]);
-    thread.extend(utf16("writer"));
-    let mut image = KERNEL.to_le_bytes().to_vec();
-    image.extend(0x10_000_u64.to_le_bytes());
-    image.extend(4_u32.to_le_bytes());
-    image.extend(utf16(r"\SystemRoot\system32\drivers\store.sys"));
-    let mut stack = (start + 40).to_le_bytes().to_vec();
-    stack.extend(40_u32.to_le_bytes());
-    stack.extend(100_u32.to_le_bytes());
-    stack.extend((KERNEL + 0x1A2C).to_le_bytes());
-    stack.extend(5_u64.to_le_bytes());
-    let record = |hook, version, timestamp, payload| KernelRecord {
-        hook,
-        version,
-        timestamp,
-        thread_id: 100,
-        process_id: 40,
-        payload,
-        ..KernelRecord::default()
+    let image = kernel_records::image(KERNEL, 4, r"\SystemRoot\system32\drivers\store.sys");
+    let stack = kernel_records::stack(start + 40, 40, 100, &[KERNEL + 0x1A2C, 5]);
+    let record = |hook, version, timestamp, payload| {
+        let ids = KernelRecord { thread_id: 100, process_id: 40, ..KernelRecord::default() };
+        KernelRecord { hook, version, timestamp, payload, ..ids }.record()
     };
     let mut schema = trace::Schema::new("Written");
     schema.field("length", &[8]);
@@ -515,19 +487,14 @@ fn kernel_trace() -> Vec<u8> {
         user_data: vec![7, 0, 0, 0],
         ..EventRecord::default()
     };
-    let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
-    let mut buffer = Buffer::new(0x10000, 0);
-    let mut append = |kernel: KernelRecord| {
-        let encoded = EncodedRecord::from_bytes(&kernel.encode().unwrap()).unwrap();
-        buffer.try_append_record(&encoded, kernel.timestamp).unwrap();
-    };
-    append(record(0x0301, 2, start + 10, process));
-    append(record(0x0501, 3, start + 20, thread));
-    append(record(0x1403, 1, start + 30, image));
-    append(record(0x1820, 2, start + 41, stack));
-    buffer.try_append(&driver).unwrap();
-    log.append(&buffer, start + 41).unwrap();
-    log.finish(Finish::default()).unwrap().into_inner()
+    let records = [
+        record(0x0301, 2, start + 10, kernel_records::process(40, "store.exe")),
+        record(0x0501, 3, start + 20, kernel_records::thread(40, 100, "writer")),
+        record(0x1403, 1, start + 30, image),
+        record(0x1820, 2, start + 41, stack),
+        driver.record(),
+    ];
+    trace::of_records(header, start + 41, records)
 }
 
 #[test]

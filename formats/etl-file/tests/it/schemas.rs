@@ -10,15 +10,15 @@ use etl_file::decode::{Problem, Value};
 use etl_file::read::Event;
 use etl_file::schemas::{Collector, Counts, Defect, SchemaError};
 use etl_file::stream::Events;
-use etl_file::write::{Buffer, Finish, LogFile};
 use etl_file::{
-    Catalog, Decoded, EncodedRecord, EventDescriptor, EventRecord, ExtendedItem, Guid,
-    LogFileHeader, Selection, TraceFile, decode,
+    Catalog, Decoded, EventDescriptor, EventRecord, ExtendedItem, Guid, LogFileHeader, Selection,
+    TraceFile, decode,
 };
 use etl_fixtures::schema_events;
 use etl_fixtures::schema_events::{
     EventInfo, PROVIDER, Property, chunk, map_info, metadata, sample,
 };
+use etl_fixtures::trace::{self, Recorded};
 
 /// Returns a catalog with the schemas of records, and their numbers.
 fn collect(records: &[Vec<u8>], catalog: Catalog) -> (Catalog, Counts, Vec<Defect>) {
@@ -117,13 +117,7 @@ fn schemas_in_event_records_are_those_of_classic_records() {
     assert_eq!(fields(&event), DECODED);
 
     // The events themselves are shown as those in classic records.
-    let mut buffer = Buffer::new(0x1_0000, 0);
-    for record in &records {
-        buffer.try_append(record).unwrap();
-    }
-    let mut log = LogFile::create(Cursor::new(Vec::new()), LogFileHeader::default()).unwrap();
-    log.append(&buffer, 1).unwrap();
-    let file = log.finish(Finish::default()).unwrap().into_inner();
+    let file = trace::of_records(LogFileHeader::default(), 1, &records);
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
     let (catalog, selection) = (Catalog::new(), Selection::default());
     let mut events = Events::new(&mut trace, &catalog, &selection);
@@ -381,9 +375,6 @@ fn the_total_size_of_schemas_is_limited() {
 /// Returns a file whose events are described at its end, and by a manifest that is written after
 /// the first event.
 fn file() -> Vec<u8> {
-    let header = LogFileHeader { buffer_size: 0x4000, ..LogFileHeader::default() };
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    let mut buffer = Buffer::new(0x4000, 0);
     let event = EventRecord {
         provider: PROVIDER,
         descriptor: sample().descriptor,
@@ -391,22 +382,20 @@ fn file() -> Vec<u8> {
         timestamp: 1,
         ..EventRecord::default()
     };
-    buffer.try_append(&event).unwrap();
+    let mut records = vec![event.record()];
     let [kinds, flags] = schema_events::sample_maps();
     for (opcode, payload) in [(32, sample().encode()), (33, kinds), (33, flags)] {
-        let record = EncodedRecord::try_from(&metadata(opcode, payload, 2)).unwrap();
-        buffer.try_append_record(&record, 2).unwrap();
+        records.push((2, metadata(opcode, payload, 2).encode().unwrap()).record());
     }
     let source = Guid::from_bytes([9; 16]);
     let xml = manifest("Value").replace(&PROVIDER.to_string(), &source.to_string());
     let of_source =
         EventRecord { provider: source, timestamp: 3, user_data: vec![77, 0, 0, 0], ..event };
-    buffer.try_append(&of_source).unwrap();
+    records.push(of_source.record());
     let mut part = chunk(source, 0, xml.as_bytes(), 1, 0);
     part.timestamp = 4;
-    buffer.try_append(&part).unwrap();
-    log.append(&buffer, 5).unwrap();
-    log.finish(Finish::default()).unwrap().into_inner()
+    records.push(part.record());
+    trace::of_records(LogFileHeader::default(), 5, records)
 }
 
 #[test]
@@ -442,18 +431,10 @@ fn the_program_decodes_events_by_the_schemas_in_the_file() {
 
 /// Returns the program's standard error for a file with event schemas, one for each payload.
 fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
-    const BUFFER: u32 = 0x1_0000;
-    let header = LogFileHeader { buffer_size: BUFFER, ..LogFileHeader::default() };
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    for payload in payloads {
-        let mut buffer = Buffer::new(BUFFER, 0);
-        let record = EncodedRecord::try_from(&metadata(32, payload, 2)).unwrap();
-        buffer.try_append_record(&record, 2).unwrap();
-        log.append(&buffer, 5).unwrap();
-    }
+    let records = payloads.into_iter().map(|one| (2, metadata(32, one, 2).encode().unwrap()));
+    let file = trace::of_records(LogFileHeader::default(), 5, records);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("merged.etl");
-    let file = log.finish(Finish::default()).unwrap().into_inner();
     std::fs::write(&path, file).unwrap();
     let mut program = Command::new(env!("CARGO_BIN_EXE_etl"));
     let output = program.arg("stats").arg(&path).output().unwrap();
@@ -682,9 +663,6 @@ fn page_data(page: &str) -> Vec<u8> {
 fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
     let folder = tempfile::tempdir().unwrap();
     let paths = [("before", "%1 before"), ("after", "%1 after")].map(|(name, message)| {
-        let header = LogFileHeader { buffer_size: 0x1000, ..LogFileHeader::default() };
-        let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-        let mut buffer = Buffer::new(0x1000, 0);
         let event = EventRecord {
             provider: PROVIDER,
             descriptor: sample().descriptor,
@@ -692,7 +670,6 @@ fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
             timestamp: 1,
             ..EventRecord::default()
         };
-        buffer.try_append(&event).unwrap();
         let info = EventInfo {
             message,
             properties: vec![Property {
@@ -703,11 +680,10 @@ fn a_report_decodes_the_events_of_each_file_by_its_own_schemas() {
             top_level: 1,
             ..sample()
         };
-        let record = EncodedRecord::try_from(&metadata(32, info.encode(), 2)).unwrap();
-        buffer.try_append_record(&record, 2).unwrap();
-        log.append(&buffer, 5).unwrap();
+        let info = (2, metadata(32, info.encode(), 2).encode().unwrap());
         let path = folder.path().join(name).with_extension("etl");
-        let file = log.finish(Finish::default()).unwrap().into_inner();
+        let records = [event.record(), info.record()];
+        let file = trace::of_records(LogFileHeader::default(), 5, records);
         std::fs::write(&path, file).unwrap();
         path
     });

@@ -33,15 +33,9 @@ fn streamed(file: &mut Bytes) -> (Vec<EventRecord>, u64, Vec<DamageKind>) {
 /// Writes buffers, each a processor and its events, in this order.
 fn buffers(header: LogFileHeader, buffers: &[(u16, Vec<EventRecord>)]) -> Vec<u8> {
     let size = header.buffer_size;
-    let mut log = LogFile::create(Cursor::new(Vec::new()), header).unwrap();
-    for (processor, events) in buffers {
-        let mut buffer = Buffer::new(size, *processor);
-        for event in events {
-            buffer.try_append(event).unwrap();
-        }
-        log.append(&buffer, 0).unwrap();
-    }
-    log.finish(Finish::default()).unwrap().into_inner()
+    let buffers = buffers.iter();
+    let buffers = buffers.map(|(processor, events)| trace::buffer(size, *processor, events));
+    trace::of_buffers(header, 0, buffers)
 }
 
 fn at(times: &[i64]) -> Vec<EventRecord> {
