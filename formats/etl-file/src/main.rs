@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::builder::EnumValueParser;
+use clap::builder::{EnumValueParser, IntoResettable, StyledStr};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
 use etl_file::catalog::LoadError;
@@ -50,14 +50,32 @@ fn files() -> Arg {
     file().help("The .etl files").num_args(1..)
 }
 
-/// Returns the option for images to decode events with.
-fn image() -> Arg {
-    Arg::new("image")
-        .long("image")
-        .value_name("FILE")
-        .help("Decode events with the resources of this image; can be repeated")
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
+/// Returns an option that takes a value.
+fn option(name: &'static str, value: &'static str, help: impl IntoResettable<StyledStr>) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// Returns an option that can be repeated.
+fn several(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    option(name, value, help).action(ArgAction::Append)
+}
+
+/// Returns an option for a file or folder that can be repeated.
+fn paths(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    several(name, value, help).value_parser(value_parser!(PathBuf))
+}
+
+/// Returns an option without a value.
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+}
+
+/// Returns the options for manifests and images to decode events with.
+fn schemas() -> [Arg; 2] {
+    [
+        paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
+        paths("image", "FILE", "Decode events with the resources of this image; can be repeated"),
+    ]
 }
 
 /// Loads the images and manifests to decode events with.
@@ -85,12 +103,8 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
 
 /// Returns the option for the formats of WPP messages.
 fn tmf() -> Arg {
-    Arg::new("tmf")
-        .long("tmf")
-        .value_name("FOLDER|FILE")
-        .help("Show WPP messages by this TMF file, or by those in this folder; can be repeated")
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
+    let help = "Show WPP messages by this TMF file, or by those in this folder; can be repeated";
+    paths("tmf", "FOLDER|FILE", help)
 }
 
 /// Opens a file, and completes a catalog with the schemas that it contains; loaded schemas take
@@ -110,41 +124,20 @@ fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure
     Ok((trace, completes))
 }
 
-/// Returns the option for manifests to decode events with.
-fn man() -> Arg {
-    Arg::new("man")
-        .long("man")
-        .value_name("FILE")
-        .help("Decode events with this provider manifest; can be repeated")
-        .action(ArgAction::Append)
-        .value_parser(value_parser!(PathBuf))
-}
-
 /// Returns the option for the names of processes and threads.
 fn names() -> Arg {
-    Arg::new("names")
-        .long("names")
-        .help("Show the names of processes and threads, from the file's kernel events")
-        .action(ArgAction::SetTrue)
+    flag("names", "Show the names of processes and threads, from the file's kernel events")
 }
 
 /// Returns the options for the functions of stack frames.
 fn functions() -> [Arg; 2] {
-    let file = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name(value)
-            .help(help)
-            .action(ArgAction::Append)
-            .value_parser(value_parser!(PathBuf))
-    };
     [
-        file(
+        paths(
             "pdb",
             "FILE",
             "Show the functions of stack frames, and WPP messages, from this PDB; can be repeated",
         ),
-        file(
+        paths(
             "symbols",
             "FOLDER",
             "Show the functions of stack frames, and WPP messages, from the PDBs in this folder; can be \
@@ -187,29 +180,22 @@ fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
 
 /// Returns the option for the output file.
 fn out_file(help: &'static str) -> Arg {
-    Arg::new("out")
-        .long("out")
-        .short('o')
-        .value_name("FILE")
-        .help(help)
-        .required(true)
-        .value_parser(value_parser!(PathBuf))
+    option("out", "FILE", help).short('o').required(true).value_parser(value_parser!(PathBuf))
 }
 
 fn merge_command() -> Command {
     Command::new("merge")
         .about("Merge several files into one, sorted by time")
         .arg(files())
-        .arg(
-            Arg::new("compress")
-                .long("compress")
-                .help("Compress the buffers of the file")
-                .action(ArgAction::SetTrue),
-        )
+        .arg(flag("compress", "Compress the buffers of the file"))
         .arg(out_file("The .etl file to write"))
 }
 
 fn report_command() -> Command {
+    let limit = format!(
+        "Show at most this many events in the table and the lanes; counts have all; default: {}",
+        report::DEFAULT_LIMIT
+    );
     Command::new("report")
         .about("Write an HTML page that shows one or more files in a browser")
         .long_about(
@@ -219,21 +205,10 @@ fn report_command() -> Command {
              all errors and warnings, and says so.",
         )
         .arg(files())
-        .arg(man())
-        .arg(image())
+        .args(schemas())
         .arg(tmf())
         .args(functions())
-        .arg(
-            Arg::new("limit")
-                .long("limit")
-                .value_name("EVENTS")
-                .help(format!(
-                    "Show at most this many events in the table and the lanes; counts have all; \
-                     default: {}",
-                    report::DEFAULT_LIMIT
-                ))
-                .value_parser(value_parser!(u32).range(1..)),
-        )
+        .arg(option("limit", "EVENTS", limit).value_parser(value_parser!(u32).range(1..)))
         .arg(out_file("The HTML file to write"))
 }
 
@@ -241,8 +216,7 @@ fn stats_command() -> Command {
     Command::new("stats")
         .about("Count the events of a file by provider, event and level")
         .arg(file())
-        .arg(man())
-        .arg(image())
+        .args(schemas())
         .arg(tmf())
         .arg(names())
         .args(functions())
@@ -268,37 +242,23 @@ fn compare_command() -> Command {
                 .num_args(1..)
                 .value_parser(value_parser!(PathBuf)),
         )
+        .arg(flag("json", "Print the result as JSON"))
         .arg(
-            Arg::new("json")
-                .long("json")
-                .help("Print the result as JSON")
-                .action(ArgAction::SetTrue),
-        )
-        .arg(
-            Arg::new("limit")
-                .long("limit")
-                .value_name("DIFFERENCES")
-                .help("List at most this many differences of each file")
+            option("limit", "DIFFERENCES", "List at most this many differences of each file")
                 .default_value("100")
                 .value_parser(value_parser!(usize)),
         )
-        .arg(man())
-        .arg(image())
+        .args(schemas())
         .arg(names())
         .args(functions())
-        .arg(
-            Arg::new("provider")
-                .long("provider")
-                .value_name("NAME|GUID")
-                .help("Compare only events of this provider; can be repeated")
-                .action(ArgAction::Append),
-        )
+        .arg(several(
+            "provider",
+            "NAME|GUID",
+            "Compare only events of this provider; can be repeated",
+        ))
 }
 
 fn dump_command() -> Command {
-    let several = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append)
-    };
     Command::new("dump")
         .about("Print the events of a file, sorted by time")
         .long_about(
@@ -315,50 +275,45 @@ fn dump_command() -> Command {
                 .default_value("table")
                 .value_parser(EnumValueParser::<Format>::new()),
         )
-        .arg(
-            Arg::new("fields")
-                .long("fields")
-                .help("With --format csv: write a column for each field; reads the file twice")
-                .action(ArgAction::SetTrue),
-        )
+        .arg(flag(
+            "fields",
+            "With --format csv: write a column for each field; reads the file twice",
+        ))
         .arg(out_file("Write to this file instead of the standard output").required(false))
-        .arg(man())
-        .arg(image())
+        .args(schemas())
         .arg(tmf())
         .arg(names())
         .args(functions())
         .arg(several("provider", "NAME|GUID", "Show only events of this provider; can be repeated"))
         .arg(several("event", "NAME|ID", "Show only events with this name or id; can be repeated"))
         .arg(
-            Arg::new("level")
-                .long("level")
-                .value_name("LEVEL")
-                .help("Show only events up to this level")
+            option("level", "LEVEL", "Show only events up to this level")
                 .value_parser(value_parser!(u8)),
         )
         .arg(
-            Arg::new("keyword")
-                .long("keyword")
-                .value_name("MASK")
-                .help("Show only events with at least one of these keywords, or without keywords")
-                .value_parser(mask),
+            option(
+                "keyword",
+                "MASK",
+                "Show only events with at least one of these keywords, or without keywords",
+            )
+            .value_parser(mask),
         )
         .arg(
-            Arg::new("activity")
-                .long("activity")
-                .value_name("GUID")
-                .help("Show only events of this activity, and events that are related to it")
-                .value_parser(|text: &str| text.parse::<Guid>().map_err(|error| error.to_string())),
+            option(
+                "activity",
+                "GUID",
+                "Show only events of this activity, and events that are related to it",
+            )
+            .value_parser(value_parser!(Guid)),
         )
         .arg(
-            Arg::new("width")
-                .long("width")
-                .value_name("CHARACTERS")
-                .help(
-                    "The width of the table; default: the width of the terminal, or unlimited \
-                     without a terminal",
-                )
-                .value_parser(value_parser!(u16)),
+            option(
+                "width",
+                "CHARACTERS",
+                "The width of the table; default: the width of the terminal, or unlimited without a \
+                 terminal",
+            )
+            .value_parser(value_parser!(u16)),
         )
 }
 

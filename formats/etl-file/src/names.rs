@@ -132,49 +132,32 @@ impl Change {
     }
 }
 
-/// An owner of a number for an interval.
-trait Owner {
-    fn interval(&mut self) -> &mut Interval;
-}
-
-impl Owner for Process {
-    fn interval(&mut self) -> &mut Interval {
-        &mut self.interval
-    }
-}
-
-impl Owner for Thread {
-    fn interval(&mut self) -> &mut Interval {
-        &mut self.interval
-    }
-}
-
-impl Owner for Image {
-    fn interval(&mut self) -> &mut Interval {
-        &mut self.interval
-    }
-}
-
-/// Notes the beginning, the end or the existence of an owner. Returns true if it is a new entry.
-fn note<T: Owner>(owners: &mut Vec<T>, change: Change, time: i64, mut new: T) -> bool {
-    let current =
-        owners.iter_mut().rev().find_map(|owner| owner.interval().contains(time).then_some(owner));
+/// Notes the beginning, the end or the existence of an owner of a number, which has the number for an
+/// interval. Returns true if it is a new entry.
+fn note<T>(
+    owners: &mut Vec<T>,
+    change: Change,
+    time: i64,
+    mut new: T,
+    interval: fn(&mut T) -> &mut Interval,
+) -> bool {
+    let current = owners.iter_mut().rev().map(interval).find(|interval| interval.contains(time));
     match (change, current) {
         (Change::Begin, current) => {
             // The end of the owner before it was lost.
             if let Some(current) = current {
-                current.interval().to = time.saturating_sub(1).max(current.interval().from);
+                current.to = time.saturating_sub(1).max(current.from);
             }
-            *new.interval() = Interval { from: time, to: i64::MAX };
+            *interval(&mut new) = Interval { from: time, to: i64::MAX };
         }
         (Change::End, Some(current)) => {
-            current.interval().to = time;
+            current.to = time;
             return false;
         }
         (Change::Exists, Some(_)) => return false,
         (Change::End | Change::Exists, None) => {
-            let before = owners.last_mut().map(|last| last.interval().to);
-            *new.interval() = Interval {
+            let before = owners.last_mut().map(|last| interval(last).to);
+            *interval(&mut new) = Interval {
                 from: before.map_or(i64::MIN, |before| before.saturating_add(1)),
                 to: if change == Change::End { time } else { i64::MAX },
             };
@@ -277,7 +260,7 @@ impl Names {
             space.end(event.timestamp);
         }
         let owners = self.processes.entry(process).or_default();
-        Some(note(owners, change, event.timestamp, new))
+        Some(note(owners, change, event.timestamp, new, |owner| &mut owner.interval))
     }
 
     fn thread_event(&mut self, event: &Decoded, opcode: u8) -> Option<bool> {
@@ -300,7 +283,7 @@ impl Names {
             return None;
         }
         let owners = self.threads.entry(thread).or_default();
-        Some(note(owners, change, event.timestamp, new))
+        Some(note(owners, change, event.timestamp, new, |owner| &mut owner.interval))
     }
 
     fn image_event(&mut self, event: &Decoded, opcode: u8) -> Option<bool> {
@@ -326,7 +309,7 @@ impl Names {
         let space = self.images.entry(process).or_default();
         space.largest = space.largest.max(size);
         let owners = space.by_base.entry(base).or_default();
-        Some(note(owners, change, event.timestamp, new))
+        Some(note(owners, change, event.timestamp, new, |owner| &mut owner.interval))
     }
 
     fn symbol_event(&mut self, event: &Decoded) -> Option<bool> {

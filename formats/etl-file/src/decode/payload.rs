@@ -170,7 +170,7 @@ impl<'a> Decoder<'a> {
             InType::SystemTime => {
                 return Ok(Value::SystemTime(SystemTime::from_bytes(self.array()?)));
             }
-            InType::Sid => return Ok(Value::Sid(self.sid()?)),
+            InType::Sid => return Ok(Value::Sid(Sid::read(&mut self.c)?)),
             InType::UnicodeString => {
                 return Ok(Value::Text(utf16(self.run(field, 2, End::Nul)?)?));
             }
@@ -284,20 +284,6 @@ impl<'a> Decoder<'a> {
             eight_bit(self.take(count)?)
         };
         Ok(Value::Text(text))
-    }
-
-    fn sid(&mut self) -> Result<Sid, Kind> {
-        let [revision, count] = self.array()?;
-        if count > 15 {
-            return Err(Kind::Sid(count));
-        }
-        let mut authority = [0; 8];
-        authority[2..].copy_from_slice(&self.array::<6>()?);
-        let mut subauthorities = Vec::new();
-        for _ in 0..count {
-            subauthorities.push(u32::from_le_bytes(self.array()?));
-        }
-        Ok(Sid { revision, authority: u64::from_be_bytes(authority), subauthorities })
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use etw_wire::Guid;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::error::PayloadErrorKind;
+use crate::cursor::Cursor;
 use crate::show::{Escaped, Hex};
 use crate::text;
 use crate::time::{FileTime, SystemTime};
@@ -96,6 +98,22 @@ pub struct Sid {
     pub authority: u64,
     /// Subauthorities, at most 15.
     pub subauthorities: Vec<u32>,
+}
+
+impl Sid {
+    /// Reads the bytes of the structure.
+    pub(crate) fn read(c: &mut Cursor<'_>) -> Result<Self, PayloadErrorKind> {
+        let [revision, count] = c.array().ok_or(PayloadErrorKind::TooShort)?;
+        if count > 15 {
+            return Err(PayloadErrorKind::Sid(count));
+        }
+        let mut parts = || {
+            let authority = c.array::<6>()?.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            let subauthorities = (0..count).map(|_| c.u32()).collect::<Option<_>>()?;
+            Some(Self { revision, authority, subauthorities })
+        };
+        parts().ok_or(PayloadErrorKind::TooShort)
+    }
 }
 
 impl fmt::Display for Sid {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use etw_wire::Guid;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error, StrDeserializer};
 
 /// A class of events.
 #[derive(Debug)]
@@ -51,7 +54,7 @@ pub struct Field {
 }
 
 /// The type of a field. Numbers are little-endian unless stated otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Type {
     /// 8-bit unsigned number.
     U8,
@@ -104,8 +107,10 @@ pub enum Type {
     /// UTF-16 text with a NUL.
     Utf16,
     /// This number of UTF-16 units, padded with NULs.
+    #[serde(skip)]
     Units(u16),
     /// This number of bytes.
+    #[serde(skip)]
     Bytes(u16),
     /// Bytes up to the end of the record.
     Rest,
@@ -122,6 +127,7 @@ pub enum Type {
     /// GUIDs, as many as the field before says.
     Guids,
     /// UTF-16 texts, each with a NUL, as many as the named field says.
+    #[serde(skip)]
     Texts(&'static str),
 }
 
@@ -137,39 +143,10 @@ impl Type {
             "Bytes" => Self::Bytes(argument.parse().ok()?),
             "Texts" => Self::Texts(argument),
             _ if !argument.is_empty() => return None,
-            "U8" => Self::U8,
-            "I8" => Self::I8,
-            "U16" => Self::U16,
-            "I16" => Self::I16,
-            "U32" => Self::U32,
-            "I32" => Self::I32,
-            "U64" => Self::U64,
-            "I64" => Self::I64,
-            "Hex32" => Self::Hex32,
-            "Hex64" => Self::Hex64,
-            "Ticks" => Self::Ticks,
-            "TickDuration" => Self::TickDuration,
-            "FileTime" => Self::FileTime,
-            "Pointer" => Self::Pointer,
-            "Size" => Self::Size,
-            "Process" => Self::Process,
-            "Thread" => Self::Thread,
-            "WideProcess" => Self::WideProcess,
-            "WideThread" => Self::WideThread,
-            "Status" => Self::Status,
-            "WideStatus" => Self::WideStatus,
-            "Guid" => Self::Guid,
-            "Sid" => Self::Sid,
-            "Ansi" => Self::Ansi,
-            "Utf16" => Self::Utf16,
-            "Rest" => Self::Rest,
-            "Ipv4" => Self::Ipv4,
-            "Ipv6" => Self::Ipv6,
-            "Port" => Self::Port,
-            "Pointers" => Self::Pointers,
-            "TicksList" => Self::TicksList,
-            "Guids" => Self::Guids,
-            _ => return None,
+            _ => {
+                let name: StrDeserializer<'_, Error> = name.into_deserializer();
+                Self::deserialize(name).ok()?
+            }
         })
     }
 }

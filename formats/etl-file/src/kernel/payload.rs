@@ -246,22 +246,11 @@ impl Reader<'_> {
             present(self.c.take(4))?;
             return Ok(Value::Null);
         }
-        let structure = 2 * self.pointer_size.bytes();
-        let &[revision, count] = present(rest.get(structure..).and_then(<[u8]>::first_chunk))?;
-        if count > 15 {
-            return Err(PayloadErrorKind::Sid(count));
-        }
-        present(self.c.take(structure + 2))?;
-        let mut authority = [0; 8];
-        let (_, low) = authority.split_at_mut(2);
-        low.copy_from_slice(&present(self.c.array::<6>())?);
-        let mut subauthorities = Vec::with_capacity(count.into());
-        for _ in 0..count {
-            subauthorities.push(present(self.c.u32())?);
-        }
+        present(self.c.take(2 * self.pointer_size.bytes()))?;
+        let sid = Sid::read(&mut self.c)?;
         // Another revision means that this is no SID.
-        self.clean &= revision == 1;
-        Ok(Value::Sid(Sid { revision, authority: u64::from_be_bytes(authority), subauthorities }))
+        self.clean &= sid.revision == 1;
+        Ok(Value::Sid(sid))
     }
 
     /// Reads 8-bit text up to its NUL, or up to the end.

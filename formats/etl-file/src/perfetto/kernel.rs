@@ -12,6 +12,39 @@ const KERNEL_SPACE: u64 = 0xFFFF_8000_0000_0000;
 /// Below this address, code belongs to a process, on every Windows.
 const USER_SPACE: u64 = 0x8000_0000;
 
+/// The operations on files of Perfetto's schema, which are those of the classes `FileIo_Create`,
+/// `FileIo_ReadWrite` and so on: the hooks, the number of the message, and the names of its fields,
+/// whose numbers are consecutive.
+const FILE_OPERATIONS: [(&[u16], u32, &str); 7] = [
+    (
+        &[0x0440],
+        etw::FILE_IO_CREATE,
+        "IrpPtr FileObject TTID CreateOptions FileAttributes ShareAccess OpenPath",
+    ),
+    (
+        &[0x0443, 0x0444],
+        etw::FILE_IO_READ_WRITE,
+        "Offset IrpPtr FileObject FileKey TTID IoSize IoFlags Opcode",
+    ),
+    (&[0x0441, 0x0442, 0x0449], etw::FILE_IO_SIMPLE_OP, "IrpPtr FileObject FileKey TTID Opcode"),
+    (
+        &[0x0445, 0x0446, 0x0447, 0x044A, 0x044B],
+        etw::FILE_IO_INFO,
+        "IrpPtr FileObject FileKey ExtraInfo TTID InfoClass Opcode",
+    ),
+    (
+        &[0x0448, 0x044D],
+        etw::FILE_IO_DIR_ENUM,
+        "IrpPtr FileObject FileKey TTID Length InfoClass FileIndex FileName Opcode",
+    ),
+    (&[0x044C], etw::FILE_IO_OP_END, "IrpPtr ExtraInfo NtStatus"),
+    (
+        &[0x044F, 0x0450],
+        etw::FILE_IO_PATH_OPERATION,
+        "IrpPtr FileObject FileKey ExtraInfo TTID InfoClass FileName Opcode",
+    ),
+];
+
 /// The form of a kernel event.
 #[derive(Debug)]
 pub enum Form {
@@ -208,89 +241,27 @@ impl Reader<'_> {
         Some(Form::Interval(lanes(self.narrow("DiskNumber")?), begin))
     }
 
-    /// Encodes the message of an event about an operation on a file. The operations of Perfetto's
-    /// schema are those of the classes `FileIo_Create`, `FileIo_ReadWrite` and so on.
+    /// Encodes the message of an event about an operation on a file.
     fn file(&self, hook: u16) -> Option<Form> {
-        const ADDRESSES: [&str; 3] = ["IrpPtr", "FileObject", "FileKey"];
         let [opcode, _] = hook.to_le_bytes();
-        let opcode = u64::from(opcode);
-        // Fields whose numbers are consecutive, from `first`.
-        let add = |to: &mut Message<'_>, first: u32, names: &[&str]| {
-            for (number, name) in (first..).zip(names) {
-                if let Some(value) = self.number(name) {
-                    to.uint(number, value);
+        let (_, form, fields) = FILE_OPERATIONS.iter().find(|(hooks, ..)| hooks.contains(&hook))?;
+        let message = self.message(|to| {
+            // Without the request's address, Perfetto cannot find the end of the operation.
+            self.number("IrpPtr")?;
+            for (number, name) in (1..).zip(fields.split(' ')) {
+                match name {
+                    "Opcode" => to.uint(number, u64::from(opcode)),
+                    "OpenPath" | "FileName" => to.text(number, &self.text(name)),
+                    _ => {
+                        if let Some(value) = self.number(name) {
+                            to.uint(number, value);
+                        }
+                    }
                 }
             }
-        };
-        // Without the request's address, Perfetto cannot find the end of the operation.
-        let of_request = |content: &dyn Fn(&mut Message<'_>)| {
-            self.message(|to| {
-                self.number("IrpPtr")?;
-                content(to);
-                Some(())
-            })
-        };
-        let (number, message) = match hook {
-            0x0440 => (
-                etw::FILE_IO_CREATE,
-                of_request(&|to| {
-                    add(to, 1, &["IrpPtr", "FileObject"]);
-                    let options = ["CreateOptions", "FileAttributes", "ShareAccess"];
-                    add(to, 3, &["TTID"]);
-                    add(to, 4, &options);
-                    to.text(7, &self.text("OpenPath"));
-                }),
-            ),
-            0x0443 | 0x0444 => (
-                etw::FILE_IO_READ_WRITE,
-                of_request(&|to| {
-                    add(to, 1, &["Offset"]);
-                    add(to, 2, &ADDRESSES);
-                    add(to, 5, &["TTID", "IoSize", "IoFlags"]);
-                    to.uint(8, opcode);
-                }),
-            ),
-            0x0441 | 0x0442 | 0x0449 => (
-                etw::FILE_IO_SIMPLE_OP,
-                of_request(&|to| {
-                    add(to, 1, &ADDRESSES);
-                    add(to, 4, &["TTID"]);
-                    to.uint(5, opcode);
-                }),
-            ),
-            0x0445..=0x0447 | 0x044A | 0x044B => (
-                etw::FILE_IO_INFO,
-                of_request(&|to| {
-                    add(to, 1, &ADDRESSES);
-                    add(to, 4, &["ExtraInfo", "TTID", "InfoClass"]);
-                    to.uint(7, opcode);
-                }),
-            ),
-            0x0448 | 0x044D => (
-                etw::FILE_IO_DIR_ENUM,
-                of_request(&|to| {
-                    add(to, 1, &ADDRESSES);
-                    add(to, 4, &["TTID", "Length", "InfoClass", "FileIndex"]);
-                    to.text(8, &self.text("FileName"));
-                    to.uint(9, opcode);
-                }),
-            ),
-            0x044C => (
-                etw::FILE_IO_OP_END,
-                of_request(&|to| add(to, 1, &["IrpPtr", "ExtraInfo", "NtStatus"])),
-            ),
-            0x044F | 0x0450 => (
-                etw::FILE_IO_PATH_OPERATION,
-                of_request(&|to| {
-                    add(to, 1, &ADDRESSES);
-                    add(to, 4, &["ExtraInfo", "TTID", "InfoClass"]);
-                    to.text(7, &self.text("FileName"));
-                    to.uint(8, opcode);
-                }),
-            ),
-            _ => return None,
-        };
-        Some(Form::Etw(number, message?))
+            Some(())
+        });
+        Some(Form::Etw(*form, message?))
     }
 
     fn process(&self, hook: u16) -> Option<Fact> {

@@ -90,7 +90,7 @@ impl fmt::Display for OtherKind {
 
 /// Returns the size of the pointers in a record, as its header type or its flags give it; if they do
 /// not, that of the trace.
-pub(crate) fn pointer_size(form: Form, record: &[u8], of_trace: PointerSize) -> PointerSize {
+pub fn pointer_size(form: Form, record: &[u8], of_trace: PointerSize) -> PointerSize {
     let byte = |at| record.get(at).copied().unwrap_or_default();
     match form {
         Form::Event32 => PointerSize::Four,

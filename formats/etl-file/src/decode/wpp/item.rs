@@ -187,24 +187,9 @@ impl Item {
         }
     }
 
-    /// Reads an argument's bytes. Returns `None` if there are too few.
+    /// Reads an argument's bytes. Returns `None` if there are too few, or if the type is unknown.
+    #[expect(clippy::too_many_lines, reason = "there is one arm for each type")]
     pub fn read(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
-        match self {
-            Self::Integer { .. } | Self::Pointer | Self::Float | Self::Double => {
-                self.read_number(c, pointer, style)
-            }
-            Self::Characters
-            | Self::Ansi
-            | Self::Wide
-            | Self::CountedAnsi
-            | Self::CountedWide
-            | Self::Bytes => self.read_text(c),
-            Self::List { .. } | Self::Set { .. } => self.read_named(c),
-            _ => self.read_other(c),
-        }
-    }
-
-    fn read_number(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
         Some(match self {
             Self::Integer { size, .. } => {
                 let number = unsigned(c, *size)?;
@@ -232,23 +217,12 @@ impl Item {
                 let number = f64::from_le_bytes(c.array()?);
                 Read { float: Some(number), ..of(Value::Double(number)) }
             }
-            _ => return None,
-        })
-    }
-
-    fn read_text(&self, c: &mut Cursor<'_>) -> Option<Read> {
-        Some(match self {
             Self::Characters => {
                 let bytes: [u8; 4] = c.array()?;
                 let number = u32::from_le_bytes(bytes);
                 Read { number: Some((number.into(), 4)), ..text(ansi(&bytes)) }
             }
-            Self::Ansi => {
-                let length = c.rest().iter().position(|byte| *byte == 0)?;
-                let read = text(ansi(c.take(length)?));
-                c.take(1)?;
-                read
-            }
+            Self::Ansi => text(ansi(c.until_nul()?)),
             Self::Wide => {
                 let (units, _) = c.rest().as_chunks::<2>();
                 let length = units.iter().position(|unit| *unit == [0, 0])?;
@@ -269,12 +243,6 @@ impl Item {
                 let bytes = c.take(length.into())?;
                 Read { text: Some(Hex(bytes).to_string()), ..of(Value::Binary(bytes.to_vec())) }
             }
-            _ => return None,
-        })
-    }
-
-    fn read_named(&self, c: &mut Cursor<'_>) -> Option<Read> {
-        Some(match self {
             Self::List { size, names } => {
                 let number = unsigned(c, *size)?;
                 let name = names.iter().find(|(value, _)| *value == number);
@@ -296,12 +264,6 @@ impl Item {
                     Some((number, *size)),
                 )
             }
-            _ => return None,
-        })
-    }
-
-    fn read_other(&self, c: &mut Cursor<'_>) -> Option<Read> {
-        Some(match self {
             Self::Guid => shown(Value::Guid(Guid::from_bytes(c.array()?)), None),
             Self::NtStatus => {
                 let code = c.u32()?;
@@ -332,16 +294,7 @@ impl Item {
                 let number = u16::from_be_bytes(c.array()?);
                 shown(Value::Port(number), Some((number.into(), 2)))
             }
-            Self::Sid => {
-                let [revision, count] = c.array()?;
-                let authority: [u8; 6] = c.array()?;
-                let authority = authority.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-                // No SID has more.
-                let subauthorities: Option<Vec<u32>> =
-                    (count <= 15).then(|| (0..count).map(|_| c.u32()).collect::<Option<_>>())?;
-                let sid = Sid { revision, authority, subauthorities: subauthorities? };
-                shown(Value::Sid(sid), None)
-            }
+            Self::Sid => shown(Value::Sid(Sid::read(c).ok()?), None),
             Self::Time => {
                 let raw = c.i64()?;
                 shown(Value::FileTime(FileTime::from_raw(raw)), Some((raw.cast_unsigned(), 8)))
@@ -356,7 +309,7 @@ impl Item {
                     ..of(Value::Int(raw))
                 }
             }
-            _ => return None,
+            Self::Unknown(_) => return None,
         })
     }
 }
@@ -377,13 +330,7 @@ fn shown(value: Value, number: Option<(u64, u8)>) -> Read {
 
 fn status(c: &mut Cursor<'_>, value: impl FnOnce(u32) -> Value) -> Option<Read> {
     let code = c.u32()?;
-    let value = value(code);
-    Some(Read {
-        text: Some(value.in_sentence()),
-        number: Some((code.into(), 4)),
-        float: None,
-        value,
-    })
+    Some(shown(value(code), Some((code.into(), 4))))
 }
 
 /// Reads the names in the parentheses of a list: `a,b=5,c`. The first has the number 0 unless another is
