@@ -1,6 +1,8 @@
 //! Messages of events.
 
+use super::printf::{Argument, Spec, put};
 use super::{Fields, Value};
+use crate::read::PointerSize;
 
 /// Inserts fields into a message: `%1` to `%99` stand for fields, optionally with a printf format
 /// between exclamation marks (`%1!08x!`); `%n`, `%t`, `%r` and `%b` for white space; `%` before
@@ -56,177 +58,59 @@ fn format_of(text: &str) -> (Option<&str>, &str) {
 /// Returns a formatted value. If the format is invalid or does not fit the value, returns the value
 /// as it appears in a sentence.
 fn show(value: &Value, format: Option<&str>) -> String {
-    format
-        .and_then(Format::parse)
-        .and_then(|format| format.apply(value))
-        .unwrap_or_else(|| value.in_sentence())
-}
-
-/// A printf conversion specification.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "printf has five flags")]
-struct Format {
-    /// `-`: pad on the right.
-    left: bool,
-    /// `+`: always show a sign.
-    sign: bool,
-    /// A space: show a space instead of a plus sign.
-    space: bool,
-    /// `#`: `0x` before hexadecimal digits.
-    prefix: bool,
-    /// `0`: zeros instead of spaces.
-    zeros: bool,
-    /// The minimum number of characters.
-    width: usize,
-    /// The minimum number of digits of a number, or the maximum number of characters of a string.
-    precision: Option<usize>,
-    /// The conversion, such as `d` or `x`.
-    kind: char,
-}
-
-/// The limit of widths and precisions, which come from files.
-const MAX_WIDTH: usize = 1024;
-
-impl Format {
-    fn parse(text: &str) -> Option<Self> {
-        let mut format = Self::default();
-        let mut rest = text;
-        while let Some(first) = rest.chars().next() {
-            match first {
-                '-' => format.left = true,
-                '+' => format.sign = true,
-                ' ' => format.space = true,
-                '#' => format.prefix = true,
-                '0' => format.zeros = true,
-                _ => break,
-            }
-            rest = &rest[1..];
-        }
-        let number = |rest: &mut &str| {
-            let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-            let (number, behind) = rest.split_at(digits);
-            *rest = behind;
-            number.parse::<usize>().ok().map(|one| one.min(MAX_WIDTH))
-        };
-        format.width = number(&mut rest).unwrap_or(0);
-        if let Some(behind) = rest.strip_prefix('.') {
-            rest = behind;
-            format.precision = Some(number(&mut rest).unwrap_or(0));
-        }
-        // Sizes describe C's arguments; a field has its own size.
-        for size in ["I64", "I32", "ll", "hh", "I", "l", "h", "w", "j", "z", "t"] {
-            if let Some(behind) = rest.strip_prefix(size) {
-                rest = behind;
-                break;
-            }
-        }
-        let mut last = rest.chars();
-        format.kind = last.next()?;
-        let known = "diuxXopcCsSeEfFgG".contains(format.kind);
-        (known && last.next().is_none()).then_some(format)
-    }
-
-    fn apply(self, value: &Value) -> Option<String> {
-        match self.kind {
-            's' | 'S' => {
-                let text = value.in_sentence();
-                let most = self.precision.unwrap_or(usize::MAX);
-                let cut: String = text.chars().take(most).collect();
-                Some(self.pad(&cut, ""))
-            }
-            'c' | 'C' => {
-                let character = char::from_u32(u32::try_from(integer(value)?).ok()?)?;
-                Some(self.pad(&character.to_string(), ""))
-            }
-            'd' | 'i' => {
+    let formatted = || {
+        let mut spec = Spec::parse(format?)?;
+        let argument = match spec.conversion {
+            's' | 'S' => Argument { text: Some(value.in_sentence()), ..Argument::default() },
+            'c' | 'C' | 'd' | 'i' | 'u' | 'o' | 'x' | 'X' | 'p' => {
                 let number = integer(value)?;
-                let sign = match (number < 0, self.sign, self.space) {
-                    (true, ..) => "-",
-                    (_, true, _) => "+",
-                    (_, _, true) => " ",
-                    _ => "",
-                };
-                Some(self.pad(&self.digits(&number.unsigned_abs().to_string()), sign))
+                if matches!(spec.conversion, 'c' | 'C') {
+                    char::from_u32(number.0.try_into().ok()?)?;
+                }
+                Argument { number: Some(number), ..Argument::default() }
             }
-            'u' => Some(self.pad(&self.digits(&unsigned(value)?.to_string()), "")),
-            'o' => Some(self.pad(&self.digits(&format!("{:o}", unsigned(value)?)), "")),
-            'x' | 'p' => {
-                let prefix = if self.prefix { "0x" } else { "" };
-                Some(self.pad(&self.digits(&format!("{:x}", unsigned(value)?)), prefix))
+            'e' | 'E' | 'f' | 'F' | 'g' | 'G' => {
+                Argument { float: Some(float(value)?), ..Argument::default() }
             }
-            'X' => {
-                let prefix = if self.prefix { "0X" } else { "" };
-                Some(self.pad(&self.digits(&format!("{:X}", unsigned(value)?)), prefix))
-            }
-            _ => {
-                const PRECISION: usize = 6;
-                let number = float(value)?;
-                let places = self.precision.unwrap_or(PRECISION);
-                let digits = match self.kind {
-                    'f' | 'F' => format!("{:.places$}", number.abs()),
-                    _ => format!("{}", number.abs()),
-                };
-                let sign = if number.is_sign_negative() { "-" } else { "" };
-                Some(self.pad(&digits, sign))
-            }
+            _ => return None,
+        };
+        // The number of a pointer's digits is not known here.
+        if spec.conversion == 'p' {
+            spec.conversion = 'x';
         }
-    }
-
-    /// Pads digits to the precision.
-    fn digits(self, digits: &str) -> String {
-        let least = self.precision.unwrap_or(1);
-        let zeros = least.saturating_sub(digits.len());
-        "0".repeat(zeros) + digits
-    }
-
-    /// Pads a string to the format's width.
-    fn pad(self, text: &str, sign: &str) -> String {
-        let length = text.chars().count() + sign.len();
-        let missing = self.width.saturating_sub(length);
-        let is_number = !matches!(self.kind, 's' | 'S' | 'c' | 'C');
-        if self.left {
-            format!("{sign}{text}{}", " ".repeat(missing))
-        } else if self.zeros && is_number && self.precision.is_none() {
-            format!("{sign}{}{text}", "0".repeat(missing))
-        } else {
-            format!("{}{sign}{text}", " ".repeat(missing))
-        }
-    }
+        let mut out = String::new();
+        put(&argument, &spec, PointerSize::Eight, &mut out);
+        Some(out)
+    };
+    formatted().unwrap_or_else(|| value.in_sentence())
 }
 
-/// Returns a value as a number.
-fn integer(value: &Value) -> Option<i128> {
+/// Returns a value as a number with its size. A negative number that fits in 32 bits has these, as an
+/// argument of printf.
+fn integer(value: &Value) -> Option<(u64, u8)> {
+    let signed = |number: i64| {
+        i32::try_from(number).map_or_else(
+            |_| (number.cast_unsigned(), 8),
+            |narrow| (narrow.cast_unsigned().into(), 4),
+        )
+    };
     Some(match value {
-        Value::Int(number) => i128::from(*number),
-        Value::Named { value: number, signed: true, .. } => i128::from(number.cast_signed()),
+        Value::Int(number) => signed(*number),
+        Value::Named { value: number, signed: true, .. } => signed(number.cast_signed()),
         Value::UInt(number)
         | Value::Hex(number)
         | Value::Pointer(number)
         | Value::ProcessId(number)
         | Value::ThreadId(number)
         | Value::Code { address: number, .. }
-        | Value::Named { value: number, .. } => i128::from(*number),
+        | Value::Named { value: number, .. } => (*number, 8),
         Value::NtStatus(number) | Value::HResult(number) | Value::Win32Error(number) => {
-            i128::from(*number)
+            ((*number).into(), 8)
         }
-        Value::Port(number) => i128::from(*number),
-        Value::Bool(on) => i128::from(*on),
+        Value::Port(number) => ((*number).into(), 8),
+        Value::Bool(on) => ((*on).into(), 8),
         _ => return None,
     })
-}
-
-/// Returns a value as an unsigned number. Like printf, takes the low 32 bits of a negative number
-/// that fits in 32 bits.
-fn unsigned(value: &Value) -> Option<u64> {
-    let low = |number: i64| {
-        i32::try_from(number)
-            .map_or_else(|_| number.cast_unsigned(), |narrow| u64::from(narrow.cast_unsigned()))
-    };
-    match value {
-        Value::Int(number) => Some(low(*number)),
-        Value::Named { value, signed: true, .. } => Some(low(value.cast_signed())),
-        other => u64::try_from(integer(other)?).ok(),
-    }
 }
 
 fn float(value: &Value) -> Option<f64> {
@@ -239,8 +123,8 @@ fn float(value: &Value) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::printf::MAX_WIDTH;
     use super::*;
-    use crate::decode::Value;
 
     fn filled(message: &str) -> String {
         let fields: Fields =
@@ -291,6 +175,12 @@ mod tests {
         assert_shown("s", Value::UInt(12), "12");
         assert_shown(".2f", Value::Double(-1.5), "-1.50");
         assert_shown("f", Value::Float(0.5), "0.500000");
+        assert_shown("+08.2f", Value::Double(1.5), "+0001.50");
+        assert_shown("e", Value::Double(1500.0), "1.500000e+03");
+        assert_shown("g", Value::Double(0.5), "0.5");
+        assert_shown("#x", Value::UInt(0), "0");
+        assert_shown("#o", Value::UInt(8), "010");
+        assert_shown("p", Value::Pointer(0xAB), "ab");
     }
 
     #[test]
@@ -300,10 +190,10 @@ mod tests {
         assert_shown("", Value::UInt(1), "1");
         assert_shown("dd", Value::UInt(1), "1");
         assert_shown("c", Value::Int(-1), "-1");
-        assert_shown("99999999999999999999d", Value::UInt(1), "1");
         // A width applies unchanged, up to a limit.
-        let wide = "9999d";
-        assert_eq!(filled(&format!("%2!{wide}!")).len(), MAX_WIDTH);
+        for wide in ["9999d", "99999999999999999999d"] {
+            assert_eq!(filled(&format!("%2!{wide}!")).len(), MAX_WIDTH);
+        }
         // No second mark: no format.
         assert_eq!(filled("%2!x"), "2!x");
     }

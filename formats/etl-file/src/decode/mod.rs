@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod message;
 mod payload;
+mod printf;
 mod schema;
 pub mod schemas;
 mod tracelogging;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::item::{ArgumentError, Item, Read};
-use super::printf::{Spec, put};
+use super::item::{ArgumentError, Item};
 use super::tmf::Format;
 use crate::cursor::Cursor;
 use crate::decode::payload::Fields;
+use crate::decode::printf::{Argument, Spec, put};
 use crate::read::PointerSize;
 
 /// The longest text of a message, in bytes.
@@ -62,7 +62,7 @@ impl Format {
     pub fn expand(&self, arguments: &[u8], header: Header) -> Expanded {
         let mut c = Cursor::new(arguments);
         let mut fields = Fields::new();
-        let mut read: Vec<(u16, Read)> = Vec::new();
+        let mut read: Vec<(u16, Argument)> = Vec::new();
         let mut error = None;
         for argument in &self.arguments {
             let number = argument.number;
@@ -73,18 +73,18 @@ impl Format {
             }
             let mut ahead = c;
             let found = argument.item.read(&mut ahead, header.pointer_size, argument.style);
-            let Some(found) = found else {
+            let Some((value, shown)) = found else {
                 error = Some(ArgumentError::Truncated { number });
                 break;
             };
             c = ahead;
-            fields.push((Arc::clone(&argument.name), found.value.clone()));
-            read.push((number, found));
+            fields.push((Arc::clone(&argument.name), value));
+            read.push((number, shown));
         }
         Expanded { text: self.text_with(&read, header), fields, leftover: c.rest().to_vec(), error }
     }
 
-    fn text_with(&self, read: &[(u16, Read)], header: Header) -> String {
+    fn text_with(&self, read: &[(u16, Argument)], header: Header) -> String {
         let mut out = String::new();
         let mut rest = self.text.strip_prefix("%0").unwrap_or(&self.text);
         while let Some((before, after)) = rest.split_once('%') {
@@ -104,7 +104,7 @@ impl Format {
     fn place<'t>(
         &self,
         after: &'t str,
-        read: &[(u16, Read)],
+        read: &[(u16, Argument)],
         header: Header,
         out: &mut String,
     ) -> &'t str {
@@ -170,15 +170,10 @@ impl Format {
     }
 
     /// Returns a part of the header that a place such as `%3!x!` stands for.
-    fn of_header(&self, number: u16, header: Header) -> Option<Read> {
-        let text = |text: &str| Read {
-            value: crate::decode::value::Value::Null,
-            text: Some(text.to_owned()),
-            number: None,
-            float: None,
-        };
+    fn of_header(&self, number: u16, header: Header) -> Option<Argument> {
+        let text = |text: &str| Argument { text: Some(text.to_owned()), ..Argument::default() };
         let of_number =
-            |number: u32| Read { number: Some((number.into(), 4)), text: None, ..text("") };
+            |number: u32| Argument { number: Some((number.into(), 4)), ..Argument::default() };
         match number {
             1 => Some(text(&self.component)),
             2 => Some(text(&self.name)),

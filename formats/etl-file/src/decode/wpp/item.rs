@@ -6,6 +6,7 @@ use std::sync::Arc;
 use etw_wire::{Guid, NtStatus};
 
 use crate::cursor::Cursor;
+use crate::decode::printf::{Argument, signed};
 use crate::decode::value::{Sid, Value};
 use crate::read::PointerSize;
 use crate::show::Hex;
@@ -109,14 +110,8 @@ pub enum ArgumentError {
     },
 }
 
-/// An argument as its places in a text need it.
-pub struct Read {
-    pub value: Value,
-    pub text: Option<String>,
-    /// The number, and its size in bytes.
-    pub number: Option<(u64, u8)>,
-    pub float: Option<f64>,
-}
+/// An argument's value, and the argument as its places in a text need it.
+pub type Read = (Value, Argument);
 
 impl Item {
     /// Reads a type's name. Returns `None` if it is no name of a type.
@@ -202,25 +197,26 @@ impl Item {
                         Value::Text(code.unwrap_or(char::REPLACEMENT_CHARACTER).to_string())
                     }
                 };
-                Read { number: Some((number, *size)), ..of(value) }
+                of_number(value, number, *size)
             }
             Self::Pointer => {
                 let size = if pointer == PointerSize::Four { 4 } else { 8 };
                 let number = unsigned(c, size)?;
-                Read { number: Some((number, size)), ..of(Value::Pointer(number)) }
+                of_number(Value::Pointer(number), number, size)
             }
             Self::Float => {
                 let number = f32::from_le_bytes(c.array()?);
-                Read { float: Some(number.into()), ..of(Value::Float(number)) }
+                of_float(Value::Float(number), number.into())
             }
             Self::Double => {
                 let number = f64::from_le_bytes(c.array()?);
-                Read { float: Some(number), ..of(Value::Double(number)) }
+                of_float(Value::Double(number), number)
             }
             Self::Characters => {
                 let bytes: [u8; 4] = c.array()?;
                 let number = u32::from_le_bytes(bytes);
-                Read { number: Some((number.into(), 4)), ..text(ansi(&bytes)) }
+                let text = ansi(&bytes);
+                of_text(Value::Text(text.clone()), text, Some((number.into(), 4)))
             }
             Self::Ansi => text(ansi(c.until_nul()?)),
             Self::Wide => {
@@ -241,7 +237,7 @@ impl Item {
             Self::Bytes => {
                 let length = c.u16()?;
                 let bytes = c.take(length.into())?;
-                Read { text: Some(Hex(bytes).to_string()), ..of(Value::Binary(bytes.to_vec())) }
+                of_text(Value::Binary(bytes.to_vec()), Hex(bytes).to_string(), None)
             }
             Self::List { size, names } => {
                 let number = unsigned(c, *size)?;
@@ -269,11 +265,8 @@ impl Item {
                 let code = c.u32()?;
                 let name = NtStatus::from_bits(code).name();
                 let name = name.map_or_else(String::new, |name| format!("({name})"));
-                Read {
-                    text: Some(format!("0x{code:08x}{name}")),
-                    number: Some((code.into(), 4)),
-                    ..of(Value::NtStatus(code))
-                }
+                let text = format!("0x{code:08x}{name}");
+                of_text(Value::NtStatus(code), text, Some((code.into(), 4)))
             }
             Self::HResult => status(c, Value::HResult)?,
             Self::Win32Error => status(c, Value::Win32Error)?,
@@ -303,29 +296,35 @@ impl Item {
                 let raw = c.i64()?;
                 let units = raw.unsigned_abs();
                 let sign = if raw < 0 { "-" } else { "" };
-                Read {
-                    text: Some(format!("{sign}{}.{:07} s", units / 10_000_000, units % 10_000_000)),
-                    number: Some((raw.cast_unsigned(), 8)),
-                    ..of(Value::Int(raw))
-                }
+                let text = format!("{sign}{}.{:07} s", units / 10_000_000, units % 10_000_000);
+                of_text(Value::Int(raw), text, Some((raw.cast_unsigned(), 8)))
             }
             Self::Unknown(_) => return None,
         })
     }
 }
 
-/// An argument that its value describes completely.
-const fn of(value: Value) -> Read {
-    Read { value, text: None, number: None, float: None }
+/// An argument that its text stands for, or its number if it has one.
+const fn of_text(value: Value, text: String, number: Option<(u64, u8)>) -> Read {
+    (value, Argument { text: Some(text), number, float: None })
+}
+
+fn of_number(value: Value, number: u64, size: u8) -> Read {
+    (value, Argument { number: Some((number, size)), ..Argument::default() })
+}
+
+fn of_float(value: Value, number: f64) -> Read {
+    (value, Argument { float: Some(number), ..Argument::default() })
 }
 
 fn text(text: String) -> Read {
-    Read { text: Some(text.clone()), ..of(Value::Text(text)) }
+    of_text(Value::Text(text.clone()), text, None)
 }
 
 /// A value that its own text stands for in a message.
 fn shown(value: Value, number: Option<(u64, u8)>) -> Read {
-    Read { text: Some(value.in_sentence()), number, ..of(value) }
+    let text = value.in_sentence();
+    of_text(value, text, number)
 }
 
 fn status(c: &mut Cursor<'_>, value: impl FnOnce(u32) -> Value) -> Option<Read> {
@@ -360,12 +359,6 @@ fn number(text: &str) -> Option<u64> {
 fn unsigned(c: &mut Cursor<'_>, size: u8) -> Option<u64> {
     let bytes = c.take(size.into())?.iter().rev();
     Some(bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-}
-
-/// Returns a number of some bytes with its sign.
-pub fn signed(number: u64, size: u8) -> i64 {
-    let unused = 64 - 8 * u32::from(size.clamp(1, 8));
-    (number << unused).cast_signed() >> unused
 }
 
 /// Returns text of bytes, which is UTF-8 or of some code page.

@@ -7,7 +7,6 @@
 
 mod expand;
 mod item;
-mod printf;
 mod tmf;
 
 use std::collections::BTreeMap;

@@ -1,10 +1,18 @@
 //! Numbers and text in the forms of C's `printf`.
 
-use super::item::{Read, signed};
 use crate::read::PointerSize;
 
 /// The greatest width and precision.
-const MAX_WIDTH: usize = 1024;
+pub const MAX_WIDTH: usize = 1024;
+
+/// An argument in the forms that a place in a text may need.
+#[derive(Clone, Debug, Default)]
+pub struct Argument {
+    pub text: Option<String>,
+    /// The number, and its size in bytes.
+    pub number: Option<(u64, u8)>,
+    pub float: Option<f64>,
+}
 
 /// The form of an argument at its place: the text between the exclamation marks.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +25,7 @@ pub struct Spec {
     zero: bool,
     width: usize,
     precision: Option<usize>,
-    conversion: char,
+    pub conversion: char,
 }
 
 impl Spec {
@@ -65,7 +73,7 @@ fn digits(text: &str) -> Option<(usize, &str)> {
 }
 
 /// Writes an argument.
-pub fn put(argument: &Read, spec: &Spec, pointer: PointerSize, out: &mut String) {
+pub fn put(argument: &Argument, spec: &Spec, pointer: PointerSize, out: &mut String) {
     match spec.conversion {
         's' | 'S' | 'Z' => {
             let text = argument.text.clone().unwrap_or_else(|| plain(argument));
@@ -87,7 +95,7 @@ pub fn put(argument: &Read, spec: &Spec, pointer: PointerSize, out: &mut String)
 }
 
 /// Returns an argument in the form that it has where none is given.
-fn plain(argument: &Read) -> String {
+fn plain(argument: &Argument) -> String {
     let number = argument.number.map(|(number, size)| signed(number, size).to_string());
     let text = argument.text.clone().or(number);
     let float = argument.float.map(|number| number.to_string());
@@ -214,4 +222,10 @@ fn pad(text: &str, spec: &Spec, out: &mut String) {
         out.extend(fill);
         out.push_str(text);
     }
+}
+
+/// Returns a number of some bytes with its sign.
+pub fn signed(number: u64, size: u8) -> i64 {
+    let unused = 64 - 8 * u32::from(size.clamp(1, 8));
+    (number << unused).cast_signed() >> unused
 }
