@@ -27,7 +27,7 @@ pub fn check() -> Result<()> {
         .with_context(|| format!("cannot read the requirements, {REQUIREMENTS}"))?;
     let defined = citations::definitions(&text);
     let required: Vec<&str> =
-        defined.iter().map(|definition| definition.id.as_str()).filter(|id| is_id(id)).collect();
+        defined.iter().map(|(_, id)| id.as_str()).filter(|id| is_id(id)).collect();
     ensure!(!required.is_empty(), "{REQUIREMENTS} defines no requirements");
     let mut tests = BTreeMap::new();
     for file in tree::files(&root())? {
