@@ -14,6 +14,9 @@ use super::{
 };
 use etw_wire::winmeta;
 
+/// The section on reading a trace. Words in braces are placeholders.
+const READING: &str = include_str!("reading.md.in");
+
 /// The settings for one driver's tracing instructions.
 #[derive(Debug)]
 pub struct Recipes {
@@ -362,42 +365,16 @@ impl Recipes {
             String::new()
         };
         let pdb = Path::new(image).with_extension("pdb");
-        let pdb = pdb.display();
-        writeln!(
-            out,
-            "## Reading a trace\n\n```bat\n\
-             tracerpt {session}.etl -o {session}.xml -of XML -lr\n\
-             powershell Get-WinEvent -Path {session}.etl -Oldest\n\
-             wpa {session}.etl\n```\n\n\
-             On any system, with this project's reader:\n\n```sh\n\
-             {reader} dump {option}{session}.etl\n\
-             {reader} report {option}--out {session}.html {session}.etl\n\
-             {reader} dump {option}--format perfetto --out {session}.pftrace {session}.etl\n\
-             ```\n\n\
-             The report is a page for a browser. The last command writes a timeline. Open that at\n\
-             <https://ui.perfetto.dev>: the page reads the file in the browser and uploads nothing, and after the\n\
-             first visit it opens without a network as well. If the session also recorded the kernel's events,\n\
-             the timeline has scheduling, DPCs, ISRs, disks and samples beside the driver's events.\n\n\
-             `dump` and `stats` read a file of any length in a few MiB of memory, in the order of time. Other\n\
-             formats are `json`, with everything that the file has about each event, and `csv`, with a column\n\
-             for each field on request:\n\n```sh\n\
-             {reader} stats {option}{session}.etl\n\
-             {reader} dump --format csv --fields {option}{session}.etl\n```\n\n\
-             If the session also recorded the kernel's events, or `etl merge` joined it with a session that did,\n\
-             `etl` shows processes, threads, images, context switches, DPCs, ISRs, disk and file operations and more\n\
-             as events of their class, such as `DiskIo/Read`, with the fields that Microsoft documents. What no table\n\
-             describes stays as bytes, with the reason:\n\n```sh\n\
-             {reader} dump {option}--names {session}.etl\n\
-             {reader} dump {option}--pdb {pdb} {session}.etl\n\
-             {reader} stats {option}--names {session}.etl\n```\n\n\
-             `--names` adds the names of processes and threads, and the counts of each process. A call stack,\n\
-             whether ETW attached it to the event or the kernel wrote it as a record of its own, is below its\n\
-             event, as image and offset or, with `--pdb` or `--symbols` and a folder, as image and function; so\n\
-             are addresses of code, such as the routine of a DPC. Images are known if the kernel's session had\n\
-             its image events (the flag `LOADER` of xperf). A PDB belongs to an image by the identity that merged\n\
-             traces repeat; without it, `--pdb` names the functions of the image of its name. The last lines\n\
-             count the stacks that found their events, and those that did not."
-        )
+        let values = [
+            ("{session}", session),
+            ("{reader}", reader),
+            ("{option}", &option),
+            ("{pdb}", &pdb.display().to_string()),
+        ];
+        let text = values
+            .into_iter()
+            .fold(READING.to_owned(), |text, (name, value)| text.replace(name, value));
+        out.write_str(&text)
     }
 }
 
