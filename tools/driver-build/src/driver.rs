@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     config::Flags,
     dependencies::{list, others, outside},
-    link,
+    files, link,
     messages::run,
     process::{line, output_of},
     profile,
@@ -405,11 +405,8 @@ const NO_DRIVER: &str = "the workspace has no driver: no package has a `cdylib` 
 ///
 /// Fails if a file cannot be copied.
 pub fn copy_image(image: &str, from: &Path, to: &Path) -> Result<Image> {
-    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
-    let copy = |from: &Path, to: &Path| {
-        fs::copy(from, to)
-            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
-    };
+    files::create_dir_all(to)?;
+    let copy = |from: &Path, to: &Path| files::copy(from, to);
     let sys = to.join(format!("{image}.sys"));
     copy(&from.join(format!("{image}.dll")), &sys)?;
     let name = format!("{image}.pdb");

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use driver_build::{
-    packages,
+    files, packages,
     toolchain::{Machine, Toolchain},
 };
 use serde_json::{Value, json};
@@ -60,8 +60,7 @@ pub fn root() -> PathBuf {
 /// Reads a file of the data on the headers.
 fn data(name: &str) -> Result<Value> {
     let path = root().join("tools/wdk-standin/data").join(name);
-    let text =
-        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = files::read_to_string(&path)?;
     serde_json::from_str(&text).with_context(|| format!("{name} is not JSON"))
 }
 
@@ -241,8 +240,7 @@ impl Compiler {
     /// folder.
     fn write_trace_headers(project: &Project, out: &Path) -> Result<PathBuf> {
         let folder = out.join("tmh");
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        files::create_dir_all(&folder)?;
         let texts = texts(project);
         let mut macros: BTreeSet<&str> = BTreeSet::from(["DoTraceMessage"]);
         macros.extend(project.trace_functions.iter().map(String::as_str));
@@ -270,7 +268,7 @@ fn class_header(project: &Project) -> Result<String> {
     let mut text = String::new();
     for file in &project.classes {
         let file = on_disk(&project.folder.join(file));
-        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let bytes = files::read(&file)?;
         // Some are UTF-16.
         let mof: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0).collect();
         let header = mof::header(String::from_utf8_lossy(&mof).trim_start_matches('\u{fffd}'))
@@ -288,8 +286,7 @@ fn is_cpp(source: &Path) -> bool {
 /// Returns the header of a manifest's events.
 fn event_header(project: &Project, manifest: &Path) -> Result<String> {
     let file = on_disk(&project.folder.join(manifest));
-    let text =
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = files::read_to_string(&file)?;
     events::header(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("cannot make a header of {}", file.display()))
 }

@@ -4,13 +4,12 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     fmt::Write as _,
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, bail};
-use driver_build::toolchain::Toolchain;
+use driver_build::{files, toolchain::Toolchain};
 use serde_json::Value;
 
 use super::project::Project;
@@ -190,7 +189,7 @@ pub fn join(option: &str, path: &Path) -> OsString {
 ///
 /// Fails with the path if the file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    files::write(path, text)
 }
 
 #[cfg(test)]

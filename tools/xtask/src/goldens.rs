@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -131,8 +132,7 @@ impl Package {
                 .with_context(|| format!("{SUMS} has no line for {name}; add one"))?;
             let path = folder.join(&name);
             ensure!(path.exists(), "{} is missing from the unpacked package", path.display());
-            let bytes =
-                fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let bytes = files::read(&path)?;
             let found = hex(&Sha256::digest(&bytes));
             ensure!(
                 found == expected,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 
 use crate::{
     packages::{self, Program},
@@ -89,15 +90,14 @@ pub fn fetch() -> Result<()> {
     let folder = folder();
     let unpacked = folder.join("unpacked");
     let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&unpacked)
-        .with_context(|| format!("cannot create {}", unpacked.display()))?;
+    files::create_dir_all(&unpacked)?;
     run_quietly(Command::new("apt-get").current_dir(&folder).args(["download", &kernel, BUSYBOX]))
         .with_context(|| format!("cannot download {kernel} and {BUSYBOX}"))?;
     let mut wanted = vec!["*/boot/vmlinuz-*".to_owned()];
     wanted.extend(MODULES.map(|name| format!("*/{name}.ko*")));
     let found = unpack(&folder, &kernel, &unpacked, &wanted)?;
     let modules = folder.join("modules");
-    fs::create_dir_all(&modules).with_context(|| format!("cannot create {}", modules.display()))?;
+    files::create_dir_all(&modules)?;
     let mut has_kernel = false;
     for path in found {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -118,10 +118,8 @@ pub fn fetch() -> Result<()> {
     let found = unpack(&folder, BUSYBOX, &unpacked, &["*/bin/busybox".to_owned()])?;
     let busybox = found.first().with_context(|| format!("the package {BUSYBOX} has no busybox"))?;
     rename(busybox, &folder.join("busybox"))?;
-    fs::remove_dir_all(&unpacked)
-        .with_context(|| format!("cannot remove {}", unpacked.display()))?;
-    fs::write(stamp(), format!("{kernel}, {BUSYBOX}\n"))
-        .with_context(|| format!("cannot write {}", stamp().display()))
+    files::remove_dir_all(&unpacked)?;
+    files::write(stamp(), format!("{kernel}, {BUSYBOX}\n"))
 }
 
 /// Returns the package of the current kernel.
@@ -145,8 +143,7 @@ fn kernel_of(depends: &str) -> Option<String> {
 /// Unpacks files of a downloaded package, and removes the package. Returns the files' paths.
 fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<Vec<PathBuf>> {
     let start = format!("{package}_");
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = files::read_dir(folder)?;
     let deb = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .find(|path| {
@@ -183,8 +180,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
 
 /// Lists the files of a folder and its subfolders.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = files::read_dir(folder)?;
     for entry in entries {
         let path = entry?.path();
         if path.is_symlink() {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 use serde_json::{Value, json};
 use zip::ZipArchive;
 
@@ -101,9 +102,7 @@ pub fn run(contents: &Contents) -> Result<()> {
 /// Creates a kit from the last built packages, for `cargo xtask test`.
 pub fn check() -> Result<()> {
     let out = target().join("kit-test");
-    if out.exists() {
-        fs::remove_dir_all(&out).with_context(|| format!("cannot remove {}", out.display()))?;
-    }
+    files::remove_dir_all(&out)?;
     run(&Contents {
         out,
         package: None,
@@ -300,8 +299,7 @@ fn list<'a>(value: &'a Value, name: &str) -> Result<&'a Vec<Value>> {
 /// Unpacks an archive, whose files are in one folder, or copies a folder's files.
 fn put_package(from: &Path, to: &Path) -> Result<()> {
     if from.is_dir() {
-        let entries =
-            fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+        let entries = files::read_dir(from)?;
         for entry in entries {
             let path = entry?.path();
             if let (true, Some(name)) = (path.is_file(), path.file_name()) {
@@ -331,9 +329,7 @@ fn put_package(from: &Path, to: &Path) -> Result<()> {
 /// Returns the name of the file with an extension in a folder, if there is one.
 fn find(folder: &Path, extension: &str) -> Result<Option<String>> {
     let mut found: Vec<String> = Vec::new();
-    for entry in
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
-    {
+    for entry in files::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|own| own == extension) {
             found.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -355,7 +351,7 @@ fn parse(data: &[u8], what: &str) -> Result<Value> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+    files::read(path)
 }
 
 fn write(path: &Path, data: &[u8]) -> Result<()> {

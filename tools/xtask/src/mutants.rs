@@ -5,14 +5,15 @@
 //! speak for the mutated package. Its configuration, `.cargo/mutants.toml`, lists the mutants that behave as
 //! the original does, each with its reason. Every other mutant that passes the tests fails the command.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 
 use crate::{
     environment::ORACLES,
     packages,
-    process::{output_of, root, target},
+    process::{cargo, output_of, root, target},
     progress::{step, step_with_output},
 };
 
@@ -89,8 +90,8 @@ pub fn names() -> [&'static str; GROUPS.len()] {
 
 /// Returns a cargo-mutants command for a group's mutants in files that match one of the patterns.
 fn cargo_mutants(group: &Group, files: &[String]) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root()).arg("mutants").args(group.mutants);
+    let mut command = cargo(&["mutants"]);
+    command.args(group.mutants);
     for file in files {
         command.args(["--file", file]);
     }
@@ -121,7 +122,7 @@ fn run_group(group: &Group, selection: &Selection) -> Result<bool> {
         command.args(["--test-package", package]);
     }
     let out = target().join("mutants").join(group.name);
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    files::create_dir_all(&out)?;
     command.args(["--jobs", &selection.jobs.to_string()]).arg("--output").arg(&out);
     let status = command.status().context("cannot start `cargo mutants`")?;
     match status.code() {
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn every_group_names_packages_of_the_workspace() {
         assert!(root().join(USER_MODE).exists());
-        let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+        let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
         for group in &GROUPS {
             let mutated = group.mutants.iter().filter_map(|one| one.strip_prefix("--package="));
             for package in group.tests.iter().copied().chain(mutated) {

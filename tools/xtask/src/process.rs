@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use driver_build::process::line;
-pub use driver_build::process::{find_program, output_of, run_quietly, symlink};
+pub use driver_build::process::{find_program, json, output_of, printed, run_quietly, symlink};
 
 /// Returns the workspace's root.
 pub fn root() -> PathBuf {
@@ -44,10 +44,16 @@ pub fn program(package: &str, name: &str, is_shown: bool) -> Result<PathBuf> {
     if let Some(folder) = folder {
         return Ok(folder.join(name));
     }
-    let mut build = Command::new("cargo");
-    build.current_dir(root()).args(["build", "--locked", "--package", package, "--bin", name]);
+    let mut build = cargo(&["build", "--locked", "--package", package, "--bin", name]);
     if is_shown { run(&mut build) } else { run_quietly(&mut build) }?;
     Ok(target().join("debug").join(name))
+}
+
+/// Returns a command of cargo in the main workspace.
+pub fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).args(arguments);
+    command
 }
 
 /// Runs a command that shares this program's output.

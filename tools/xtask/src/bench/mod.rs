@@ -16,7 +16,10 @@ use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use driver_build::toolchain::{Machine, Toolchain};
+use driver_build::{
+    files,
+    toolchain::{Machine, Toolchain},
+};
 
 use self::{
     counted::figures,
@@ -25,7 +28,7 @@ use self::{
 use crate::{
     build::{self, Profile},
     environment::BENCH,
-    process::{root, run_quietly, target},
+    process::{cargo, json, root, run_quietly, target},
     progress::step,
     sample::DRIVER,
 };
@@ -85,13 +88,7 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
     }
     let path = image(toolchain, Some(FACADES))?;
     command.arg(format!("facades={}", path.display()));
-    let output = command.output().context("cannot start the emulator")?;
-    ensure!(
-        output.status.success(),
-        "the emulator failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).context("the emulator's output is not JSON")
+    json(&mut command).context("cannot count with the emulator")
 }
 
 /// The callers that the event is measured in: the name in `count.py`, the name in the table, and
@@ -383,28 +380,10 @@ fn facades_table(measured: &Value) -> (String, usize) {
 
 /// Measures how fast the stand-in kernel records the sample driver's events to a file.
 fn throughput() -> Result<Value> {
-    let mut build = Command::new(env!("CARGO"));
-    build.current_dir(root()).args([
-        "build",
-        "--locked",
-        "--release",
-        "--package",
-        "standin-kernel",
-        "--example",
-        "throughput",
-    ]);
-    run_quietly(&mut build)?;
+    let mut build = cargo(&["build", "--locked", "--release", "--package", "standin-kernel"]);
+    run_quietly(build.args(["--example", "throughput"]))?;
     let sys = build::drivers(Profile::Release).join(format!("{}.sys", DRIVER.1));
-    let output = Command::new(target().join("release/examples/throughput"))
-        .arg(&sys)
-        .output()
-        .context("cannot start the throughput example")?;
-    ensure!(
-        output.status.success(),
-        "the throughput example failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).context("the throughput example's output is not JSON")
+    json(Command::new(target().join("release/examples/throughput")).arg(&sys))
 }
 
 /// Returns the text of the throughput result, and the number of missed goals. Only the ratios have goals,
@@ -494,7 +473,7 @@ pub fn run(mode: Mode) -> Result<()> {
     if mode == Mode::Write {
         let path = root().join(RESULT);
         text.push_str(&traces::earlier(&fs::read_to_string(&path).unwrap_or_default()));
-        fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(&path, &text)?;
         println!("Written to {RESULT}.");
     }
     match timing::ensure_quiet(&noise) {

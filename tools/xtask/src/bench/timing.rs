@@ -5,13 +5,13 @@
 
 use std::{fmt, fs, path::Path, process::Command};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use super::table::{goal, is_met, number, verdict};
 use crate::{
     build::Profile,
-    process::{self, root, run_quietly, target},
+    process::{self, cargo, json, run_quietly, target},
 };
 
 /// The ways to write in a loop that only writes: the name in the program's output and the title. This
@@ -100,9 +100,7 @@ fn program(profile: Profile) -> Result<Command> {
     if profile == Profile::Debug {
         return Ok(Command::new(process::program("bench-timing", "bench-timing", false)?));
     }
-    let mut build = Command::new(env!("CARGO"));
-    build.current_dir(root()).args(["build", "--locked", "--release", "--package", "bench-timing"]);
-    run_quietly(&mut build)?;
+    run_quietly(&mut cargo(&["build", "--locked", "--release", "--package", "bench-timing"]))?;
     Ok(Command::new(target().join("release/bench-timing")))
 }
 
@@ -114,15 +112,7 @@ pub fn check(image: &Path) -> Result<()> {
 
 /// Times the loops of an image.
 pub fn measure(image: &Path) -> Result<Timing> {
-    let output =
-        program(Profile::Release)?.arg(image).output().context("cannot start bench-timing")?;
-    ensure!(
-        output.status.success(),
-        "bench-timing failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let output = serde_json::from_slice(&output.stdout);
-    output.map(Timing).context("the output of bench-timing is not JSON")
+    json(program(Profile::Release)?.arg(image)).map(Timing)
 }
 
 /// A row: the title, each way's figure, and the goal for this project's ways.

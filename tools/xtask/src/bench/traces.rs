@@ -11,10 +11,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use driver_build::files;
 
 use crate::{
     environment::ORACLES,
-    process::{root, run_quietly, target},
+    process::{cargo, root, run_quietly, target},
     progress::step,
 };
 
@@ -109,12 +110,11 @@ fn generated(events: u32) -> Result<PathBuf> {
 /// missed goals.
 pub fn run(document: Option<&Path>) -> Result<usize> {
     step("Building etl", || {
-        run_quietly(
-            Command::new(env!("CARGO"))
-                .current_dir(root())
-                .args(["build", "--locked", "--release", "--package", "etl-file"])
-                .args(["--bins", "--example", "generate"]),
-        )
+        run_quietly(cargo(&["build", "--locked", "--release", "--package", "etl-file"]).args([
+            "--bins",
+            "--example",
+            "generate",
+        ]))
     })?;
     step("Installing dissect.etl", || ORACLES.install())?;
     let files = step("Writing the traces", || {
@@ -123,11 +123,9 @@ pub fn run(document: Option<&Path>) -> Result<usize> {
     let (text, missed) = step("Reading the traces", || measured(&files))?;
     println!("\n{text}");
     if let Some(path) = document {
-        let old =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let old = files::read_to_string(path)?;
         let kept = old.split(HEADING).next().unwrap_or_default().trim_end();
-        fs::write(path, format!("{kept}\n\n{text}"))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(path, format!("{kept}\n\n{text}"))?;
         println!("Written to {}.", path.display());
     }
     Ok(missed)

@@ -3,11 +3,11 @@
 use std::{
     cell::{Cell, OnceCell},
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 use syn::{
     Attribute, Item, ItemUse, Meta, UseTree, Visibility, parse::Parser as _, spanned::Spanned,
 };
@@ -80,9 +80,7 @@ impl Crate {
     pub fn read(file: &Path, root: &Path) -> Result<Self> {
         let folder =
             file.parent().with_context(|| format!("{} has no parent folder", file.display()))?;
-        Self::build(file, folder, root, &|path| {
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-        })
+        Self::build(file, folder, root, &|path| files::read_to_string(path))
     }
 
     /// Reads a crate whose root file is `lib.rs`, from the contents of its files by path.
