@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, ArgMatches, Command};
 use driver_build::{
     driver::{Messages, Profile},
-    files,
+    files::{self, read},
     toolchain::Machine,
 };
 use driver_package::{
@@ -522,10 +522,6 @@ fn name_of(path: &Path) -> Result<String> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.map(str::to_owned)
         .with_context(|| format!("the file name of {} is not UTF-8", path.display()))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    files::read(path)
 }
 
 fn read_text(path: &Path) -> Result<String> {

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     events,
-    link::{self, Exports, join, run, write},
+    link::{self, Exports, join, run},
     mof,
     project::Project,
     sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
@@ -121,18 +121,18 @@ impl Compiler {
         };
         let mut headers = vec![Self::write_trace_headers(project, out)?];
         if let Some(name) = &project.class_header {
-            write(&out.join("tmh").join(name), &class_header(project)?)?;
+            files::write(&out.join("tmh").join(name), &class_header(project)?)?;
         }
         for (manifest, name) in &project.manifests {
-            write(&out.join("tmh").join(name), &event_header(project, manifest)?)?;
+            files::write(&out.join("tmh").join(name), &event_header(project, manifest)?)?;
         }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
         headers.extend(self.headers.iter().cloned());
         let overlay = out.join("overlay.json");
         // The headers' names differ in case from those by which they are included.
-        write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
-        write(&out.join("newer.h"), NEWER)?;
+        files::write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
+        files::write(&out.join("newer.h"), NEWER)?;
         let count = self.function_count();
         let mut objects = Vec::new();
         for source in &project.sources {
@@ -156,7 +156,7 @@ impl Compiler {
         }
         self.write_string_library(project, &overlay, out)?;
         let variables = out.join("variables.c");
-        write(&variables, VARIABLES)?;
+        files::write(&variables, VARIABLES)?;
         for source in [root().join("tests/drivers/c/entry.c"), variables] {
             let object = out.join(format!("own-{}", object_name(&source)));
             let mut command = self.compiler(project, out);
@@ -220,7 +220,7 @@ impl Compiler {
     /// Writes the library of the functions that a driver with `NTSTRSAFE_LIB` does not have itself.
     fn write_string_library(&self, project: &Project, overlay: &Path, out: &Path) -> Result<()> {
         let source = out.join("ntstrsafe.c");
-        write(&source, STRINGS)?;
+        files::write(&source, STRINGS)?;
         let object = out.join("ntstrsafe.obj");
         let mut command = self.compiler(project, out);
         command.args(["-Xclang", "-ivfsoverlay", "-Xclang"]).arg(overlay);
@@ -256,7 +256,7 @@ impl Compiler {
             for name in included(text).filter(|name| {
                 Path::new(name).extension().is_some_and(|one| one.eq_ignore_ascii_case("tmh"))
             }) {
-                write(&folder.join(name), &header)?;
+                files::write(&folder.join(name), &header)?;
             }
         }
         Ok(folder)

@@ -97,7 +97,7 @@ pub fn link(
             let _ = writeln!(definition, "    {name}");
         }
         let file = out.join(file).with_extension("def");
-        write(&file, &definition)?;
+        files::write(&file, &definition)?;
         let library = file.with_extension("lib");
         run(linker()
             .args(["/lib", "/machine:x64"])
@@ -181,15 +181,6 @@ pub fn join(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(path);
     text
-}
-
-/// Writes a file.
-///
-/// # Errors
-///
-/// Fails with the path if the file cannot be written.
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    files::write(path, text)
 }
 
 #[cfg(test)]

@@ -144,12 +144,6 @@ fn import_library(toolchain: &Toolchain, list: &Path, library: &Path) -> Result<
     run_quietly(&mut command)
 }
 
-/// Copies a built file.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    files::copy(from, to)?;
-    Ok(())
-}
-
 /// Links a variant's objects with import libraries for its imports.
 fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> Result<()> {
     for module in IMPORTS {
@@ -175,7 +169,7 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     for extension in ["sys", "pdb"] {
         let made = objects.join(&image).with_extension(extension);
         if made.exists() {
-            copy(&made, &to.join(&image).with_extension(extension))?;
+            files::copy(&made, to.join(&image).with_extension(extension))?;
         }
     }
     Ok(())
@@ -248,7 +242,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
             .args(["routines", form.file].map(|file| objects.join(file).with_extension("obj")))
             .arg(format!("/out:{}", made.display()));
         run_quietly(&mut command)?;
-        copy(&made, &to.join(form.image))?;
+        files::copy(&made, to.join(form.image))?;
     }
     Ok(to)
 }

@@ -175,11 +175,8 @@ fn copy_file(from: &Path, root: &Path) -> Result<()> {
         return Ok(());
     }
     let to = root.join(from.strip_prefix("/").unwrap_or(from));
-    to.parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| fs::copy(from, &to))
-        .map(|_bytes| ())
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    files::create_dir_all(to.parent().unwrap_or(root))?;
+    files::copy(from, &to)
 }
 
 /// Returns whether a file of a toolchain is for Windows or belongs to the standard library's
@@ -308,9 +305,7 @@ impl Machine {
             // rustup reads the channel, host and version from a toolchain's name.
             let name = sysroot.file_name().context("the sysroot has no name")?;
             let folder = toolchain.with_file_name(name);
-            fs::rename(&toolchain, &folder).with_context(|| {
-                format!("cannot rename the toolchain's folder to {}", folder.display())
-            })?;
+            files::rename(&toolchain, &folder)?;
             let rustup = find_program("rustup").context(
                 "cannot find rustup in PATH: the test machines with rustup get a copy of it; \
                  install rustup and try again",

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use driver_build::files;
+use driver_build::files::{self, read};
 use serde_json::{Value, json};
 use zip::ZipArchive;
 
@@ -350,15 +350,10 @@ fn parse(data: &[u8], what: &str) -> Result<Value> {
     serde_json::from_slice(data).with_context(|| format!("cannot read {what}"))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    files::read(path)
-}
-
+/// Writes a file, and creates the folder that it is in.
 fn write(path: &Path, data: &[u8]) -> Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, data))
-        .with_context(|| format!("cannot write {}", path.display()))
+    files::create_dir_all(path.parent().unwrap_or_else(|| Path::new(".")))?;
+    files::write(path, data)
 }
 
 #[cfg(test)]

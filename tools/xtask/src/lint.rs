@@ -62,10 +62,7 @@ pub fn install() -> Result<()> {
                   sys.exit(npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts']))";
     run_quietly(Command::new(LINT.python()).current_dir(&folder).args(["-c", script]))
         .with_context(|| format!("cannot install {CHECKERS}/package.json from npm"))?;
-    let stamp = folder.join(INSTALLED);
-    fs::copy(folder.join(LOCK), &stamp)
-        .with_context(|| format!("cannot write {}", stamp.display()))?;
-    Ok(())
+    files::copy(folder.join(LOCK), folder.join(INSTALLED))
 }
 
 fn modules_folder() -> PathBuf {

@@ -2,11 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::Path,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use driver_build::files;
 
 use crate::{
     citations::{self, REQUIREMENTS},
@@ -23,8 +23,7 @@ const FOLDERS: &[&str] =
 
 /// Prints the tests of each requirement, and fails if a requirement has no test.
 pub fn check() -> Result<()> {
-    let text = fs::read_to_string(root().join(REQUIREMENTS))
-        .with_context(|| format!("cannot read the requirements, {REQUIREMENTS}"))?;
+    let text = files::read_to_string(root().join(REQUIREMENTS))?;
     let defined = citations::definitions(&text);
     let required: Vec<&str> =
         defined.iter().map(|(_, id)| id.as_str()).filter(|id| is_id(id)).collect();
@@ -34,7 +33,7 @@ pub fn check() -> Result<()> {
         let is_test = FOLDERS.iter().any(|folder| file.starts_with(folder));
         if is_test && Path::new(&file).extension().is_some_and(|end| end == "rs") {
             let path = root().join(&file);
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+            let text = files::read_to_string(&path)?;
             read(&path, &text, &mut tests);
         }
     }

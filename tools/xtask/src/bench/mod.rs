@@ -74,7 +74,7 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
     run_quietly(&mut command)?;
     let from = built_in.join(toolchain.target()).join("release/bench_image.dll");
     let to = built_in.join(format!("{}.dll", feature.unwrap_or("base")));
-    fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+    files::copy(&from, &to)?;
     Ok(to)
 }
 
