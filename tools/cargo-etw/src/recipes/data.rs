@@ -14,7 +14,7 @@ const VERSION: u32 = 1;
 
 /// An enable request of a recipe: the GUID of a provider or of its group, a level and a mask.
 #[derive(Default, Serialize)]
-struct Enable<'a> {
+pub(super) struct Enable<'a> {
     guid: &'a str,
     #[serde(rename = "group")]
     is_group: bool,
@@ -32,15 +32,15 @@ fn hexadecimal<S: Serializer>(mask: &u64, serializer: S) -> Result<S::Ok, S::Err
 
 /// A recipe: commands that start a session and stop it.
 #[derive(Default, Serialize)]
-struct Recipe<'a> {
+pub(super) struct Recipe<'a> {
     name: String,
     /// The required program or cmdlet.
     needs: String,
     shell: Shell,
-    start: Vec<String>,
+    pub(super) start: Vec<String>,
     /// Commands that run while the driver writes events, and end on their own.
     during: Vec<String>,
-    stop: Vec<String>,
+    pub(super) stop: Vec<String>,
     /// The file with the events.
     trace: String,
     enables: Vec<Enable<'a>>,
@@ -59,7 +59,7 @@ enum Shell {
 }
 
 /// Returns requests that enable all events of the providers.
-fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
+pub(super) fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
     providers.iter().map(whole).collect()
 }
 
@@ -75,7 +75,7 @@ fn selected(provider: &Traced) -> Option<Enable<'_>> {
 }
 
 /// Returns requests that enable the providers' groups.
-fn whole_groups(providers: &[Traced]) -> impl Iterator<Item = Enable<'_>> {
+pub(super) fn whole_groups(providers: &[Traced]) -> impl Iterator<Item = Enable<'_>> {
     let groups = groups(providers).into_iter();
     groups.map(|(guid, level)| Enable { guid, is_group: true, level, ..Enable::default() })
 }
@@ -141,7 +141,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     json!({ "version": VERSION, "session": session, "recipes": all })
 }
 
-fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let start = |(number, one): (usize, &Enable<'_>)| {
         let verb = if number == 0 {
             format!("start {session} -ow -o {session}.etl")
@@ -161,7 +161,7 @@ fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     }
 }
 
-fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let start = |(number, one): (usize, &Enable<'_>)| {
         let verb = if number == 0 {
             format!("-start {session} -f {session}.etl")
@@ -202,7 +202,7 @@ fn wpr<'a>(
     }
 }
 
-fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     // The service behind the session does not know the current folder.
     let trace = format!("C:\\{session}.etl");
     let mut start =
@@ -230,7 +230,7 @@ fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recip
     }
 }
 
-fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let on: Vec<String> =
         enables.iter().map(|one| format!("{}:{:#x}:{}", one.guid, one.mask, one.level)).collect();
     Recipe {
@@ -245,7 +245,7 @@ fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
 }
 
 /// Returns the command that makes the providers write their state.
-fn capture_state(session: &str) -> String {
+pub(super) fn capture_state(session: &str) -> String {
     format!("tracelog -capturestate {session}")
 }
 
@@ -315,7 +315,7 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
 }
 
 /// Returns the recipe that records from the next start of Windows.
-fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
+pub(super) fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let trace = "C:\\boot.etl".to_owned();
     let mut start = vec![format!(
         "New-AutologgerConfig -Name {session} -LogFileMode 0x1 -LocalFilePath {trace} -Start Enabled"

@@ -145,19 +145,9 @@ impl Recipes {
 
     fn logman(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
+        let everything = data::logman(session, data::everything(providers));
         writeln!(out, "## logman\n\n```bat\nrem Everything, into a file.")?;
-        for (number, provider) in providers.iter().enumerate() {
-            let (guid, all, level) =
-                (&provider.guid, provider.everything(), provider.highest_level());
-            if number == 0 {
-                writeln!(
-                    out,
-                    "logman start {session} -ow -o {session}.etl -p {{{guid}}} {all:#x} {level} -ets"
-                )?;
-            } else {
-                writeln!(out, "logman update {session} -p {{{guid}}} {all:#x} {level} -ets")?;
-            }
-        }
+        writeln!(out, "{}", everything.start.join("\n"))?;
         for provider in providers {
             if let Some(keyword) = provider.keywords.first() {
                 writeln!(
@@ -173,9 +163,9 @@ impl Recipes {
         }
         writeln!(
             out,
-            "logman query {session} -ets\n\
-             logman stop {session} -ets\n\
-             rem Lists the provider's registration and, if its manifest is installed, its names."
+            "{}\n\
+             rem Lists the provider's registration and, if its manifest is installed, its names.",
+            everything.stop.join("\n")
         )?;
         for provider in providers {
             let name = &provider.name;
@@ -192,21 +182,13 @@ impl Recipes {
 
     fn tracelog(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
+        let everything = data::tracelog(session, data::everything(providers));
         writeln!(
             out,
             "## tracelog\n\nPart of the WDK. The first mask is match-any. Without `-paged` the session has \
-             buffers in nonpaged\nmemory.\n\n```bat"
+             buffers in nonpaged\nmemory.\n\n```bat\n{}",
+            everything.start.join("\n")
         )?;
-        for (number, provider) in providers.iter().enumerate() {
-            let (guid, all, level) =
-                (&provider.guid, provider.everything(), provider.highest_level());
-            let start = if number == 0 {
-                format!("-start {session} -f {session}.etl")
-            } else {
-                format!("-enable {session}")
-            };
-            writeln!(out, "tracelog {start} -guid #{guid} -matchanykw {all:#x} -level {level}")?;
-        }
         for provider in providers {
             if let Some(filtered) = Filtered::of(provider) {
                 writeln!(
@@ -229,8 +211,9 @@ impl Recipes {
         writeln!(
             out,
             "rem Have the provider write its state.\n\
-             tracelog -capturestate {session}\n\
-             tracelog -stop {session}\n```\n"
+             {}\n{}\n```\n",
+            data::capture_state(session),
+            everything.stop.join("\n")
         )
     }
 
@@ -272,62 +255,32 @@ impl Recipes {
 
     fn power_shell(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
-        let add = format!("Add-EtwTraceProvider -SessionName {session}");
+        let everything = data::power_shell("", session, data::everything(providers));
         writeln!(
             out,
             "## PowerShell\n\n`-NonPaged`, and a log file mode without 0x1000000 \
-             (`EVENT_TRACE_USE_PAGED_MEMORY`), make the buffers\nnonpaged.\n\n```powershell\n\
-             Start-EtwTraceSession -Name {session} -LocalFilePath C:\\{session}.etl -NonPaged"
+             (`EVENT_TRACE_USE_PAGED_MEMORY`), make the buffers\nnonpaged.\n\n```powershell\n{}",
+            everything.start.join("\n")
         )?;
-        let values = |provider: &Traced| {
-            format!(
-                "-Guid '{{{}}}' -Level {} -MatchAnyKeyword {:#x}",
-                provider.guid,
-                provider.highest_level(),
-                provider.everything()
-            )
-        };
-        for provider in providers {
-            writeln!(out, "{add} {}", values(provider))?;
+        let groups = data::power_shell("", session, data::whole_groups(providers).collect());
+        for line in groups.start.iter().skip(1) {
+            writeln!(out, "# The whole group, besides what is enabled above.\n{line}")?;
         }
-        for (group, level) in groups(providers) {
-            writeln!(
-                out,
-                "# The whole group, besides what is enabled above.\n\
-                 {add} -Guid '{{{group}}}' -Level {level} -Property 0x20"
-            )?;
-        }
+        let boot = data::autologger(providers, session);
         writeln!(
             out,
-            "Stop-EtwTraceSession -Name {session}\n\
-             # Records from the next boot, before most drivers are loaded.\n\
-             New-AutologgerConfig -Name {session} -LogFileMode 0x1 -LocalFilePath C:\\boot.etl -Start Enabled"
-        )?;
-        for provider in providers {
-            let values = values(provider);
-            writeln!(out, "Add-EtwTraceProvider -AutologgerName {session} {values}")?;
-        }
-        writeln!(
-            out,
-            "# After the restart.\n\
-             Stop-EtwTraceSession -Name {session}\n\
-             Remove-AutologgerConfig -Name {session}\n```\n"
+            "{}\n# Records from the next boot, before most drivers are loaded.\n{}\n\
+             # After the restart.\n{}\n```\n",
+            everything.stop.join("\n"),
+            boot.start.join("\n"),
+            boot.stop.join("\n")
         )
     }
 
     fn xperf(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
-        let session = &self.session;
-        let on: Vec<String> = providers
-            .iter()
-            .map(|one| format!("{}:{:#x}:{}", one.guid, one.everything(), one.highest_level()))
-            .collect();
-        writeln!(
-            out,
-            "## xperf\n\n```bat\n\
-             xperf -start {session} -on {} -f {session}.etl\n\
-             xperf -stop {session}\n```\n",
-            on.join("+")
-        )
+        let everything = data::xperf(&self.session, data::everything(providers));
+        let (start, stop) = (everything.start.join("\n"), everything.stop.join("\n"));
+        writeln!(out, "## xperf\n\n```bat\n{start}\n{stop}\n```\n")
     }
 
     /// Writes the section on the driver's client.
