@@ -139,17 +139,9 @@ pub fn earlier(document: &str) -> String {
 fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
     let report = target().join("bench-traces/time.txt");
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    let mut text = format!(
-        "{HEADING}\n\nWritten by `cargo xtask bench --traces --write`. Generated files of one and of \
-         ten million events on {PROCESSORS}\nprocessors, four of nine TraceLogging events, the \
-         others manifest events, read on a machine with\n{processors} processors; the output goes \
-         to /dev/null. Rates count the processor time of the whole command, as\n`/usr/bin/time` \
-         reports it, so that other load on the machine does not count; the elapsed rate is beside \
-         it.\nMemory is the largest resident set. dissect.etl iterates over the events and reads \
-         their headers and\nuser data, in the same run.\n\n\
-         | | events | bytes an event | events a second | elapsed | memory, MiB | cost against a \
-         million events | goal | |\n|---|--:|--:|--:|--:|--:|--:|---|---|\n"
-    );
+    let mut text = include_str!("prose/traces.md.in")
+        .replace("{processors of the traces}", &PROCESSORS.to_string())
+        .replace("{processors}", &processors.to_string());
     let mut missed = 0;
     for (title, command, arguments, goal) in COMMANDS {
         let mut small = None;
