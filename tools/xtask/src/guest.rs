@@ -24,30 +24,9 @@ const KERNEL: &str = "linux-image-amd64";
 const BUSYBOX: &str = "busybox-static";
 
 /// The kernel modules that the guest loads, and their dependencies.
-const MODULES: [&str; 22] = [
-    "ahci",
-    "cdrom",
-    "crc-t10dif",
-    "crc64",
-    "crc64-rocksoft",
-    "crct10dif_common",
-    "crct10dif_generic",
-    "fat",
-    "isofs",
-    "libahci",
-    "libata",
-    "nls_ascii",
-    "nls_cp437",
-    "nls_iso8859-1",
-    "pvpanic",
-    "pvpanic-pci",
-    "scsi_common",
-    "scsi_mod",
-    "sd_mod",
-    "sr_mod",
-    "t10-pi",
-    "vfat",
-];
+const MODULES: &str = "ahci cdrom crc-t10dif crc64 crc64-rocksoft crct10dif_common crct10dif_generic \
+                       fat isofs libahci libata nls_ascii nls_cp437 nls_iso8859-1 pvpanic pvpanic-pci \
+                       scsi_common scsi_mod sd_mod sr_mod t10-pi vfat";
 
 /// Returns the folder of the kernel, its modules and busybox.
 pub fn folder() -> PathBuf {
@@ -94,7 +73,7 @@ pub fn fetch() -> Result<()> {
     run_quietly(Command::new("apt-get").current_dir(&folder).args(["download", &kernel, BUSYBOX]))
         .with_context(|| format!("cannot download {kernel} and {BUSYBOX}"))?;
     let mut wanted = vec!["*/boot/vmlinuz-*".to_owned()];
-    wanted.extend(MODULES.map(|name| format!("*/{name}.ko*")));
+    wanted.extend(MODULES.split(' ').map(|name| format!("*/{name}.ko*")));
     let found = unpack(&folder, &kernel, &unpacked, &wanted)?;
     let modules = folder.join("modules");
     files::create_dir_all(&modules)?;

@@ -72,7 +72,7 @@ fn stages() -> Result<Vec<Stage>> {
 }
 
 /// The parts of a kit. A package is an archive or a folder.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Contents {
     /// The folder to create.
     pub out: PathBuf,
@@ -103,15 +103,7 @@ pub fn run(contents: &Contents) -> Result<()> {
 pub fn check() -> Result<()> {
     let out = target().join("kit-test");
     files::remove_dir_all(&out)?;
-    run(&Contents {
-        out,
-        package: None,
-        catalog_2: None,
-        wdk: None,
-        probe: None,
-        client: None,
-        reader: None,
-    })
+    run(&Contents { out, ..Contents::default() })
 }
 
 /// Writes the guides' recipes with the number of events that each must record, and returns the
@@ -150,23 +142,18 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             archive.display()
         )
     })?;
-    // `cargo xtask package` builds both packages.
-    let catalog_2 = contents.catalog_2.clone().or_else(|| {
-        let made = package::archive_with_catalog_2();
-        (contents.package.is_none() && made.exists()).then_some(made)
-    });
+    // `cargo xtask package` builds all of them, for x64. A package given by the user may be for another
+    // processor.
+    let or_built = |given: &Option<PathBuf>, built: PathBuf| {
+        given.clone().or_else(|| (contents.package.is_none() && built.exists()).then_some(built))
+    };
+    let catalog_2 = or_built(&contents.catalog_2, package::archive_with_catalog_2());
     for (from, to) in [(&catalog_2, "package-catalog-2"), (&contents.wdk, "package-wdk")] {
         if let Some(from) = from {
             put_package(from, &out.join(to))?;
         }
     }
-    // A package given by the user may be for another processor than the one that `cargo xtask
-    // package` builds.
-    let probe = contents.probe.clone().or_else(|| {
-        let made = package::archive_of_questions();
-        (contents.package.is_none() && made.exists()).then_some(made)
-    });
-    let probe = match probe {
+    let probe = match or_built(&contents.probe, package::archive_of_questions()) {
         Some(from) => {
             let folder = out.join("probe");
             put_package(&from, &folder)?;
@@ -175,12 +162,8 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         None => Value::Null,
     };
     let client = put_client(contents, &folder)?;
-    // `cargo xtask package` builds it with the client, for x64, which Windows on ARM64 also runs.
-    let reader = contents.reader.clone().or_else(|| {
-        let made = client::reader();
-        (contents.package.is_none() && made.exists()).then_some(made)
-    });
-    if let Some(reader) = reader {
+    // Windows on ARM64 also runs a program for x64.
+    if let Some(reader) = or_built(&contents.reader, client::reader()) {
         write(&out.join(READER), &read(&reader)?)?;
     }
     let stages = stages()?;

@@ -1,9 +1,6 @@
 //! Runs the commands on the sample driver, and checks that the committed files are up to date.
 
-use std::{
-    fs,
-    path::Path,
-};
+use std::{fs, path::Path};
 
 use etw_test_support::root;
 

@@ -17,10 +17,8 @@ fn contents(folder: &Path) -> Contents {
         out: folder.join("kit"),
         package: Some(package.clone()),
         catalog_2: Some(package),
-        wdk: None,
-        probe: None,
-        client: None,
         reader: Some(reader),
+        ..Contents::default()
     }
 }
 

@@ -30,6 +30,7 @@ pub struct Crate {
 }
 
 /// A module, in its own file or within another's.
+#[derive(Default)]
 pub struct Module {
     /// The path: `crate::etw::session`.
     pub path: String,
@@ -108,16 +109,7 @@ impl Crate {
     }
 
     fn add(&mut self, path: String, parent: Option<Id>, file: String) -> Id {
-        self.modules.push(Module {
-            path,
-            parent,
-            twin_of: None,
-            file,
-            children: BTreeMap::new(),
-            names: BTreeMap::new(),
-            globs: Vec::new(),
-            items: Vec::new(),
-        });
+        self.modules.push(Module { path, parent, file, ..Module::default() });
         self.modules.len() - 1
     }
 
