@@ -27,7 +27,7 @@ const REFERENCE: &str = "docs/reference/";
 pub const REQUIREMENTS: &str = "docs/reference/requirements.md";
 
 /// Returns whether a word is an id.
-fn is_id(word: &str) -> bool {
+pub fn is_id(word: &str) -> bool {
     let is_number =
         |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
     match word.split_once('-') {

@@ -101,23 +101,10 @@ pub fn pass_on(command: &mut Command) -> Result<()> {
 
 /// Runs tests, and shows their result lines, or their whole output if they fail.
 pub fn run_for_results(command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start: {}", line(command)))?;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        bail!(
-            "failed ({}): {}\n{printed}{}",
-            output.status,
-            line(command),
-            String::from_utf8_lossy(&output.stderr)
-        );
-    } // Skips the lines of programs whose tests the filter excludes.
-    for result in printed
-        .lines()
-        .filter(|line| line.starts_with("test result: ") && !line.contains(" 0 passed"))
-    {
+    let printed = printed(command)?;
+    // Skips the lines of programs whose tests the filter excludes.
+    let is_result = |line: &&str| line.starts_with("test result: ") && !line.contains(" 0 passed");
+    for result in String::from_utf8_lossy(&printed).lines().filter(is_result) {
         println!("{result}");
     }
     Ok(())

@@ -73,12 +73,7 @@ fn shown(names: &BTreeSet<String>) -> String {
 
 /// Returns whether a word is a requirement's id, such as `R-T4`.
 fn is_id(word: &str) -> bool {
-    word.strip_prefix("R-").is_some_and(|rest| {
-        let number = rest.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
-        rest.len() == number.len() + 1
-            && !number.is_empty()
-            && number.chars().all(|digit| digit.is_ascii_digit())
-    })
+    word.starts_with("R-") && citations::is_id(word)
 }
 
 /// Finds the ids in comments before functions that are tests, and at the head of files
