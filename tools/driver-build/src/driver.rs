@@ -407,10 +407,10 @@ const NO_DRIVER: &str = "the workspace has no driver: no package has a `cdylib` 
 pub fn copy_image(image: &str, from: &Path, to: &Path) -> Result<Image> {
     files::create_dir_all(to)?;
     let sys = to.join(format!("{image}.sys"));
-    files::copy(&from.join(format!("{image}.dll")), &sys)?;
+    files::copy(from.join(format!("{image}.dll")), &sys)?;
     let name = format!("{image}.pdb");
     let pdb = to.join(&name);
-    files::copy(&from.join(&name), &pdb)?;
+    files::copy(from.join(&name), &pdb)?;
     Ok(Image { sys, pdb })
 }
 

@@ -121,10 +121,10 @@ impl Compiler {
         };
         let mut headers = vec![Self::write_trace_headers(project, out)?];
         if let Some(name) = &project.class_header {
-            files::write(&out.join("tmh").join(name), &class_header(project)?)?;
+            files::write(out.join("tmh").join(name), &class_header(project)?)?;
         }
         for (manifest, name) in &project.manifests {
-            files::write(&out.join("tmh").join(name), &event_header(project, manifest)?)?;
+            files::write(out.join("tmh").join(name), &event_header(project, manifest)?)?;
         }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
@@ -132,7 +132,7 @@ impl Compiler {
         let overlay = out.join("overlay.json");
         // The headers' names differ in case from those by which they are included.
         files::write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
-        files::write(&out.join("newer.h"), NEWER)?;
+        files::write(out.join("newer.h"), NEWER)?;
         let count = self.function_count();
         let mut objects = Vec::new();
         for source in &project.sources {
@@ -256,7 +256,7 @@ impl Compiler {
             for name in included(text).filter(|name| {
                 Path::new(name).extension().is_some_and(|one| one.eq_ignore_ascii_case("tmh"))
             }) {
-                files::write(&folder.join(name), &header)?;
+                files::write(folder.join(name), &header)?;
             }
         }
         Ok(folder)

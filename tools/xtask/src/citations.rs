@@ -101,13 +101,18 @@ fn comment_at(line: &str, extension: &str) -> usize {
     line.match_indices(mark).map(|(at, _)| at).find(is_start).unwrap_or(line.len())
 }
 
+/// Returns the part of a path behind its last dot.
+fn extension_of(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, extension)| extension)
+}
+
 /// Returns the documents of `docs` that a comment names by their paths.
 fn documents(comment: &str) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || "/-_.".contains(letter);
     let words = comment.split(move |letter| !is_part(letter));
     words
         .map(|word| word.trim_end_matches('.'))
-        .filter(|word| word.starts_with("docs/") && word.ends_with(".md"))
+        .filter(|word| word.starts_with("docs/") && extension_of(word) == "md")
 }
 
 /// What a reader of a document can follow.
@@ -126,7 +131,7 @@ impl Markdown {
         let mut found = Self::default();
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         let mut heading: Option<String> = None;
-        let mut link: Option<String> = None;
+        let mut target: Option<String> = None;
         let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
         for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
             let line = || text.get(..range.start).unwrap_or_default().matches('\n').count() + 1;
@@ -151,12 +156,12 @@ impl Markdown {
                     if !dest_url.contains(':') && !dest_url.starts_with("//") =>
                 {
                     found.links.push((line(), dest_url.to_string()));
-                    link = Some(dest_url.into_string());
+                    target = Some(dest_url.into_string());
                 }
-                Event::End(TagEnd::Link | TagEnd::Image) => link = None,
+                Event::End(TagEnd::Link | TagEnd::Image) => target = None,
                 Event::Code(name) => {
-                    if let Some(link) = &link {
-                        found.items.push((line(), name.into_string(), link.clone()));
+                    if let Some(target) = &target {
+                        found.items.push((line(), name.into_string(), target.clone()));
                     }
                 }
                 _ => {}
@@ -234,7 +239,7 @@ impl Tree {
         }
         let mut documents_read = BTreeMap::new();
         for (path, text) in &self.texts {
-            let (_, extension) = path.rsplit_once('.').unwrap_or_default();
+            let extension = extension_of(path);
             for (number, line) in (1..).zip(text.lines()) {
                 let at = comment_at(line, extension);
                 for id in cited(line, at).into_iter().filter(|id| !defined.contains_key(*id)) {
@@ -299,7 +304,7 @@ impl Tree {
 pub fn check() -> Result<()> {
     let mut tree = Tree::default();
     for path in tree::files(&root())? {
-        let can_cite = [".rs", ".md", ".toml", ".py"].iter().any(|end| path.ends_with(end));
+        let can_cite = matches!(extension_of(&path), "rs" | "md" | "toml" | "py");
         let read = || fs::read_to_string(root().join(&path));
         let text = can_cite.then(read).transpose();
         tree.add(&path, text.with_context(|| format!("cannot read {path}"))?);

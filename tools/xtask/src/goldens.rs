@@ -70,7 +70,8 @@ fn packages() -> Result<Vec<Package>> {
                 .find(|one| one.name() == *registry)
                 .with_context(|| format!("packages.txt: the registry {registry} is unknown"))?;
             let last = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
-            let file = |file: &&'static str| file.split_once('=').unwrap_or((*file, last(file)));
+            let file =
+                |file: &&'static str| file.split_once('=').unwrap_or_else(|| (*file, last(file)));
             Ok(Package { registry, name, version, files: files.iter().map(file).collect() })
         })
         .collect()

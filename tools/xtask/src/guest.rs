@@ -81,7 +81,7 @@ pub fn fetch() -> Result<()> {
     for path in found {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with("vmlinuz") {
-            files::rename(&path, &folder.join("vmlinuz"))?;
+            files::rename(&path, folder.join("vmlinuz"))?;
             has_kernel = true;
             continue;
         }
@@ -91,12 +91,12 @@ pub fn fetch() -> Result<()> {
             run_quietly(Command::new("xz").arg("--decompress").arg(&path))?;
         }
         let plain = plain.unwrap_or(&name);
-        files::rename(&path.with_file_name(plain), &modules.join(plain))?;
+        files::rename(path.with_file_name(plain), modules.join(plain))?;
     }
     ensure!(has_kernel, "the package {kernel} has no kernel");
     let found = unpack(&folder, BUSYBOX, &unpacked, &["*/bin/busybox".to_owned()])?;
     let busybox = found.first().with_context(|| format!("the package {BUSYBOX} has no busybox"))?;
-    files::rename(busybox, &folder.join("busybox"))?;
+    files::rename(busybox, folder.join("busybox"))?;
     files::remove_dir_all(&unpacked)?;
     files::write(stamp(), format!("{kernel}, {BUSYBOX}\n"))
 }

@@ -45,7 +45,7 @@ struct Stage {
 
 /// Returns the stages of the table that need no restart.
 fn stages() -> Result<Vec<Stage>> {
-    let text = String::from_utf8(read(&root().join(STAGES))?)
+    let text = String::from_utf8(read(root().join(STAGES))?)
         .with_context(|| format!("{STAGES} is not UTF-8"))?;
     let mut stages = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -119,7 +119,7 @@ pub fn write_recipes() -> Result<PathBuf> {
 /// Adds the number of events that each recipe must record to the recipes that `cargo etw recipes
 /// --data` wrote.
 fn with_counts(recipes: &[u8]) -> Result<Value> {
-    let traffic = read(&root().join("tests/windows/traffic.json"))?;
+    let traffic = read(root().join("tests/windows/traffic.json"))?;
     let traffic: Value = parse(&traffic, "traffic.json")?;
     expected(&parse(recipes, "the recipes")?, &traffic)
 }
@@ -199,7 +199,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     for (from, to) in own.chain(of_packages) {
         // Windows PowerShell accepts both kinds of line endings, but people edit these files on
         // Windows.
-        let text = String::from_utf8(read(&root().join(&from))?)
+        let text = String::from_utf8(read(root().join(&from))?)
             .with_context(|| format!("{from} is not UTF-8"))?;
         let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
         write(&out.join("stages").join(to), text.as_bytes())?;

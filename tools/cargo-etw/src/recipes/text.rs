@@ -14,7 +14,7 @@ use super::{
 };
 use etw_wire::winmeta;
 
-/// The section on reading a trace. Words in braces are placeholders.
+/// The section on reading a trace. Words between at signs are placeholders.
 const READING: &str = include_str!("reading.md.in");
 
 /// The settings for one driver's tracing instructions.
@@ -319,10 +319,10 @@ impl Recipes {
         };
         let pdb = Path::new(image).with_extension("pdb");
         let values = [
-            ("{session}", session),
-            ("{reader}", reader),
-            ("{option}", &option),
-            ("{pdb}", &pdb.display().to_string()),
+            ("@session@", session),
+            ("@reader@", reader),
+            ("@option@", &option),
+            ("@pdb@", &pdb.display().to_string()),
         ];
         let text = values
             .into_iter()

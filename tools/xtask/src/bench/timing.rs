@@ -300,9 +300,9 @@ impl Timing {
     pub fn table(&self) -> Result<(String, usize)> {
         let model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()).to_owned();
         let mut text = concat!("\n", include_str!("prose/time.md.in"))
-            .replace("{processors}", &self.0["processors"].to_string())
-            .replace("{rounds}", &self.0["rounds"].to_string())
-            .replace("{model}", &model);
+            .replace("@processors@", &self.0["processors"].to_string())
+            .replace("@rounds@", &self.0["rounds"].to_string())
+            .replace("@model@", &model);
         let writes = self.writes()?;
         let missed = writes.iter().filter(|row| row.is_met() == Some(false)).count();
         text.push_str(&header(&WRITES));

@@ -140,8 +140,8 @@ fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
     let report = target().join("bench-traces/time.txt");
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
     let mut text = include_str!("prose/traces.md.in")
-        .replace("{processors of the traces}", &PROCESSORS.to_string())
-        .replace("{processors}", &processors.to_string());
+        .replace("@processors of the traces@", &PROCESSORS.to_string())
+        .replace("@processors@", &processors.to_string());
     let mut missed = 0;
     for (title, command, arguments, goal) in COMMANDS {
         let mut small = None;
