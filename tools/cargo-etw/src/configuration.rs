@@ -1,9 +1,10 @@
 //! The configuration with which the commands read declarations: x64 Windows, with the default
 //! features of the driver's package.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Context, Result};
+use driver_build::files;
 use toml::{Table, Value};
 use wdk_etw_build::{Configuration, configuration, package_folder};
 
@@ -13,8 +14,7 @@ pub fn of(source: &Path) -> Result<Configuration> {
     if !manifest.is_file() {
         return Ok(configuration::of_driver([]));
     }
-    let text = fs::read_to_string(&manifest)
-        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let text = files::read_to_string(&manifest)?;
     let package: Table =
         text.parse().with_context(|| format!("cannot read {}", manifest.display()))?;
     let features = default_features(&package);

@@ -3,11 +3,11 @@
 
 use std::{
     fmt::Write as _,
-    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result};
+use driver_build::files;
 use etl_file::{
     Catalog, Selection, TraceFile,
     compare::{Comparison, Other, Ours},
@@ -141,8 +141,7 @@ fn put(leg: &str, note: &str, failure: Option<&str>, report: &mut Report) {
 /// Returns the files of a folder that have an extension, sorted.
 pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = files::read_dir(folder)?;
     for entry in entries {
         let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
         if path.extension().is_some_and(|one| one.eq_ignore_ascii_case(extension)) {
@@ -195,6 +194,8 @@ fn said(result: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use etl_fixtures::trace;
     use etw_vm::{protocol::StageId, report::Row};
 

@@ -1,7 +1,7 @@
 //! `cargo etw inf`: writes INF files, and checks them against the driver that they install.
 
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     process::{Command as Process, Stdio},
     thread,
@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
 
-use driver_build::progress::step;
+use driver_build::{files, progress::step};
 
 use crate::{
     at_hand::{self, AtHand},
@@ -130,7 +130,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
     })?;
     // Windows' tools expect Windows line endings.
     let text = archive::windows_lines(&text);
-    fs::write(&out, text).with_context(|| format!("cannot write {}", out.display()))?;
+    files::write(&out, text)?;
     println!("{}", out.display());
     if manifest::has_manifest_events(&driver.declarations()?) {
         eprintln!(
@@ -326,7 +326,7 @@ pub fn driver_version(version: &str) -> Result<String> {
 
 /// Reads an INF file, and stamps it with these values if it is not stamped.
 pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(path)?;
     let text = etw_manifest::text(&bytes);
     let text =
         text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))?;

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
+use driver_build::files;
 use etw_manifest::{
     self as manifest, Manifest,
     compare::{self, Break},
@@ -114,7 +115,7 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<()> {
 }
 
 fn read_text(path: &Path) -> Result<String> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(path)?;
     text_of(&bytes, &path.display().to_string())
 }
 
@@ -213,7 +214,7 @@ fn write(matches: &ArgMatches) -> Result<()> {
         );
     }
     if !matches.get_flag("check") {
-        fs::write(&out, wanted).with_context(|| format!("cannot write {}", out.display()))?;
+        files::write(&out, wanted)?;
         println!("{}", out.display());
         if let Some(provider) = written.providers.first() {
             let name = out.file_name().unwrap_or_default().display().to_string();
@@ -444,10 +445,10 @@ fn compile(matches: &ArgMatches) -> Result<()> {
 }
 
 fn compile_to(manifest: &Manifest, stem: &str, out: &Path, version: Version) -> Result<()> {
-    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    files::create_dir_all(out)?;
     let put = |name: String, data: Vec<u8>| {
         let path = out.join(name);
-        fs::write(&path, data).with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(&path, data)?;
         println!("{}", path.display());
         Ok::<(), anyhow::Error>(())
     };
@@ -486,8 +487,7 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     eprintln!("{}", imported.counts);
     match out {
         Some(out) => {
-            fs::write(out, imported.source)
-                .with_context(|| format!("cannot write {}", out.display()))?;
+            files::write(out, imported.source)?;
             println!("{}", out.display());
         }
         None => print!("{}", imported.source),

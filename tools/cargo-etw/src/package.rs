@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgAction, ArgMatches, Command};
 use driver_build::{
     driver::{Messages, Profile},
+    files::{self, read},
     toolchain::Machine,
 };
 use driver_package::{
@@ -217,8 +218,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let files = step("Writing the archive", || {
         let files = files(matches, &driver, made, architecture)?;
         let folder = out.parent().unwrap_or_else(|| Path::new("."));
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        files::create_dir_all(folder)?;
         archive::write(&out, &driver.driver.image, &files)?;
         Ok(files)
     })?;
@@ -522,10 +522,6 @@ fn name_of(path: &Path) -> Result<String> {
     let name = path.file_name().and_then(|name| name.to_str());
     name.map(str::to_owned)
         .with_context(|| format!("the file name of {} is not UTF-8", path.display()))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn read_text(path: &Path) -> Result<String> {

@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
+use driver_build::files;
 use syn::{Attribute, Expr, ExprLit, Item, ItemMacro, ItemMod, Lit, LitStr, Meta};
 
 /// Returns the source files of a library that contain a module with wdk-etw's provider macro.
@@ -36,8 +37,7 @@ impl Walk {
         if !self.visited.insert(whole) {
             return Ok(());
         }
-        let text =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = files::read_to_string(path)?;
         let file = syn::parse_file(&text).map_err(|error| {
             let start = error.span().start();
             let (line, column) = (start.line, start.column + 1);

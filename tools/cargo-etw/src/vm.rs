@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use driver_build::files;
 use driver_package::inf::Inf;
 use etw_vm::{
     accelerator,
@@ -391,7 +392,7 @@ fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
 fn package(path: &Path, unpacked: &Path) -> Result<Package> {
     let folder = if path.is_dir() { path.to_owned() } else { unpack(path, unpacked)? };
     let inf = only(&folder, "inf")?;
-    let bytes = fs::read(&inf).with_context(|| format!("cannot read {}", inf.display()))?;
+    let bytes = files::read(&inf)?;
     let text = etw_manifest::text(&bytes)
         .with_context(|| format!("cannot read {} as text", inf.display()))?;
     let parsed = Inf::read(&text).with_context(|| format!("cannot read {}", inf.display()))?;
@@ -457,7 +458,7 @@ fn provider(folder: &Path) -> Result<Option<(String, String)>> {
     let Some(path) = manifests.first() else {
         return Ok(None);
     };
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(path)?;
     let text = etw_manifest::text(&bytes)
         .with_context(|| format!("cannot read {} as text", path.display()))?;
     let read = etw_manifest::read_lenient(&text)

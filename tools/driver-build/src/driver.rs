@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     config::Flags,
     dependencies::{list, others, outside},
-    link,
+    files, link,
     messages::run,
     process::{line, output_of},
     profile,
@@ -405,16 +405,12 @@ const NO_DRIVER: &str = "the workspace has no driver: no package has a `cdylib` 
 ///
 /// Fails if a file cannot be copied.
 pub fn copy_image(image: &str, from: &Path, to: &Path) -> Result<Image> {
-    fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
-    let copy = |from: &Path, to: &Path| {
-        fs::copy(from, to)
-            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
-    };
+    files::create_dir_all(to)?;
     let sys = to.join(format!("{image}.sys"));
-    copy(&from.join(format!("{image}.dll")), &sys)?;
+    files::copy(from.join(format!("{image}.dll")), &sys)?;
     let name = format!("{image}.pdb");
     let pdb = to.join(&name);
-    copy(&from.join(&name), &pdb)?;
+    files::copy(from.join(&name), &pdb)?;
     Ok(Image { sys, pdb })
 }
 

@@ -8,11 +8,13 @@
 //! - [`link`] makes the image independent of the folder and the user that build it. A program that
 //!   uses this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
 //! - [`packages`] installs packages of the operating system.
+//! - [`files`] reads and writes files with errors that name them.
 //! - [`process`] runs other programs, and [`progress`] shows the progress of their steps.
 
 mod config;
 mod dependencies;
 pub mod driver;
+pub mod files;
 pub mod link;
 mod messages;
 mod missing;

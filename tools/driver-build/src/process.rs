@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 
 /// Finds a program as the shell does, and returns its path.
 #[must_use]
@@ -50,6 +51,15 @@ pub fn line(command: &Command) -> String {
 ///
 /// Fails with the command line and the output if the command fails.
 pub fn run_quietly(command: &mut Command) -> Result<()> {
+    printed(command).map(drop)
+}
+
+/// Runs a command, and returns what it prints.
+///
+/// # Errors
+///
+/// Fails with the command line and the output if the command fails.
+pub fn printed(command: &mut Command) -> Result<Vec<u8>> {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -63,7 +73,17 @@ pub fn run_quietly(command: &mut Command) -> Result<()> {
             String::from_utf8_lossy(&output.stderr)
         );
     }
-    Ok(())
+    Ok(output.stdout)
+}
+
+/// Runs a command, and returns the JSON that it prints.
+///
+/// # Errors
+///
+/// Fails with the command line and the output if the command fails, or does not print JSON.
+pub fn json(command: &mut Command) -> Result<Value> {
+    serde_json::from_slice(&printed(command)?)
+        .with_context(|| format!("cannot read the output of: {}", line(command)))
 }
 
 /// Runs a command, and shows its output on standard error while it runs.

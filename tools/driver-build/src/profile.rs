@@ -1,11 +1,11 @@
 //! Cargo's profiles: their line numbers and their folders.
 
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{config, toolchain::Rust};
+use crate::{config, files, toolchain::Rust};
 
 /// Returns the name of a profile's folder in a target folder.
 pub fn folder(name: &str) -> &str {
@@ -23,8 +23,7 @@ pub fn folder(name: &str) -> &str {
 ///
 /// Fails if the workspace's manifest cannot be read.
 pub fn symbols(rust: Rust, manifest: &Path, name: &str) -> Result<Vec<String>> {
-    let text = fs::read_to_string(manifest)
-        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let text = files::read_to_string(manifest)?;
     let manifest: Value = toml::from_str(&text)
         .with_context(|| format!("cannot read the TOML of {}", manifest.display()))?;
     let config = config::get(rust, "profile").unwrap_or_default();

@@ -12,6 +12,8 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+
+use crate::files;
 use serde_json::{Map, Value};
 
 /// The stand-ins' files: their names in the folder of their workspace, and their contents.
@@ -159,7 +161,7 @@ impl Standin {
             }
         }
         let lock = lock_folder(folder, authors_lock);
-        fs::create_dir_all(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
+        files::create_dir_all(&lock)?;
         if let Ok(now) = fs::read(authors_lock) {
             // After the author's lock file changes, the packages are resolved from it again.
             let known = lock.join("known");
@@ -210,7 +212,7 @@ impl Standin {
         write_if_new(&self.lock.join(ADDED), added.as_bytes())?;
         // cargo has locked the crate that is replaced.
         let path = self.lock.join("Cargo.lock");
-        let now = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let now = files::read(&path)?;
         write_if_new(&path, &unlocked(&now))?;
         self.patch(source, one);
         Ok(())

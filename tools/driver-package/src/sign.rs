@@ -5,8 +5,9 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::{self, Command, ExitStatus, Stdio},
-    time::{SystemTime, UNIX_EPOCH},
 };
+
+use jiff::{SignedDuration, Timestamp};
 
 /// The validity of a certificate in days.
 const DAYS: i64 = 3650;
@@ -14,8 +15,6 @@ const DAYS: i64 = 3650;
 /// The number of days by which a certificate's validity begins early: a test machine's clock may be
 /// behind by its time zone.
 const DAYS_BEFORE: i64 = 2;
-
-const SECONDS_OF_DAY: i64 = 86400;
 
 /// The `openssl ca` configuration that defines a certificate's contents. Before OpenSSL 3.4, `-x509`
 /// cannot set the first day.
@@ -127,18 +126,19 @@ impl Certificate {
                 .args(["-subj", &format!("/CN={name}")])
                 .args(["-keyout", "own.key", "-out", "own.csr"]),
         )?;
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| i64::try_from(time.as_secs()).unwrap_or_default());
-        let first = now - DAYS_BEFORE * SECONDS_OF_DAY;
+        let time = |days: i64| {
+            let time = Timestamp::now() + SignedDuration::from_hours(24 * days);
+            // As openssl expects a time.
+            time.strftime("%Y%m%d%H%M%SZ").to_string()
+        };
         run(
             "openssl",
             Command::new("openssl")
                 .current_dir(work)
                 .args(["ca", "-config", "ca.cnf", "-batch", "-selfsign", "-notext"])
                 .args(["-in", "own.csr", "-keyfile", "own.key", "-out", "own.pem"])
-                .args(["-startdate", &asn1_time(first)])
-                .args(["-enddate", &asn1_time(first + DAYS * SECONDS_OF_DAY)]),
+                .args(["-startdate", &time(-DAYS_BEFORE)])
+                .args(["-enddate", &time(DAYS - DAYS_BEFORE)]),
         )?;
         for (from, to) in [("own.key", self.key()), ("own.pem", self.pem())] {
             let from = work.join(from);
@@ -230,24 +230,6 @@ impl Certificate {
     }
 }
 
-/// Formats seconds since 1970 as openssl expects a time: `YYYYMMDDHHMMSSZ`.
-fn asn1_time(seconds: i64) -> String {
-    let (days, rest) = (seconds.div_euclid(SECONDS_OF_DAY), seconds.rem_euclid(SECONDS_OF_DAY));
-    // Howard Hinnant's `civil_from_days`: years begin in March, and eras of 400 years begin with
-    // year 0.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}Z")
-}
-
 fn file(action: &'static str, path: &Path, source: io::Error) -> SignError {
     SignError::File { action, path: path.to_owned(), source }
 }
@@ -274,6 +256,8 @@ fn run(program: &'static str, command: &mut Command) -> Result<(), SignError> {
 mod tests {
     use super::*;
 
+    const SECONDS_OF_DAY: i64 = 86400;
+
     #[test]
     fn a_program_that_is_not_there_is_named_with_what_to_do() {
         let program = "a-program-that-nobody-has";
@@ -281,20 +265,6 @@ mod tests {
         let told = error.to_string();
         assert!(told.starts_with("cannot start a-program-that"), "{told}");
         assert!(told.contains("install it"), "{told}");
-    }
-
-    #[test]
-    fn times_are_written_as_openssl_takes_them() {
-        for (seconds, expected) in [
-            (0, "19700101000000Z"),
-            (951_782_399, "20000228235959Z"),
-            (951_782_400, "20000229000000Z"),
-            (1_709_251_199, "20240229235959Z"),
-            (1_767_225_599, "20251231235959Z"),
-            (4_107_542_400, "21000301000000Z"),
-        ] {
-            assert_eq!(asn1_time(seconds), expected);
-        }
     }
 
     /// A machine whose clock is behind by its time zone must not find the certificate too new.
@@ -311,8 +281,7 @@ mod tests {
             .unwrap();
         let shown = String::from_utf8_lossy(&output.stdout).into_owned();
         let check = |at: i64| {
-            let day = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-            let time = i64::try_from(day.as_secs()).unwrap() + at;
+            let time = Timestamp::now().as_second() + at;
             Command::new("openssl")
                 .args(["verify", "-check_ss_sig", "-attime", &time.to_string()])
                 .arg("-CAfile")

@@ -10,14 +10,14 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use driver_build::{
-    packages,
+    files, packages,
     toolchain::{Machine, Toolchain},
 };
 use serde_json::{Value, json};
 
 use crate::{
     events,
-    link::{self, Exports, join, run, write},
+    link::{self, Exports, join, run},
     mof,
     project::Project,
     sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
@@ -60,8 +60,7 @@ pub fn root() -> PathBuf {
 /// Reads a file of the data on the headers.
 fn data(name: &str) -> Result<Value> {
     let path = root().join("tools/wdk-standin/data").join(name);
-    let text =
-        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = files::read_to_string(&path)?;
     serde_json::from_str(&text).with_context(|| format!("{name} is not JSON"))
 }
 
@@ -122,18 +121,18 @@ impl Compiler {
         };
         let mut headers = vec![Self::write_trace_headers(project, out)?];
         if let Some(name) = &project.class_header {
-            write(&out.join("tmh").join(name), &class_header(project)?)?;
+            files::write(out.join("tmh").join(name), &class_header(project)?)?;
         }
         for (manifest, name) in &project.manifests {
-            write(&out.join("tmh").join(name), &event_header(project, manifest)?)?;
+            files::write(out.join("tmh").join(name), &event_header(project, manifest)?)?;
         }
         headers.extend(project.includes.iter().filter_map(|one| inside(one)));
         headers.extend(inside(Path::new("")));
         headers.extend(self.headers.iter().cloned());
         let overlay = out.join("overlay.json");
         // The headers' names differ in case from those by which they are included.
-        write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
-        write(&out.join("newer.h"), NEWER)?;
+        files::write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
+        files::write(out.join("newer.h"), NEWER)?;
         let count = self.function_count();
         let mut objects = Vec::new();
         for source in &project.sources {
@@ -157,7 +156,7 @@ impl Compiler {
         }
         self.write_string_library(project, &overlay, out)?;
         let variables = out.join("variables.c");
-        write(&variables, VARIABLES)?;
+        files::write(&variables, VARIABLES)?;
         for source in [root().join("tests/drivers/c/entry.c"), variables] {
             let object = out.join(format!("own-{}", object_name(&source)));
             let mut command = self.compiler(project, out);
@@ -221,7 +220,7 @@ impl Compiler {
     /// Writes the library of the functions that a driver with `NTSTRSAFE_LIB` does not have itself.
     fn write_string_library(&self, project: &Project, overlay: &Path, out: &Path) -> Result<()> {
         let source = out.join("ntstrsafe.c");
-        write(&source, STRINGS)?;
+        files::write(&source, STRINGS)?;
         let object = out.join("ntstrsafe.obj");
         let mut command = self.compiler(project, out);
         command.args(["-Xclang", "-ivfsoverlay", "-Xclang"]).arg(overlay);
@@ -241,8 +240,7 @@ impl Compiler {
     /// folder.
     fn write_trace_headers(project: &Project, out: &Path) -> Result<PathBuf> {
         let folder = out.join("tmh");
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        files::create_dir_all(&folder)?;
         let texts = texts(project);
         let mut macros: BTreeSet<&str> = BTreeSet::from(["DoTraceMessage"]);
         macros.extend(project.trace_functions.iter().map(String::as_str));
@@ -258,7 +256,7 @@ impl Compiler {
             for name in included(text).filter(|name| {
                 Path::new(name).extension().is_some_and(|one| one.eq_ignore_ascii_case("tmh"))
             }) {
-                write(&folder.join(name), &header)?;
+                files::write(folder.join(name), &header)?;
             }
         }
         Ok(folder)
@@ -270,7 +268,7 @@ fn class_header(project: &Project) -> Result<String> {
     let mut text = String::new();
     for file in &project.classes {
         let file = on_disk(&project.folder.join(file));
-        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let bytes = files::read(&file)?;
         // Some are UTF-16.
         let mof: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0).collect();
         let header = mof::header(String::from_utf8_lossy(&mof).trim_start_matches('\u{fffd}'))
@@ -288,8 +286,7 @@ fn is_cpp(source: &Path) -> bool {
 /// Returns the header of a manifest's events.
 fn event_header(project: &Project, manifest: &Path) -> Result<String> {
     let file = on_disk(&project.folder.join(manifest));
-    let text =
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = files::read_to_string(&file)?;
     events::header(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("cannot make a header of {}", file.display()))
 }

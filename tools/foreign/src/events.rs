@@ -4,7 +4,9 @@
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
-use roxmltree::{Document, Node};
+use etw_manifest::{Event, InType, Part, PropertyKind, Provider, Size};
+
+use super::mof;
 
 /// What every header begins with.
 const PROLOGUE: &str = "#pragma once\n#include <wdm.h>\n#include <evntrace.h>\n#include <evntprov.h>\n\
@@ -21,104 +23,83 @@ const PROLOGUE: &str = "#pragma once\n#include <wdm.h>\n#include <evntrace.h>\n#
 ///
 /// Fails if the text is not a manifest, or if it has what this code does not write.
 pub fn header(manifest: &str) -> Result<String> {
-    let document = Document::parse(manifest)?;
+    let read = etw_manifest::read_lenient(manifest)?;
+    // The header has neither messages nor maps.
+    let is_needed =
+        |part| !matches!(part, Part::Character | Part::Language | Part::Map | Part::Text);
+    if let Some(skipped) = read.skipped.iter().find(|skipped| is_needed(skipped.part)) {
+        bail!("{skipped}");
+    }
     let mut text = PROLOGUE.to_owned();
-    let mut providers = elements(document.root_element(), "provider").peekable();
-    if providers.peek().is_none() {
+    if read.manifest.providers.is_empty() {
         bail!("it has no provider");
     }
-    for provider in providers {
+    for provider in &read.manifest.providers {
         write_provider(&mut text, provider)?;
     }
     Ok(text)
 }
 
-fn elements<'a>(of: Node<'a, 'a>, name: &'a str) -> impl Iterator<Item = Node<'a, 'a>> {
-    of.descendants().filter(move |one| one.is_element() && one.tag_name().name() == name)
-}
-
-fn attribute<'a>(of: Node<'a, 'a>, name: &str) -> Result<&'a str> {
-    of.attribute(name).with_context(|| format!("<{}> has no {name}", of.tag_name().name()))
-}
-
-fn write_provider(text: &mut String, provider: Node<'_, '_>) -> Result<()> {
-    let name: String = attribute(provider, "name")?
-        .chars()
-        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' })
-        .collect();
-    let symbol = attribute(provider, "symbol")?;
-    let guid = guid(attribute(provider, "guid")?)?;
+fn write_provider(text: &mut String, provider: &Provider) -> Result<()> {
+    let name = provider.name.replace(|letter: char| !letter.is_ascii_alphanumeric(), "_");
+    let symbol = &provider.symbol;
+    let guid = mof::guid_values(&provider.guid.to_string()).context("it has no GUID")?;
+    let (first, last) = guid.split_at(3);
     writeln!(
         text,
-        "__declspec(selectany) const GUID {symbol} = {guid};\n\
+        "__declspec(selectany) const GUID {symbol} = {{ {}, {{ {} }} }};\n\
          __declspec(selectany) REGHANDLE {name}Handle;\n\
          #define EventRegister{name}() EtwRegister(&{symbol}, 0, 0, &{name}Handle)\n\
-         #define EventUnregister{name}() EtwUnregister({name}Handle)"
+         #define EventUnregister{name}() EtwUnregister({name}Handle)",
+        first.join(", "),
+        last.join(", ")
     )?;
-    for event in elements(provider, "event").filter(|event| event.has_attribute("symbol")) {
-        write_event(text, provider, event, &name)?;
+    for event in &provider.events {
+        if let Some(symbol) = &event.symbol {
+            write_event(text, provider, event, symbol, &name)?;
+        }
     }
     Ok(())
 }
 
-/// Returns the initializer of a GUID.
-fn guid(text: &str) -> Result<String> {
-    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-    let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
-    if digits.len() != 32 {
-        bail!("{text} is not a GUID");
-    }
-    let bytes: Vec<String> =
-        (16..32).step_by(2).map(|at| format!("0x{}", part(at, at + 2))).collect();
-    Ok(format!(
-        "{{ 0x{}, 0x{}, 0x{}, {{ {} }} }}",
-        part(0, 8),
-        part(8, 12),
-        part(12, 16),
-        bytes.join(", ")
-    ))
-}
-
 fn write_event(
     text: &mut String,
-    provider: Node<'_, '_>,
-    event: Node<'_, '_>,
+    provider: &Provider,
+    event: &Event,
+    symbol: &str,
     name: &str,
 ) -> Result<()> {
-    let symbol = attribute(event, "symbol")?;
-    let number = |attribute: &str| event.attribute(attribute).unwrap_or("0");
+    let value = |at: Option<usize>, of: &dyn Fn(usize) -> Option<u16>| at.and_then(of).unwrap_or(0);
+    // The bit of the channel is not among the keywords.
+    let keywords = event.keywords.iter().filter_map(|at| provider.keywords.get(*at));
     writeln!(
         text,
-        "__declspec(selectany) const EVENT_DESCRIPTOR {symbol} = {{ {}, {}, {}, {}, {}, {}, {} }};",
-        attribute(event, "value")?,
-        number("version"),
-        channel(provider, event)?,
-        named(provider, event, "level", &LEVELS)?,
-        named(provider, event, "opcode", &OPCODES)?,
-        named(provider, event, "task", &[("win:None", 0)])?,
-        keywords(provider, event)?,
+        "__declspec(selectany) const EVENT_DESCRIPTOR {symbol} = {{ {}, {}, {}, {}, {}, {}, {:#x} }};",
+        event.id,
+        event.version,
+        value(event.channel, &|at| Some(provider.channels.get(at)?.value.into())),
+        value(event.level, &|at| Some(provider.levels.get(at)?.value.into())),
+        value(event.opcode, &|at| Some(provider.opcodes.get(at)?.value.into())),
+        value(event.task, &|at| Some(provider.tasks.get(at)?.value)),
+        keywords.fold(0, |all, keyword| all | keyword.mask),
     )?;
     let (mut parameters, mut fields) = (String::new(), String::new());
-    let mut count = 0;
-    if let Some(template) = event.attribute("template") {
-        let template = elements(provider, "template")
-            .find(|one| one.attribute("tid") == Some(template))
-            .with_context(|| format!("there is no template {template}"))?;
-        for data in template.children().filter(Node::is_element) {
-            if data.tag_name().name() != "data"
-                || data.has_attribute("count")
-                || data.has_attribute("length")
-            {
-                bail!(
-                    "{symbol} has an array, a structure or a counted field, which this code does not write"
-                );
-            }
-            let (kind, address, size) = field(attribute(data, "inType")?, count)?;
-            write!(parameters, ", {kind} a{count}")?;
-            write!(fields, " EventField(&fields[{count}], {address}, {size});")?;
-            count += 1;
-        }
+    let template = event.template.and_then(|at| provider.templates.get(at));
+    let properties = template.map_or(&[][..], |template| &template.properties);
+    for (number, property) in properties.iter().enumerate() {
+        let sizes = (property.count, property.length);
+        let (PropertyKind::Data { in_type, .. }, (Size::None, Size::None)) =
+            (&property.kind, sizes)
+        else {
+            bail!(
+                "{symbol} has an array, a structure or a counted field, which this code does not write"
+            );
+        };
+        let (kind, address, size) = field(*in_type, number)?;
+        write!(parameters, ", {kind} a{number}")?;
+        write!(fields, " EventField(&fields[{number}], {address}, {size});")?;
     }
+    let count = properties.len();
     writeln!(
         text,
         "static __inline NTSTATUS EventWrite{symbol}(const GUID *activity{parameters})\n\
@@ -130,118 +111,42 @@ fn write_event(
 }
 
 /// Returns the type of a parameter, and the address and the size of its data.
-fn field(kind: &str, number: usize) -> Result<(&'static str, String, String)> {
+fn field(kind: InType, number: usize) -> Result<(&'static str, String, String)> {
     let value = |kind| (kind, format!("&a{number}"), format!("sizeof(a{number})"));
     let at = |kind, size: String| (kind, format!("a{number}"), size);
     Ok(match kind {
-        "win:Int8" => value("signed char"),
-        "win:UInt8" => value("UCHAR"),
-        "win:Int16" => value("SHORT"),
-        "win:UInt16" => value("USHORT"),
-        "win:Int32" | "win:Boolean" => value("LONG"),
-        "win:UInt32" | "win:HexInt32" => value("ULONG"),
-        "win:Int64" => value("LONGLONG"),
-        "win:UInt64" | "win:HexInt64" => value("ULONGLONG"),
-        "win:Pointer" => value("const void *"),
-        "win:GUID" => at("const GUID *", "sizeof(GUID)".to_owned()),
-        "win:FILETIME" => at("const void *", "8".to_owned()),
-        "win:UnicodeString" => at("const WCHAR *", format!("EventText(a{number})")),
-        "win:AnsiString" => at("const char *", format!("EventAnsiText(a{number})")),
-        other => bail!("the type {other} is not one that this code writes"),
+        InType::Int8 => value("signed char"),
+        InType::UInt8 => value("UCHAR"),
+        InType::Int16 => value("SHORT"),
+        InType::UInt16 => value("USHORT"),
+        InType::Int32 | InType::Boolean => value("LONG"),
+        InType::UInt32 | InType::HexInt32 => value("ULONG"),
+        InType::Int64 => value("LONGLONG"),
+        InType::UInt64 | InType::HexInt64 => value("ULONGLONG"),
+        InType::Pointer => value("const void *"),
+        InType::Guid => at("const GUID *", "sizeof(GUID)".to_owned()),
+        InType::FileTime => at("const void *", "8".to_owned()),
+        InType::UnicodeString => at("const WCHAR *", format!("EventText(a{number})")),
+        InType::AnsiString => at("const char *", format!("EventAnsiText(a{number})")),
+        other => bail!("the type {} is not one that this code writes", other.name().unwrap_or("?")),
     })
-}
-
-const LEVELS: [(&str, u16); 6] = [
-    ("win:LogAlways", 0),
-    ("win:Critical", 1),
-    ("win:Error", 2),
-    ("win:Warning", 3),
-    ("win:Informational", 4),
-    ("win:Verbose", 5),
-];
-
-const OPCODES: [(&str, u16); 11] = [
-    ("win:Info", 0),
-    ("win:Start", 1),
-    ("win:Stop", 2),
-    ("win:DC_Start", 3),
-    ("win:DC_Stop", 4),
-    ("win:Extension", 5),
-    ("win:Reply", 6),
-    ("win:Resume", 7),
-    ("win:Suspend", 8),
-    ("win:Send", 9),
-    ("win:Receive", 240),
-];
-
-/// Returns the value of a level, an opcode or a task that an event names.
-fn named(
-    provider: Node<'_, '_>,
-    event: Node<'_, '_>,
-    what: &str,
-    standard: &[(&str, u16)],
-) -> Result<String> {
-    let Some(name) = event.attribute(what) else {
-        return Ok("0".to_owned());
-    };
-    if let Some((_, value)) = standard.iter().find(|(one, _)| *one == name) {
-        return Ok(value.to_string());
-    }
-    let defined = elements(provider, what).find(|one| one.attribute("name") == Some(name));
-    let value = defined.and_then(|one| one.attribute("value"));
-    Ok(value.with_context(|| format!("there is no {what} {name}"))?.to_owned())
-}
-
-/// Returns the number of an event's channel: a standard one, or the next from 16 on.
-fn channel(provider: Node<'_, '_>, event: Node<'_, '_>) -> Result<u8> {
-    let Some(name) = event.attribute("channel") else {
-        return Ok(0);
-    };
-    let mut next = 16;
-    let all = provider.descendants().filter(|one| {
-        one.is_element() && matches!(one.tag_name().name(), "channel" | "importChannel")
-    });
-    for one in all {
-        let value = match (one.attribute("value"), one.attribute("name")) {
-            (Some(value), _) => value.parse().context("a channel's value is not a number")?,
-            (None, Some("System")) => 8,
-            (None, Some("Application")) => 9,
-            (None, Some("Security")) => 10,
-            _ => {
-                next += 1;
-                next - 1
-            }
-        };
-        if [one.attribute("chid"), one.attribute("name")].contains(&Some(name)) {
-            return Ok(value);
-        }
-    }
-    bail!("there is no channel {name}")
-}
-
-/// Returns the keywords of an event, as an expression. The bit of its channel is not among them.
-fn keywords(provider: Node<'_, '_>, event: Node<'_, '_>) -> Result<String> {
-    let mut all = vec!["0".to_owned()];
-    for name in event.attribute("keywords").unwrap_or_default().split_whitespace() {
-        let defined = elements(provider, "keyword").find(|one| one.attribute("name") == Some(name));
-        let mask = defined.and_then(|one| one.attribute("mask"));
-        all.push(mask.with_context(|| format!("there is no keyword {name}"))?.to_owned());
-    }
-    Ok(all.join(" | "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MANIFEST: &str = r#"<instrumentationManifest><instrumentation><events>
-        <provider name="Some-Driver x" guid="{00112233-4455-6677-8899-AABBCCDDEEFF}" symbol="Control">
-          <channels><channel name="Some/Operational" chid="OP"/><importChannel name="System" chid="SYS"/></channels>
+    const MANIFEST: &str = r#"<instrumentationManifest
+        xmlns="http://schemas.microsoft.com/win/2004/08/events"
+        xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><instrumentation><events>
+        <provider name="Some-Driver x" guid="{00112233-4455-6677-8899-AABBCCDDEEFF}" symbol="Control"
+          resourceFileName="x.sys" messageFileName="x.sys">
+          <channels><channel name="Some/Operational" chid="OP" type="Operational"/><importChannel name="System" chid="SYS"/></channels>
           <keywords><keyword name="Io" mask="0x4"/></keywords>
           <tasks><task name="Work" value="7"/></tasks>
           <templates><template tid="T">
             <data name="Count" inType="win:UInt16"/><data name="Name" inType="win:UnicodeString"/>
-          </template><template tid="B"><data name="Bytes" inType="win:Binary" length="Count"/></template></templates>
+          </template><template tid="B"><data name="Bytes" inType="win:Binary" length="4"/></template></templates>
           <events>
             <event symbol="Begun" value="3" version="2" channel="SYS" level="win:Warning" opcode="win:Start"
               task="Work" keywords="Io" template="T"/>
@@ -253,10 +158,10 @@ mod tests {
     fn events_have_descriptors_and_functions() {
         let text = header(MANIFEST).unwrap();
         for part in [
-            "const GUID Control = { 0x00112233, 0x4455, 0x6677, { 0x88, 0x99, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE, 0xFF } };",
+            "const GUID Control = { 0x00112233, 0x4455, 0x6677, { 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff } };",
             "#define EventRegisterSome_Driver_x() EtwRegister(&Control, 0, 0, &Some_Driver_xHandle)",
-            "const EVENT_DESCRIPTOR Begun = { 3, 2, 8, 3, 1, 7, 0 | 0x4 };",
-            "const EVENT_DESCRIPTOR Ended = { 4, 0, 16, 0, 0, 0, 0 };",
+            "const EVENT_DESCRIPTOR Begun = { 3, 2, 8, 3, 1, 7, 0x4 };",
+            "const EVENT_DESCRIPTOR Ended = { 4, 0, 16, 0, 0, 0, 0x0 };",
             "EventWriteBegun(const GUID *activity, USHORT a0, const WCHAR * a1)",
             "EventField(&fields[0], &a0, sizeof(a0)); EventField(&fields[1], a1, EventText(a1));",
             "return EtwWrite(Some_Driver_xHandle, &Begun, activity, 2, fields);",
@@ -269,12 +174,12 @@ mod tests {
     fn what_is_not_written_is_refused() {
         for (from, to, error) in [
             (r#"template="T""#, r#"template="B""#, "Begun has an array"),
-            (r#"template="T""#, r#"template="X""#, "there is no template X"),
+            (r#"template="T""#, r#"template="X""#, "X"),
             ("win:UInt16", "win:SID", "the type win:SID"),
-            (r#"keywords="Io""#, r#"keywords="No""#, "there is no keyword No"),
-            (r#"channel="SYS""#, r#"channel="NO""#, "there is no channel NO"),
-            ("{00112233-", "{0011223-", "is not a GUID"),
-            ("<provider ", "<source ", ""),
+            (r#"keywords="Io""#, r#"keywords="No""#, "No"),
+            (r#"channel="SYS""#, r#"channel="NO""#, "NO"),
+            ("{00112233-", "{0011223-", "GUID"),
+            ("</provider>", "</source>", ""),
         ] {
             let changed = MANIFEST.replace(from, to);
             let found = header(&changed).unwrap_err().to_string();

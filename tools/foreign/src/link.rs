@@ -4,13 +4,12 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     fmt::Write as _,
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, bail};
-use driver_build::toolchain::Toolchain;
+use driver_build::{files, toolchain::Toolchain};
 use serde_json::Value;
 
 use super::project::Project;
@@ -98,7 +97,7 @@ pub fn link(
             let _ = writeln!(definition, "    {name}");
         }
         let file = out.join(file).with_extension("def");
-        write(&file, &definition)?;
+        files::write(&file, &definition)?;
         let library = file.with_extension("lib");
         run(linker()
             .args(["/lib", "/machine:x64"])
@@ -182,15 +181,6 @@ pub fn join(option: &str, path: &Path) -> OsString {
     let mut text = OsString::from(option);
     text.push(path);
     text
-}
-
-/// Writes a file.
-///
-/// # Errors
-///
-/// Fails with the path if the file cannot be written.
-pub fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

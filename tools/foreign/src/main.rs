@@ -27,6 +27,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgAction, value_parser};
 use driver_build::{
+    files,
     process::{find_program, output_of, run_quietly},
     progress::step,
 };
@@ -288,13 +289,12 @@ fn try_sample(
     let out = target()
         .join("foreign")
         .join(sample.project.replace(['/', '\\'], "_").trim_end_matches(".vcxproj"));
-    fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    files::create_dir_all(&out)?;
     let script = if sample.script.is_empty() {
         None
     } else {
         let file = out.join("steps.txt");
-        fs::write(&file, sample.script.join("\n"))
-            .with_context(|| format!("cannot write {}", file.display()))?;
+        files::write(&file, sample.script.join("\n"))?;
         Some(file)
     };
     let is_crate = path.is_dir();
@@ -335,15 +335,14 @@ fn try_sample(
     if !sample.registry.is_empty() {
         let file = out.join("values.reg");
         let text = format!("{REGISTRY_FILE}\n\n{}\n", sample.registry.join("\n"));
-        fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        files::write(&file, text)?;
         command.arg("--registry").arg(file);
     }
     if !sample.folders.is_empty() {
         let volume = out.join("volume");
         for folder in &sample.folders {
             let folder = volume.join(folder);
-            fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot create {}", folder.display()))?;
+            files::create_dir_all(&folder)?;
         }
         command.arg("--folder").arg(volume);
     }
@@ -352,7 +351,7 @@ fn try_sample(
         .with_context(|| format!("cannot run {}", command.get_program().display()))?;
     let lines = String::from_utf8_lossy(&output.stdout);
     let log = out.join("output.jsonl");
-    fs::write(&log, lines.as_bytes()).with_context(|| format!("cannot write {}", log.display()))?;
+    files::write(&log, lines.as_bytes())?;
     Ok(seen(&lines, &String::from_utf8_lossy(&output.stderr), output.status.success(), is_crate))
 }
 
@@ -476,7 +475,7 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     }
     run_quietly(Command::new("cp").arg("-r").arg(from).arg(to))?;
     if let Some(commit) = commit {
-        fs::write(&mark, commit).with_context(|| format!("cannot write {}", mark.display()))?;
+        files::write(&mark, commit)?;
     }
     Ok(())
 }

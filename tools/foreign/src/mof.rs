@@ -316,7 +316,7 @@ fn write_structure(
 }
 
 /// Returns the eleven numbers of a GUID.
-fn guid_values(guid: &str) -> Option<Vec<String>> {
+pub fn guid_values(guid: &str) -> Option<Vec<String>> {
     let digits: String = guid.chars().filter(|one| !matches!(one, '{' | '}' | '-')).collect();
     let is_valid = digits.len() == 32 && digits.chars().all(|one| one.is_ascii_hexdigit());
     if !is_valid {

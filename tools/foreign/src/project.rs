@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use driver_build::files;
 use roxmltree::{Document, Node};
 
 /// The configuration whose settings are taken.
@@ -66,7 +67,7 @@ impl Project {
 ///
 /// Fails if the file cannot be read, is not XML, or names no source file.
 pub fn read(path: &Path) -> Result<Project> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
     let mut project = parse(text.trim_start_matches('\u{feff}'))
         .with_context(|| format!("{} is not a project", path.display()))?;

@@ -1,8 +1,12 @@
 //! Writes CD images: ISO 9660 with Joliet names.
 //!
-//! Windows and Linux read the Joliet names, which keep case and length. The primary directory tree
-//! has short substitute names. Sources: ECMA-119 (the file system), and Microsoft's Joliet
+//! Windows and Linux read the Joliet directory tree if there is one, whose names keep case and length; so
+//! the primary tree is empty. Sources: ECMA-119 (the file system), and Microsoft's Joliet
 //! specification of 1995 (the supplementary descriptor and its names).
+//!
+//! A disk with a FAT file system does not replace the CD of the answer file: no test shows that a second disk,
+//! on USB or not, never becomes disk 0, which Windows Setup erases. The kit is on a CD so that no stage can
+//! change it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,14 +29,7 @@ const MAX_DEPTH: usize = 8;
 /// The files of an image: their paths, with `/` between folders, and their contents.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// One of the two directory trees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tree {
-    Primary,
-    Joliet,
-}
-
-/// A folder of one tree. Its number is its position in the path table.
+/// A folder of a directory tree. Its number is its position in the path table.
 struct Folder {
     /// The path, without a `/` at the end; empty for the root.
     path: String,
@@ -105,35 +102,6 @@ fn check(files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// Returns a short name that the folder does not use yet.
-fn short(name: &str, taken: &mut BTreeSet<Vec<u8>>, is_file: bool) -> Vec<u8> {
-    let clean = |text: &str, most: usize| -> String {
-        let upper = text.chars().map(|one| match one.to_ascii_uppercase() {
-            kept @ ('A'..='Z' | '0'..='9' | '_') => kept,
-            _ => '_',
-        });
-        upper.take(most).collect()
-    };
-    let (stem, extension) = match name.rsplit_once('.') {
-        Some((stem, extension)) if is_file => (clean(stem, 8), clean(extension, 3)),
-        _ => (clean(name, 8), String::new()),
-    };
-    let mut number = 0_usize;
-    loop {
-        let suffix = if number == 0 { String::new() } else { number.to_string() };
-        let kept: String = stem.chars().take(8_usize.saturating_sub(suffix.len())).collect();
-        let made = if is_file {
-            format!("{kept}{suffix}.{extension};1")
-        } else {
-            format!("{kept}{suffix}")
-        };
-        if taken.insert(made.clone().into_bytes()) {
-            return made.into_bytes();
-        }
-        number = number.saturating_add(1);
-    }
-}
-
 /// Encodes text as big-endian UTF-16.
 fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
@@ -141,7 +109,7 @@ fn wide(text: &str) -> Vec<u8> {
 
 /// Returns the folders of a tree in the order of the path table: by depth, then by the number of
 /// the parent, then by name.
-fn folders(files: &Files, tree: Tree) -> Vec<Folder> {
+fn folders(files: &Files) -> Vec<Folder> {
     let mut children: BTreeMap<String, (BTreeSet<&str>, Vec<&str>)> = BTreeMap::new();
     children.entry(String::new()).or_default();
     for path in files.keys() {
@@ -158,17 +126,11 @@ fn folders(files: &Files, tree: Tree) -> Vec<Folder> {
     let mut done = Vec::new();
     while done.len() < all.len() {
         let (path, name, parent) = all[done.len()].clone();
-        let mut taken = BTreeSet::new();
         let (inner, own) = children.remove(&path).unwrap_or_default();
-        let mut named = |name: &str, is_file: bool| match tree {
-            Tree::Primary => short(name, &mut taken, is_file),
-            Tree::Joliet if is_file => wide(&format!("{name};1")),
-            Tree::Joliet => wide(name),
-        };
         let mut folders: Vec<_> =
-            inner.iter().map(|name| (named(name, false), join(&path, name))).collect();
+            inner.iter().map(|name| (wide(name), join(&path, name))).collect();
         let mut files: Vec<_> =
-            own.iter().map(|name| (named(name, true), join(&path, name))).collect();
+            own.iter().map(|name| (wide(&format!("{name};1")), join(&path, name))).collect();
         folders.sort();
         files.sort();
         for (name, path) in &folders {
@@ -281,7 +243,7 @@ fn path_table(folders: &[Folder], extents: &[Extent], is_little: bool) -> Vec<u8
 
 /// The contents of a volume descriptor.
 struct Volume<'a> {
-    tree: Tree,
+    is_joliet: bool,
     label: &'a str,
     sectors: usize,
     table_bytes: usize,
@@ -292,7 +254,7 @@ struct Volume<'a> {
 
 /// Returns a volume descriptor: ECMA-119, 8.4 and 8.5.
 fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
-    let is_joliet = volume.tree == Tree::Joliet;
+    let is_joliet = volume.is_joliet;
     let text = |text: &str, length: usize| -> Vec<u8> {
         let mut bytes = if is_joliet { wide(text) } else { text.as_bytes().to_vec() };
         bytes.truncate(length);
@@ -346,8 +308,8 @@ struct Placed {
 }
 
 /// Assigns sectors to each directory of a tree, starting at `next`.
-fn place(tree: Tree, files: &Files, next: &mut usize) -> Placed {
-    let folders = folders(files, tree);
+fn place(files: &Files, next: &mut usize) -> Placed {
+    let folders = folders(files);
     let blank = vec![Extent::default(); folders.len()];
     let table_bytes = path_table(&folders, &blank, true).len();
     let mut take = |bytes: usize| {
@@ -372,7 +334,8 @@ fn place(tree: Tree, files: &Files, next: &mut usize) -> Placed {
 /// Returns the bytes of an image.
 fn encode(label: &str, files: &Files) -> Vec<u8> {
     let mut next = SYSTEM_AREA + 3;
-    let trees = [Tree::Primary, Tree::Joliet].map(|tree| (tree, place(tree, files, &mut next)));
+    let trees = [(false, &Files::new()), (true, files)]
+        .map(|(is_joliet, files)| (is_joliet, place(files, &mut next)));
     let mut places: BTreeMap<&str, Extent> = BTreeMap::new();
     for (path, contents) in files {
         let bytes = contents.len();
@@ -381,9 +344,9 @@ fn encode(label: &str, files: &Files) -> Vec<u8> {
         next += sectors(bytes);
     }
     let mut out = vec![0; SYSTEM_AREA * SECTOR];
-    for (tree, placed) in &trees {
+    for (is_joliet, placed) in &trees {
         out.extend(descriptor(&Volume {
-            tree: *tree,
+            is_joliet: *is_joliet,
             label,
             sectors: next,
             table_bytes: placed.table_bytes,

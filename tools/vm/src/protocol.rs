@@ -7,7 +7,7 @@
 pub const PREFIX: &str = "wdk-etw: ";
 
 /// A stage in one of the legs of a plan.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StageId {
     /// The leg: `plain`, or `verifier` for the one under Driver Verifier.
     pub leg: String,

@@ -220,6 +220,7 @@ fn limit(minutes: u32) -> Duration {
 }
 
 /// The state of a stage.
+#[derive(Default)]
 struct State {
     id: StageId,
     /// The time limit.
@@ -250,12 +251,7 @@ impl<'a> Progress<'a> {
             .map(|stage| State {
                 id: stage.id.clone(),
                 limit: limit(stage.minutes) * slow,
-                begun: None,
-                time: None,
-                code: None,
-                outcome: None,
-                reason: None,
-                is_full: false,
+                ..State::default()
             })
             .collect();
         Self {

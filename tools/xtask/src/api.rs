@@ -4,13 +4,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{pass_on, root};
+use crate::process::{cargo, pass_on};
 
 /// Returns the command that writes the texts.
 fn writer() -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root()).args(["run", "--quiet", "--locked", "--package", "api-text", "--"]);
-    command
+    cargo(&["run", "--quiet", "--locked", "--package", "api-text", "--"])
 }
 
 /// `cargo xtask api`: writes the texts, or compares them with the sources.

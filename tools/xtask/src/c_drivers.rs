@@ -4,15 +4,15 @@
 //! kernel's tests load.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use driver_build::{
     driver::Profile,
+    files,
     packages::{C_COMPILER, c_compiler},
     toolchain::{Machine, Toolchain},
 };
@@ -82,11 +82,10 @@ pub fn missing_package() -> Option<&'static str> {
 pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
     let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
-    fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
+    files::create_dir_all(&to)?;
     for variant in &VARIANTS {
         let objects = target().join("driver-build/c").join(variant.name);
-        fs::create_dir_all(&objects)
-            .with_context(|| format!("cannot create {}", objects.display()))?;
+        files::create_dir_all(&objects)?;
         for file in FILES {
             let options = [&["/GS"], variant.compile].concat();
             compile(&compiler, &options, SOURCE, file, &objects)?;
@@ -145,13 +144,6 @@ fn import_library(toolchain: &Toolchain, list: &Path, library: &Path) -> Result<
     run_quietly(&mut command)
 }
 
-/// Copies a built file.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to)
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    Ok(())
-}
-
 /// Links a variant's objects with import libraries for its imports.
 fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> Result<()> {
     for module in IMPORTS {
@@ -177,7 +169,7 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     for extension in ["sys", "pdb"] {
         let made = objects.join(&image).with_extension(extension);
         if made.exists() {
-            copy(&made, &to.join(&image).with_extension(extension))?;
+            files::copy(&made, to.join(&image).with_extension(extension))?;
         }
     }
     Ok(())
@@ -221,14 +213,12 @@ const FORMS: [Form; 2] = [
 pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
     let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
-    fs::create_dir_all(&to).with_context(|| format!("cannot create {}", to.display()))?;
+    files::create_dir_all(&to)?;
     let list = root().join(ROUTINES).join("exports.txt");
-    let routines =
-        fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
+    let routines = files::read_to_string(&list)?;
     for form in &FORMS {
         let objects = target().join("driver-build/c-routines").join(form.file);
-        fs::create_dir_all(&objects)
-            .with_context(|| format!("cannot create {}", objects.display()))?;
+        files::create_dir_all(&objects)?;
         // Otherwise the compiler would replace calls to routines that it knows.
         let options = ["/O1", "/GS-", "/clang:-fno-builtin"];
         for file in ["routines", form.file] {
@@ -240,7 +230,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
         for (number, (module, names)) in of_routines.into_iter().chain(others).enumerate() {
             let list = objects.join(format!("{number}.def"));
             let text = format!("LIBRARY {module}\nEXPORTS\n{}\n", names.join("\n"));
-            fs::write(&list, text).with_context(|| format!("cannot write {}", list.display()))?;
+            files::write(&list, text)?;
             let library = list.with_extension("lib");
             import_library(toolchain, &list, &library)?;
             command.arg(library);
@@ -252,7 +242,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
             .args(["routines", form.file].map(|file| objects.join(file).with_extension("obj")))
             .arg(format!("/out:{}", made.display()));
         run_quietly(&mut command)?;
-        copy(&made, &to.join(form.image))?;
+        files::copy(&made, to.join(form.image))?;
     }
     Ok(to)
 }

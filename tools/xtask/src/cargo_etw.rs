@@ -4,9 +4,10 @@
 //! This program runs `cargo etw` and does not link its crates, so the other commands work while
 //! those crates do not compile.
 
-use std::{ffi::OsStr, fs, path::Path, process::Command};
+use std::{ffi::OsStr, path::Path, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use driver_build::files;
 
 use crate::{
     process::{self, pass_on, root},
@@ -83,7 +84,7 @@ pub fn write_recipes(only_check: bool) -> Result<()> {
 pub fn write_recipe_data(out: &Path) -> Result<()> {
     // The instructions and the profile are also written, but not used.
     let folder = out.with_extension("");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    files::create_dir_all(&folder)?;
     let mut command = for_sample(["recipes", "--session", SESSION])?;
     command.args(["--client", crate::client::PACKAGE]);
     command.arg("--data").arg(out);

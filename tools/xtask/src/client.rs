@@ -5,14 +5,14 @@
 //! the client's package directly.
 
 use std::{
-    env, fs, iter,
+    env, iter,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result};
 
-use driver_build::toolchain::Rust;
+use driver_build::{files, toolchain::Rust};
 
 use crate::{
     packages::{self, Program},
@@ -119,10 +119,8 @@ fn built(name: &str) -> PathBuf {
 fn copy(name: &str, to: &Path) -> Result<()> {
     let folder = built_in().join(TARGET).join("release");
     let from = folder.join(format!("{name}.exe"));
-    fs::create_dir_all(to.parent().unwrap_or(to))
-        .and_then(|()| fs::copy(&from, to))
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
-    Ok(())
+    files::create_dir_all(to.parent().unwrap_or(to))?;
+    files::copy(&from, to)
 }
 
 /// Lints the client.

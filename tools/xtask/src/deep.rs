@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     mutants,
-    process::{self, root, run_quietly, target},
+    process::{self, cargo, root, run_quietly, target},
     progress::{step, step_with_output},
     standin, windows,
 };
@@ -67,11 +67,8 @@ fn nightly() -> Result<()> {
 }
 
 fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .current_dir(root())
-        .args(["+nightly", "test", "--target", HOST, "--target-dir"])
-        .arg(target().join(format!("sanitizer-{sanitizer}")));
+    let mut command = cargo(&["+nightly", "test", "--target", HOST, "--target-dir"]);
+    command.arg(target().join(format!("sanitizer-{sanitizer}")));
     for package in packages {
         command.args(["--package", package]);
     }
@@ -115,9 +112,7 @@ pub fn run() -> Result<()> {
     step_with_output("Testing the properties with many more cases", || {
         let properties = |arguments: &[&str]| {
             process::run(
-                Command::new("cargo")
-                    .current_dir(root())
-                    .args(["test", "--release", "--package", "wdk-etw"])
+                cargo(&["test", "--release", "--package", "wdk-etw"])
                     .args(arguments)
                     .env("PROPTEST_CASES", CASES),
             )
@@ -127,9 +122,7 @@ pub fn run() -> Result<()> {
     })?;
     step_with_output("Testing many more orders of sessions and requests", || {
         process::run(
-            Command::new("cargo")
-                .current_dir(root())
-                .args(["test", "--package", "standin-kernel"])
+            cargo(&["test", "--package", "standin-kernel"])
                 .args(["--test", "it", "--", "stress::", "parallel::"])
                 .env("WDK_ETW_DRIVERS", target().join("drivers"))
                 .env("WDK_ETW_STRESS_SECONDS", SECONDS)
@@ -144,10 +137,8 @@ pub fn run() -> Result<()> {
 
 /// Returns the command that runs the model checker's tests.
 pub fn model_check() -> Command {
-    let mut command = Command::new("cargo");
+    let mut command = cargo(&["test", "--locked", "--package", "etw-loom", "--release"]);
     command
-        .current_dir(root())
-        .args(["test", "--locked", "--package", "etw-loom", "--release"])
         .env("RUSTFLAGS", "--cfg loom")
         // With the drivers' link options, the tests would take longer to build than to run.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")

@@ -3,6 +3,7 @@
 use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
+use driver_build::files;
 
 use crate::{
     packages,
@@ -74,8 +75,6 @@ impl Environment {
                 .arg(self.requirements()),
         )
         .with_context(|| format!("cannot install {} from PyPI", self.requirements))?;
-        fs::copy(self.requirements(), self.stamp())
-            .with_context(|| format!("cannot write {}", self.stamp().display()))?;
-        Ok(())
+        files::copy(self.requirements(), self.stamp())
     }
 }

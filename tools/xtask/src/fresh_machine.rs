@@ -17,7 +17,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use driver_build::toolchain::Rust;
+use driver_build::{files, toolchain::Rust};
 
 use crate::{
     packages,
@@ -156,10 +156,8 @@ fn base(release: &str) -> Result<PathBuf> {
     if finished.exists() {
         return Ok(base.join("root"));
     }
-    if base.exists() {
-        fs::remove_dir_all(&base).with_context(|| format!("cannot remove {}", base.display()))?;
-    }
-    fs::create_dir_all(&base).with_context(|| format!("cannot create {}", base.display()))?;
+    files::remove_dir_all(&base)?;
+    files::create_dir_all(&base)?;
     succeed(
         Command::new("debootstrap")
             .arg("--variant=minbase")
@@ -167,7 +165,7 @@ fn base(release: &str) -> Result<PathBuf> {
             .arg(release)
             .arg(base.join("root")),
     )?;
-    fs::write(&finished, "").with_context(|| format!("cannot write {}", finished.display()))?;
+    files::write(&finished, "")?;
     Ok(base.join("root"))
 }
 
@@ -177,11 +175,8 @@ fn copy_file(from: &Path, root: &Path) -> Result<()> {
         return Ok(());
     }
     let to = root.join(from.strip_prefix("/").unwrap_or(from));
-    to.parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| fs::copy(from, &to))
-        .map(|_bytes| ())
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+    files::create_dir_all(to.parent().unwrap_or(root))?;
+    files::copy(from, &to)
 }
 
 /// Returns whether a file of a toolchain is for Windows or belongs to the standard library's
@@ -249,10 +244,7 @@ impl Machine {
     fn make(&self) -> Result<()> {
         let root = self.root();
         let write = |path: &Path| format!("cannot write {}", path.display());
-        if root.exists() {
-            fs::remove_dir_all(&root)
-                .with_context(|| format!("cannot remove {}", root.display()))?;
-        }
+        files::remove_dir_all(&root)?;
         succeed(
             Command::new("cp")
                 .args(["--archive", "--reflink=auto"])
@@ -265,8 +257,7 @@ impl Machine {
         }
         if self.security {
             let sources = root.join("etc/apt/sources.list");
-            let text = fs::read_to_string(&sources)
-                .with_context(|| format!("cannot read {}", sources.display()))?;
+            let text = files::read_to_string(&sources)?;
             let security = text
                 .replace("/debian ", "/debian-security ")
                 .replace(&format!(" {} ", self.release), &format!(" {}-security ", self.release));
@@ -314,9 +305,7 @@ impl Machine {
             // rustup reads the channel, host and version from a toolchain's name.
             let name = sysroot.file_name().context("the sysroot has no name")?;
             let folder = toolchain.with_file_name(name);
-            fs::rename(&toolchain, &folder).with_context(|| {
-                format!("cannot rename the toolchain's folder to {}", folder.display())
-            })?;
+            files::rename(&toolchain, &folder)?;
             let rustup = find_program("rustup").context(
                 "cannot find rustup in PATH: the test machines with rustup get a copy of it; \
                  install rustup and try again",
@@ -482,8 +471,7 @@ impl Machine {
         }
         if passed {
             // A machine takes several gigabytes.
-            fs::remove_dir_all(self.root())
-                .with_context(|| format!("cannot remove {}", self.root().display()))?;
+            files::remove_dir_all(self.root())?;
         }
         Ok((row, passed))
     }

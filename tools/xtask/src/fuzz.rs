@@ -4,13 +4,13 @@
 //! each for an equal share of the time.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
+use driver_build::files;
 
 use crate::{
     process::{output_of, root, run_quietly, target},
@@ -93,8 +93,7 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     let corpus = folder.join("corpus").join(name);
     let artifacts = folder.join("artifacts").join(name);
     for folder in [&corpus, &artifacts] {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+        files::create_dir_all(folder)?;
     }
     // Runs the program itself, because `cargo fuzz run` might rebuild it.
     let program = built_in.join(HOST).join("release").join(name);

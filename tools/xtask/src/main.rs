@@ -57,30 +57,36 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
+/// Returns an argument with a value.
+fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+/// Returns an argument whose value is the path of a file or folder.
+fn path_option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    option(name, value, help).value_parser(value_parser!(PathBuf))
+}
+
 /// Returns a required path, by its position.
 fn path(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).help(help).required(true).value_parser(value_parser!(PathBuf))
 }
 
+/// Returns an argument whose value is a number of things that run at the same time.
+fn jobs(help: &'static str) -> Arg {
+    option("jobs", "N", help).value_parser(value_parser!(usize))
+}
+
+/// Returns a command.
+fn chore(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about)
+}
+
 /// Returns the command line of `cargo xtask kit`.
 fn kit_chore() -> Command {
-    let package = |name: &'static str, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .help(help)
-            .value_name("PACKAGE")
-            .value_parser(value_parser!(PathBuf))
-    };
-    Command::new("kit")
-        .about("Create the folder from which a Windows machine runs the sample driver's stages")
-        .arg(
-            Arg::new("out")
-                .long("out")
-                .help("The folder to create")
-                .value_name("FOLDER")
-                .default_value("target/kit")
-                .value_parser(value_parser!(PathBuf)),
-        )
+    let package = |name, help| path_option(name, "PACKAGE", help);
+    chore("kit", "Create the folder from which a Windows machine runs the sample driver's stages")
+        .arg(path_option("out", "FOLDER", "The folder to create").default_value("target/kit"))
         .arg(package(
             "package",
             "The driver's package, a .zip file or a folder [default: that of `cargo xtask package`]",
@@ -96,330 +102,228 @@ fn kit_chore() -> Command {
             "The package of the probes' driver [default: that of `cargo xtask package`, \
              if `--package` is not given]",
         ))
-        .arg(
-            Arg::new("client")
-                .long("client")
-                .help("The user-mode client [default: that in the package]")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf)),
-        )
-        .arg(
-            Arg::new("etl")
-                .long("etl")
-                .help(
-                    "The program `etl` for Windows [default: that of `cargo xtask package`, if \
-                     `--package` is not given]",
-                )
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf)),
-        )
+        .arg(path_option("client", "FILE", "The user-mode client [default: that in the package]"))
+        .arg(path_option(
+            "etl",
+            "FILE",
+            "The program `etl` for Windows [default: that of `cargo xtask package`, if \
+             `--package` is not given]",
+        ))
 }
 
 /// Returns the command line of `cargo xtask manifest`.
 fn manifest_chores() -> Command {
-    Command::new("manifest")
-        .about("Write, check, compile and import instrumentation manifests")
+    let write = chore("write", "Write the sample driver's manifest from its declaration")
+        .arg(flag("check", "Report whether the files are up to date, without writing them"));
+    let check = chore(
+        "check",
+        "Check that a declaration or manifest still decodes the events of an older one",
+    )
+    .arg(
+        path_option("base", "FILE", "The older manifest (.man) or declaration (.rs)")
+            .required(true),
+    )
+    .arg(
+        path("now", "The newer manifest or declaration [default: the sample driver's declaration]")
+            .value_name("FILE")
+            .required(false),
+    );
+    let compile = chore("compile", "Compile a manifest (.man) or a declaration (.rs) to resources")
+        .arg(path("file", "The manifest, or the source file with the declaration"))
+        .arg(
+            path_option("out", "FOLDER", "The folder to write the resources to")
+                .default_value("target/manifest"),
+        )
+        .arg(
+            option(
+                "format",
+                "N",
+                "The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3",
+            )
+            .default_value("5")
+            .value_parser(["3", "5"]),
+        );
+    let import = chore("import", "Write a Rust declaration of a manifest's providers")
+        .arg(path("file", "The manifest"))
+        .arg(path_option(
+            "out",
+            "FILE",
+            "The file to write the declaration to [default: standard output]",
+        ));
+    chore("manifest", "Write, check, compile and import instrumentation manifests")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(
-            Command::new("write")
-                .about("Write the sample driver's manifest from its declaration")
-                .arg(flag(
-                    "check",
-                    "Report whether the files are up to date, without writing them",
-                )),
-        )
-        .subcommand(
-            Command::new("check")
-                .about("Check that a declaration or manifest still decodes the events of an older one")
-                .arg(
-                    Arg::new("base")
-                        .long("base")
-                        .help("The older manifest (.man) or declaration (.rs)")
-                        .value_name("FILE")
-                        .required(true)
-                        .value_parser(value_parser!(PathBuf)),
-                )
-                .arg(
-                    Arg::new("now")
-                        .help("The newer manifest or declaration [default: the sample driver's declaration]")
-                        .value_name("FILE")
-                        .value_parser(value_parser!(PathBuf)),
-                ),
-        )
-        .subcommand(
-            Command::new("compile")
-                .about("Compile a manifest (.man) or a declaration (.rs) to resources")
-                .arg(path("file", "The manifest, or the source file with the declaration"))
-                .arg(
-                    Arg::new("out")
-                        .long("out")
-                        .help("The folder to write the resources to")
-                        .value_name("FOLDER")
-                        .default_value("target/manifest")
-                        .value_parser(value_parser!(PathBuf)),
-                )
-                .arg(
-                    Arg::new("format")
-                        .long("format")
-                        .help("The version of the WEVT_TEMPLATE format; mc.exe of old SDKs writes version 3")
-                        .value_name("N")
-                        .default_value("5")
-                        .value_parser(["3", "5"]),
-                ),
-        )
-        .subcommand(
-            Command::new("import")
-                .about("Write a Rust declaration of a manifest's providers")
-                .arg(path("file", "The manifest"))
-                .arg(
-                    Arg::new("out")
-                        .long("out")
-                        .help("The file to write the declaration to [default: standard output]")
-                        .value_name("FILE")
-                        .value_parser(value_parser!(PathBuf)),
-                ),
-        )
+        .subcommands([write, check, compile, import])
 }
 
 /// Returns the command line of `cargo xtask mutants`.
 fn mutation_chore() -> Command {
-    Command::new("mutants")
-        .about("Change the code in one place at a time, and find the changes that no test notices")
-        .arg(
-            Arg::new("package")
-                .long("package")
-                .help("A package to mutate; may be given several times [default: all]")
-                .value_name("PACKAGE")
-                .action(ArgAction::Append)
-                .value_parser(PossibleValuesParser::new(mutants::names())),
-        )
-        .arg(
-            Arg::new("files")
-                .long("files")
-                .help("Mutate only files that match a pattern; may be given several times")
-                .value_name("GLOB")
-                .action(ArgAction::Append),
-        )
-        .arg(
-            Arg::new("shard")
-                .long("shard")
-                .help("Test only share K, counted from 0, of N equal shares of each package's mutants")
-                .value_name("K/N")
-                .value_parser(value_parser!(mutants::Shard)),
-        )
-        .arg(
-            Arg::new("jobs")
-                .long("jobs")
-                .help("The number of mutants that run at the same time")
-                .value_name("N")
-                .default_value("2")
-                .value_parser(value_parser!(usize)),
-        )
-}
-
-/// Adds the commands for the driver package.
-fn package_chores(command: Command) -> Command {
-    command
-        .subcommand(
-            Command::new("package").about(
-                "Build the sample driver's signed package for a test machine, as a .zip file",
-            ),
-        )
-        .subcommand(manifest_chores())
-        .subcommand(
-            Command::new("inf")
-                .about("Check a stamped INF file against the driver that it installs")
-                .arg(path("inf", "The INF file"))
-                .arg(path("image", "The driver's image, a .sys file")),
-        )
-        .subcommand(
-            Command::new("recipes")
-                .about("Write the instructions for tracing the sample driver from its declaration")
-                .arg(flag(
-                    "check",
-                    "Report whether the files are up to date, without writing them",
-                )),
-        )
-        .subcommand(kit_chore())
-        .subcommand(
-            Command::new("client").about("Build the sample driver's client, a Windows program"),
-        )
-        .subcommand(
-            Command::new("vm")
-                .about("Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")
-                .arg(
-                    Arg::new("arguments")
-                        .help("The arguments of `cargo etw vm`; --iso is required")
-                        .value_name("ARGUMENTS")
-                        .num_args(1..)
-                        .required(true)
-                        .trailing_var_arg(true)
-                        .allow_hyphen_values(true)
-                        .value_parser(value_parser!(OsString)),
-                ),
-        )
-}
-
-/// Adds the commands that try out the project from a new user's perspective.
-fn new_user_chores(command: Command) -> Command {
-    let command = command.subcommand(
-        Command::new("reproducible")
-            .about("Build the sample driver in two folders and compare the images"),
-    );
-    command.subcommand(
-        Command::new("fresh-machine")
-            .about("Run `demo` and `test` on new Debian systems and print a table of results (needs root)")
-            .arg(
-                Arg::new("machine")
-                    .long("machine")
-                    .help("A machine to run on; may be given several times [default: all]")
-                    .value_name("NAME")
-                    .action(ArgAction::Append)
-                    .value_parser(PossibleValuesParser::new(fresh_machine::names())),
-            )
-            .arg(
-                Arg::new("jobs")
-                    .long("jobs")
-                    .help("The number of machines that run at the same time")
-                    .value_name("N")
-                    .default_value("1")
-                    .value_parser(value_parser!(usize)),
-            ),
+    chore(
+        "mutants",
+        "Change the code in one place at a time, and find the changes that no test notices",
     )
+    .arg(
+        option(
+            "package",
+            "PACKAGE",
+            "A package to mutate; may be given several times [default: all]",
+        )
+        .action(ArgAction::Append)
+        .value_parser(PossibleValuesParser::new(mutants::names())),
+    )
+    .arg(
+        option(
+            "files",
+            "GLOB",
+            "Mutate only files that match a pattern; may be given several times",
+        )
+        .action(ArgAction::Append),
+    )
+    .arg(option(
+        "shard",
+        "K/N",
+        "Test only share K, counted from 0, of N equal shares of each package's mutants",
+    ))
+    .arg(jobs("The number of mutants that run at the same time").default_value("2"))
 }
 
-/// Returns the command that measures.
-fn bench_command() -> Command {
-    Command::new("bench")
-        .about(
-            "Measure the cost of writing an event and compare it with the `tracelogging` \
-         crate",
+/// Returns the commands for the driver package.
+fn package_chores() -> [Command; 7] {
+    [
+        chore(
+            "package",
+            "Build the sample driver's signed package for a test machine, as a .zip file",
+        ),
+        manifest_chores(),
+        chore("inf", "Check a stamped INF file against the driver that it installs")
+            .arg(path("inf", "The INF file"))
+            .arg(path("image", "The driver's image, a .sys file")),
+        chore(
+            "recipes",
+            "Write the instructions for tracing the sample driver from its declaration",
         )
-        .arg(flag("quick", "Only count instructions, and show only the missed goals"))
+        .arg(flag("check", "Report whether the files are up to date, without writing them")),
+        kit_chore(),
+        chore("client", "Build the sample driver's client, a Windows program"),
+        chore("vm", "Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")
+            .arg(
+                Arg::new("arguments")
+                    .help("The arguments of `cargo etw vm`; --iso is required")
+                    .value_name("ARGUMENTS")
+                    .num_args(1..)
+                    .required(true)
+                    .trailing_var_arg(true)
+                    .allow_hyphen_values(true)
+                    .value_parser(value_parser!(OsString)),
+            ),
+    ]
+}
+
+/// Returns the command line of `cargo xtask fresh-machine`.
+fn fresh_machine_chore() -> Command {
+    chore(
+        "fresh-machine",
+        "Run `demo` and `test` on new Debian systems and print a table of results (needs root)",
+    )
+    .arg(
+        option("machine", "NAME", "A machine to run on; may be given several times [default: all]")
+            .action(ArgAction::Append)
+            .value_parser(PossibleValuesParser::new(fresh_machine::names())),
+    )
+    .arg(jobs("The number of machines that run at the same time").default_value("1"))
+}
+
+/// Returns the commands that check and measure.
+fn test_chores() -> [Command; 5] {
+    let test = chore("test", "Run every check that can run on this machine")
+        .arg(flag("deep", "Also run the checks that take longer: sanitizers, more cases and interleavings"))
         .arg(
-            flag(
-                "traces",
-                "Measure how fast `etl` reads traces of a million and of ten million \
-             events, and in how much memory, instead",
+            option(
+                "changed",
+                "BASE",
+                "Run only the checks that the changes since a commit can affect [default: the commit at which the branch left its upstream]",
             )
-            .conflicts_with("quick"),
-        )
-        .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"))
-}
-
-/// Returns the arguments of `test`.
-fn test_command() -> Command {
-    Command::new("test")
-                .about("Run every check that can run on this machine")
-                .arg(flag(
-                    "deep",
-                    "Also run the checks that take longer: sanitizers, more cases and interleavings",
-                ))
-                .arg(
-                    Arg::new("changed")
-                        .long("changed")
-                        .help("Run only the checks that the changes since a commit can affect [default: the commit at which the branch left its upstream]")
-                        .value_name("BASE")
-                        .num_args(0..=1)
-                        .conflicts_with("deep"),
-                )
+            .num_args(0..=1)
+            .conflicts_with("deep"),
+        );
+    let traces = "Measure how fast `etl` reads traces of a million and of ten million events, and in how \
+                  much memory, instead";
+    let bench = chore(
+        "bench",
+        "Measure the cost of writing an event and compare it with the `tracelogging` crate",
+    )
+    .arg(flag("quick", "Only count instructions, and show only the missed goals"))
+    .arg(flag("traces", traces).conflicts_with("quick"))
+    .arg(flag("write", "Write the result to docs/benchmark.md").conflicts_with("quick"));
+    let goldens = "Fetch published packages with resources that mc.exe compiled, for comparison";
+    let fuzz = chore("fuzz", "Fuzz every reader of untrusted bytes").arg(
+        option("minutes", "N", "The total time for all targets, in minutes")
+            .default_value("8")
+            .value_parser(value_parser!(u64).range(1..=10_000)),
+    );
+    [test, bench, chore("goldens", goldens), fuzz, mutation_chore()]
 }
 
 /// Returns the command line. (clap's derive macros allow lints that this workspace forbids.)
 fn command_line() -> Command {
-    let command = Command::new("xtask")
+    let demo = chore(
+        "demo",
+        "Build the sample driver, trace it in the stand-in kernel and show the events",
+    )
+    .arg(
+        path_option("out", "FOLDER", "The folder to write the .etl files to")
+            .default_value("target/demo"),
+    );
+    let questions = chore(
+        "questions",
+        "Run the probes of undocumented ETW behaviour in the stand-in kernel, and write its answers",
+    )
+    .arg(
+        path_option("out", "FILE", "The file to write the answers to")
+            .default_value("standin-kernel/answers/stand-in.json"),
+    );
+    let build = chore("build", "Build only a driver's .sys file")
+        .arg(
+            option("package", "PACKAGE", "The driver's crate in this workspace, or etw-c-driver")
+                .default_value(sample::DRIVER.0),
+        )
+        .arg(
+            option("machine", "MACHINE", "The architecture to build for")
+                .default_value(Machine::X64.name())
+                .value_parser([Machine::X64.name(), Machine::Arm64.name()]),
+        )
+        .arg(flag("release", "Build with optimizations"));
+    let lock =
+        chore("lock", "Update the lock files of all workspaces after a change to their manifests")
+            .arg(flag(
+                "check",
+                "Report whether the lock files match their manifests, without writing them",
+            ));
+    let doctor = chore(
+        "doctor",
+        "List which of the tools that the other commands need are found and which are missing",
+    )
+    .arg(flag("install", "Install the missing tools"));
+    Command::new("xtask")
         .bin_name("cargo xtask")
         .about("The commands for working on this repository")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommand(
-            Command::new("demo")
-                .about(
-                    "Build the sample driver, trace it in the stand-in kernel and show the events",
-                )
-                .arg(
-                    Arg::new("out")
-                        .long("out")
-                        .help("The folder to write the .etl files to")
-                        .value_name("FOLDER")
-                        .default_value("target/demo")
-                        .value_parser(value_parser!(PathBuf)),
-                ),
-        )
-        .subcommand(
-            Command::new("questions")
-                .about("Run the probes of undocumented ETW behaviour in the stand-in kernel, and write its answers")
-                .arg(
-                    Arg::new("out")
-                        .long("out")
-                        .help("The file to write the answers to")
-                        .value_name("FILE")
-                        .default_value("standin-kernel/answers/stand-in.json")
-                        .value_parser(value_parser!(PathBuf)),
-                ),
-        )
-        .subcommand(test_command())
-        .subcommand(
-            bench_command(),
-        )
-        .subcommand(
-            Command::new("goldens")
-                .about("Fetch published packages with resources that mc.exe compiled, for comparison"),
-        )
-        .subcommand(
-            Command::new("fuzz")
-                .about("Fuzz every reader of untrusted bytes")
-                .arg(
-                    Arg::new("minutes")
-                        .long("minutes")
-                        .help("The total time for all targets, in minutes")
-                        .value_name("N")
-                        .default_value("8")
-                        .value_parser(value_parser!(u64).range(1..=10_000)),
-                ),
-        )
-        .subcommand(mutation_chore())
-        .subcommand(
-            Command::new("build")
-                .about("Build only a driver's .sys file")
-                .arg(
-                    Arg::new("package")
-                        .long("package")
-                        .help("The driver's crate in this workspace, or etw-c-driver")
-                        .value_name("PACKAGE")
-                        .default_value(sample::DRIVER.0),
-                )
-                .arg(
-                    Arg::new("machine")
-                        .long("machine")
-                        .help("The architecture to build for")
-                        .value_name("MACHINE")
-                        .default_value(Machine::X64.name())
-                        .value_parser([Machine::X64.name(), Machine::Arm64.name()]),
-                )
-                .arg(flag("release", "Build with optimizations")),
-        )
-        .subcommand(
-            Command::new("modules")
-                .about("List the dependency cycles between the modules of each crate"),
-        )
-        .subcommand(
-            Command::new("api")
-                .about("Write the public API of the published crates to docs/api")
-                .arg(flag("check", "Report whether the files are up to date, without writing them")),
-        )
-        .subcommand(
-            Command::new("lock")
-                .about("Update the lock files of all workspaces after a change to their manifests")
-                .arg(flag("check", "Report whether the lock files match their manifests, without writing them")),
-        )
-        .subcommand(
-            Command::new("doctor")
-                .about("List which of the tools that the other commands need are found and which are missing")
-                .arg(flag("install", "Install the missing tools")),
-        );
-    package_chores(new_user_chores(command))
+        .subcommands([demo, questions])
+        .subcommands(test_chores())
+        .subcommands([
+            build,
+            chore("modules", "List the dependency cycles between the modules of each crate"),
+            chore("api", "Write the public API of the published crates to docs/api").arg(flag(
+                "check",
+                "Report whether the files are up to date, without writing them",
+            )),
+            lock,
+            doctor,
+            chore("reproducible", "Build the sample driver in two folders and compare the images"),
+            fresh_machine_chore(),
+        ])
+        .subcommands(package_chores())
 }
 
 fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
@@ -463,7 +367,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "modules" => modules::run(),
         "mutants" => mutants::run(&mutants::Selection {
             groups: several(arguments, "package"),
-            shard: arguments.get_one("shard").copied(),
+            shard: arguments.get_one("shard").cloned(),
             files: several(arguments, "files"),
             jobs: required(arguments, "jobs")?,
         }),

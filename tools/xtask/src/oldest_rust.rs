@@ -1,8 +1,9 @@
 //! Checks that the crates that drivers use compile with the oldest Rust that they support.
 
-use std::{fs, process::Command};
+use std::process::Command;
 
 use anyhow::{Context, Result};
+use driver_build::files;
 
 use crate::{
     process::{find_program, output_of, root, run_quietly, target},
@@ -23,8 +24,7 @@ const PACKAGES: [&str; 7] = [
 /// Reads `rust-version` of `[workspace.package]`.
 fn oldest() -> Result<String> {
     let path = root().join("Cargo.toml");
-    let text =
-        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = files::read_to_string(&path)?;
     parse(&text)
         .map(str::to_owned)
         .with_context(|| format!("{} has no rust-version", path.display()))
@@ -84,7 +84,7 @@ mod tests {
             "formats/etw-manifest",
         ] {
             let path = root().join(folder).join("Cargo.toml");
-            let manifest = fs::read_to_string(&path).unwrap();
+            let manifest = files::read_to_string(&path).unwrap();
             assert!(manifest.contains("rust-version.workspace = true"), "{}", path.display());
         }
     }

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use driver_build::process::line;
-pub use driver_build::process::{find_program, output_of, run_quietly, symlink};
+pub use driver_build::process::{find_program, json, output_of, printed, run_quietly, symlink};
 
 /// Returns the workspace's root.
 pub fn root() -> PathBuf {
@@ -44,10 +44,16 @@ pub fn program(package: &str, name: &str, is_shown: bool) -> Result<PathBuf> {
     if let Some(folder) = folder {
         return Ok(folder.join(name));
     }
-    let mut build = Command::new("cargo");
-    build.current_dir(root()).args(["build", "--locked", "--package", package, "--bin", name]);
+    let mut build = cargo(&["build", "--locked", "--package", package, "--bin", name]);
     if is_shown { run(&mut build) } else { run_quietly(&mut build) }?;
     Ok(target().join("debug").join(name))
+}
+
+/// Returns a command of cargo in the main workspace.
+pub fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root()).args(arguments);
+    command
 }
 
 /// Runs a command that shares this program's output.
@@ -95,23 +101,10 @@ pub fn pass_on(command: &mut Command) -> Result<()> {
 
 /// Runs tests, and shows their result lines, or their whole output if they fail.
 pub fn run_for_results(command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("cannot start: {}", line(command)))?;
-    let printed = String::from_utf8_lossy(&output.stdout);
-    if !output.status.success() {
-        bail!(
-            "failed ({}): {}\n{printed}{}",
-            output.status,
-            line(command),
-            String::from_utf8_lossy(&output.stderr)
-        );
-    } // Skips the lines of programs whose tests the filter excludes.
-    for result in printed
-        .lines()
-        .filter(|line| line.starts_with("test result: ") && !line.contains(" 0 passed"))
-    {
+    let printed = printed(command)?;
+    // Skips the lines of programs whose tests the filter excludes.
+    let is_result = |line: &&str| line.starts_with("test result: ") && !line.contains(" 0 passed");
+    for result in String::from_utf8_lossy(&printed).lines().filter(is_result) {
         println!("{result}");
     }
     Ok(())

@@ -2,13 +2,13 @@
 //!
 //! The published crates are those of the main workspace without `publish = false`.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{collections::BTreeSet, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{
-    process::{root, run_quietly},
+    process::{cargo, json, printed, root, run_quietly},
     tree,
 };
 
@@ -28,8 +28,7 @@ const KEYS: [&str; 7] =
 pub fn check() -> Result<()> {
     let packages = published()?;
     check_contents(&packages)?;
-    let mut pack = Command::new("cargo");
-    pack.current_dir(root()).args(["package", "--locked", "--no-verify", "--allow-dirty"]);
+    let mut pack = cargo(&["package", "--locked", "--no-verify", "--allow-dirty"]);
     for package in &packages {
         pack.args(["--package", text(package, "name")?]);
     }
@@ -59,9 +58,7 @@ fn check_contents(packages: &[Value]) -> Result<()> {
 
 /// Returns the metadata of the published crates.
 pub fn published() -> Result<Vec<Value>> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps"]);
-    let metadata: Value = serde_json::from_str(&printed(&mut cargo)?)?;
+    let metadata = json(&mut cargo(&["metadata", "--format-version", "1", "--no-deps"]))?;
     let packages = metadata["packages"].as_array();
     let packages = packages.context("the workspace has no packages")?;
     Ok(packages.iter().filter(|package| is_published(package)).cloned().collect())
@@ -75,16 +72,9 @@ fn is_published(package: &Value) -> bool {
 }
 
 fn list(name: &str) -> Result<String> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root()).args(["package", "--list", "--allow-dirty", "--package", name]);
+    let list = printed(&mut cargo(&["package", "--list", "--allow-dirty", "--package", name]))?;
     // On Windows cargo lists paths with backslashes.
-    Ok(printed(&mut cargo)?.replace('\\', "/"))
-}
-
-fn printed(cargo: &mut Command) -> Result<String> {
-    let output = cargo.output().context("cannot start cargo")?;
-    ensure!(output.status.success(), "cargo failed: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).context("cargo's output is not UTF-8")
+    Ok(String::from_utf8(list).context("cargo's output is not UTF-8")?.replace('\\', "/"))
 }
 
 fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {

@@ -10,7 +10,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use driver_build::toolchain::{Machine, Toolchain, cargo_home};
+use driver_build::{
+    files,
+    toolchain::{Machine, Toolchain, cargo_home},
+};
 
 use crate::{
     build::{self, Profile},
@@ -106,8 +109,7 @@ fn ensure_all_name_none(toolchain: &Toolchain) -> Result<()> {
         let is_built = [".sys", ".pdb"].iter().any(|end| file.ends_with(end));
         if is_built {
             let path = drivers.join(&file);
-            let bytes =
-                fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let bytes = files::read(&path)?;
             ensure_names_none(&path, &bytes, &folders)?;
         }
     }
@@ -129,10 +131,7 @@ pub fn run() -> Result<()> {
 pub fn check(toolchain: &Toolchain) -> Result<()> {
     ensure_all_name_none(toolchain)?;
     let folder = target().join("reproducible");
-    if folder.exists() {
-        fs::remove_dir_all(&folder)
-            .with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
+    files::remove_dir_all(&folder)?;
     let source = folder.join("a folder of another name");
     copy(&root(), &source)?;
     let home = other_home(&folder)?;
@@ -145,8 +144,7 @@ pub fn check(toolchain: &Toolchain) -> Result<()> {
     for (one, other) in [("sys", "dll"), ("pdb", "pdb")] {
         let one = first.join(format!("{image}.{one}"));
         let other = second.join(format!("{image}.{other}"));
-        let read =
-            |path: &Path| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+        let read = |path: &Path| files::read(path);
         ensure!(
             read(&one)? == read(&other)?,
             "{} and {} differ, but were built from the same source",
@@ -154,7 +152,7 @@ pub fn check(toolchain: &Toolchain) -> Result<()> {
             other.display()
         );
     }
-    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
+    files::remove_dir_all(&folder)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::Path,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use driver_build::files;
 
 use crate::{
     citations::{self, REQUIREMENTS},
@@ -23,18 +23,17 @@ const FOLDERS: &[&str] =
 
 /// Prints the tests of each requirement, and fails if a requirement has no test.
 pub fn check() -> Result<()> {
-    let text = fs::read_to_string(root().join(REQUIREMENTS))
-        .with_context(|| format!("cannot read the requirements, {REQUIREMENTS}"))?;
+    let text = files::read_to_string(root().join(REQUIREMENTS))?;
     let defined = citations::definitions(&text);
     let required: Vec<&str> =
-        defined.iter().map(|definition| definition.id.as_str()).filter(|id| is_id(id)).collect();
+        defined.iter().map(|(_, id)| id.as_str()).filter(|id| is_id(id)).collect();
     ensure!(!required.is_empty(), "{REQUIREMENTS} defines no requirements");
     let mut tests = BTreeMap::new();
     for file in tree::files(&root())? {
         let is_test = FOLDERS.iter().any(|folder| file.starts_with(folder));
         if is_test && Path::new(&file).extension().is_some_and(|end| end == "rs") {
             let path = root().join(&file);
-            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+            let text = files::read_to_string(&path)?;
             read(&path, &text, &mut tests);
         }
     }
@@ -74,12 +73,7 @@ fn shown(names: &BTreeSet<String>) -> String {
 
 /// Returns whether a word is a requirement's id, such as `R-T4`.
 fn is_id(word: &str) -> bool {
-    word.strip_prefix("R-").is_some_and(|rest| {
-        let number = rest.trim_start_matches(|letter: char| letter.is_ascii_uppercase());
-        rest.len() == number.len() + 1
-            && !number.is_empty()
-            && number.chars().all(|digit| digit.is_ascii_digit())
-    })
+    word.starts_with("R-") && citations::is_id(word)
 }
 
 /// Finds the ids in comments before functions that are tests, and at the head of files

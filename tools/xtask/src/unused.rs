@@ -3,9 +3,10 @@
 //! A dependency that is there for another reason is listed under `package.metadata.cargo-machete.ignored`,
 //! which cargo-machete reads too.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use driver_build::files;
 use serde_json::Value;
 
 use crate::{modules, process::root, tree};
@@ -29,12 +30,10 @@ pub fn check() -> Result<()> {
         let Some((number, _)) = of.max_by_key(|(_, folder)| folder.len()) else { continue };
         let Some(text) = texts.get_mut(number) else { continue };
         let path = root.join(&file);
-        let read =
-            |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {file}"));
-        let own = read(&path)?;
+        let own = files::read_to_string(&path)?;
         // Modules that packages share.
         for shared in own.split("#[path = \"").skip(1).filter_map(|rest| rest.split('"').next()) {
-            text.push_str(&read(&path.with_file_name(shared)).unwrap_or_default());
+            text.push_str(&files::read_to_string(path.with_file_name(shared)).unwrap_or_default());
         }
         text.push_str(&own);
     }

@@ -222,6 +222,34 @@ macro_rules! callers {
 
 pub(crate) use callers;
 
+/// Defines a function that writes one event or nine between the same calls. The difference is the size of
+/// eight events in the image.
+macro_rules! many {
+    ($many:ident, $feature:literal, $write:ident: $first:tt; $($more:tt),*) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "system" fn $many(
+            status: u32,
+            bytes: u64,
+            start: *const u8,
+            length: usize,
+        ) {
+            // SAFETY: the caller upholds the function's contract.
+            let name = unsafe { crate::text(start, length) };
+            let status = crate::other(status, bytes, start, length);
+            $write!($first, status, bytes, name);
+            $(
+                let status = crate::other(status, bytes, start, length);
+                #[cfg(feature = $feature)]
+                $write!($more, status, bytes, name);
+            )*
+            let status = crate::other(status, bytes, start, length);
+            crate::other(status, bytes, start, length);
+        }
+    };
+}
+
+pub(crate) use many;
+
 macro_rules! nothing {
     ($status:expr, $bytes:expr, $text:expr) => {
         // The closure names the arguments without evaluating them.

@@ -2,7 +2,7 @@
 
 use wdk_etw::emit;
 
-use crate::callers;
+use crate::{callers, many};
 
 #[wdk_etw::provider(name = "Contoso.Driver")]
 pub mod trace {
@@ -88,86 +88,27 @@ crate::loops::writes!(in_manifest: manifest_writes);
 #[cfg(feature = "timing")]
 crate::loops::arrays!(in_manifest: manifest_sum, manifest_checksum);
 
-/// Writes one event or nine between the same calls. The difference is the size of eight events in
-/// the image.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn described_many(
-    status: u32,
-    bytes: u64,
-    start: *const u8,
-    length: usize,
-) {
-    // SAFETY: the caller upholds the function's contract.
-    let name = unsafe { crate::text(start, length) };
-    let status = crate::other(status, bytes, start, length);
-    emit!(trace::read_complete0(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete1(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete2(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete3(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete4(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete5(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete6(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete7(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-described")]
-    emit!(trace::read_complete8(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    crate::other(status, bytes, start, length);
+macro_rules! one_described {
+    ($event:ident, $status:expr, $bytes:expr, $text:expr) => {
+        emit!(trace::$event($status, $bytes, $text))
+    };
 }
+many!(
+    described_many, "more-described", one_described: read_complete0;
+    read_complete1, read_complete2, read_complete3, read_complete4,
+    read_complete5, read_complete6, read_complete7, read_complete8
+);
 
-/// Writes one manifest event or nine between the same calls.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn manifest_many(
-    status: u32,
-    bytes: u64,
-    start: *const u8,
-    length: usize,
-) {
-    // SAFETY: the caller upholds the function's contract.
-    let name = unsafe { crate::text(start, length) };
-    let status = crate::other(status, bytes, start, length);
-    emit!(manifest::read_complete0(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete1(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete2(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete3(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete4(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete5(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete6(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete7(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    #[cfg(feature = "more-in-manifest")]
-    emit!(manifest::read_complete8(status, bytes, name));
-    let status = crate::other(status, bytes, start, length);
-    crate::other(status, bytes, start, length);
+macro_rules! one_in_manifest {
+    ($event:ident, $status:expr, $bytes:expr, $text:expr) => {
+        emit!(manifest::$event($status, $bytes, $text))
+    };
 }
+many!(
+    manifest_many, "more-in-manifest", one_in_manifest: read_complete0;
+    read_complete1, read_complete2, read_complete3, read_complete4,
+    read_complete5, read_complete6, read_complete7, read_complete8
+);
 
 #[unsafe(no_mangle)]
 pub extern "system" fn ours_register() {

@@ -11,7 +11,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use driver_build::process::{line, output_of};
+use driver_build::{
+    files,
+    process::{line, output_of},
+};
 
 use self::{names::Names, source::Source};
 
@@ -39,8 +42,7 @@ pub fn run(new: &New) -> Result<()> {
         "{} already exists; choose another folder, or remove this one",
         new.folder.display()
     );
-    fs::create_dir_all(&new.folder)
-        .with_context(|| format!("cannot create {}", new.folder.display()))?;
+    files::create_dir_all(&new.folder)?;
     let folder = fs::canonicalize(&new.folder)
         .with_context(|| format!("cannot find {}", new.folder.display()))?;
     for (path, contents) in template::files(&names, &source.relative_to(&folder))? {

@@ -1,5 +1,6 @@
 //! The instructions for tracing as data, for programs that run them on a test machine.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
@@ -12,38 +13,34 @@ use super::{
 const VERSION: u32 = 1;
 
 /// An enable request of a recipe: the GUID of a provider or of its group, a level and a mask.
-struct Enable<'a> {
+#[derive(Default, Serialize)]
+pub(super) struct Enable<'a> {
     guid: &'a str,
+    #[serde(rename = "group")]
     is_group: bool,
     level: u8,
+    #[serde(rename = "match_any", serialize_with = "hexadecimal")]
     mask: u64,
     /// The ids of events that are left out.
     except_ids: Vec<u16>,
 }
 
-impl Enable<'_> {
-    fn json(&self) -> Value {
-        let Self { guid, is_group, level, mask, except_ids } = self;
-        json!({
-            "guid": guid,
-            "group": is_group,
-            "level": level,
-            "match_any": format!("{mask:#x}"),
-            "except_ids": except_ids,
-        })
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
+fn hexadecimal<S: Serializer>(mask: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{mask:#x}"))
 }
 
 /// A recipe: commands that start a session and stop it.
-struct Recipe<'a> {
+#[derive(Default, Serialize)]
+pub(super) struct Recipe<'a> {
     name: String,
     /// The required program or cmdlet.
     needs: String,
     shell: Shell,
-    start: Vec<String>,
+    pub(super) start: Vec<String>,
     /// Commands that run while the driver writes events, and end on their own.
     during: Vec<String>,
-    stop: Vec<String>,
+    pub(super) stop: Vec<String>,
     /// The file with the events.
     trace: String,
     enables: Vec<Enable<'a>>,
@@ -53,58 +50,34 @@ struct Recipe<'a> {
     at_least: bool,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Shell {
+    #[default]
     Cmd,
     PowerShell,
 }
 
-impl Recipe<'_> {
-    fn json(&self) -> Value {
-        let enables: Vec<Value> = self.enables.iter().map(Enable::json).collect();
-        json!({
-            "name": self.name,
-            "needs": self.needs,
-            "shell": match self.shell {
-                Shell::Cmd => "cmd",
-                Shell::PowerShell => "powershell",
-            },
-            "start": self.start,
-            "during": self.during,
-            "stop": self.stop,
-            "trace": self.trace,
-            "enables": enables,
-            "boots": self.boots,
-            "at_least": self.at_least,
-        })
-    }
-}
-
 /// Returns requests that enable all events of the providers.
-fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
+pub(super) fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
     providers.iter().map(whole).collect()
 }
 
 fn whole(provider: &Traced) -> Enable<'_> {
-    Enable {
-        guid: &provider.guid,
-        is_group: false,
-        level: provider.highest_level(),
-        mask: provider.everything(),
-        except_ids: Vec::new(),
-    }
+    let (level, mask) = (provider.highest_level(), provider.everything());
+    Enable { guid: &provider.guid, level, mask, ..Enable::default() }
 }
 
 /// Returns the request that enables the first keyword of a provider, if it has one.
 fn selected(provider: &Traced) -> Option<Enable<'_>> {
-    let keyword = provider.keywords.first()?;
-    Some(Enable {
-        guid: &provider.guid,
-        is_group: false,
-        level: SELECTED_LEVEL,
-        mask: keyword.mask,
-        except_ids: Vec::new(),
-    })
+    let mask = provider.keywords.first()?.mask;
+    Some(Enable { guid: &provider.guid, level: SELECTED_LEVEL, mask, ..Enable::default() })
+}
+
+/// Returns requests that enable the providers' groups.
+pub(super) fn whole_groups(providers: &[Traced]) -> impl Iterator<Item = Enable<'_>> {
+    let groups = groups(providers).into_iter();
+    groups.map(|(guid, level)| Enable { guid, is_group: true, level, ..Enable::default() })
 }
 
 /// Returns the recipes, with the same commands as the instructions. `profile` is the file with the
@@ -141,16 +114,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
         };
         all.push(wpr(&name, session, profile, &made.name, vec![enable]));
     }
-    let groups: Vec<Enable<'_>> = groups(providers)
-        .into_iter()
-        .map(|(guid, level)| Enable {
-            guid,
-            is_group: true,
-            level,
-            mask: 0,
-            except_ids: Vec::new(),
-        })
-        .collect();
+    let groups: Vec<Enable<'_>> = whole_groups(providers).collect();
     if !groups.is_empty() {
         all.push(power_shell("powershell-group", session, groups));
         all.push(tracelog_group(providers, session));
@@ -174,11 +138,10 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     };
     all.push(boot);
     all.push(autologger(providers, session));
-    let recipes: Vec<Value> = all.iter().map(Recipe::json).collect();
-    json!({ "version": VERSION, "session": session, "recipes": recipes })
+    json!({ "version": VERSION, "session": session, "recipes": all })
 }
 
-fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let start = |(number, one): (usize, &Enable<'_>)| {
         let verb = if number == 0 {
             format!("start {session} -ow -o {session}.etl")
@@ -190,18 +153,15 @@ fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     Recipe {
         name: "logman".to_owned(),
         needs: "logman".to_owned(),
-        shell: Shell::Cmd,
         start: enables.iter().enumerate().map(start).collect(),
         stop: ["query", "stop"].map(|verb| format!("logman {verb} {session} -ets")).into(),
         trace: format!("{session}.etl"),
         enables,
-        during: Vec::new(),
-        boots: false,
-        at_least: false,
+        ..Recipe::default()
     }
 }
 
-fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let start = |(number, one): (usize, &Enable<'_>)| {
         let verb = if number == 0 {
             format!("-start {session} -f {session}.etl")
@@ -216,14 +176,11 @@ fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     Recipe {
         name: "tracelog".to_owned(),
         needs: "tracelog".to_owned(),
-        shell: Shell::Cmd,
         start: enables.iter().enumerate().map(start).collect(),
         stop: vec![format!("tracelog -stop {session}")],
         trace: format!("{session}.etl"),
         enables,
-        during: Vec::new(),
-        boots: false,
-        at_least: false,
+        ..Recipe::default()
     }
 }
 
@@ -237,18 +194,15 @@ fn wpr<'a>(
     Recipe {
         name: name.to_owned(),
         needs: "wpr".to_owned(),
-        shell: Shell::Cmd,
         start: vec![format!("wpr -start {profile}!{selected}.Verbose -filemode")],
         stop: vec![format!("wpr -stop {session}.etl")],
         trace: format!("{session}.etl"),
         enables,
-        during: Vec::new(),
-        boots: false,
-        at_least: false,
+        ..Recipe::default()
     }
 }
 
-fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     // The service behind the session does not know the current folder.
     let trace = format!("C:\\{session}.etl");
     let mut start =
@@ -272,31 +226,26 @@ fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recip
         stop: vec![format!("Stop-EtwTraceSession -Name {session}")],
         trace,
         enables,
-        during: Vec::new(),
-        boots: false,
-        at_least: false,
+        ..Recipe::default()
     }
 }
 
-fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+pub(super) fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let on: Vec<String> =
         enables.iter().map(|one| format!("{}:{:#x}:{}", one.guid, one.mask, one.level)).collect();
     Recipe {
         name: "xperf".to_owned(),
         needs: "xperf".to_owned(),
-        shell: Shell::Cmd,
         start: vec![format!("xperf -start {session} -on {} -f {session}.etl", on.join("+"))],
         stop: vec![format!("xperf -stop {session}")],
         trace: format!("{session}.etl"),
         enables,
-        during: Vec::new(),
-        boots: false,
-        at_least: false,
+        ..Recipe::default()
     }
 }
 
 /// Returns the command that makes the providers write their state.
-fn capture_state(session: &str) -> String {
+pub(super) fn capture_state(session: &str) -> String {
     format!("tracelog -capturestate {session}")
 }
 
@@ -308,14 +257,8 @@ fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
         recipe.start.push(format!(
             "tracelog -enable {session} -guid #{group} -level {level} -enableproperty 0x20"
         ));
-        recipe.enables.push(Enable {
-            guid: group,
-            is_group: true,
-            level,
-            mask: 0,
-            except_ids: Vec::new(),
-        });
     }
+    recipe.enables.extend(whole_groups(providers));
     recipe
 }
 
@@ -353,14 +296,10 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
     let recipe = |name: &str, line, trace, enable| Recipe {
         name: name.to_owned(),
         needs: client.to_owned(),
-        shell: Shell::Cmd,
-        start: Vec::new(),
         during: vec![line],
-        stop: Vec::new(),
         trace,
         enables: vec![enable],
-        boots: false,
-        at_least: false,
+        ..Recipe::default()
     };
     let mut all = vec![recipe(
         "client-record",
@@ -376,7 +315,7 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
 }
 
 /// Returns the recipe that records from the next start of Windows.
-fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
+pub(super) fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let trace = "C:\\boot.etl".to_owned();
     let mut start = vec![format!(
         "New-AutologgerConfig -Name {session} -LogFileMode 0x1 -LocalFilePath {trace} -Start Enabled"
@@ -394,7 +333,6 @@ fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
         needs: "New-AutologgerConfig".to_owned(),
         shell: Shell::PowerShell,
         start,
-        during: Vec::new(),
         stop: vec![
             format!("Stop-EtwTraceSession -Name {session}"),
             format!("Remove-AutologgerConfig -Name {session}"),
@@ -403,5 +341,6 @@ fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
         enables: everything(providers),
         boots: true,
         at_least: true,
+        ..Recipe::default()
     }
 }

@@ -6,13 +6,11 @@ mod profile;
 mod provider;
 mod text;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
+use driver_build::files;
 
 use crate::{
     at_hand::{self, AtHand},
@@ -105,8 +103,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         [(&recipes.text, text), (&recipes.profile, profile)].into_iter().chain(data)
     {
         if matches.get_flag("check") {
-            let found = fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
+            let found = files::read_to_string(path)?;
             if found != wanted {
                 bail!(
                     "{} is stale: run `{}` and commit the result",
@@ -115,7 +112,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
                 );
             }
         } else {
-            fs::write(path, wanted).with_context(|| format!("cannot write {}", path.display()))?;
+            files::write(path, wanted)?;
             println!("{}", path.display());
         }
     }

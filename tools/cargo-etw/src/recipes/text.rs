@@ -14,6 +14,9 @@ use super::{
 };
 use etw_wire::winmeta;
 
+/// The section on reading a trace. Words between at signs are placeholders.
+const READING: &str = include_str!("reading.md.in");
+
 /// The settings for one driver's tracing instructions.
 #[derive(Debug)]
 pub struct Recipes {
@@ -142,19 +145,9 @@ impl Recipes {
 
     fn logman(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
+        let everything = data::logman(session, data::everything(providers));
         writeln!(out, "## logman\n\n```bat\nrem Everything, into a file.")?;
-        for (number, provider) in providers.iter().enumerate() {
-            let (guid, all, level) =
-                (&provider.guid, provider.everything(), provider.highest_level());
-            if number == 0 {
-                writeln!(
-                    out,
-                    "logman start {session} -ow -o {session}.etl -p {{{guid}}} {all:#x} {level} -ets"
-                )?;
-            } else {
-                writeln!(out, "logman update {session} -p {{{guid}}} {all:#x} {level} -ets")?;
-            }
-        }
+        writeln!(out, "{}", everything.start.join("\n"))?;
         for provider in providers {
             if let Some(keyword) = provider.keywords.first() {
                 writeln!(
@@ -170,9 +163,9 @@ impl Recipes {
         }
         writeln!(
             out,
-            "logman query {session} -ets\n\
-             logman stop {session} -ets\n\
-             rem Lists the provider's registration and, if its manifest is installed, its names."
+            "{}\n\
+             rem Lists the provider's registration and, if its manifest is installed, its names.",
+            everything.stop.join("\n")
         )?;
         for provider in providers {
             let name = &provider.name;
@@ -189,21 +182,13 @@ impl Recipes {
 
     fn tracelog(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
+        let everything = data::tracelog(session, data::everything(providers));
         writeln!(
             out,
             "## tracelog\n\nPart of the WDK. The first mask is match-any. Without `-paged` the session has \
-             buffers in nonpaged\nmemory.\n\n```bat"
+             buffers in nonpaged\nmemory.\n\n```bat\n{}",
+            everything.start.join("\n")
         )?;
-        for (number, provider) in providers.iter().enumerate() {
-            let (guid, all, level) =
-                (&provider.guid, provider.everything(), provider.highest_level());
-            let start = if number == 0 {
-                format!("-start {session} -f {session}.etl")
-            } else {
-                format!("-enable {session}")
-            };
-            writeln!(out, "tracelog {start} -guid #{guid} -matchanykw {all:#x} -level {level}")?;
-        }
         for provider in providers {
             if let Some(filtered) = Filtered::of(provider) {
                 writeln!(
@@ -226,8 +211,9 @@ impl Recipes {
         writeln!(
             out,
             "rem Have the provider write its state.\n\
-             tracelog -capturestate {session}\n\
-             tracelog -stop {session}\n```\n"
+             {}\n{}\n```\n",
+            data::capture_state(session),
+            everything.stop.join("\n")
         )
     }
 
@@ -269,62 +255,32 @@ impl Recipes {
 
     fn power_shell(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
-        let add = format!("Add-EtwTraceProvider -SessionName {session}");
+        let everything = data::power_shell("", session, data::everything(providers));
         writeln!(
             out,
             "## PowerShell\n\n`-NonPaged`, and a log file mode without 0x1000000 \
-             (`EVENT_TRACE_USE_PAGED_MEMORY`), make the buffers\nnonpaged.\n\n```powershell\n\
-             Start-EtwTraceSession -Name {session} -LocalFilePath C:\\{session}.etl -NonPaged"
+             (`EVENT_TRACE_USE_PAGED_MEMORY`), make the buffers\nnonpaged.\n\n```powershell\n{}",
+            everything.start.join("\n")
         )?;
-        let values = |provider: &Traced| {
-            format!(
-                "-Guid '{{{}}}' -Level {} -MatchAnyKeyword {:#x}",
-                provider.guid,
-                provider.highest_level(),
-                provider.everything()
-            )
-        };
-        for provider in providers {
-            writeln!(out, "{add} {}", values(provider))?;
+        let groups = data::power_shell("", session, data::whole_groups(providers).collect());
+        for line in groups.start.iter().skip(1) {
+            writeln!(out, "# The whole group, besides what is enabled above.\n{line}")?;
         }
-        for (group, level) in groups(providers) {
-            writeln!(
-                out,
-                "# The whole group, besides what is enabled above.\n\
-                 {add} -Guid '{{{group}}}' -Level {level} -Property 0x20"
-            )?;
-        }
+        let boot = data::autologger(providers, session);
         writeln!(
             out,
-            "Stop-EtwTraceSession -Name {session}\n\
-             # Records from the next boot, before most drivers are loaded.\n\
-             New-AutologgerConfig -Name {session} -LogFileMode 0x1 -LocalFilePath C:\\boot.etl -Start Enabled"
-        )?;
-        for provider in providers {
-            let values = values(provider);
-            writeln!(out, "Add-EtwTraceProvider -AutologgerName {session} {values}")?;
-        }
-        writeln!(
-            out,
-            "# After the restart.\n\
-             Stop-EtwTraceSession -Name {session}\n\
-             Remove-AutologgerConfig -Name {session}\n```\n"
+            "{}\n# Records from the next boot, before most drivers are loaded.\n{}\n\
+             # After the restart.\n{}\n```\n",
+            everything.stop.join("\n"),
+            boot.start.join("\n"),
+            boot.stop.join("\n")
         )
     }
 
     fn xperf(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
-        let session = &self.session;
-        let on: Vec<String> = providers
-            .iter()
-            .map(|one| format!("{}:{:#x}:{}", one.guid, one.everything(), one.highest_level()))
-            .collect();
-        writeln!(
-            out,
-            "## xperf\n\n```bat\n\
-             xperf -start {session} -on {} -f {session}.etl\n\
-             xperf -stop {session}\n```\n",
-            on.join("+")
-        )
+        let everything = data::xperf(&self.session, data::everything(providers));
+        let (start, stop) = (everything.start.join("\n"), everything.stop.join("\n"));
+        writeln!(out, "## xperf\n\n```bat\n{start}\n{stop}\n```\n")
     }
 
     /// Writes the section on the driver's client.
@@ -362,42 +318,16 @@ impl Recipes {
             String::new()
         };
         let pdb = Path::new(image).with_extension("pdb");
-        let pdb = pdb.display();
-        writeln!(
-            out,
-            "## Reading a trace\n\n```bat\n\
-             tracerpt {session}.etl -o {session}.xml -of XML -lr\n\
-             powershell Get-WinEvent -Path {session}.etl -Oldest\n\
-             wpa {session}.etl\n```\n\n\
-             On any system, with this project's reader:\n\n```sh\n\
-             {reader} dump {option}{session}.etl\n\
-             {reader} report {option}--out {session}.html {session}.etl\n\
-             {reader} dump {option}--format perfetto --out {session}.pftrace {session}.etl\n\
-             ```\n\n\
-             The report is a page for a browser. The last command writes a timeline. Open that at\n\
-             <https://ui.perfetto.dev>: the page reads the file in the browser and uploads nothing, and after the\n\
-             first visit it opens without a network as well. If the session also recorded the kernel's events,\n\
-             the timeline has scheduling, DPCs, ISRs, disks and samples beside the driver's events.\n\n\
-             `dump` and `stats` read a file of any length in a few MiB of memory, in the order of time. Other\n\
-             formats are `json`, with everything that the file has about each event, and `csv`, with a column\n\
-             for each field on request:\n\n```sh\n\
-             {reader} stats {option}{session}.etl\n\
-             {reader} dump --format csv --fields {option}{session}.etl\n```\n\n\
-             If the session also recorded the kernel's events, or `etl merge` joined it with a session that did,\n\
-             `etl` shows processes, threads, images, context switches, DPCs, ISRs, disk and file operations and more\n\
-             as events of their class, such as `DiskIo/Read`, with the fields that Microsoft documents. What no table\n\
-             describes stays as bytes, with the reason:\n\n```sh\n\
-             {reader} dump {option}--names {session}.etl\n\
-             {reader} dump {option}--pdb {pdb} {session}.etl\n\
-             {reader} stats {option}--names {session}.etl\n```\n\n\
-             `--names` adds the names of processes and threads, and the counts of each process. A call stack,\n\
-             whether ETW attached it to the event or the kernel wrote it as a record of its own, is below its\n\
-             event, as image and offset or, with `--pdb` or `--symbols` and a folder, as image and function; so\n\
-             are addresses of code, such as the routine of a DPC. Images are known if the kernel's session had\n\
-             its image events (the flag `LOADER` of xperf). A PDB belongs to an image by the identity that merged\n\
-             traces repeat; without it, `--pdb` names the functions of the image of its name. The last lines\n\
-             count the stacks that found their events, and those that did not."
-        )
+        let values = [
+            ("@session@", session),
+            ("@reader@", reader),
+            ("@option@", &option),
+            ("@pdb@", &pdb.display().to_string()),
+        ];
+        let text = values
+            .into_iter()
+            .fold(READING.to_owned(), |text, (name, value)| text.replace(name, value));
+        out.write_str(&text)
     }
 }
 

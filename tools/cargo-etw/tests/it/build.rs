@@ -32,7 +32,7 @@ fn files(folder: &Path) -> Files {
 }
 
 fn etw(folder: &Path, arguments: &[&str]) -> Output {
-    common::etw(folder, "build", arguments)
+    common::command(folder, &["build"]).args(arguments).output().unwrap()
 }
 
 #[test]

@@ -9,13 +9,10 @@ use std::{
 use driver_package::inf::{self, Inf, Stamp};
 use etw_test_support::root;
 
+use crate::common;
+
 fn new(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
-        .current_dir(folder)
-        .args(["etw", "new"])
-        .args(arguments)
-        .output()
-        .unwrap()
+    common::command(folder, &["new"]).args(arguments).output().unwrap()
 }
 
 /// Runs a command that must fail, and returns its message.

@@ -11,6 +11,8 @@ use std::{
 use etw_test_support::root;
 use tempfile::TempDir;
 
+use crate::common::etw;
+
 /// The files of the driver.
 const FILES: [&str; 4] =
     ["build.rs", "source/driver.rs", "source/telemetry/mod.rs", "source/telemetry/events.rs"];
@@ -76,15 +78,7 @@ impl Own {
 
     /// Runs `cargo etw` in a folder of the driver.
     fn etw_in(&self, folder: &str, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
-            .current_dir(self.path(folder))
-            // cargo sets these variables for tests; an author's environment has none of them.
-            .env_remove("CARGO_TARGET_DIR")
-            .env_remove("CARGO_MANIFEST_DIR")
-            .arg("etw")
-            .args(arguments)
-            .output()
-            .unwrap()
+        etw(&self.path(folder), arguments)
     }
 
     /// Runs a command that must succeed, and returns what it prints.

@@ -8,7 +8,7 @@ use crate::common;
 
 /// Runs `cargo etw run`. Returns the exit code, standard output and standard error.
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = common::etw(folder, "run", arguments);
+    let output = common::command(folder, &["run"]).args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

@@ -1,30 +1,18 @@
 //! Runs the commands on the sample driver, and checks that the committed files are up to date.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+use std::{fs, path::Path};
 
 use etw_test_support::root;
+
+use crate::common::etw;
 
 const PACKAGE: &str = "etw-sample-driver";
 const DECLARATION: &str = "driver/src/trace.rs";
 const MANIFEST: &str = "inf/etw_sample_driver.man";
 
-/// Runs `cargo etw` in the repository's root.
-fn etw(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
-        .current_dir(root())
-        .arg("etw")
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
 /// Runs a command that must succeed.
 fn succeed(arguments: &[&str]) -> String {
-    let output = etw(arguments);
+    let output = etw(&root(), arguments);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     said.into_owned()
@@ -32,7 +20,7 @@ fn succeed(arguments: &[&str]) -> String {
 
 /// Runs a command that must fail, and returns its message.
 fn fail(arguments: &[&str]) -> String {
-    let output = etw(arguments);
+    let output = etw(&root(), arguments);
     assert!(!output.status.success());
     String::from_utf8(output.stderr).unwrap()
 }

@@ -8,6 +8,8 @@ use std::{
 
 use etw_test_support::root;
 
+use crate::common;
+
 const DRIVER: &str = r#"
 [package]
 name = "stranger"
@@ -217,13 +219,8 @@ fn write(path: &Path, contents: &str) {
 }
 
 fn etw(folder: &Path, arguments: &[&str], target: Option<&Path>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
-    command
-        .current_dir(folder)
-        .env_remove("CARGO_TARGET_DIR")
-        .env_remove("CARGO_MANIFEST_DIR")
-        .args(["etw", "build", "--release"])
-        .args(arguments);
+    let mut command = common::command(folder, &["build", "--release"]);
+    command.args(arguments);
     if let Some(target) = target {
         command.env("CARGO_TARGET_DIR", target);
     }
@@ -371,18 +368,6 @@ mod built_drivers {
         write(&driver.join("build.rs"), script);
     }
 
-    /// Runs `cargo etw` in a driver's folder.
-    fn etw_in(driver: &Path, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
-            .current_dir(driver)
-            .env_remove("CARGO_TARGET_DIR")
-            .env_remove("CARGO_MANIFEST_DIR")
-            .arg("etw")
-            .args(arguments)
-            .output()
-            .unwrap()
-    }
-
     #[test]
     #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
     fn a_driver_with_older_crates_is_built_and_run() {
@@ -391,7 +376,7 @@ mod built_drivers {
         for (wdk, sys) in [("0.3.1", "0.4.0"), ("=0.3.0", "0.3.0")] {
             let manifest = OLDER.replace("WDK", wdk).replace("SYS", sys);
             write_driver(driver, &manifest, OLDER_LIBRARY);
-            let output = etw_in(driver, &["run"]);
+            let output = common::etw(driver, &["run"]);
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             let shown = errors(&output, true);
             assert!(!shown.contains("was not used"), "{shown}");
@@ -406,7 +391,7 @@ mod built_drivers {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path();
         write_driver(driver, WDM, WDM_LIBRARY);
-        let run = |arguments: &[&str]| etw_in(driver, arguments);
+        let run = |arguments: &[&str]| common::etw(driver, arguments);
         let output = run(&["run"]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         errors(&output, true);

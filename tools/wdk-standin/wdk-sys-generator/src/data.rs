@@ -156,22 +156,12 @@ pub struct Alias {
     pub feature: Vec<String>,
 }
 
-/// The forms of an alias: the words after the target may be left out.
+/// The entry of an alias, whose last words may be left out.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum AliasEntry {
-    Feature(String, IgnoredAny, String, Vec<String>),
-    Use(String, IgnoredAny, String),
-    Plain(String, IgnoredAny),
-}
+struct AliasEntry(String, IgnoredAny, #[serde(default)] String, #[serde(default)] Vec<String>);
 
 impl From<AliasEntry> for Alias {
-    fn from(entry: AliasEntry) -> Self {
-        let (target, word, feature) = match entry {
-            AliasEntry::Feature(target, _, word, feature) => (target, word, feature),
-            AliasEntry::Use(target, _, word) => (target, word, Vec::new()),
-            AliasEntry::Plain(target, _) => (target, String::new(), Vec::new()),
-        };
+    fn from(AliasEntry(target, _, word, feature): AliasEntry) -> Self {
         Self { target, is_use: word == "use", feature }
     }
 }
@@ -232,23 +222,12 @@ pub struct Constant {
     pub feature: Vec<String>,
 }
 
-/// The forms of a constant: the elements after the value may be omitted.
+/// The entry of a constant, whose last elements may be left out.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum ConstantEntry {
-    Feature(String, Value, IgnoredAny, Vec<String>),
-    Noted(String, Value, IgnoredAny),
-    Plain(String, Value),
-}
+struct ConstantEntry(String, Value, #[serde(default)] IgnoredAny, #[serde(default)] Vec<String>);
 
 impl From<ConstantEntry> for Constant {
-    fn from(entry: ConstantEntry) -> Self {
-        let (kind, value, feature) = match entry {
-            ConstantEntry::Feature(kind, value, _, feature) => (kind, value, feature),
-            ConstantEntry::Noted(kind, value, _) | ConstantEntry::Plain(kind, value) => {
-                (kind, value, Vec::new())
-            }
-        };
+    fn from(ConstantEntry(kind, value, _, feature): ConstantEntry) -> Self {
         Self { kind, value, feature }
     }
 }

@@ -115,16 +115,11 @@ const ROWS: [(&str, Place, [Cited; 3]); 13] = [
 
 /// Returns the table of the cited figures beside this run's.
 pub fn table(measured: &Value) -> String {
-    let mut text = String::from(
-        "\nThe C code that drivers use today, `TraceLoggingWrite` of TraceLoggingProvider.h and the code \
-         that\n`mc.exe -km` generates, is not compiled here. Its figures are cited: they are from \
-         [the measurements\nbefore the library was written](reference/event-cost.md), by clang-cl 19, \
-         with the same event and the\nsame emulator. That page's first caller is compared with the \
-         caller with four arguments, in which the\npeer uses the same stack; the peer's figures of \
-         that time show how far the two measurements differ\notherwise. C code with a manifest has the \
-         manifest's resource in the image besides its read-only data;\nso have this project's manifest \
-         events.\n\n| | TraceLogging | manifest | peer |",
-    );
+    let mut text = String::from(concat!(
+        "\n",
+        include_str!("prose/cited.md.in"),
+        "\n| | TraceLogging | manifest | peer |"
+    ));
     text.extend(TITLES.map(|title| format!(" {title} |")));
     text.push_str(" |\n|---|--:|--:|--:|--:|--:|--:|---|\n");
     text.extend(ROWS.map(|(what, place, cited)| {

@@ -16,7 +16,10 @@ use std::{fmt::Write as _, fs, path::PathBuf, process::Command};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use driver_build::toolchain::{Machine, Toolchain};
+use driver_build::{
+    files,
+    toolchain::{Machine, Toolchain},
+};
 
 use self::{
     counted::figures,
@@ -25,7 +28,7 @@ use self::{
 use crate::{
     build::{self, Profile},
     environment::BENCH,
-    process::{root, run_quietly, target},
+    process::{cargo, json, root, run_quietly, target},
     progress::step,
     sample::DRIVER,
 };
@@ -71,7 +74,7 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
     run_quietly(&mut command)?;
     let from = built_in.join(toolchain.target()).join("release/bench_image.dll");
     let to = built_in.join(format!("{}.dll", feature.unwrap_or("base")));
-    fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+    files::copy(&from, &to)?;
     Ok(to)
 }
 
@@ -85,13 +88,7 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
     }
     let path = image(toolchain, Some(FACADES))?;
     command.arg(format!("facades={}", path.display()));
-    let output = command.output().context("cannot start the emulator")?;
-    ensure!(
-        output.status.success(),
-        "the emulator failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).context("the emulator's output is not JSON")
+    json(&mut command).context("cannot count with the emulator")
 }
 
 /// The callers that the event is measured in: the name in `count.py`, the name in the table, and
@@ -235,26 +232,7 @@ impl Row {
 }
 
 fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
-    let mut text = String::from(
-        "# What an event costs\n\nWritten by `cargo xtask bench --write`, which executes the \
-         compiled Windows code under a CPU emulator\nand counts the image's own instructions; the \
-         kernel's work in the call is not included.\n\nThe event: `ReadComplete`, level 4, keyword \
-         2, a status (32 bits), a number of bytes (64 bits)\nand a string of 12 bytes, no \
-         activity; provider `Contoso.Driver`. A *difference* is a function\nwith the event minus \
-         the same function without it, so it includes the changes of register allocation\nin the \
-         rest of the function, and depends on the function. There are four. *Five arguments* \
-         calls\nroutines with five arguments before and after the event, and passes the event's \
-         values among them;\nits frame always has space for a fifth argument. *Four arguments* \
-         does the same with four, all in\nregisters. *A request* receives the values in a \
-         structure, and the status from the preceding call.\n*Leaf* only computes. The goals apply \
-         to the first function, and to the leaf's instructions. Stack is\nthe difference from the \
-         stack of the same function without the event. *An event more* is an eighth of\nwhat eight \
-         events with the same types of fields add to the image. The peer is the published \
-         crate\n`tracelogging` 1.2.4 with `kernel_mode`, built and run the same way in the same \
-         run. *Behind* marks\na row in which a figure of others is lower than one of this \
-         project: it names this project's column,\nand in parentheses those that are ahead of \
-         it.\n\n",
-    );
+    let mut text = String::from(concat!(include_str!("prose/cost.md.in"), "\n"));
     let version = toolchain.rust().version().unwrap_or_default();
     let version = version.split(" (").next().unwrap_or_default();
     writeln!(text, "Compiled with {version}, opt-level 3, fat LTO, for {}.\n", toolchain.target())?;
@@ -277,17 +255,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     let (facades, missed_by_facades) = facades_table(measured);
     text.push_str(&facades);
     missed += missed_by_facades;
-    text.push_str(
-        "\nThe form of a caller has a cost for every event in it: a caller whose own calls have \
-         four arguments\nneeds space for a fifth, and a caller that has the values in memory has \
-         to load them. A provider whose\nevents are all in a manifest needs no traits, and the \
-         last row is about its record; the record with\ntraits is that of a provider that needs \
-         them, for example because it is in a group.\n\nThe peer passes a handle that another \
-         processor may be releasing at that moment. Keeping the handle\ncosts the three \
-         instructions above; choosing the cache line, one of 16, costs more, which a provider with one\n\
-         stripe does not have. The peer's code is inlined, at the cost of bytes for each \
-         event and of the\ncaller's stack.\n",
-    );
+    text.push_str(concat!("\n", include_str!("prose/callers.md.in")));
     Ok((text, missed))
 }
 
@@ -305,12 +273,7 @@ const HELPERS: [(&str, &str, f64); 7] = [
 
 /// Returns the table of the helpers' costs, and the number of missed goals.
 fn helpers_table(measured: &Value) -> Result<(String, usize)> {
-    let mut text = String::from(
-        "\nEvents with a helper, `TraceLogging`, in the caller with five arguments: the difference in \
-         instructions.\n*Left out* is an occurrence that a rate limit leaves out, or a status that \
-         is a success. The goal applies to an event that is written.\n\n\
-         | | disabled | left out | written | goal | |\n|---|--:|--:|--:|--:|---|\n",
-    );
+    let mut text = String::from(concat!("\n", include_str!("prose/helpers.md.in")));
     let mut missed = 0;
     for (name, title, most) in HELPERS {
         let figures = ["disabled", "left out", "written"]
@@ -356,14 +319,7 @@ const OF_FACADES: [(&str, &str, &str, Option<f64>); 9] = [
 /// Returns the table of the facades' costs, and the number of missed goals. For an enabled event,
 /// only the stack has a goal: the other costs come from assembling metadata and formatting values.
 fn facades_table(measured: &Value) -> (String, usize) {
-    let mut text = String::from(
-        "\nThe same event through the facades, in the caller with five arguments, in an image of its \
-         own. *Formatted*\nhas the values in the message, as most records have; *pairs* and *event* \
-         have them as fields; *span* is a\nspan with these fields that is created and dropped, which \
-         writes two events. The facades follow the\nsessions. The C library's routines for memory, \
-         such as `memset` for the event's buffers, are not\ncounted. The goals apply to the facades.\
-         \n\n|",
-    );
+    let mut text = String::from(concat!("\n", include_str!("prose/facades.md.in"), "\n|"));
     text.extend(THROUGH_FACADES.map(|(_, title)| format!(" | {title}")));
     text.push_str(" | goal | |\n|---|--:|--:|--:|--:|--:|--:|---|\n");
     let mut missed = 0;
@@ -383,28 +339,10 @@ fn facades_table(measured: &Value) -> (String, usize) {
 
 /// Measures how fast the stand-in kernel records the sample driver's events to a file.
 fn throughput() -> Result<Value> {
-    let mut build = Command::new(env!("CARGO"));
-    build.current_dir(root()).args([
-        "build",
-        "--locked",
-        "--release",
-        "--package",
-        "standin-kernel",
-        "--example",
-        "throughput",
-    ]);
-    run_quietly(&mut build)?;
+    let mut build = cargo(&["build", "--locked", "--release", "--package", "standin-kernel"]);
+    run_quietly(build.args(["--example", "throughput"]))?;
     let sys = build::drivers(Profile::Release).join(format!("{}.sys", DRIVER.1));
-    let output = Command::new(target().join("release/examples/throughput"))
-        .arg(&sys)
-        .output()
-        .context("cannot start the throughput example")?;
-    ensure!(
-        output.status.success(),
-        "the throughput example failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    serde_json::from_slice(&output.stdout).context("the throughput example's output is not JSON")
+    json(Command::new(target().join("release/examples/throughput")).arg(&sys))
 }
 
 /// Returns the text of the throughput result, and the number of missed goals. Only the ratios have goals,
@@ -494,7 +432,7 @@ pub fn run(mode: Mode) -> Result<()> {
     if mode == Mode::Write {
         let path = root().join(RESULT);
         text.push_str(&traces::earlier(&fs::read_to_string(&path).unwrap_or_default()));
-        fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(&path, &text)?;
         println!("Written to {RESULT}.");
     }
     match timing::ensure_quiet(&noise) {

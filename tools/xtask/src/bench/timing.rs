@@ -5,13 +5,13 @@
 
 use std::{fmt, fs, path::Path, process::Command};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::Value;
 
 use super::table::{goal, is_met, number, verdict};
 use crate::{
     build::Profile,
-    process::{self, root, run_quietly, target},
+    process::{self, cargo, json, run_quietly, target},
 };
 
 /// The ways to write in a loop that only writes: the name in the program's output and the title. This
@@ -100,9 +100,7 @@ fn program(profile: Profile) -> Result<Command> {
     if profile == Profile::Debug {
         return Ok(Command::new(process::program("bench-timing", "bench-timing", false)?));
     }
-    let mut build = Command::new(env!("CARGO"));
-    build.current_dir(root()).args(["build", "--locked", "--release", "--package", "bench-timing"]);
-    run_quietly(&mut build)?;
+    run_quietly(&mut cargo(&["build", "--locked", "--release", "--package", "bench-timing"]))?;
     Ok(Command::new(target().join("release/bench-timing")))
 }
 
@@ -114,15 +112,7 @@ pub fn check(image: &Path) -> Result<()> {
 
 /// Times the loops of an image.
 pub fn measure(image: &Path) -> Result<Timing> {
-    let output =
-        program(Profile::Release)?.arg(image).output().context("cannot start bench-timing")?;
-    ensure!(
-        output.status.success(),
-        "bench-timing failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let output = serde_json::from_slice(&output.stdout);
-    output.map(Timing).context("the output of bench-timing is not JSON")
+    json(program(Profile::Release)?.arg(image)).map(Timing)
 }
 
 /// A row: the title, each way's figure, and the goal for this project's ways.
@@ -308,33 +298,16 @@ impl Timing {
 
     /// Returns the text of the result, and the number of missed goals.
     pub fn table(&self) -> Result<(String, usize)> {
-        let mut text = format!(
-            "\n# Time of a write and of a check\n\n\
-             The same code, compiled for Windows with loops that begin in a cache line of their own\n\
-             (`-align-loops=64`), executed by a machine with {processors} processors ({model}), with\n\
-             routines of ETW that do nothing: the kernel's work is not included. Each thread has a processor\n\
-             and a stack of its own, and the stacks have the size of the kernel's. Everything is measured once\n\
-             in each of {rounds} rounds. A figure is the median, with the smallest and the largest round in\n\
-             parentheses; a ratio compares figures of the same round. The *bare call* calls EtwWriteEx with\n\
-             data descriptors that are ready before the loop. Time in which a thread waits for its processor is\n\
-             not included. The goals apply to the first two columns. In about one round of 16, the stacks of two\n\
-             threads lead to the same of 16 lines; such a round is the largest figure.\n",
-            processors = self.0["processors"],
-            rounds = self.0["rounds"],
-            model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()),
-        );
+        let model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()).to_owned();
+        let mut text = concat!("\n", include_str!("prose/time.md.in"))
+            .replace("@processors@", &self.0["processors"].to_string())
+            .replace("@rounds@", &self.0["rounds"].to_string())
+            .replace("@model@", &model);
         let writes = self.writes()?;
         let missed = writes.iter().filter(|row| row.is_met() == Some(false)).count();
         text.push_str(&header(&WRITES));
         text.extend(writes.iter().map(|row| row.text(&WRITES)));
-        text.push_str(
-            "\n\
-             A disabled event in a loop over an array that is in the processor's first cache. The compiler\n\
-             vectorizes *a sum* if nothing else is in the loop; each step of *a checksum* waits for the step\n\
-             before. An event of this project asks in each step whether a session wants it, so a session that\n\
-             is started during a loop gets the rest of its events. The peer reads its state without an atomic\n\
-             access, so the compiler may read it once before the loop, and does in these loops.\n",
-        );
+        text.push_str(concat!("\n", include_str!("prose/arrays.md.in")));
         text.push_str(&header(&ARRAYS));
         text.extend(self.arrays()?.iter().map(|row| row.text(&ARRAYS)));
         Ok((text, missed))

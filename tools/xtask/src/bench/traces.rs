@@ -11,10 +11,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use driver_build::files;
 
 use crate::{
     environment::ORACLES,
-    process::{root, run_quietly, target},
+    process::{cargo, root, run_quietly, target},
     progress::step,
 };
 
@@ -109,12 +110,11 @@ fn generated(events: u32) -> Result<PathBuf> {
 /// missed goals.
 pub fn run(document: Option<&Path>) -> Result<usize> {
     step("Building etl", || {
-        run_quietly(
-            Command::new(env!("CARGO"))
-                .current_dir(root())
-                .args(["build", "--locked", "--release", "--package", "etl-file"])
-                .args(["--bins", "--example", "generate"]),
-        )
+        run_quietly(cargo(&["build", "--locked", "--release", "--package", "etl-file"]).args([
+            "--bins",
+            "--example",
+            "generate",
+        ]))
     })?;
     step("Installing dissect.etl", || ORACLES.install())?;
     let files = step("Writing the traces", || {
@@ -123,11 +123,9 @@ pub fn run(document: Option<&Path>) -> Result<usize> {
     let (text, missed) = step("Reading the traces", || measured(&files))?;
     println!("\n{text}");
     if let Some(path) = document {
-        let old =
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let old = files::read_to_string(path)?;
         let kept = old.split(HEADING).next().unwrap_or_default().trim_end();
-        fs::write(path, format!("{kept}\n\n{text}"))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        files::write(path, format!("{kept}\n\n{text}"))?;
         println!("Written to {}.", path.display());
     }
     Ok(missed)
@@ -141,17 +139,9 @@ pub fn earlier(document: &str) -> String {
 fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
     let report = target().join("bench-traces/time.txt");
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    let mut text = format!(
-        "{HEADING}\n\nWritten by `cargo xtask bench --traces --write`. Generated files of one and of \
-         ten million events on {PROCESSORS}\nprocessors, four of nine TraceLogging events, the \
-         others manifest events, read on a machine with\n{processors} processors; the output goes \
-         to /dev/null. Rates count the processor time of the whole command, as\n`/usr/bin/time` \
-         reports it, so that other load on the machine does not count; the elapsed rate is beside \
-         it.\nMemory is the largest resident set. dissect.etl iterates over the events and reads \
-         their headers and\nuser data, in the same run.\n\n\
-         | | events | bytes an event | events a second | elapsed | memory, MiB | cost against a \
-         million events | goal | |\n|---|--:|--:|--:|--:|--:|--:|---|---|\n"
-    );
+    let mut text = include_str!("prose/traces.md.in")
+        .replace("@processors of the traces@", &PROCESSORS.to_string())
+        .replace("@processors@", &processors.to_string());
     let mut missed = 0;
     for (title, command, arguments, goal) in COMMANDS {
         let mut small = None;

@@ -17,10 +17,8 @@ fn contents(folder: &Path) -> Contents {
         out: folder.join("kit"),
         package: Some(package.clone()),
         catalog_2: Some(package),
-        wdk: None,
-        probe: None,
-        client: None,
         reader: Some(reader),
+        ..Contents::default()
     }
 }
 
@@ -37,7 +35,7 @@ fn a_kit_has_the_plan_the_scripts_the_packages_and_the_expected_counts() {
     let folder = tempfile::tempdir().unwrap();
     let contents = contents(folder.path());
     make(&contents, RECIPES.as_bytes()).unwrap();
-    let json = |name: &str| parse(&read(&contents.out.join(name)).unwrap(), name).unwrap();
+    let json = |name: &str| parse(&read(contents.out.join(name)).unwrap(), name).unwrap();
     let plan = json(PLAN);
     assert_eq!(plan["driver"]["certificate"], "etw_sample_driver.cer");
     assert_eq!(plan["client"], "client/etw-sample-client.exe");
@@ -80,7 +78,7 @@ fn a_kit_with_a_probe_names_its_driver() {
     }
     contents.probe = Some(probe);
     make(&contents, RECIPES.as_bytes()).unwrap();
-    let plan = parse(&read(&contents.out.join(PLAN)).unwrap(), PLAN).unwrap();
+    let plan = parse(&read(contents.out.join(PLAN)).unwrap(), PLAN).unwrap();
     assert_eq!(plan["probe"]["service"], "etw_questions_driver");
     assert_eq!(plan["probe"]["hardware_id"], r"Root\EtwQuestionsDriver");
     assert_eq!(plan["probe"]["certificate"], "etw_questions_driver.cer");

@@ -29,7 +29,10 @@ use serde_json::Value;
 
 use self::edges::Edges;
 use self::tree::{Crate, Id};
-use crate::{process::root, standin};
+use crate::{
+    process::{json, root},
+    standin,
+};
 
 /// The manifests of the workspaces whose crates are checked.
 const WORKSPACES: [&str; 3] = ["Cargo.toml", standin::MANIFEST, "tools/bench/image/Cargo.toml"];
@@ -113,19 +116,11 @@ pub fn targets() -> Result<Vec<Target>> {
 
 /// Returns the metadata of a workspace's packages.
 fn packages(manifest: &Path) -> Result<Vec<Value>> {
-    let output = Command::new("cargo")
-        .args(["metadata", "--format-version", "1", "--no-deps"])
-        .arg("--manifest-path")
-        .arg(manifest)
-        .output()
-        .context("cannot start cargo")?;
-    ensure!(
-        output.status.success(),
-        "cargo cannot read {}: {}",
-        manifest.display(),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let metadata = json(
+        Command::new("cargo")
+            .args(["metadata", "--format-version", "1", "--no-deps", "--manifest-path"])
+            .arg(manifest),
+    )?;
     let packages = metadata["packages"].as_array().cloned();
     packages.with_context(|| format!("{} has no packages", manifest.display()))
 }

@@ -3,11 +3,11 @@
 use std::{
     cell::{Cell, OnceCell},
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
 use syn::{
     Attribute, Item, ItemUse, Meta, UseTree, Visibility, parse::Parser as _, spanned::Spanned,
 };
@@ -30,6 +30,7 @@ pub struct Crate {
 }
 
 /// A module, in its own file or within another's.
+#[derive(Default)]
 pub struct Module {
     /// The path: `crate::etw::session`.
     pub path: String,
@@ -80,9 +81,7 @@ impl Crate {
     pub fn read(file: &Path, root: &Path) -> Result<Self> {
         let folder =
             file.parent().with_context(|| format!("{} has no parent folder", file.display()))?;
-        Self::build(file, folder, root, &|path| {
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-        })
+        Self::build(file, folder, root, &|path| files::read_to_string(path))
     }
 
     /// Reads a crate whose root file is `lib.rs`, from the contents of its files by path.
@@ -110,16 +109,7 @@ impl Crate {
     }
 
     fn add(&mut self, path: String, parent: Option<Id>, file: String) -> Id {
-        self.modules.push(Module {
-            path,
-            parent,
-            twin_of: None,
-            file,
-            children: BTreeMap::new(),
-            names: BTreeMap::new(),
-            globs: Vec::new(),
-            items: Vec::new(),
-        });
+        self.modules.push(Module { path, parent, file, ..Module::default() });
         self.modules.len() - 1
     }
 

@@ -1,11 +1,14 @@
 //! `cargo xtask package`: builds the sample driver's package for a test machine with `cargo etw
 //! package`.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{path::PathBuf, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use driver_build::toolchain::{Machine, Toolchain};
+use driver_build::{
+    files,
+    toolchain::{Machine, Toolchain},
+};
 
 use crate::{
     build::{self, Profile, QUESTIONS},
@@ -50,7 +53,7 @@ pub fn run() -> Result<()> {
     })?;
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    files::create_dir_all(&folder)?;
     let (package, _) = QUESTIONS;
     let mut command = cargo_etw::for_package(package, ["package"])?;
     command.args(["--hardware-id", QUESTIONS_HARDWARE_ID]);

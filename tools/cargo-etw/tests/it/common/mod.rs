@@ -31,15 +31,20 @@ pub fn driver(folder: &Path) {
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
-/// Runs a command of `cargo etw` in a folder.
-pub fn etw(folder: &Path, command: &str, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cargo-etw"))
+/// Returns `cargo etw` with these arguments, in a folder.
+pub fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
+    command
         .current_dir(folder)
         // cargo sets these variables for tests; an author's environment has none of them.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("CARGO_MANIFEST_DIR")
-        .args(["etw", command])
-        .args(arguments)
-        .output()
-        .unwrap()
+        .arg("etw")
+        .args(arguments);
+    command
+}
+
+/// Runs `cargo etw` in a folder.
+pub fn etw(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).output().unwrap()
 }

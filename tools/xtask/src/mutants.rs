@@ -1,0 +1,210 @@
+//! `cargo xtask mutants`: breaks the code in one place at a time, and finds the breaks that no test
+//! notices.
+//!
+//! cargo-mutants makes the mutants, each with one change, in a copy of the workspace, and runs the tests that
+//! speak for the mutated package. Its configuration, `.cargo/mutants.toml`, lists the mutants that behave as
+//! the original does, each with its reason. Every other mutant that passes the tests fails the command.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use driver_build::files;
+
+use crate::{
+    environment::ORACLES,
+    packages,
+    process::{cargo, output_of, root, target},
+    progress::{step, step_with_output},
+};
+
+/// The file of the library that only programs in user mode compile.
+const USER_MODE: &str = "provider-lib/src/ffi/user.rs";
+
+/// Mutants that run against the same tests.
+struct Group {
+    /// The name on the command line.
+    name: &'static str,
+    /// The arguments of cargo-mutants that select the mutants.
+    mutants: &'static [&'static str],
+    /// The packages with the tests.
+    tests: &'static [&'static str],
+}
+
+const GROUPS: [Group; 7] = [
+    Group {
+        name: "etw-wire",
+        mutants: &["--package=etw-wire"],
+        // A provider's keyword outside the provider's bits is a compile error.
+        tests: &["etw-wire", "etw-compile-fail"],
+    },
+    Group {
+        name: "wdk-etw",
+        mutants: &["--package=wdk-etw", "--exclude", USER_MODE],
+        // The events of the facades are written by functions that nothing else calls.
+        tests: &["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"],
+    },
+    Group {
+        name: "wdk-etw-user-mode",
+        mutants: &["--package=wdk-etw", "--re", r"^provider-lib/src/ffi/user\.rs:"],
+        tests: &["etw-user-mode"],
+    },
+    Group {
+        name: "wdk-etw-schema",
+        mutants: &["--package=wdk-etw-schema"],
+        tests: &["wdk-etw-schema", "wdk-etw-build", "wdk-etw", "etw-compile-fail"],
+    },
+    Group {
+        name: "wdk-etw-macros",
+        mutants: &["--package=wdk-etw-macros"],
+        tests: &["wdk-etw-macros", "wdk-etw", "etw-compile-fail"],
+    },
+    Group {
+        name: "wdk-etw-build",
+        mutants: &["--package=wdk-etw-build"],
+        tests: &["wdk-etw-build"],
+    },
+    Group { name: "etl-file", mutants: &["--package=etl-file"], tests: &["etl-file"] },
+];
+
+/// The number of mutants in a share of `cargo xtask test --deep`. A share takes about five minutes: most of
+/// a mutant's time is the build, and so is most of the time before the first.
+const MUTANTS_IN_SHARE: usize = 8;
+
+/// The mutants to run.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// The names of groups; empty for all.
+    pub groups: Vec<String>,
+    /// The share of each group's mutants, as cargo-mutants reads it.
+    pub shard: Option<String>,
+    /// The patterns of the files; empty for all.
+    pub files: Vec<String>,
+    /// The number of mutants that run at the same time.
+    pub jobs: usize,
+}
+
+/// Returns the names of all groups.
+pub fn names() -> [&'static str; GROUPS.len()] {
+    GROUPS.map(|group| group.name)
+}
+
+/// Returns a cargo-mutants command for a group's mutants in files that match one of the patterns.
+fn cargo_mutants(group: &Group, files: &[String]) -> Command {
+    let mut command = cargo(&["mutants"]);
+    command.args(group.mutants);
+    for file in files {
+        command.args(["--file", file]);
+    }
+    // The copy of the workspace has a target folder of its own, and the third-party readers are not in it.
+    command.env_remove("CARGO_TARGET_DIR").env("WDK_ETW_PYTHON", ORACLES.python());
+    command
+}
+
+/// Returns the number of a group's mutants in files that match one of the patterns.
+fn count(group: &Group, files: &[String]) -> Result<usize> {
+    let list = output_of(cargo_mutants(group, files).arg("--list"));
+    let list = list.with_context(|| {
+        format!(
+            "cargo-mutants cannot list the mutants of {}; run `cargo mutants --list`",
+            group.name
+        )
+    })?;
+    Ok(list.lines().count())
+}
+
+/// Runs a share of a group's mutants, and returns whether the tests notice all of them.
+fn run_group(group: &Group, selection: &Selection) -> Result<bool> {
+    let mut command = cargo_mutants(group, &selection.files);
+    if let Some(shard) = &selection.shard {
+        command.args(["--shard", shard, "--sharding", "round-robin"]);
+    }
+    for package in group.tests {
+        command.args(["--test-package", package]);
+    }
+    let out = target().join("mutants").join(group.name);
+    files::create_dir_all(&out)?;
+    command.args(["--jobs", &selection.jobs.to_string()]).arg("--output").arg(&out);
+    let status = command.status().context("cannot start `cargo mutants`")?;
+    match status.code() {
+        // With 3, a mutant ran into the time limit, as endless loops do.
+        Some(0 | 3) => Ok(true),
+        Some(2) => Ok(false),
+        _ => bail!(
+            "cargo-mutants fails for {} ({status}); if the tests fail without a mutant, their output is in {}",
+            group.name,
+            out.join("mutants.out/log").display()
+        ),
+    }
+}
+
+/// Runs the selected mutants. cargo-mutants prints those that no test notices.
+///
+/// # Errors
+///
+/// Fails if a mutant is missed that the configuration does not list, if the tests fail without a mutant, and
+/// if no mutant is selected.
+pub fn run(selection: &Selection) -> Result<()> {
+    step("Finding cargo-mutants", packages::install_cargo_mutants)?;
+    let is_selected = |group: &&Group| {
+        selection.groups.is_empty() || selection.groups.iter().any(|name| name == group.name)
+    };
+    let (mut mutants, mut missed) = (0, Vec::new());
+    for group in GROUPS.iter().filter(is_selected) {
+        let found = count(group, &selection.files)?;
+        mutants += found;
+        let title = format!("Running the mutants of {}", group.name);
+        if found > 0 && !step_with_output(&title, || run_group(group, selection))? {
+            missed.push(group.name);
+        }
+    }
+    ensure!(mutants > 0, "the selection has no mutant; choose other packages or files");
+    ensure!(
+        missed.is_empty(),
+        "mutants of {} need a test, or a line with a reason in .cargo/mutants.toml; they are listed above",
+        missed.join(", ")
+    );
+    Ok(())
+}
+
+/// Runs the share of the mutants that `cargo xtask test --deep` runs. The number of commits chooses it, so
+/// that one commit always has the same share, and successive commits go through all groups.
+pub fn run_share() -> Result<()> {
+    step("Finding cargo-mutants", packages::install_cargo_mutants)?;
+    let commits =
+        output_of(Command::new("git").current_dir(root()).args(["rev-list", "--count", "HEAD"]));
+    // An unpacked archive has no commits.
+    let commits: usize = commits.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    let mut groups = GROUPS.iter().cycle().skip(commits % GROUPS.len());
+    let group = groups.next().context("there are no mutants")?;
+    let shares = count(group, &[])?.div_ceil(MUTANTS_IN_SHARE).max(1);
+    let shard = format!("{}/{shares}", commits / GROUPS.len() % shares);
+    println!(
+        "After {commits} commits: `cargo xtask mutants --package {} --shard {shard}`",
+        group.name
+    );
+    run(&Selection {
+        groups: vec![group.name.to_owned()],
+        shard: Some(shard),
+        files: Vec::new(),
+        // Each job builds everything once, which takes longer than the mutants of a share.
+        jobs: 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_names_packages_of_the_workspace() {
+        assert!(root().join(USER_MODE).exists());
+        let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+        for group in &GROUPS {
+            let mutated = group.mutants.iter().filter_map(|one| one.strip_prefix("--package="));
+            for package in group.tests.iter().copied().chain(mutated) {
+                let line = format!("name = \"{package}\"\n");
+                assert!(lock.contains(&line), "{}: no package {package}", group.name);
+            }
+        }
+    }
+}
