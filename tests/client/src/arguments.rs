@@ -14,7 +14,7 @@ pub enum Action {
     /// Runs scenarios.
     Scenarios(ScenarioOptions),
     /// Runs the probes of undocumented behaviour.
-    Questions(QuestionOptions),
+    Probes(ProbeOptions),
     /// Installs the driver package with this INF.
     Install(PathBuf),
     /// Removes the driver package with this INF.
@@ -54,16 +54,16 @@ pub struct ScenarioOptions {
     pub traces: PathBuf,
 }
 
-/// The arguments of `questions`.
+/// The arguments of `probes`.
 #[derive(Debug)]
-pub struct QuestionOptions {
-    /// The questions to ask; an empty list means all.
+pub struct ProbeOptions {
+    /// The probes to run; an empty list means all.
     pub ids: Vec<String>,
-    /// The questions not to ask.
+    /// The probes not to run.
     pub except: Vec<String>,
     /// A file with earlier answers, to which the new ones are added.
     pub with: Option<PathBuf>,
-    /// True to list the questions instead of asking them.
+    /// True to list the probes instead of running them.
     pub list: bool,
     /// The file for the answers.
     pub out: PathBuf,
@@ -174,7 +174,7 @@ pub fn parse<T: Into<OsString> + Clone>(
             junit: optional(matches, "junit"),
             traces: value(matches, "traces")?,
         }),
-        "questions" => Action::Questions(QuestionOptions {
+        "probes" => Action::Probes(ProbeOptions {
             ids: list(matches, "ids"),
             except: list(matches, "except"),
             with: optional(matches, "with"),
@@ -340,10 +340,10 @@ mod tests {
     fn every_command_is_parsed() {
         for arguments in [
             &["client", "scenarios"][..],
-            &["client", "questions", "--out", "x.json", "traits-again"],
+            &["client", "probes", "--out", "x.json", "traits-again"],
             &[
                 "client",
-                "questions",
+                "probes",
                 "--with",
                 "x.json",
                 "--except",

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use zip::ZipArchive;
 
 use crate::{
-    build::QUESTIONS,
+    build::PROBES,
     cargo_etw, client,
-    package::{self, QUESTIONS_HARDWARE_ID},
+    package::{self, PROBES_HARDWARE_ID},
     process::{root, target},
     progress::step,
     sample::{DRIVER, HARDWARE_ID, PROVIDER},
@@ -164,14 +164,14 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     // A package given by the user may be for another processor than the one that `cargo xtask
     // package` builds.
     let probe = contents.probe.clone().or_else(|| {
-        let made = package::archive_of_questions();
+        let made = package::archive_of_probes();
         (contents.package.is_none() && made.exists()).then_some(made)
     });
     let probe = match probe {
         Some(from) => {
             let folder = out.join("probe");
             put_package(&from, &folder)?;
-            driver(QUESTIONS.1, QUESTIONS_HARDWARE_ID, &folder)?
+            driver(PROBES.1, PROBES_HARDWARE_ID, &folder)?
         }
         None => Value::Null,
     };

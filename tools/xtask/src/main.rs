@@ -29,10 +29,10 @@ mod mutants;
 mod oldest_rust;
 mod package;
 mod packages;
+mod probes;
 mod process;
 mod progress;
 mod publish;
-mod questions;
 mod reproducible;
 mod requirements;
 mod sample;
@@ -348,7 +348,7 @@ fn command_line() -> Command {
                 ),
         )
         .subcommand(
-            Command::new("questions")
+            Command::new("probes")
                 .about("Run the probes of undocumented ETW behaviour in the stand-in kernel, and write its answers")
                 .arg(
                     Arg::new("out")
@@ -426,7 +426,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     host::check(chore)?;
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
-        "questions" => questions::run(&required::<PathBuf>(arguments, "out")?),
+        "probes" => probes::run(&required::<PathBuf>(arguments, "out")?),
         "test" if arguments.contains_id("changed") => {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }
