@@ -66,7 +66,7 @@ fn row(probe: &Probe, systems: &[Answers]) -> String {
         about = about.join(", "),
         documented = probe.documented,
         source = if probe.source == "none" { "no source" } else { probe.source },
-        confidence = probe.confidence.word(),
+        confidence = probe.confidence,
         assumed = probe.assumed,
     );
     for one in systems {

@@ -25,6 +25,6 @@ pub use crate::{
     file::AnswersError,
     host::{Completed, Enabling, Host, Recorded, SessionPlan, Thread},
     list::probes,
-    probe::{Confidence, Probe},
+    probe::Probe,
     run::{ask, ask_saving, ask_some},
 };

@@ -84,7 +84,7 @@ fn ask_one(host: &mut dyn Host, probe: &Probe) -> Answer {
     let mut stage = Stage::new(host);
     let found = stage
         .reset()
-        .and_then(|()| (probe.stage)(&mut stage))
+        .and_then(|()| (probe.run)(&mut stage))
         .and_then(|values| stage.reset().map(|()| values));
     let cleared = host.clear();
     match (found, cleared) {

@@ -264,7 +264,7 @@ fn every_open_point_and_every_doubtful_statement_is_probed() {
     ];
     let path = etw_test_support::root().join("docs/reference/etw-runtime.md");
     let text = fs::read_to_string(path).unwrap();
-    let asked: BTreeSet<&str> = probes().flat_map(|probe| probe.about).copied().collect();
+    let asked: BTreeSet<&str> = probes().flat_map(|probe| &probe.about).copied().collect();
     let mut defined = BTreeSet::new();
     let mut missing = Vec::new();
     // A statement extends from its anchor to the next one.

@@ -5,137 +5,23 @@ use etw_scenarios::HostError;
 
 use crate::{
     answers::Values,
-    probe::{Confidence, Probe},
+    probe::Run,
     stage::{Stage, THREAD_ACTIVITY, activity, activity_word, error},
 };
 
-/// Returns a probe about `EtwActivityIdControl` on a system thread.
-const fn without_teb(
-    id: &'static str,
-    text: &'static str,
-    stage: fn(&mut Stage<'_>) -> Result<Values, HostError>,
-) -> Probe {
-    Probe {
-        id,
-        text,
-        about: &["O11", "ETW-6.5.9"],
-        source: "Microsoft Learn, EtwActivityIdControl and EtwActivityIdControlKernel",
-        confidence: Confidence::Low,
-        documented: "the routine uses the thread environment block, which system threads do not have; \
-                     the result is not documented",
-        assumed: "STATUS_UNSUCCESSFUL for every code but CREATE_ID: the id is in what the thread does \
-                  not have",
-        varies: false,
-        risky: true,
-        stage,
-    }
-}
-
-pub const PROBES: &[Probe] = &[
-    Probe {
-        id: "activity-user-thread",
-        text: "What do EtwActivityIdControl's codes return on a program's thread?",
-        about: &["ETW-6.5.3"],
-        source: "Microsoft Learn, EtwActivityIdControl",
-        confidence: Confidence::High,
-        documented: "STATUS_SUCCESS for every code; the id that was set is read back",
-        assumed: "as documented",
-        varies: false,
-        risky: false,
-        stage: |stage| ids_in(stage, place::CALLER),
-    },
-    Probe {
-        id: "activity-dpc",
-        text: "What does EtwActivityIdControl return for CREATE_ID in a DPC?",
-        about: &["ETW-6.5.3"],
-        source: "Microsoft Learn, EtwActivityIdControl",
-        confidence: Confidence::High,
-        documented: "STATUS_SUCCESS at any IRQL",
-        assumed: "as documented",
-        varies: false,
-        risky: false,
-        stage: |stage| ids_in(stage, place::DPC),
-    },
-    without_teb(
-        "activity-driver-entry",
-        "What do EtwActivityIdControl's codes return in DriverEntry?",
-        |stage| ids_in(stage, place::DRIVER_ENTRY),
-    ),
-    without_teb(
-        "activity-work-item",
-        "What do EtwActivityIdControl's codes return in a work item?",
-        |stage| ids_in(stage, place::WORK_ITEM),
-    ),
-    without_teb(
-        "activity-system-thread",
-        "What do EtwActivityIdControl's codes return in a thread that a driver creates?",
-        |stage| ids_in(stage, place::SYSTEM_THREAD),
-    ),
-    Probe {
-        id: "activity-kernel-routine",
-        text: "Does the kernel have EtwActivityIdControlKernel?",
-        about: &["O12", "ETW-6.5.10"],
-        source: "Microsoft Learn, previous versions, EtwActivityIdControlKernel",
-        confidence: Confidence::Medium,
-        documented: "the routine has a page, which names no version in what could be read of it; no \
-                     header declares it",
-        assumed: "yes",
-        varies: false,
-        risky: false,
-        stage: kernel_routine,
-    },
-    Probe {
-        id: "activity-kernel-use",
-        text: "What does EtwActivityIdControlKernel return on a program's thread and in a work item?",
-        about: &["ETW-6.5.10"],
-        source: "Microsoft Learn, previous versions, EtwActivityIdControlKernel",
-        confidence: Confidence::Medium,
-        documented: "it works on any thread, with the codes GET_ID and SET_ID",
-        assumed: "STATUS_SUCCESS in both, and the id that was set is read back",
-        varies: false,
-        risky: true,
-        stage: |stage| {
-            kernel_use(stage, &[("user", place::CALLER), ("work_item", place::WORK_ITEM)])
-        },
-    },
-    Probe {
-        id: "activity-kernel-driver-entry",
-        text: "What does EtwActivityIdControlKernel return in DriverEntry?",
-        about: &["ETW-6.5.10"],
-        source: "Microsoft Learn, previous versions, EtwActivityIdControlKernel",
-        confidence: Confidence::Medium,
-        documented: "it works on any thread",
-        assumed: "STATUS_SUCCESS, and the id that was set is read back",
-        varies: false,
-        risky: true,
-        stage: |stage| kernel_use(stage, &[("entry", place::DRIVER_ENTRY)]),
-    },
-    Probe {
-        id: "implicit-activity-of-system-threads",
-        text: "Which id does an event have that a system thread writes without an id: if no id is \
-               set, if EtwActivityIdControl set one, and if EtwActivityIdControlKernel set one?",
-        about: &["O8", "ETW-6.5.1", "ETW-6.5.6"],
-        source: "Microsoft Learn, EventActivityIdControl",
-        confidence: Confidence::Low,
-        documented: "the thread's id; which one a system thread has is not documented",
-        assumed: "none; the id that either routine set",
-        varies: false,
-        risky: true,
-        stage: implicit_in_work_item,
-    },
-    Probe {
-        id: "implicit-activity-at-dispatch",
-        text: "Which id does an event have that is written without an id at DISPATCH_LEVEL, if \
-               the thread has an id?",
-        about: &["O8", "ETW-6.5.7"],
-        source: "none",
-        confidence: Confidence::Low,
-        documented: "not documented",
-        assumed: "the id of the thread, interrupted or not",
-        varies: false,
-        risky: false,
-        stage: implicit_at_dispatch,
-    },
+pub const RUN: &[(&str, Run)] = &[
+    ("activity-user-thread", |stage| ids_in(stage, place::CALLER)),
+    ("activity-dpc", |stage| ids_in(stage, place::DPC)),
+    ("activity-driver-entry", |stage| ids_in(stage, place::DRIVER_ENTRY)),
+    ("activity-work-item", |stage| ids_in(stage, place::WORK_ITEM)),
+    ("activity-system-thread", |stage| ids_in(stage, place::SYSTEM_THREAD)),
+    ("activity-kernel-routine", kernel_routine),
+    ("activity-kernel-use", |stage| {
+        kernel_use(stage, &[("user", place::CALLER), ("work_item", place::WORK_ITEM)])
+    }),
+    ("activity-kernel-driver-entry", |stage| kernel_use(stage, &[("entry", place::DRIVER_ENTRY)])),
+    ("implicit-activity-of-system-threads", implicit_in_work_item),
+    ("implicit-activity-at-dispatch", implicit_at_dispatch),
 ];
 
 /// Fails if the driver could not run in a place.

@@ -8,101 +8,21 @@ use etw_scenarios::HostError;
 use crate::{
     answers::Values,
     host::SessionPlan,
-    probe::{Confidence, Probe},
+    probe::Run,
     stage::{Stage, Write, error, traits},
 };
 
 /// The size of an event's header (ETW-1.1.9).
 const EVENT_HEADER: u64 = 80;
 
-pub const PROBES: &[Probe] = &[
-    Probe {
-        id: "largest-event",
-        text: "How large can an event be, with its header and extended items, and what does a larger \
-               one return?",
-        about: &["O7", "ETW-1.3.17", "ETW-6.2.1"],
-        source: "Microsoft Learn, EVENT_DATA_DESCRIPTOR, EventWriteEx",
-        confidence: Confidence::Medium,
-        documented: "64 KB; STATUS_INTEGER_OVERFLOW by way of ERROR_ARITHMETIC_OVERFLOW",
-        assumed: "65,535 bytes; an item counts with its header of 8 bytes, in steps of 8",
-        varies: false,
-        risky: false,
-        stage: largest,
-    },
-    Probe {
-        id: "largest-event-of-buffer",
-        text: "How large can an event of a session with buffers of 4 KB be, and what does a larger \
-               one return?",
-        about: &["ETW-1.3.18", "ETW-6.2.2", "ETW-6.3.1"],
-        source: "Microsoft Learn, EVENT_DATA_DESCRIPTOR",
-        confidence: Confidence::Medium,
-        documented: "4096 - 72 bytes with its header; STATUS_BUFFER_OVERFLOW by way of \
-                     ERROR_MORE_DATA; the runtime may round the size of buffers up",
-        assumed: "4024 bytes",
-        varies: false,
-        risky: false,
-        stage: largest_of_buffer,
-    },
-    Probe {
-        id: "write-unknown-flags",
-        text: "What does EtwWriteEx do with a flag that is not defined?",
-        about: &["ETW-6.1.10"],
-        source: "none",
-        confidence: Confidence::Low,
-        documented: "not documented",
-        assumed: "nothing: the event is recorded",
-        varies: false,
-        risky: true,
-        stage: unknown_flags,
-    },
-    Probe {
-        id: "unknown-descriptor-type",
-        text: "What becomes of the data of a descriptor whose type is not defined?",
-        about: &["ETW-6.6.2"],
-        source: "none",
-        confidence: Confidence::Low,
-        documented: "not documented",
-        assumed: "a part of the payload",
-        varies: false,
-        risky: true,
-        stage: unknown_type,
-    },
-    Probe {
-        id: "reserved-level",
-        text: "What does a write with a reserved level return, and is it recorded?",
-        about: &["ETW-8.8"],
-        source: "none",
-        confidence: Confidence::Medium,
-        documented: "no error is documented",
-        assumed: "it is recorded if the session's level passes it",
-        varies: false,
-        risky: false,
-        stage: reserved_level,
-    },
-    Probe {
-        id: "event-property",
-        text: "Which EventProperty bits does an ordinary event of a driver have?",
-        about: &["ETW-1.1.14"],
-        source: "evntcons.h",
-        confidence: Confidence::Low,
-        documented: "the bits are documented, but not which component sets them",
-        assumed: "none",
-        varies: false,
-        risky: false,
-        stage: property,
-    },
-    Probe {
-        id: "timer",
-        text: "How accurate is a periodic timer of 10 ms?",
-        about: &[],
-        source: "Microsoft Learn, WDF_TIMER_CONFIG",
-        confidence: Confidence::Medium,
-        documented: "timers expire at ticks of the system's clock, by default every 15.6 ms",
-        assumed: "each tick is exact",
-        varies: true,
-        risky: false,
-        stage: timer,
-    },
+pub const RUN: &[(&str, Run)] = &[
+    ("largest-event", largest),
+    ("largest-event-of-buffer", largest_of_buffer),
+    ("write-unknown-flags", unknown_flags),
+    ("unknown-descriptor-type", unknown_type),
+    ("reserved-level", reserved_level),
+    ("event-property", property),
+    ("timer", timer),
 ];
 
 fn largest(stage: &mut Stage<'_>) -> Result<Values, HostError> {

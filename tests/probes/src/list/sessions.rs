@@ -6,7 +6,7 @@ use etw_scenarios::{HostError, Session, Source};
 use crate::{
     answers::Values,
     host::{Enabling, SessionPlan},
-    probe::{Confidence, Probe},
+    probe::Run,
     stage::{GROUP, Stage, Write, code_of, provider, traits},
 };
 
@@ -25,123 +25,16 @@ fn large_event() -> Write {
     Write { size: 20_000, ..Write::default() }
 }
 
-pub const PROBES: &[Probe] = &[
-    Probe {
-        id: "limit-of-eight",
-        text: "Which error does the ninth session that enables a provider get?",
-        about: &["ETW-3.6.1"],
-        source: "Microsoft Learn, EnableTraceEx2",
-        confidence: Confidence::High,
-        documented: "ERROR_NO_SYSTEM_RESOURCES (1450)",
-        assumed: "1450",
-        varies: false,
-        risky: false,
-        stage: |stage| limit(stage, provider()),
-    },
-    Probe {
-        id: "limit-by-group",
-        text: "Which error does a ninth session that enables a provider get, if eight enable its \
-               group?",
-        about: &["O9", "ETW-3.6.5"],
-        source: "none",
-        confidence: Confidence::Low,
-        documented: "not documented",
-        assumed: "none: the group does not count",
-        varies: false,
-        risky: false,
-        stage: |stage| limit(stage, Source::Group(GROUP)),
-    },
-    Probe {
-        id: "enable-before-registration",
-        text: "Which errors does a controller that enables a provider get before the provider \
-               registers, and then again with another level?",
-        about: &["ETW-3.1.5", "ETW-3.1.6"],
-        source: "Microsoft Learn, EnableTraceEx2, two versions",
-        confidence: Confidence::Medium,
-        documented: "none; by an older page, ERROR_INVALID_FUNCTION (1) the second time",
-        assumed: "none",
-        varies: false,
-        risky: false,
-        stage: before_registration,
-    },
-    Probe {
-        id: "group-with-filter",
-        text: "Which error does a controller that enables a group with an event id filter get?",
-        about: &["ETW-5.13"],
-        source: "Microsoft Learn, \"Provider traits\"",
-        confidence: Confidence::Low,
-        documented: "groups do not support it; the error is not documented",
-        assumed: "ERROR_INVALID_PARAMETER (87)",
-        varies: false,
-        risky: false,
-        stage: group_with_filter,
-    },
-    Probe {
-        id: "paged-session",
-        text: "Is a session in paged memory refused when it enables a driver, or when the driver \
-               writes?",
-        about: &["O10", "ETW-6.1.11"],
-        source: "Microsoft Learn, Logging mode constants",
-        confidence: Confidence::Low,
-        documented: "it cannot receive events of kernel-mode providers; the way is not documented",
-        assumed: "it enables the driver and receives no events",
-        varies: false,
-        risky: true,
-        stage: paged,
-    },
-    Probe {
-        id: "loss-bystander",
-        text: "If an event fits into one session's buffers and not into another's: what does the \
-               write return, who records it, who counts a loss?",
-        about: &["O6", "ETW-1.3.18", "ETW-1.3.23", "ETW-6.1.3", "ETW-6.1.6"],
-        source: "Microsoft Learn, EventWriteEx; \"Logging mode constants\"",
-        confidence: Confidence::Low,
-        documented: "STATUS_BUFFER_OVERFLOW by way of ERROR_MORE_DATA, and none records it; the \
-                     counts are not documented",
-        assumed: "as documented; the session without room counts a loss",
-        varies: false,
-        risky: false,
-        stage: bystander,
-    },
-    Probe {
-        id: "loss-independent",
-        text: "If an event fits into an independent session's buffers and not into an ordinary \
-               one's: what does the write return, and who records it?",
-        about: &["O6", "ETW-6.1.4", "ETW-6.1.5"],
-        source: "Microsoft Learn, \"Logging mode constants\"",
-        confidence: Confidence::Low,
-        documented: "the independent session records it; the status is not documented",
-        assumed: "STATUS_BUFFER_OVERFLOW, and the independent session records it",
-        varies: false,
-        risky: false,
-        stage: |stage| independent(stage, LARGE),
-    },
-    Probe {
-        id: "loss-of-independent",
-        text: "If an event fits into an ordinary session's buffers and not into an independent one's: \
-               what does the write return, and who records it?",
-        about: &["ETW-6.1.4", "ETW-6.1.5"],
-        source: "Microsoft Learn, \"Logging mode constants\"",
-        confidence: Confidence::Low,
-        documented: "the ordinary session records it; the status is not documented",
-        assumed: "STATUS_SUCCESS, and the ordinary session records it",
-        varies: false,
-        risky: false,
-        stage: |stage| independent(stage, SMALL),
-    },
-    Probe {
-        id: "loss-counts",
-        text: "Does the number of failed writes equal the number of lost events, and the number \
-               of successful writes the number of recorded events?",
-        about: &["ETW-6.3.5", "ETW-1.3.19"],
-        source: "Microsoft Learn, EVENT_TRACE_PROPERTIES",
-        confidence: Confidence::Medium,
-        documented: "EventsLost counts events that were not recorded",
-        assumed: "yes, and writes fail with STATUS_NO_MEMORY",
-        varies: false,
-        risky: false,
-        stage: counts,
-    },
+pub const RUN: &[(&str, Run)] = &[
+    ("limit-of-eight", |stage| limit(stage, provider())),
+    ("limit-by-group", |stage| limit(stage, Source::Group(GROUP))),
+    ("enable-before-registration", before_registration),
+    ("group-with-filter", group_with_filter),
+    ("paged-session", paged),
+    ("loss-bystander", bystander),
+    ("loss-independent", |stage| independent(stage, LARGE)),
+    ("loss-of-independent", |stage| independent(stage, SMALL)),
+    ("loss-counts", counts),
 ];
 
 fn limit(stage: &mut Stage<'_>, source: Source) -> Result<Values, HostError> {
