@@ -2,8 +2,9 @@
 
 use core::ptr;
 
+use etw_driver_support::nt;
 use etw_probes_interface::{Ask, Reply, setter};
-use wdk_sys::{GUID, LPCGUID, NT_SUCCESS, ntddk::EtwActivityIdControl};
+use wdk_sys::{GUID, LPCGUID, NT_SUCCESS};
 
 use crate::{
     registrations, system,
@@ -24,8 +25,7 @@ const APC_LEVEL: u8 = 1;
 const NULL: GUID = GUID { Data1: 0, Data2: 0, Data3: 0, Data4: [0; 8] };
 
 fn control(code: u32, id: &mut GUID) -> u32 {
-    // SAFETY: the id is a local of the caller, and callers respect the codes' IRQL limits.
-    unsafe { EtwActivityIdControl(code, id) }.cast_unsigned()
+    nt!(EtwActivityIdControl, code, id).cast_unsigned()
 }
 
 /// Calls `EtwActivityIdControl` with each code, and restores the thread's id.

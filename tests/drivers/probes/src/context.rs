@@ -1,18 +1,7 @@
 //! Attributes of framework objects, statuses and names.
 
-use wdk_sys::{NT_SUCCESS, NTSTATUS, WDF_OBJECT_ATTRIBUTES, WDFOBJECT};
-
-/// Returns default attributes with a parent, like `WDF_OBJECT_ATTRIBUTES_INIT`.
-pub fn attributes(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
-    WDF_OBJECT_ATTRIBUTES {
-        Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
-        ExecutionLevel: wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelInheritFromParent,
-        SynchronizationScope:
-            wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
-        ParentObject: parent,
-        ..WDF_OBJECT_ATTRIBUTES::default()
-    }
-}
+pub use etw_driver_support::attributes;
+use wdk_sys::{NT_SUCCESS, NTSTATUS};
 
 /// Converts a failure status to an error.
 pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {

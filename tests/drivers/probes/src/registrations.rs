@@ -5,11 +5,9 @@ use core::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use etw_driver_support::nt;
 use etw_probes_interface::{Ask, PROVIDER, Reply, SLOTS, phase, pointer};
-use wdk_sys::{
-    GUID, NT_SUCCESS, PVOID, STATUS_INVALID_PARAMETER,
-    ntddk::{EtwRegister, EtwSetInformation, EtwUnregister},
-};
+use wdk_sys::{GUID, NT_SUCCESS, PVOID, STATUS_INVALID_PARAMETER};
 
 use crate::{
     callbacks, phases,
@@ -49,16 +47,13 @@ pub fn register(ask: &Ask) -> Reply {
     let before = callbacks::count();
     phases::set(ask.slot, phase::REGISTERING);
     let mut handle = 0;
-    // SAFETY: the GUID is static, the handle a local, the callback lives as long as the driver, and
-    // the context is a number.
-    let status = unsafe {
-        EtwRegister(
-            &raw const PROVIDER_ID,
-            Some(callbacks::on_enable),
-            ptr::without_provenance_mut(ask.slot as usize),
-            &raw mut handle,
-        )
-    };
+    let status = nt!(
+        EtwRegister,
+        &raw const PROVIDER_ID,
+        Some(callbacks::on_enable),
+        ptr::without_provenance_mut(ask.slot as usize),
+        &raw mut handle,
+    );
     reply.statuses[0] = status.cast_unsigned();
     reply.numbers[0] = u64::from(handle != 0);
     reply.numbers[1] = u64::from(callbacks::count().wrapping_sub(before));
@@ -83,8 +78,7 @@ pub fn unregister(ask: &Ask) -> Reply {
     let mut reply = reply_from_here(ask.operation);
     let before = callbacks::count();
     phases::set(ask.slot, phase::UNREGISTERING);
-    // SAFETY: the handle came from `EtwRegister`, and nothing uses it afterwards.
-    let status = unsafe { EtwUnregister(handle) };
+    let status = nt!(EtwUnregister, handle);
     phases::set(ask.slot, phase::NOT_REGISTERED);
     reply.statuses[0] = status.cast_unsigned();
     reply.numbers[0] = u64::from(callbacks::count().wrapping_sub(before));
@@ -116,10 +110,7 @@ pub fn set_information(ask: &Ask, bytes: &[u8]) -> Reply {
     }
     let mut reply = reply_from_here(ask.operation);
     phases::set(ask.slot, phase::SETTING);
-    // SAFETY: the handle is registered; the pointer is null, or not to be read, or has at least this
-    // many bytes.
-    let status =
-        unsafe { EtwSetInformation(handle, ask.form.cast_signed(), address, length as u32) };
+    let status = nt!(EtwSetInformation, handle, ask.form.cast_signed(), address, length as u32);
     phases::set(ask.slot, phase::REGISTERED);
     reply.statuses[0] = status.cast_unsigned();
     reply

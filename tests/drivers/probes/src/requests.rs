@@ -5,13 +5,13 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::{at_irql, sized, wdf};
 use etw_probes_interface::{Ask, Callbacks, IOCTL_ASK, IOCTL_CALLBACKS, Reply, place};
 use wdk_sys::{
     NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_INVALID_DEVICE_REQUEST,
     STATUS_INVALID_PARAMETER, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_IO_QUEUE_CONFIG,
     WDF_WORKITEM_CONFIG, WDFDEVICE, WDFDPC, WDFDPC__, WDFQUEUE, WDFREQUEST, WDFREQUEST__,
-    WDFWORKITEM, WDFWORKITEM__, call_unsafe_wdf_function_binding,
-    ntddk::{KeLowerIrql, KfRaiseIrql},
+    WDFWORKITEM, WDFWORKITEM__,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -33,10 +33,8 @@ static DRIVER: AtomicPtr<wdk_sys::DRIVER_OBJECT> = AtomicPtr::new(ptr::null_mut(
 
 /// Creates the device's queue, DPC and work item.
 pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
-    // SAFETY: the device is live.
-    let driver = unsafe { call_unsafe_wdf_function_binding!(WdfDeviceGetDriver, device) };
-    // SAFETY: the driver is live.
-    let object = unsafe { call_unsafe_wdf_function_binding!(WdfDriverWdmGetDriverObject, driver) };
+    let driver = wdf!(WdfDeviceGetDriver, device);
+    let object = wdf!(WdfDriverWdmGetDriverObject, driver);
     DRIVER.store(object, Ordering::Release);
     let mut of_device = attributes(device.cast());
     let mut config = WDF_DPC_CONFIG {
@@ -45,15 +43,7 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
         AutomaticSerialization: 0,
     };
     let mut dpc: WDFDPC = ptr::null_mut();
-    // SAFETY: the parent is live, and the call copies the structures.
-    check(unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDpcCreate,
-            &raw mut config,
-            &raw mut of_device,
-            &raw mut dpc,
-        )
-    })?;
+    check(wdf!(WdfDpcCreate, &raw mut config, &raw mut of_device, &raw mut dpc,))?;
     DPC.store(dpc, Ordering::Release);
     let mut config = WDF_WORKITEM_CONFIG {
         Size: size_of::<WDF_WORKITEM_CONFIG>() as ULONG,
@@ -61,36 +51,23 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
         AutomaticSerialization: 0,
     };
     let mut work_item: WDFWORKITEM = ptr::null_mut();
-    // SAFETY: as above.
-    check(unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfWorkItemCreate,
-            &raw mut config,
-            &raw mut of_device,
-            &raw mut work_item,
-        )
-    })?;
+    check(wdf!(WdfWorkItemCreate, &raw mut config, &raw mut of_device, &raw mut work_item,))?;
     WORK_ITEM.store(work_item, Ordering::Release);
-    let mut config = WDF_IO_QUEUE_CONFIG {
-        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
+    let mut config = sized!(WDF_IO_QUEUE_CONFIG {
         DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchSequential,
         PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
         DefaultQueue: 1,
-        EvtIoDeviceControl: Some(device_control),
-        ..WDF_IO_QUEUE_CONFIG::default()
-    };
+        EvtIoDeviceControl: Some(device_control)
+    });
     let mut queue_attributes = attributes(ptr::null_mut());
     queue_attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;
-    // SAFETY: the device is live, and the call copies the structures.
-    check(unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfIoQueueCreate,
-            device,
-            &raw mut config,
-            &raw mut queue_attributes,
-            ptr::null_mut(),
-        )
-    })
+    check(wdf!(
+        WdfIoQueueCreate,
+        device,
+        &raw mut config,
+        &raw mut queue_attributes,
+        ptr::null_mut(),
+    ))
 }
 
 fn complete(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
@@ -98,15 +75,7 @@ fn complete(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
         Ok(length) => (STATUS_SUCCESS, length),
         Err(status) => (status, 0),
     };
-    // SAFETY: every path completes its request once, and does not access it afterwards.
-    unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfRequestCompleteWithInformation,
-            request,
-            status,
-            information as u64,
-        );
-    }
+    wdf!(WdfRequestCompleteWithInformation, request, status, information as u64,);
 }
 
 /// The buffer of a request, which input and output share.
@@ -124,28 +93,22 @@ impl Buffer {
     ) -> Result<Self, NTSTATUS> {
         let mut address: PVOID = ptr::null_mut();
         let mut output = 0;
-        // SAFETY: the request is live, and the out-parameters are locals.
-        check(unsafe {
-            call_unsafe_wdf_function_binding!(
-                WdfRequestRetrieveOutputBuffer,
-                request,
-                minimum_output,
-                &raw mut address,
-                &raw mut output,
-            )
-        })?;
+        check(wdf!(
+            WdfRequestRetrieveOutputBuffer,
+            request,
+            minimum_output,
+            &raw mut address,
+            &raw mut output,
+        ))?;
         let mut input = 0;
         if minimum_input > 0 {
-            // SAFETY: as above. The buffer is the same one.
-            check(unsafe {
-                call_unsafe_wdf_function_binding!(
-                    WdfRequestRetrieveInputBuffer,
-                    request,
-                    minimum_input,
-                    &raw mut address,
-                    &raw mut input,
-                )
-            })?;
+            check(wdf!(
+                WdfRequestRetrieveInputBuffer,
+                request,
+                minimum_input,
+                &raw mut address,
+                &raw mut input,
+            ))?;
         }
         Ok(Self { address: address.cast(), input, output })
     }
@@ -210,12 +173,7 @@ extern "C" fn in_thread(_context: PVOID) {
 
 /// Performs a request's operation on the current thread, at `DISPATCH_LEVEL`.
 fn answer_raised(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
-    // SAFETY: the IRQL is PASSIVE_LEVEL.
-    let before = unsafe { KfRaiseIrql(DISPATCH_LEVEL) };
-    let result = answer_here(request);
-    // SAFETY: the IRQL was raised above.
-    unsafe { KeLowerIrql(before) };
-    result
+    at_irql(DISPATCH_LEVEL, || answer_here(request))
 }
 
 /// Gives a request to the place that its [`Ask`] names. Returns the result, or `None` if that
@@ -231,17 +189,12 @@ fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
         }
         place::WORK_ITEM => {
             PENDING.store(request, Ordering::Release);
-            let item = WORK_ITEM.load(Ordering::Acquire);
-            // SAFETY: the device has created the work item, and lives.
-            unsafe { call_unsafe_wdf_function_binding!(WdfWorkItemEnqueue, item) };
+            wdf!(WdfWorkItemEnqueue, WORK_ITEM.load(Ordering::Acquire));
             Ok(None)
         }
         place::DPC => {
             PENDING.store(request, Ordering::Release);
-            let dpc = DPC.load(Ordering::Acquire);
-            // SAFETY: the device has created the DPC, and lives. It was not queued: the request
-            // before this one is completed.
-            let _was_queued = unsafe { call_unsafe_wdf_function_binding!(WdfDpcEnqueue, dpc) };
+            let _was_queued = wdf!(WdfDpcEnqueue, DPC.load(Ordering::Acquire));
             Ok(None)
         }
         place::SYSTEM_THREAD => {

@@ -2,14 +2,10 @@
 
 use core::{ffi::c_void, mem, ptr};
 
-use etw_probes_interface::{ACTIVITY, GuidFields, Reply, routine};
-use wdk_sys::{
-    GUID, HANDLE, LARGE_INTEGER, LPCGUID, NTSTATUS, PVOID, UNICODE_STRING,
-    ntddk::{
-        KeGetCurrentIrql, KeQueryPerformanceCounter, MmGetSystemRoutineAddress,
-        PsGetCurrentProcessId, PsGetCurrentThreadId,
-    },
-};
+pub use etw_driver_support::irql;
+use etw_driver_support::{nt, routine};
+use etw_probes_interface::{ACTIVITY, GuidFields, Reply, routine as known};
+use wdk_sys::{GUID, HANDLE, LARGE_INTEGER, LPCGUID, NTSTATUS, PVOID};
 
 /// `EtwActivityIdControlKernel`: the code is 1 (get) or 2 (set); the second argument points to the
 /// pointer that is set or received.
@@ -36,80 +32,41 @@ pub type Close = unsafe extern "C" fn(HANDLE) -> NTSTATUS;
 /// The activity id to set. `EtwActivityIdControlKernel` may keep the pointer.
 pub static SET: GUID = guid(ACTIVITY);
 
-/// The longest name of a routine, in characters.
-const MAX_NAME: usize = 40;
-
-/// Returns a routine of the kernel by its name, or null. IRQL: `PASSIVE_LEVEL`.
-fn address_of(name: &str) -> *mut c_void {
-    let mut units = [0_u16; MAX_NAME];
-    let mut length = 0_u16;
-    for (unit, byte) in units.iter_mut().zip(name.bytes()) {
-        *unit = u16::from(byte);
-        length = length.wrapping_add(2);
-    }
-    let mut name =
-        UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_mut_ptr() };
-    // SAFETY: the string is a local, and the driver calls this at PASSIVE_LEVEL only.
-    unsafe { MmGetSystemRoutineAddress(&raw mut name) }
-}
-
-/// Returns whether the kernel has a routine of [`routine`].
+/// Returns whether the kernel has a routine of [`known`].
 pub fn has_routine(which: u32) -> bool {
     let name = match which {
-        routine::ACTIVITY_KERNEL => "EtwActivityIdControlKernel",
-        routine::CREATE_THREAD => "IoCreateSystemThread",
-        routine::SET_INFORMATION => "EtwSetInformation",
-        routine::WRITE_EX => "EtwWriteEx",
+        known::ACTIVITY_KERNEL => "EtwActivityIdControlKernel",
+        known::CREATE_THREAD => "IoCreateSystemThread",
+        known::SET_INFORMATION => "EtwSetInformation",
+        known::WRITE_EX => "EtwWriteEx",
         _ => return false,
     };
-    !address_of(name).is_null()
+    !routine(name).is_null()
 }
 
-/// Returns `EtwActivityIdControlKernel` if the kernel has it.
-pub fn activity_id_control_kernel() -> Option<ActivityIdControlKernel> {
-    let address = address_of("EtwActivityIdControlKernel");
-    // SAFETY: the kernel's routine of this name has this type; null is `None`.
-    unsafe { mem::transmute::<*mut c_void, Option<ActivityIdControlKernel>>(address) }
+/// Defines functions that return a routine of the kernel.
+macro_rules! routines {
+    ($($function:ident: $type:ty = $name:literal;)+) => {$(
+        #[doc = concat!("Returns `", $name, "` if the kernel has it. IRQL: `PASSIVE_LEVEL`.")]
+        pub fn $function() -> Option<$type> {
+            let address = routine($name);
+            // SAFETY: the kernel's routine of this name has this type; null is `None`.
+            unsafe { mem::transmute::<*mut c_void, Option<$type>>(address) }
+        }
+    )+};
 }
 
-/// Returns `IoCreateSystemThread` if the kernel has it.
-pub fn create_system_thread() -> Option<CreateSystemThread> {
-    let address = address_of("IoCreateSystemThread");
-    // SAFETY: as above.
-    unsafe { mem::transmute::<*mut c_void, Option<CreateSystemThread>>(address) }
-}
-
-/// Returns `PsTerminateSystemThread` if the kernel has it.
-pub fn terminate_system_thread() -> Option<TerminateSystemThread> {
-    let address = address_of("PsTerminateSystemThread");
-    // SAFETY: as above.
-    unsafe { mem::transmute::<*mut c_void, Option<TerminateSystemThread>>(address) }
-}
-
-/// Returns `ZwClose` if the kernel has it.
-pub fn close() -> Option<Close> {
-    let address = address_of("ZwClose");
-    // SAFETY: as above.
-    unsafe { mem::transmute::<*mut c_void, Option<Close>>(address) }
-}
-
-/// Returns `ZwFlushKey` if the kernel has it.
-pub fn flush_key() -> Option<Close> {
-    let address = address_of("ZwFlushKey");
-    // SAFETY: as above; the routine has the parameters of `ZwClose`.
-    unsafe { mem::transmute::<*mut c_void, Option<Close>>(address) }
-}
-
-/// Returns the current IRQL.
-pub fn irql() -> u8 {
-    // SAFETY: the routine has no preconditions.
-    unsafe { KeGetCurrentIrql() }
+routines! {
+    activity_id_control_kernel: ActivityIdControlKernel = "EtwActivityIdControlKernel";
+    create_system_thread: CreateSystemThread = "IoCreateSystemThread";
+    terminate_system_thread: TerminateSystemThread = "PsTerminateSystemThread";
+    close: Close = "ZwClose";
+    flush_key: Close = "ZwFlushKey";
 }
 
 /// Returns the performance counter.
 pub fn counter() -> u64 {
-    // SAFETY: the frequency may be null.
-    let now = unsafe { KeQueryPerformanceCounter(ptr::null_mut()) };
+    let now = nt!(KeQueryPerformanceCounter, ptr::null_mut());
     // SAFETY: every member of the union has the counter's bits.
     unsafe { now.QuadPart }.cast_unsigned()
 }
@@ -117,22 +74,19 @@ pub fn counter() -> u64 {
 /// Returns the performance counter's frequency.
 pub fn frequency() -> u64 {
     let mut frequency = LARGE_INTEGER { QuadPart: 0 };
-    // SAFETY: the frequency is a local.
-    unsafe { KeQueryPerformanceCounter(&raw mut frequency) };
+    nt!(KeQueryPerformanceCounter, &raw mut frequency);
     // SAFETY: every member of the union has the frequency's bits.
     unsafe { frequency.QuadPart }.cast_unsigned()
 }
 
 /// Returns the id of the current thread.
 pub fn thread() -> u32 {
-    // SAFETY: the routine has no preconditions.
-    unsafe { PsGetCurrentThreadId() }.addr() as u32
+    nt!(PsGetCurrentThreadId).addr() as u32
 }
 
 /// Returns the id of the current process.
 fn process() -> u32 {
-    // SAFETY: the routine has no preconditions.
-    unsafe { PsGetCurrentProcessId() }.addr() as u32
+    nt!(PsGetCurrentProcessId).addr() as u32
 }
 
 /// Returns an answer without results from the current place.

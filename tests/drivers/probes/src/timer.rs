@@ -5,10 +5,9 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU64, Ordering},
 };
 
+use etw_driver_support::{sized, wdf};
 use etw_probes_interface::{Ask, Reply, TIMER_PERIOD_MS};
-use wdk_sys::{
-    NTSTATUS, WDF_TIMER_CONFIG, WDFDEVICE, WDFTIMER, WDFTIMER__, call_unsafe_wdf_function_binding,
-};
+use wdk_sys::{NTSTATUS, WDF_TIMER_CONFIG, WDFDEVICE, WDFTIMER, WDFTIMER__};
 
 use crate::{
     context::{attributes, check},
@@ -30,25 +29,15 @@ static TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// Creates the device's timer, stopped.
 pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
-    let mut config = WDF_TIMER_CONFIG {
-        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
+    let mut config = sized!(WDF_TIMER_CONFIG {
         EvtTimerFunc: Some(tick),
         Period: TIMER_PERIOD_MS,
         // The callback only uses atomics, so it needs no lock of the device.
-        AutomaticSerialization: 0,
-        ..WDF_TIMER_CONFIG::default()
-    };
+        AutomaticSerialization: 0
+    });
     let mut attributes = attributes(device.cast());
     let mut timer: WDFTIMER = ptr::null_mut();
-    // SAFETY: the parent is live, and the call copies the structures.
-    check(unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfTimerCreate,
-            &raw mut config,
-            &raw mut attributes,
-            &raw mut timer,
-        )
-    })?;
+    check(wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut timer,))?;
     TIMER.store(timer, Ordering::Release);
     Ok(())
 }
@@ -56,24 +45,20 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
 /// Starts the timer. IRQL: `PASSIVE_LEVEL`.
 pub fn start(ask: &Ask) -> Reply {
     let timer = TIMER.load(Ordering::Acquire);
-    // SAFETY: the device has created the timer, and lives while its queue serves a request.
-    let _was_running = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStop, timer, 1) };
+    let _was_running = wdf!(WdfTimerStop, timer, 1);
     SHORTEST.store(u64::MAX, Ordering::Relaxed);
     for number in [&FIRST, &LAST, &LONGEST, &TICKS] {
         number.store(0, Ordering::Relaxed);
     }
     STARTED.store(counter(), Ordering::Release);
-    // SAFETY: as above.
-    let _was_running =
-        unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, timer, FIRST_TICK) };
+    let _was_running = wdf!(WdfTimerStart, timer, FIRST_TICK);
     reply_from_here(ask.operation)
 }
 
 /// Stops the timer and returns its times. IRQL: `PASSIVE_LEVEL`.
 pub fn stop(ask: &Ask) -> Reply {
     let timer = TIMER.load(Ordering::Acquire);
-    // SAFETY: as in `start`.
-    let _was_running = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStop, timer, 1) };
+    let _was_running = wdf!(WdfTimerStop, timer, 1);
     let mut reply = reply_from_here(ask.operation);
     let [started, first, last, shortest, longest, ticks] =
         [&STARTED, &FIRST, &LAST, &SHORTEST, &LONGEST, &TICKS]

@@ -2,8 +2,9 @@
 
 use core::ptr;
 
+use etw_driver_support::nt;
 use etw_probes_interface::{Ask, MAX_PAYLOAD, Reply, write};
-use wdk_sys::{EVENT_DESCRIPTOR, GUID, NT_SUCCESS, ntddk::EtwWriteEx};
+use wdk_sys::{EVENT_DESCRIPTOR, GUID, NT_SUCCESS};
 
 use crate::{
     registrations,
@@ -74,19 +75,17 @@ fn event_descriptor(level: u8, keyword: u64, channel: u8) -> EVENT_DESCRIPTOR {
 /// Writes an event of level 4 with keyword 1 and without data.
 pub fn one(handle: u64, activity: Option<&GUID>) -> u32 {
     let descriptor = event_descriptor(4, 1, 0);
-    // SAFETY: the handle is registered, and the arguments are locals, statics or null.
-    unsafe {
-        EtwWriteEx(
-            handle,
-            &raw const descriptor,
-            0,
-            0,
-            activity.map_or(ptr::null(), ptr::from_ref),
-            ptr::null(),
-            0,
-            ptr::null_mut(),
-        )
-    }
+    nt!(
+        EtwWriteEx,
+        handle,
+        &raw const descriptor,
+        0,
+        0,
+        activity.map_or(ptr::null(), ptr::from_ref),
+        ptr::null(),
+        0,
+        ptr::null_mut(),
+    )
     .cast_unsigned()
 }
 
@@ -118,20 +117,17 @@ pub fn many(ask: &Ask, metadata: &[u8]) -> Reply {
     let activity = (!has(write::IMPLICIT_ACTIVITY)).then_some(&SET);
     let mut reply = reply_from_here(ask.operation);
     for number in 0..count {
-        // SAFETY: the handle is registered; descriptors, ids and data are locals, statics, or in the
-        // request's buffer, all non-pageable.
-        let status = unsafe {
-            EtwWriteEx(
-                handle,
-                &raw const descriptor,
-                0,
-                flags,
-                activity.map_or(ptr::null(), ptr::from_ref),
-                related.map_or(ptr::null(), ptr::from_ref),
-                descriptors.count,
-                descriptors.all.as_mut_ptr().cast(),
-            )
-        };
+        let status = nt!(
+            EtwWriteEx,
+            handle,
+            &raw const descriptor,
+            0,
+            flags,
+            activity.map_or(ptr::null(), ptr::from_ref),
+            related.map_or(ptr::null(), ptr::from_ref),
+            descriptors.count,
+            descriptors.all.as_mut_ptr().cast(),
+        );
         if number == 0 {
             reply.statuses[0] = status.cast_unsigned();
         }

@@ -2,15 +2,15 @@
 
 use core::ptr;
 
-use wdk_sys::{GUID, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK, call_unsafe_wdf_function_binding};
+use etw_driver_support::{guid, wdf};
+use wdk_sys::{GUID, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK};
 
 /// `{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}`.
-pub static PROVIDER: GUID = GUID {
-    Data1: 0x7c1a_1b2e,
-    Data2: 0x0e5f,
-    Data3: 0x4b7c,
-    Data4: [0x9c, 0x62, 0x5d, 0x0a, 0x7a, 0x3f, 0x10, 0xc4],
-};
+pub static PROVIDER: GUID =
+    guid(0x7c1a_1b2e, 0x0e5f, 0x4b7c, [0x9c, 0x62, 0x5d, 0x0a, 0x7a, 0x3f, 0x10, 0xc4]);
+
+/// A service's name, and what the driver does for it.
+pub type Run = (&'static str, fn());
 
 /// `Leak`, as a debugger shows it.
 pub const TAG: u32 = u32::from_le_bytes(*b"Leak");
@@ -18,14 +18,7 @@ pub const TAG: u32 = u32::from_le_bytes(*b"Leak");
 /// Creates a spin lock. Returns null if there is not enough memory.
 pub fn create_lock() -> WDFSPINLOCK {
     let mut lock = ptr::null_mut();
-    // SAFETY: the out-parameter is a local.
-    let _status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfSpinLockCreate,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut lock,
-        )
-    };
+    let _status = wdf!(WdfSpinLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock,);
     lock
 }
 

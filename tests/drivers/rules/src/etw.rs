@@ -4,23 +4,20 @@
 use core::{
     ffi::c_void,
     hint::black_box,
-    mem, ptr, slice,
+    mem,
+    ops::RangeInclusive,
+    ptr, slice,
     sync::atomic::{AtomicPtr, AtomicU64, Ordering},
 };
 
+use etw_driver_support::{guid, nt, wdf};
 use wdk_sys::{
     EVENT_DESCRIPTOR, GUID, LARGE_INTEGER, LPCGUID, NT_SUCCESS, NTSTATUS, PETWENABLECALLBACK,
     PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAG_UNINITIALIZED,
     POOL_FLAGS, REGHANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK, WDFWAITLOCK,
-    call_unsafe_wdf_function_binding,
-    ntddk::{
-        DbgPrint, EtwActivityIdControl, EtwEventEnabled, EtwProviderEnabled, EtwRegister,
-        EtwSetInformation, EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool,
-        KeDelayExecutionThread,
-    },
 };
 
-use crate::common::{PROVIDER, TAG, create_lock};
+use crate::common::{PROVIDER, Run, TAG, create_lock};
 
 /// `EVENT_INFO_CLASS`.
 const SET_TRAITS: i32 = 2;
@@ -38,7 +35,7 @@ static HANDLE: AtomicU64 = AtomicU64::new(0);
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// The activity id of the events that have one.
-const ACTIVITY: GUID = GUID { Data1: 0x1234_5678, Data2: 1, Data3: 2, Data4: [3; 8] };
+const ACTIVITY: GUID = guid(0x1234_5678, 1, 2, [3; 8]);
 
 /// `EVENT_DATA_DESCRIPTOR`, with plain fields.
 #[repr(C)]
@@ -92,21 +89,20 @@ impl Rest {
     }
 }
 
+/// Writes an event with a number of data descriptors at an address.
+fn write_at(
+    event: *const EVENT_DESCRIPTOR,
+    rest: &Rest,
+    (count, descriptors): (u32, *const DataDescriptor),
+) -> NTSTATUS {
+    let Rest { handle, filter, flags, ref activity } = *rest;
+    let activity = activity.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let descriptors = descriptors.cast_mut().cast();
+    nt!(EtwWriteEx, handle, event, filter, flags, activity, ptr::null(), count, descriptors)
+}
+
 fn write_all(event: &EVENT_DESCRIPTOR, rest: &Rest, descriptors: &[DataDescriptor]) -> NTSTATUS {
-    let activity = rest.activity.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: the arguments may be wrong on purpose, which the verifier must report.
-    unsafe {
-        EtwWriteEx(
-            rest.handle,
-            event,
-            rest.filter,
-            rest.flags,
-            activity,
-            ptr::null(),
-            descriptors.len() as u32,
-            descriptors.as_ptr().cast_mut().cast(),
-        )
-    }
+    write_at(event, rest, (descriptors.len() as u32, descriptors.as_ptr()))
 }
 
 /// Writes an event with these data descriptors.
@@ -115,8 +111,7 @@ fn write(handle: REGHANDLE, descriptors: &[DataDescriptor]) -> NTSTATUS {
 }
 
 fn register_at(callback: PETWENABLECALLBACK, context: *mut c_void, handle: *mut u64) -> NTSTATUS {
-    // SAFETY: the arguments may be wrong on purpose, which the verifier must report.
-    unsafe { EtwRegister(&raw const PROVIDER, callback, context, handle) }
+    nt!(EtwRegister, &raw const PROVIDER, callback, context, handle)
 }
 
 /// Registers the provider until the driver is unloaded, and returns the handle, or 0.
@@ -129,17 +124,21 @@ fn register(callback: PETWENABLECALLBACK) -> REGHANDLE {
     handle
 }
 
+/// Registers the provider with a callback that does nothing.
+fn registered() -> REGHANDLE {
+    register(Some(quiet))
+}
+
 /// Registers the provider, writes events with their numbers, of one byte each up to 255, and prints a
 /// line.
 pub fn write_events_and_print(count: u32) {
-    let handle = register(Some(quiet));
+    let handle = registered();
     for number in 0..count {
         let bytes = number.to_le_bytes();
         let size = if number < 256 { 1 } else { bytes.len() };
         let _status = write(handle, &[DataDescriptor::at(bytes.as_ptr(), size)]);
     }
-    // SAFETY: the format is text that ends with a zero and takes a number.
-    let _status = unsafe { DbgPrint(c"%u events are written\n".as_ptr(), count) };
+    let _status = nt!(DbgPrint, c"%u events are written\n".as_ptr(), count);
 }
 
 /// Ends the registration, if there is one.
@@ -147,31 +146,26 @@ pub fn unregister() {
     for handle in [&HANDLE, &PROMPT_HANDLE] {
         let handle = handle.swap(0, Ordering::Relaxed);
         if handle != 0 {
-            // SAFETY: the handle came from `EtwRegister`, and nothing uses it afterwards.
-            let _status = unsafe { EtwUnregister(handle) };
+            let _status = nt!(EtwUnregister, handle);
         }
     }
 }
 
 fn set(handle: REGHANDLE, class: i32, bytes: &[u8]) -> NTSTATUS {
     let start = bytes.as_ptr().cast_mut().cast();
-    // SAFETY: the routine only reads the bytes.
-    unsafe { EtwSetInformation(handle, class, start, bytes.len() as u32) }
+    nt!(EtwSetInformation, handle, class, start, bytes.len() as u32)
 }
 
 fn allocate(flags: POOL_FLAGS, size: usize) -> *mut u8 {
-    // SAFETY: the routine has no preconditions at this IRQL.
-    unsafe { ExAllocatePool2(flags, size as u64, TAG) }.cast()
+    nt!(ExAllocatePool2, flags, size as u64, TAG).cast()
 }
 
 fn free(block: *mut u8) {
-    // SAFETY: the block was allocated, and later uses are faults on purpose.
-    unsafe { ExFreePool(block.cast()) };
+    nt!(ExFreePool, block.cast());
 }
 
 fn acquire(lock: WDFSPINLOCK) {
-    // SAFETY: the lock was created.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    wdf!(WdfSpinLockAcquire, lock);
 }
 
 /// Calls a closure at `DISPATCH_LEVEL`.
@@ -179,13 +173,11 @@ fn at_dispatch(body: impl FnOnce()) {
     let lock = create_lock();
     acquire(lock);
     body();
-    // SAFETY: the lock is held.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
+    wdf!(WdfSpinLockRelease, lock);
 }
 
 fn control(code: u32, activity: *mut GUID) -> NTSTATUS {
-    // SAFETY: the arguments may be wrong on purpose, which the verifier must report.
-    unsafe { EtwActivityIdControl(code, activity) }
+    nt!(EtwActivityIdControl, code, activity)
 }
 
 /// The arguments of an enable callback that the callbacks in this module use.
@@ -256,8 +248,7 @@ callback! {
     /// V21.
     fn waits(_call) {
         let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
-        // SAFETY: the interval is a local.
-        let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+        let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval);
     }
 }
 
@@ -265,14 +256,11 @@ callback! {
 static LOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 fn hold(lock: WDFWAITLOCK) {
-    // SAFETY: the lock was created, and a null timeout means no limit.
-    let _status =
-        unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockAcquire, lock, ptr::null_mut()) };
+    let _status = wdf!(WdfWaitLockAcquire, lock, ptr::null_mut());
 }
 
 fn let_go(lock: WDFWAITLOCK) {
-    // SAFETY: the lock is held.
-    unsafe { call_unsafe_wdf_function_binding!(WdfWaitLockRelease, lock) };
+    wdf!(WdfWaitLockRelease, lock);
 }
 
 callback! {
@@ -286,14 +274,7 @@ callback! {
 
 fn holds_a_lock_over_unregister() {
     let mut lock: WDFWAITLOCK = ptr::null_mut();
-    // SAFETY: the out-parameter is a local.
-    let _status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfWaitLockCreate,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut lock,
-        )
-    };
+    let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock,);
     LOCK.store(lock.cast(), Ordering::Relaxed);
     register(Some(takes_a_lock));
     hold(lock);
@@ -352,14 +333,13 @@ fn overwrites_its_handle() {
     let first = handle;
     let _status = register_at(Some(quiet), ptr::null_mut(), &raw mut handle);
     for handle in [first, handle] {
-        // SAFETY: the handle was registered above.
-        let _status = unsafe { EtwUnregister(handle) };
+        let _status = nt!(EtwUnregister, handle);
     }
 }
 
 fn registers_again_and_again() {
     for _ in 0..12 {
-        register(Some(quiet));
+        registered();
         write(HANDLE.load(Ordering::Relaxed), &[]);
         unregister();
     }
@@ -387,7 +367,7 @@ fn writes_in_registration(handle: usize) {
 }
 
 fn sets_traits_twice() {
-    let handle = register(Some(quiet));
+    let handle = registered();
     set(handle, SET_TRAITS, &TRAITS);
     say("second traits", set(handle, SET_TRAITS, &TRAITS));
 }
@@ -398,10 +378,11 @@ fn say(what: &str, status: NTSTATUS) {
 }
 
 /// Writes an event with data of a given size.
-fn write_sized(what: &str, handle: REGHANDLE, size: usize) {
+fn write_block(handle: REGHANDLE, size: usize) -> NTSTATUS {
     let block = allocate(POOL_FLAG_NON_PAGED, size);
-    say(what, write(handle, &[DataDescriptor::at(block, size)]));
+    let status = write(handle, &[DataDescriptor::at(block, size)]);
     free(block);
+    status
 }
 
 /// Calls every routine in ways that return different statuses, and prints the statuses.
@@ -418,18 +399,19 @@ fn prints_results() {
     let descriptor = DataDescriptor::of(&TRAITS);
     say("write 128 data descriptors", write(slot, &[descriptor; 128]));
     say("write 129 data descriptors", write(slot, &[descriptor; 129]));
-    // SAFETY: violated on purpose: a write without an event is refused.
-    let status = unsafe {
-        EtwWriteEx(slot, ptr::null(), 0, 0, ptr::null(), ptr::null(), 0, ptr::null_mut())
-    };
-    say("write no event", status);
-    write_sized("write 3944 bytes", slot, 3944);
-    write_sized("write 3945 bytes", slot, 3945);
-    write_sized("write 8000 bytes", slot, 8000);
-    write_sized("write 70000 bytes", slot, 70_000);
+    // A write without an event is refused.
+    say("write no event", write_at(ptr::null(), &Rest::with(slot), (0, ptr::null())));
+    for (what, size) in [
+        ("write 3944 bytes", 3944),
+        ("write 3945 bytes", 3945),
+        ("write 8000 bytes", 8000),
+        ("write 70000 bytes", 70_000),
+    ] {
+        say(what, write_block(slot, size));
+    }
     say("set traits without a handle", set(0, SET_TRAITS, &TRAITS));
-    // SAFETY: violated on purpose: a length without an address is refused.
-    let status = unsafe { EtwSetInformation(slot, SET_TRAITS, null, 4) };
+    // A length without an address is refused.
+    let status = nt!(EtwSetInformation, slot, SET_TRAITS, null, 4);
     say("set null traits with a length", status);
     say("set cut traits", set(slot, SET_TRAITS, &TRAITS[..3]));
     say("set an unknown class", set(slot, 9, &[1]));
@@ -445,26 +427,22 @@ fn prints_results() {
         ("enabled beyond the keywords", slot, 4, 2),
         ("enabled at all", slot, 0, 0),
     ] {
-        // SAFETY: the routine takes any arguments.
-        let enabled = unsafe { EtwProviderEnabled(handle, level, keyword) };
+        let enabled = nt!(EtwProviderEnabled, handle, level, keyword);
         say(what, i32::from(enabled));
     }
-    // SAFETY: the event is static.
-    let enabled = unsafe { EtwEventEnabled(slot, &raw const silent) };
+    let enabled = nt!(EtwEventEnabled, slot, &raw const silent);
     say("event enabled beyond the level", i32::from(enabled));
     let mut activity = ACTIVITY;
     say("get an activity", control(GET_ID, &raw mut activity));
     say("an unknown activity code", control(6, &raw mut activity));
     say("no activity", control(CREATE_ID, ptr::null_mut()));
-    // SAFETY: the routine accepts any handle, and fails for this handle.
-    say("unregister without a handle", unsafe { EtwUnregister(0) });
-    // SAFETY: the handle is registered, and is not used afterwards.
-    say("unregister", unsafe { EtwUnregister(HANDLE.swap(0, Ordering::Relaxed)) });
+    say("unregister without a handle", nt!(EtwUnregister, 0));
+    say("unregister", nt!(EtwUnregister, HANDLE.swap(0, Ordering::Relaxed)));
 }
 
 /// Writes until ETW accepts no more events, and prints its status.
 fn writes_until_it_fails() {
-    let handle = register(Some(quiet));
+    let handle = registered();
     for _ in 0..4000 {
         let status = write(handle, &[DataDescriptor::of(&TRAITS)]);
         if !NT_SUCCESS(status) {
@@ -482,49 +460,45 @@ fn sets_large_traits() {
     // One trait of type 200 fills the rest.
     traits[4..6].copy_from_slice(&296_u16.to_le_bytes());
     traits[6] = 200;
-    set(register(Some(quiet)), SET_TRAITS, &traits);
+    set(registered(), SET_TRAITS, &traits);
 }
 
 /// Returns traits that contain one trait of a given type.
 fn sets_a_trait(kind: u8) {
     let traits = [9, 0, b'P', 0, 5, 0, kind, 1, 2];
-    set(register(Some(quiet)), SET_TRAITS, &traits);
+    set(registered(), SET_TRAITS, &traits);
 }
 
 fn event_with(change: impl FnOnce(&mut EVENT_DESCRIPTOR)) {
-    let handle = register(Some(quiet));
+    let handle = registered();
     let mut event = EVENT;
     change(&mut event);
     write_all(&event, &Rest::with(handle), &[]);
 }
 
 fn rest_with(change: impl FnOnce(&mut Rest)) {
-    let mut rest = Rest::with(register(Some(quiet)));
+    let mut rest = Rest::with(registered());
     change(&mut rest);
     write_all(&EVENT, &rest, &[]);
 }
 
 fn descriptor_with(change: impl FnOnce(&mut DataDescriptor)) {
-    let handle = register(Some(quiet));
     let data = [1_u8; 8];
     let mut descriptor = DataDescriptor::of(&data);
     change(&mut descriptor);
-    write(handle, &[descriptor]);
+    writes(&[descriptor]);
+}
+
+/// Returns the data descriptor of the event metadata.
+fn described() -> DataDescriptor {
+    DataDescriptor::of(&METADATA).of_kind(1)
 }
 
 /// Registers with traits and writes an event with these data descriptors.
 fn write_self_describing(descriptors: &[DataDescriptor]) {
-    let handle = register(Some(quiet));
+    let handle = registered();
     set(handle, SET_TRAITS, &TRAITS);
     write(handle, descriptors);
-}
-
-fn writes_from_paged_pool_at_dispatch() {
-    let handle = register(Some(quiet));
-    let block = allocate(POOL_FLAG_PAGED, 64);
-    at_dispatch(|| {
-        write(handle, &[DataDescriptor::at(block, 8)]);
-    });
 }
 
 /// Data in a pageable section.
@@ -539,10 +513,9 @@ extern "C" fn pageable_code() -> u32 {
 }
 
 fn writes_from_freed_pool() {
-    let handle = register(Some(quiet));
     let block = allocate(POOL_FLAG_NON_PAGED, 64);
     free(block);
-    write(handle, &[DataDescriptor::at(block, 8)]);
+    writes(&[DataDescriptor::at(block, 8)]);
 }
 
 /// Returns the address of a local, which dangles when the function returns.
@@ -553,7 +526,7 @@ fn address_of_a_local() -> *const u8 {
 }
 
 fn writes_what_nobody_wrote() {
-    let handle = register(Some(quiet));
+    let handle = registered();
     let block = allocate(POOL_FLAG_NON_PAGED | POOL_FLAG_UNINITIALIZED, 64);
     // SAFETY: the block is 64 bytes long.
     let bytes = unsafe { slice::from_raw_parts(block, 64) };
@@ -562,7 +535,7 @@ fn writes_what_nobody_wrote() {
 }
 
 fn writes_an_address() {
-    let handle = register(Some(quiet));
+    let handle = registered();
     let address = (&raw const HANDLE).addr().to_le_bytes();
     write(handle, &[DataDescriptor::of(&address)]);
 }
@@ -594,7 +567,7 @@ fn uses_paged_memory_at_passive() {
     // SAFETY: the block is 64 bytes long, and the IRQL is PASSIVE_LEVEL again.
     unsafe { block.write_volatile(black_box(PAGEABLE)[3]) };
     black_box(pageable_code());
-    let handle = register(Some(quiet));
+    let handle = registered();
     write(handle, &[DataDescriptor::at(block, 8), DataDescriptor::of(&PAGEABLE)]);
     free(block);
 }
@@ -605,7 +578,7 @@ fn keeps_its_activity() {
 }
 
 fn takes_the_old_activity() {
-    let handle = register(Some(quiet));
+    let handle = registered();
     let mut activity = ACTIVITY;
     control(SET_ID, &raw mut activity);
     control(CREATE_SET_ID, &raw mut activity);
@@ -618,21 +591,14 @@ fn takes_the_old_activity() {
 /// Writes events as the macros of TraceLoggingProvider.h do in a driver: without an activity id at any
 /// IRQL, and without a keyword or with level 0 unless the author gives them others.
 fn writes_as_tracelogging() {
-    let handle = register(Some(quiet));
+    let handle = registered();
     set(handle, SET_TRAITS, &TRAITS);
     let event = |level| EVENT_DESCRIPTOR { Id: 0, Channel: 11, Level: level, Keyword: 0, ..EVENT };
     let rest = Rest { activity: None, ..Rest::with(handle) };
     for level in [5, 0] {
         let write = || {
-            write_all(
-                &event(level),
-                &rest,
-                &[
-                    DataDescriptor::of(&TRAITS).of_kind(2),
-                    DataDescriptor::of(&METADATA).of_kind(1),
-                    DataDescriptor::of(&[1]),
-                ],
-            )
+            let traits = DataDescriptor::of(&TRAITS).of_kind(2);
+            write_all(&event(level), &rest, &[traits, described(), DataDescriptor::of(&[1])])
         };
         write();
         at_dispatch(|| {
@@ -642,12 +608,8 @@ fn writes_as_tracelogging() {
 }
 
 /// A second provider, which shows how the driver reacts to notifications.
-static PROMPT: GUID = GUID {
-    Data1: 0x5b9c_2f60,
-    Data2: 0x37d1,
-    Data3: 0x4e0a,
-    Data4: [0x8e, 0x11, 0x90, 0x3a, 0x4c, 0x55, 0x1f, 0x02],
-};
+static PROMPT: GUID =
+    guid(0x5b9c_2f60, 0x37d1, 0x4e0a, [0x8e, 0x11, 0x90, 0x3a, 0x4c, 0x55, 0x1f, 0x02]);
 /// The registration of the second provider.
 static PROMPT_HANDLE: AtomicU64 = AtomicU64::new(0);
 
@@ -696,30 +658,60 @@ fn keep_state(wrong: u64) {
     WRONG.store(wrong, Ordering::Relaxed);
     register(Some(keeps_state));
     let mut handle = 0;
-    // SAFETY: the GUID is static, and the handle a local.
     let _status =
-        unsafe { EtwRegister(&raw const PROMPT, Some(prompted), ptr::null_mut(), &raw mut handle) };
+        nt!(EtwRegister, &raw const PROMPT, Some(prompted), ptr::null_mut(), &raw mut handle);
     PROMPT_HANDLE.store(handle, Ordering::Relaxed);
 }
 
+/// Registers the provider with a callback.
+fn registers(callback: PETWENABLECALLBACK) {
+    register(callback);
+}
+
+/// Registers the provider, and sets information.
+fn sets(class: i32, bytes: &[u8]) {
+    set(registered(), class, bytes);
+}
+
+/// Registers the provider, and writes an event with these data descriptors.
+fn writes(descriptors: &[DataDescriptor]) {
+    write(registered(), descriptors);
+}
+
+/// Registers the provider, and writes an event with these data descriptors at `DISPATCH_LEVEL`.
+fn writes_at_dispatch(descriptors: &[DataDescriptor]) {
+    let handle = registered();
+    at_dispatch(|| {
+        write(handle, descriptors);
+    });
+}
+
+/// Registers the provider, and writes events that differ by what `change` does with a number.
+fn writes_each(numbers: RangeInclusive<u8>, change: fn(&mut EVENT_DESCRIPTOR, u8)) {
+    let handle = registered();
+    for number in numbers {
+        let mut event = EVENT;
+        change(&mut event, number);
+        write_all(&event, &Rest::with(handle), &[]);
+    }
+}
+
 /// The functions of the services, by name.
-const FAULTS: &[(&str, fn())] = &[
+pub const SERVICES: &[Run] = &[
     ("v02", || {
-        let handle = register(Some(quiet));
+        let handle = registered();
         at_dispatch(|| {
-            // SAFETY: violated on purpose: the IRQL is the fault.
-            let _status = unsafe { EtwUnregister(handle) };
+            // The IRQL is the fault.
+            let _status = nt!(EtwUnregister, handle);
         });
     }),
     ("v03", || {
-        let handle = register(Some(quiet));
+        let handle = registered();
         at_dispatch(|| {
             set(handle, SET_TRAITS, &TRAITS);
         });
     }),
-    ("v06", || {
-        register(Some(unregisters_itself));
-    }),
+    ("v06", || registers(Some(unregisters_itself))),
     ("v07", overwrites_its_handle),
     ("v08", || {
         register_at(Some(quiet), ptr::null_mut(), ptr::without_provenance_mut(0x1_0000));
@@ -727,25 +719,17 @@ const FAULTS: &[(&str, fn())] = &[
     ("v08-null", || {
         register_at(Some(quiet), ptr::null_mut(), ptr::null_mut());
     }),
-    ("v09", || {
-        register(Some(in_a_discarded_section));
-    }),
+    ("v09", || registers(Some(in_a_discarded_section))),
     ("v09-context", has_a_context_that_is_gone),
     ("v10", registers_again_and_again),
     ("v11", uses_what_a_failure_left),
     ("v12", || {
         write(0xFFFF_B000_1234_0000, &[]);
     }),
-    ("v20", || {
-        register(Some(stays_at_dispatch));
-    }),
-    ("v21", || {
-        register(Some(waits));
-    }),
+    ("v20", || registers(Some(stays_at_dispatch))),
+    ("v21", || registers(Some(waits))),
     ("v21-lock", holds_a_lock_over_unregister),
-    ("v22", || {
-        register(Some(keeps_its_source));
-    }),
+    ("v22", || registers(Some(keeps_its_source))),
     ("v23", || keep_state(23)),
     ("v24", || keep_state(24)),
     ("v25", || keep_state(25)),
@@ -754,23 +738,13 @@ const FAULTS: &[(&str, fn())] = &[
     ("v50", || keep_state(50)),
     ("tracelogging", writes_as_tracelogging),
     ("global-channels", || {
-        let handle = register(Some(quiet));
-        for channel in 8..=10 {
-            let mut event = EVENT;
+        writes_each(8..=10, |event, channel| {
             // mc.exe gives an event of a channel one of the high keyword bits.
             event.Channel = channel;
             event.Keyword |= 1 << 63;
-            write_all(&event, &Rest::with(handle), &[]);
-        }
+        });
     }),
-    ("common-keywords", || {
-        let handle = register(Some(quiet));
-        for bit in 48..56 {
-            let mut event = EVENT;
-            event.Keyword = 1 << bit;
-            write_all(&event, &Rest::with(handle), &[]);
-        }
-    }),
+    ("common-keywords", || writes_each(48..=55, |event, bit| event.Keyword = 1 << bit)),
     ("uninitialized-handle", || {
         let mut handle = black_box(0xFFFF_FFFF_DEAD_BEEF);
         register_at(Some(quiet), ptr::null_mut(), &raw mut handle);
@@ -778,83 +752,41 @@ const FAULTS: &[(&str, fn())] = &[
     }),
     ("v27", || writes_in_registration(0)),
     ("v27-garbage", || writes_in_registration(0x1000)),
-    ("v28", || {
-        register(Some(walks_too_far));
-    }),
-    ("v30", || {
-        set(register(Some(quiet)), SET_TRAITS, &[5, 0, b'P', 0]);
-    }),
+    ("v28", || registers(Some(walks_too_far))),
+    ("v30", || sets(SET_TRAITS, &[5, 0, b'P', 0])),
     ("v31", sets_traits_twice),
     ("v32", sets_large_traits),
     ("v33", || sets_a_trait(5)),
     ("v34", || sets_a_trait(1)),
-    ("v35", || {
-        set(register(Some(quiet)), USE_DESCRIPTOR_TYPE, &[1, 0]);
-    }),
-    ("v36", || {
-        set(register(Some(quiet)), 7, &[1]);
-    }),
+    ("v35", || sets(USE_DESCRIPTOR_TYPE, &[1, 0])),
+    ("v36", || sets(7, &[1])),
     ("v39", || {
         const NO_ADDRESS: *mut u64 = ptr::dangling_mut();
-        let handle = register(Some(quiet));
-        // SAFETY: the routine reads no bytes.
-        let _status = unsafe { EtwSetInformation(handle, BINARY_TRACK_INFO, NO_ADDRESS.cast(), 0) };
+        let handle = registered();
+        let _status = nt!(EtwSetInformation, handle, BINARY_TRACK_INFO, NO_ADDRESS.cast(), 0);
     }),
-    ("v37", || {
-        let handle = register(Some(quiet));
-        write(handle, &[DataDescriptor::of(&METADATA).of_kind(1)]);
-    }),
+    ("v37", || writes(&[described()])),
     ("v38", || event_with(|event| event.Channel = 12)),
     ("v38-described", || event_with(|event| event.Channel = 11)),
-    ("v40", writes_from_paged_pool_at_dispatch),
-    ("v40-section", || {
-        let handle = register(Some(quiet));
-        at_dispatch(|| {
-            write(handle, &[DataDescriptor::of(&PAGEABLE)]);
-        });
+    ("v40", || {
+        writes_at_dispatch(&[DataDescriptor::at(allocate(POOL_FLAG_PAGED, 64), 8)]);
     }),
-    ("v41", || {
-        descriptor_with(|descriptor| descriptor.pointer = 0x7FFE_0000);
-    }),
-    ("v42", || {
-        let descriptor = DataDescriptor::of(&TRAITS);
-        write(register(Some(quiet)), &[descriptor; 129]);
-    }),
-    ("v43", || {
-        descriptor_with(|descriptor| descriptor.pointer = 0);
-    }),
+    ("v40-section", || writes_at_dispatch(&[DataDescriptor::of(&PAGEABLE)])),
+    ("v41", || descriptor_with(|descriptor| descriptor.pointer = 0x7FFE_0000)),
+    ("v42", || writes(&[DataDescriptor::of(&TRAITS); 129])),
+    ("v43", || descriptor_with(|descriptor| descriptor.pointer = 0)),
     ("v43-array", || {
-        let handle = register(Some(quiet));
-        let (event, activity) = (EVENT, ACTIVITY);
-        // SAFETY: violated on purpose: the null array is the fault.
-        let _status = unsafe {
-            EtwWriteEx(
-                handle,
-                &raw const event,
-                0,
-                0,
-                &raw const activity,
-                ptr::null(),
-                1,
-                ptr::null_mut(),
-            )
-        };
+        // The null array is the fault.
+        let none = (1, ptr::null());
+        write_at(&EVENT, &Rest::with(registered()), none);
     }),
     ("v44", || {
-        let handle = register(Some(quiet));
-        let block = allocate(POOL_FLAG_NON_PAGED, 70_000);
-        write(handle, &[DataDescriptor::at(block, 70_000)]);
-        free(block);
+        write_block(registered(), 70_000);
     }),
     ("v44-buffer", || {
-        let handle = register(Some(quiet));
-        let block = allocate(POOL_FLAG_NON_PAGED, 8_000);
-        write(handle, &[DataDescriptor::at(block, 8_000)]);
-        free(block);
+        write_block(registered(), 8_000);
     }),
-    ("v45", || {
-        descriptor_with(|descriptor| descriptor.reserved_2 = 3);
-    }),
+    ("v45", || descriptor_with(|descriptor| descriptor.reserved_2 = 3)),
     ("v46", || descriptor_with(|descriptor| descriptor.kind = 9)),
     ("v47", || rest_with(|rest| rest.flags = 8)),
     ("v48", || rest_with(|rest| rest.filter = 1 << 40)),
@@ -867,7 +799,7 @@ const FAULTS: &[(&str, fn())] = &[
     ("v51", || rest_with(|rest| rest.flags = 0)),
     ("v51-good", || rest_with(|rest| rest.flags = 1)),
     ("v52", || {
-        let rest = Rest { activity: None, ..Rest::with(register(Some(quiet))) };
+        let rest = Rest { activity: None, ..Rest::with(registered()) };
         at_dispatch(|| {
             write_all(&EVENT, &rest, &[]);
         });
@@ -877,22 +809,15 @@ const FAULTS: &[(&str, fn())] = &[
         write_self_describing(&[cut, DataDescriptor::of(&[1])]);
     }),
     ("v53-order", || {
-        write_self_describing(&[
-            DataDescriptor::of(&[1]),
-            DataDescriptor::of(&METADATA).of_kind(1),
-        ]);
+        write_self_describing(&[DataDescriptor::of(&[1]), described()]);
     }),
     ("v53-payload", || {
-        write_self_describing(&[
-            DataDescriptor::of(&METADATA).of_kind(1),
-            DataDescriptor::of(&[1, 2, 3]),
-        ]);
+        write_self_describing(&[described(), DataDescriptor::of(&[1, 2, 3])]);
     }),
     ("v54", writes_from_freed_pool),
     ("v54-stack", || {
-        let handle = register(Some(quiet));
-        let gone = address_of_a_local();
-        write(handle, &[DataDescriptor::at(gone, 8)]);
+        let handle = registered();
+        write(handle, &[DataDescriptor::at(address_of_a_local(), 8)]);
     }),
     ("v55", writes_what_nobody_wrote),
     ("v55-address", writes_an_address),
@@ -932,12 +857,3 @@ const FAULTS: &[(&str, fn())] = &[
     }),
     ("paged-at-passive", uses_paged_memory_at_passive),
 ];
-
-/// Runs the function of a service, if the name is known here.
-pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
-    let fault = FAULTS.iter().find(|(name, _)| is_service(name));
-    if let Some((_, fault)) = fault {
-        fault();
-    }
-    fault.is_some()
-}

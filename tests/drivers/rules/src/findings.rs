@@ -12,60 +12,48 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use etw_driver_support::{check, wdf};
+use etw_driver_support::{check, nt, sized, wdf};
 use wdk_sys::{
     LARGE_INTEGER, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, PWDFDEVICE_INIT,
-    STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG, WDF_IO_QUEUE_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, WDFQUEUE, WDFREQUEST,
-    call_unsafe_wdf_function_binding,
-    ntddk::{
-        EtwRegister, EtwUnregister, EtwWriteEx, ExAllocatePool2, ExFreePool,
-        KeDelayExecutionThread, KfRaiseIrql,
-    },
+    STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, WDF_IO_QUEUE_CONFIG, WDF_NO_OBJECT_ATTRIBUTES,
+    WDFDEVICE, WDFDRIVER, WDFQUEUE, WDFREQUEST,
 };
 
 use crate::{
-    common::{PROVIDER, TAG, create_lock, end_process},
+    common::{PROVIDER, Run, TAG, create_lock, end_process},
     etw::write_events_and_print,
 };
 
 /// The service whose driver has a device.
 pub const WITH_A_DEVICE: &str = "double-completion";
 
-/// Runs the bug that the service is named after. Returns whether there is one.
-pub fn run(is_service: impl Fn(&str) -> bool) -> bool {
-    let bugs: [(&str, fn()); 22] = [
-        ("leak", leak),
-        ("forgotten-unregister", forget_to_unregister),
-        ("pageable-data", use_pageable_data),
-        ("user-pointer", write_from_user_space),
-        (WITH_A_DEVICE, || ()),
-        ("wait-at-dispatch", wait_at_dispatch),
-        ("lock-held", keep_the_lock),
-        ("use-after-free", use_after_free),
-        ("overrun", overrun),
-        ("stack-overflow", overflow_the_stack),
-        ("endless-loop", run_forever),
-        ("fast-fail", fail_fast),
-        ("lock-then-irql", raise_after_a_lock),
-        ("smashed-stack", smash_the_stack),
-        ("not-canonical", write_to_no_address),
-        ("not-canonical-at-dispatch", write_to_no_address_at_dispatch),
-        ("privileged", read_a_control_register),
-        ("kill-after-box", kill_after_a_box),
-        ("bugcheck-in-a-large-frame", bugcheck_in_a_large_frame),
-        ("kill-after-many-events", kill_after_many_events),
-        ("leak-after-many-events", leak_after_many_events),
-        ("unload-fault", || {
-            FAULT_IN_UNLOAD.store(true, Ordering::Relaxed);
-        }),
-    ];
-    let bug = bugs.into_iter().find(|(name, _)| is_service(name));
-    if let Some((_, bug)) = bug {
-        bug();
-    }
-    bug.is_some()
-}
+/// The bugs that services are named after.
+pub const SERVICES: &[Run] = &[
+    ("leak", leak),
+    ("forgotten-unregister", forget_to_unregister),
+    ("pageable-data", use_pageable_data),
+    ("user-pointer", write_from_user_space),
+    (WITH_A_DEVICE, || ()),
+    ("wait-at-dispatch", wait_at_dispatch),
+    ("lock-held", keep_the_lock),
+    ("use-after-free", use_after_free),
+    ("overrun", overrun),
+    ("stack-overflow", overflow_the_stack),
+    ("endless-loop", run_forever),
+    ("fast-fail", fail_fast),
+    ("lock-then-irql", raise_after_a_lock),
+    ("smashed-stack", smash_the_stack),
+    ("not-canonical", write_to_no_address),
+    ("not-canonical-at-dispatch", write_to_no_address_at_dispatch),
+    ("privileged", read_a_control_register),
+    ("kill-after-box", kill_after_a_box),
+    ("bugcheck-in-a-large-frame", bugcheck_in_a_large_frame),
+    ("kill-after-many-events", kill_after_many_events),
+    ("leak-after-many-events", leak_after_many_events),
+    ("unload-fault", || {
+        FAULT_IN_UNLOAD.store(true, Ordering::Relaxed);
+    }),
+];
 
 #[inline(never)]
 fn leak() {
@@ -77,23 +65,20 @@ fn leak() {
 fn forget_to_unregister() {
     let mut handle = 0;
     let handle_place = &raw mut handle;
-    // SAFETY: the GUID is static, the handle a local, and there is no callback.
-    let status = unsafe { EtwRegister(&raw const PROVIDER, None, ptr::null_mut(), handle_place) }; // BUG: forgotten-unregister
+    let status = nt!(EtwRegister, &raw const PROVIDER, None, ptr::null_mut(), handle_place); // BUG: forgotten-unregister
     black_box((status, handle));
 }
 
 /// Acquires a new spin lock, which raises the IRQL to `DISPATCH_LEVEL`.
 fn raise() -> wdk_sys::WDFSPINLOCK {
     let lock = create_lock();
-    // SAFETY: the lock was created above.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    wdf!(WdfSpinLockAcquire, lock);
     lock
 }
 
 #[inline(never)]
 fn use_pageable_data() {
-    // SAFETY: the routine has no preconditions at this IRQL.
-    let block = unsafe { ExAllocatePool2(POOL_FLAG_PAGED, 64, TAG) }.cast::<u8>();
+    let block = nt!(ExAllocatePool2, POOL_FLAG_PAGED, 64, TAG).cast::<u8>();
     let _lock = raise();
     // SAFETY: violated on purpose: the memory is pageable.
     let byte = unsafe { block.read_volatile() }; // BUG: pageable-data
@@ -103,9 +88,7 @@ fn use_pageable_data() {
 #[inline(never)]
 fn write_from_user_space() {
     let mut handle = 0;
-    // SAFETY: the GUID is static, the handle a local, and there is no callback.
-    let status =
-        unsafe { EtwRegister(&raw const PROVIDER, None, ptr::null_mut(), &raw mut handle) };
+    let status = nt!(EtwRegister, &raw const PROVIDER, None, ptr::null_mut(), &raw mut handle);
     let event = wdk_sys::EVENT_DESCRIPTOR {
         Id: 1,
         Level: 4,
@@ -115,41 +98,37 @@ fn write_from_user_space() {
     let mut data = [0x1_0000_u64, 8];
     let data = data.as_mut_ptr().cast();
     let none = ptr::null();
-    // SAFETY: violated on purpose: the data is at a user-mode address.
-    let written = unsafe { EtwWriteEx(handle, &raw const event, 0, 0, none, none, 1, data) }; // BUG: user-pointer
+    // The data is at a user-mode address.
+    let written = nt!(EtwWriteEx, handle, &raw const event, 0, 0, none, none, 1, data); // BUG: user-pointer
     black_box((status, written));
-    // SAFETY: the handle was registered above.
-    let _status = unsafe { EtwUnregister(handle) };
+    let _status = nt!(EtwUnregister, handle);
 }
 
 #[inline(never)]
 fn wait_at_dispatch() {
     let _lock = raise();
     let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
-    // SAFETY: violated on purpose: the IRQL is too high.
-    let status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) }; // BUG: wait-at-dispatch
+    // The IRQL is too high.
+    let status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval); // BUG: wait-at-dispatch
     black_box(status);
 }
 
 #[inline(never)]
 fn keep_the_lock() {
     let lock = create_lock();
-    // SAFETY: the lock was created above.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) }; // BUG: lock-held
+    wdf!(WdfSpinLockAcquire, lock); // BUG: lock-held
     black_box(lock);
 }
 
 /// Allocates 24 bytes of non-paged pool.
 fn block() -> *mut u8 {
-    // SAFETY: the routine has no preconditions at this IRQL.
-    unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, 24, TAG) }.cast()
+    nt!(ExAllocatePool2, POOL_FLAG_NON_PAGED, 24, TAG).cast()
 }
 
 #[inline(never)]
 fn use_after_free() {
     let block = block();
-    // SAFETY: the block was allocated above.
-    unsafe { ExFreePool(block.cast()) };
+    nt!(ExFreePool, block.cast());
     // SAFETY: violated on purpose: the block is free.
     let byte = unsafe { block.read_volatile() }; // BUG: use-after-free
     black_box(byte);
@@ -164,8 +143,7 @@ fn overrun() {
         // SAFETY: as above.
         unsafe { byte.write_volatile(1) }; // BUG: overrun
     }
-    // SAFETY: the block was allocated above.
-    unsafe { ExFreePool(block.cast()) };
+    nt!(ExFreePool, block.cast());
 }
 
 /// The depth that the recursion has reached.
@@ -174,7 +152,8 @@ static DEPTH: AtomicU64 = AtomicU64::new(0);
 #[inline(never)]
 fn overflow_the_stack() {
     fn deeper(depth: u64) -> u64 {
-        let frame = MaybeUninit::<[u64; 200]>::uninit();
+        // Less than the last KiB of the stack is left when a frame does not fit.
+        let frame = MaybeUninit::<[u64; 100]>::uninit();
         let below = if depth == 0 { 0 } else { deeper(depth + 1) }; // BUG: stack-overflow
         below + black_box(&frame).as_ptr().addr() as u64
     }
@@ -199,10 +178,9 @@ fn fail_fast() {
 fn raise_after_a_lock() {
     const APC_LEVEL: u8 = 1;
     let lock = raise();
-    // SAFETY: the lock is held.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
-    // SAFETY: violated on purpose: nothing lowers the IRQL.
-    let before = unsafe { KfRaiseIrql(APC_LEVEL) }; // BUG: lock-then-irql
+    wdf!(WdfSpinLockRelease, lock);
+    // Nothing lowers the IRQL.
+    let before = nt!(KfRaiseIrql, APC_LEVEL); // BUG: lock-then-irql
     black_box(before);
 }
 
@@ -302,23 +280,20 @@ pub extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> N
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));
     check!(wdf!(WdfDeviceCreateDeviceInterface, device, &raw const PROVIDER, ptr::null()));
-    let mut config = WDF_IO_QUEUE_CONFIG {
-        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as ULONG,
+    let mut config = sized!(WDF_IO_QUEUE_CONFIG {
         DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchSequential,
         PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
         DefaultQueue: 1,
-        EvtIoWrite: Some(complete_twice),
-        ..WDF_IO_QUEUE_CONFIG::default()
-    };
+        EvtIoWrite: Some(complete_twice)
+    });
     wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, ptr::null_mut())
 }
 
 /// `EvtIoWrite`.
 extern "C" fn complete_twice(_queue: WDFQUEUE, request: WDFREQUEST, _length: usize) {
-    // SAFETY: the framework passes a request.
-    unsafe { call_unsafe_wdf_function_binding!(WdfRequestComplete, request, STATUS_SUCCESS) };
+    wdf!(WdfRequestComplete, request, STATUS_SUCCESS);
     let again = STATUS_INSUFFICIENT_RESOURCES;
-    // SAFETY: violated on purpose: the request is complete.
-    unsafe { call_unsafe_wdf_function_binding!(WdfRequestComplete, request, again) }; // BUG: double-completion
+    // The request is complete.
+    wdf!(WdfRequestComplete, request, again); // BUG: double-completion
     black_box(again);
 }

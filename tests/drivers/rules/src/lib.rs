@@ -26,14 +26,13 @@ use core::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use etw_driver_support::{Service, config, create_driver};
+use etw_driver_support::{Service, check, config, create_driver, nt, wdf};
 use wdk_sys::{
     DRIVER_OBJECT, LPCGUID, NT_SUCCESS, NTSTATUS, PEVENT_FILTER_DESCRIPTOR, POOL_FLAG_NON_PAGED,
-    REGHANDLE, WDF_DRIVER_CONFIG, WDFDRIVER, call_unsafe_wdf_function_binding,
-    ntddk::{EtwRegister, EtwUnregister, ExAllocatePool2, ExFreePool},
+    REGHANDLE, STATUS_SUCCESS, WDF_DRIVER_CONFIG, WDFDRIVER,
 };
 
-use crate::common::{PROVIDER, TAG, create_lock, end_process};
+use crate::common::{PROVIDER, Run, TAG, create_lock, end_process};
 
 /// The registration to end at unload, or 0.
 static REGISTRATION: AtomicU64 = AtomicU64::new(0);
@@ -45,79 +44,63 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     if service.is(findings::WITH_A_DEVICE) {
         config.EvtDriverDeviceAdd = Some(findings::add_device);
     }
-    let status = create_driver(driver, service, config, None);
-    if !NT_SUCCESS(status) {
-        return status;
+    check!(create_driver(driver, service, config, None));
+    let tables = [SERVICES, findings::SERVICES, etw::SERVICES];
+    match tables.into_iter().find_map(|table| service.find(table)) {
+        Some(run) => run(),
+        None => REGISTRATION.store(register(), Ordering::Relaxed),
     }
-    if service.is("leaked-pool") {
-        allocate();
-    } else if service.is("freed-twice") {
-        free_twice();
-    } else if service.is("left-registered") {
+    STATUS_SUCCESS
+}
+
+const SERVICES: &[Run] = &[
+    // The report names this function, which a tail call would leave out.
+    ("leaked-pool", || {
+        core::hint::black_box(allocate());
+    }),
+    ("freed-twice", free_twice),
+    ("left-registered", || {
         register();
-    } else if service.is("registered-at-dispatch") {
-        register_at_dispatch();
-    } else if service.is("wrong-handle") {
-        use_wrong_handle();
-    } else if service.is("deleted-object") {
-        use_a_deleted_object();
-    } else if service.is("stale-handle") {
-        use_stale_handle();
-    } else if service.is("not-provided") {
-        call_what_is_not_provided();
-    } else if service.is("read-null") {
-        read_null();
-    } else if service.is("write-at-dispatch") {
-        write_at_dispatch();
-    } else if service.is("call-null") {
-        call_null();
-    } else if service.is("copy-from-nowhere") {
-        copy_from_nowhere();
-    } else if service.is("divide") {
-        divide();
-    } else if service.is("illegal") {
-        illegal();
-    } else if service.is("stack") {
-        REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed);
-    } else if service.is("large-frame") {
-        REGISTRATION.store(use_a_frame::<LARGE>(), Ordering::Relaxed);
-    } else if service.is("frame-beyond-the-stack") {
+    }),
+    ("registered-at-dispatch", register_at_dispatch),
+    ("wrong-handle", use_wrong_handle),
+    ("deleted-object", use_a_deleted_object),
+    ("stale-handle", use_stale_handle),
+    ("not-provided", call_what_is_not_provided),
+    ("read-null", read_null),
+    ("write-at-dispatch", write_at_dispatch),
+    ("call-null", call_null),
+    ("copy-from-nowhere", copy_from_nowhere),
+    ("divide", divide),
+    ("illegal", illegal),
+    ("stack", || REGISTRATION.store(use_up_the_stack(1), Ordering::Relaxed)),
+    ("large-frame", || REGISTRATION.store(use_a_frame::<LARGE>(), Ordering::Relaxed)),
+    ("frame-beyond-the-stack", || {
         REGISTRATION.store(use_a_frame::<BEYOND_THE_STACK>(), Ordering::Relaxed);
-    } else if service.is("exit") {
-        exit();
-    } else if service.is("kill") {
-        kill();
-    } else if service.is("exit-after-events") {
-        etw::write_events_and_print(200);
-        exit();
-    } else if service.is("kill-after-events") {
-        etw::write_events_and_print(200);
-        kill();
-    } else if service.is("corrupt-after-events") {
-        etw::write_events_and_print(200);
-        corrupt();
-    } else if service.is("corrupt") {
-        corrupt();
-    } else if service.is("panic") {
-        panic!("as the service name says");
-    } else if !findings::run(|name| service.is(name)) && !etw::run(|name| service.is(name)) {
-        REGISTRATION.store(register(), Ordering::Relaxed);
-    }
-    status
+    }),
+    ("exit", exit),
+    ("kill", kill),
+    ("exit-after-events", || after_events(exit)),
+    ("kill-after-events", || after_events(kill)),
+    ("corrupt-after-events", || after_events(corrupt)),
+    ("corrupt", corrupt),
+    ("panic", || panic!("as the service name says")),
+];
+
+fn after_events(run: fn()) {
+    etw::write_events_and_print(200);
+    run();
 }
 
 /// Allocates a block of pool.
 fn allocate() -> *mut core::ffi::c_void {
-    // SAFETY: the routine has no preconditions at this IRQL.
-    unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, 64, TAG) }
+    nt!(ExAllocatePool2, POOL_FLAG_NON_PAGED, 64, TAG)
 }
 
 fn free_twice() {
     let block = allocate();
-    // SAFETY: the block was allocated above.
-    unsafe { ExFreePool(block) };
-    // SAFETY: violated on purpose: this is the fault.
-    unsafe { ExFreePool(block) };
+    nt!(ExFreePool, block);
+    nt!(ExFreePool, block);
 }
 
 /// The enable callback: prints its arguments.
@@ -142,50 +125,42 @@ extern "C" fn notified(
 /// Registers the provider and returns the handle, or 0.
 fn register() -> REGHANDLE {
     let mut handle = 0;
-    // SAFETY: the GUID is static, the handle a local, and the callback touches nothing.
-    let status = unsafe {
-        EtwRegister(&raw const PROVIDER, Some(notified), ptr::null_mut(), &raw mut handle)
-    };
+    let status =
+        nt!(EtwRegister, &raw const PROVIDER, Some(notified), ptr::null_mut(), &raw mut handle);
     if NT_SUCCESS(status) { handle } else { 0 }
 }
 
 fn register_at_dispatch() {
     let lock = create_lock();
-    // SAFETY: the lock was created above.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    wdf!(WdfSpinLockAcquire, lock);
     // The lock raises the IRQL to DISPATCH_LEVEL, where EtwRegister must not be called.
     let handle = register();
-    // SAFETY: the lock is held.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };
+    wdf!(WdfSpinLockRelease, lock);
     REGISTRATION.store(handle, Ordering::Relaxed);
 }
 
 fn use_wrong_handle() {
     let lock = create_lock();
-    // SAFETY: violated on purpose: the handle is of another kind, which is the fault.
-    let _was_set = unsafe { call_unsafe_wdf_function_binding!(WdfTimerStart, lock.cast(), 0) };
+    // The handle is of another kind, which is the fault.
+    let _was_set = wdf!(WdfTimerStart, lock.cast(), 0);
 }
 
 fn use_a_deleted_object() {
     let lock = create_lock();
-    // SAFETY: the lock was created above.
-    unsafe { call_unsafe_wdf_function_binding!(WdfObjectDelete, lock.cast()) };
-    // SAFETY: violated on purpose: the object is deleted, which is the fault.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    wdf!(WdfObjectDelete, lock.cast());
+    // The object is deleted, which is the fault.
+    wdf!(WdfSpinLockAcquire, lock);
 }
 
 fn use_stale_handle() {
     let handle = register();
-    // SAFETY: the handle was registered above.
-    let _status = unsafe { EtwUnregister(handle) };
-    // SAFETY: violated on purpose: the handle is released, which is the fault.
-    let _status = unsafe { EtwUnregister(handle) };
+    let _status = nt!(EtwUnregister, handle);
+    // The handle is released, which is the fault.
+    let _status = nt!(EtwUnregister, handle);
 }
 
 fn call_what_is_not_provided() {
-    // SAFETY: no handle is needed, since the stand-in kernel does not provide the routine.
-    let _count =
-        unsafe { call_unsafe_wdf_function_binding!(WdfIoResourceListGetCount, ptr::null_mut()) };
+    let _count = wdf!(WdfIoResourceListGetCount, ptr::null_mut());
 }
 
 #[inline(never)]
@@ -197,8 +172,7 @@ fn read_null() {
 #[inline(never)]
 fn write_at_dispatch() {
     let lock = create_lock();
-    // SAFETY: the lock was created above.
-    unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
+    wdf!(WdfSpinLockAcquire, lock);
     // SAFETY: violated on purpose: this is the fault.
     unsafe { ptr::without_provenance_mut::<u8>(0xDEAD_0000).write_volatile(1) };
 }
@@ -303,7 +277,6 @@ extern "C" fn unload(_driver: WDFDRIVER) {
     etw::unregister();
     let handle = REGISTRATION.swap(0, Ordering::Relaxed);
     if handle != 0 {
-        // SAFETY: the handle came from `register`, and nothing uses it afterwards.
-        let _status = unsafe { EtwUnregister(handle) };
+        let _status = nt!(EtwUnregister, handle);
     }
 }
