@@ -2,18 +2,18 @@
 
 use std::{path::PathBuf, thread, time::Duration};
 
-use etl_file::{Guid, Trace};
+use etl_file::Guid;
 use etw_probes::{Completed, Enabling, Host, Recorded, SessionPlan, System, Thread};
-use etw_scenarios::{Filter, HostError, Session, Source};
+use etw_scenarios::{Filter, HostError, Session, Slots, Source};
 use windows_sys::Win32::{
     Security::{CreateWellKnownSid, SECURITY_MAX_SID_SIZE, WinBuiltinAdministratorsSid},
     System::{
         Diagnostics::Etw::{
-            EVENT_ACTIVITY_CTRL_SET_ID, EVENT_CONTROL_CODE_CAPTURE_STATE,
-            EVENT_CONTROL_CODE_DISABLE_PROVIDER, EVENT_CONTROL_CODE_ENABLE_PROVIDER,
-            EVENT_FILTER_TYPE_EVENT_ID, EVENT_FILTER_TYPE_SCHEMATIZED,
-            EVENT_TRACE_INDEPENDENT_SESSION_MODE, EVENT_TRACE_USE_PAGED_MEMORY, EventAccessControl,
-            EventAccessRemove, EventActivityIdControl, EventSecuritySetDACL, WMIGUID_QUERY,
+            EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
+            EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_FILTER_TYPE_EVENT_ID,
+            EVENT_FILTER_TYPE_SCHEMATIZED, EVENT_TRACE_INDEPENDENT_SESSION_MODE,
+            EVENT_TRACE_USE_PAGED_MEMORY, EventAccessControl, EventAccessRemove,
+            EventSecuritySetDACL, WMIGUID_QUERY,
         },
         Threading::{GetCurrentProcessId, GetCurrentThreadId},
     },
@@ -23,7 +23,8 @@ use crate::{
     device::Device,
     error::{Failure, Win32Error},
     guid::to_windows,
-    session::{Buffers, Delivery, OwnSession},
+    host::{set_activity, stop},
+    session::{self, Buffers, Delivery, OwnSession},
     version,
 };
 
@@ -34,19 +35,11 @@ const PREFIX: &str = "EtwSampleClient probes";
 pub struct Windows {
     folder: PathBuf,
     device: Device,
-    sessions: Vec<Option<(OwnSession, PathBuf)>>,
+    sessions: Slots<(OwnSession, PathBuf)>,
     /// The number of sessions that were started.
     started: usize,
     /// The groups whose permissions were changed.
     denied: Vec<Guid>,
-}
-
-fn win32(error: Win32Error) -> HostError {
-    Failure::Win32(error).into()
-}
-
-fn host_error(what: impl Into<String>) -> HostError {
-    HostError { what: what.into(), code: None }
 }
 
 /// Returns the bytes of a schematized filter: an `EVENT_FILTER_HEADER` and the data (ETW-1.1.5).
@@ -76,14 +69,12 @@ impl Windows {
         let device = Device::open_probes()?;
         std::fs::create_dir_all(&folder)
             .map_err(|error| Failure::Write { path: folder.clone(), error })?;
-        Ok(Self { folder, device, sessions: Vec::new(), started: 0, denied: Vec::new() })
+        let sessions = Slots::new("session", "is not running");
+        Ok(Self { folder, device, sessions, started: 0, denied: Vec::new() })
     }
 
-    fn session(&self, session: Session) -> Result<&OwnSession, HostError> {
-        match self.sessions.get(session.0) {
-            Some(Some((session, _))) => Ok(session),
-            _ => Err(host_error(format!("session {} is not running", session.0))),
-        }
+    fn session(&self, session: Session) -> Result<&session::Session, HostError> {
+        Ok(self.sessions.get(session.0)?.0.session())
     }
 
     /// Removes the permissions of groups that were changed.
@@ -92,7 +83,7 @@ impl Windows {
             let group = to_windows(group);
             // SAFETY: the GUID is a local that the call reads.
             let code = unsafe { EventAccessRemove(&raw const group) };
-            Win32Error::check("EventAccessRemove", code).map_err(win32)?;
+            Win32Error::check("EventAccessRemove", code)?;
         }
         Ok(())
     }
@@ -140,20 +131,12 @@ impl Host for Windows {
         };
         let name = format!("{PREFIX} {number}");
         let session = OwnSession::start(&name, Delivery::File(&path), buffers)?;
-        self.sessions.push(Some((session, path)));
-        Ok(Session(self.sessions.len() - 1))
+        Ok(Session(self.sessions.add((session, path))))
     }
 
     fn stop_session(&mut self, session: Session) -> Result<Recorded, HostError> {
-        let (session, path) = self
-            .sessions
-            .get_mut(session.0)
-            .and_then(Option::take)
-            .ok_or_else(|| host_error(format!("session {} is not running", session.0)))?;
-        let counts = session.stop().map_err(win32)?;
-        let trace = Trace::open(&path)
-            .map_err(|error| HostError::from(Failure::NoTrace { path, why: error.to_string() }))?;
-        Recorded::of(&trace, u64::from(counts.events_lost))
+        let (trace, lost) = stop(self.sessions.take(session.0)?)?;
+        Recorded::of(&trace, lost)
     }
 
     fn enable(
@@ -172,10 +155,8 @@ impl Host for Windows {
         let filter =
             Filter { level: enabling.level, any: enabling.any, all: enabling.all, ids: None };
         let code = EVENT_CONTROL_CODE_ENABLE_PROVIDER;
-        self.session(session)?
-            .session()
-            .control_with(source, code, &filter, enabling.source, &filters)
-            .map_err(win32)
+        let session = self.session(session)?;
+        Ok(session.control_with(source, code, &filter, enabling.source, &filters)?)
     }
 
     fn disable(
@@ -185,25 +166,18 @@ impl Host for Windows {
         id: Option<Guid>,
     ) -> Result<(), HostError> {
         let code = EVENT_CONTROL_CODE_DISABLE_PROVIDER;
-        self.session(session)?
-            .session()
-            .control_with(source, code, &Filter::default(), id, &[])
-            .map_err(win32)
+        let session = self.session(session)?;
+        Ok(session.control_with(source, code, &Filter::default(), id, &[])?)
     }
 
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError> {
         let code = EVENT_CONTROL_CODE_CAPTURE_STATE;
-        self.session(session)?
-            .session()
-            .control_with(source, code, &Filter::default(), None, &[])
-            .map_err(win32)
+        let session = self.session(session)?;
+        Ok(session.control_with(source, code, &Filter::default(), None, &[])?)
     }
 
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError> {
-        let mut guid = to_windows(activity.unwrap_or_default());
-        // SAFETY: the GUID is a local that the call reads.
-        let code = unsafe { EventActivityIdControl(EVENT_ACTIVITY_CTRL_SET_ID, &raw mut guid) };
-        Win32Error::check("EventActivityIdControl", code).map_err(win32)
+        set_activity(activity)
     }
 
     /// Grants administrators the right to query the group, and removes all other rights.
@@ -220,7 +194,7 @@ impl Host for Windows {
             )
         };
         if made == 0 {
-            return Err(win32(Win32Error::last("CreateWellKnownSid")));
+            return Err(Win32Error::last("CreateWellKnownSid").into());
         }
         self.denied.push(group);
         let group = to_windows(group);
@@ -234,7 +208,7 @@ impl Host for Windows {
                 true,
             )
         };
-        Win32Error::check("EventAccessControl", code).map_err(win32)
+        Ok(Win32Error::check("EventAccessControl", code)?)
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), HostError> {
@@ -243,8 +217,8 @@ impl Host for Windows {
     }
 
     fn clear(&mut self) -> Result<(), HostError> {
-        for (session, _) in self.sessions.drain(..).flatten() {
-            session.stop().map_err(win32)?;
+        for (session, _) in self.sessions.drain() {
+            session.stop()?;
         }
         self.allow_groups()?;
         self.set_activity(None)

@@ -88,43 +88,29 @@ impl Recorded {
 }
 
 /// A system to probe, with the driver `etw-probes-driver` and control of sessions.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "a sentence of each operation describes its errors; a section each would hide the operations"
+)]
 pub trait Host {
-    /// Returns the system.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the system cannot be identified.
+    /// Returns the system. Fails if the system cannot be identified.
     fn system(&self) -> Result<System, HostError>;
 
     /// Returns the thread that sends requests.
     fn thread(&self) -> Thread;
 
     /// Sends a device control request and waits for its completion.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request could not be sent. The driver's status is in the result.
+    /// Fails if the request could not be sent. The driver's status is in the result.
     fn control(&mut self, code: u32, input: &[u8], output: usize) -> Result<Completed, HostError>;
 
-    /// Starts a session.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `StartTrace`.
+    /// Starts a session. Fails with the error of `StartTrace`.
     fn start_session(&mut self, plan: SessionPlan) -> Result<Session, HostError>;
 
     /// Stops a session and returns its recording.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `ControlTrace`, or an error if the file cannot be read.
+    /// Fails with the error of `ControlTrace`, or if the file cannot be read.
     fn stop_session(&mut self, session: Session) -> Result<Recorded, HostError>;
 
-    /// Enables a provider or group.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EnableTraceEx2`.
+    /// Enables a provider or group. Fails with the error of `EnableTraceEx2`.
     fn enable(
         &mut self,
         session: Session,
@@ -132,11 +118,7 @@ pub trait Host {
         enabling: &Enabling,
     ) -> Result<(), HostError>;
 
-    /// Disables a provider or group.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EnableTraceEx2`.
+    /// Disables a provider or group. Fails with the error of `EnableTraceEx2`.
     fn disable(
         &mut self,
         session: Session,
@@ -144,39 +126,22 @@ pub trait Host {
         id: Option<Guid>,
     ) -> Result<(), HostError>;
 
-    /// Asks a provider or group to write its state.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EnableTraceEx2`.
+    /// Asks a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
     /// Sets or clears the activity of the thread that sends requests.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EventActivityIdControl`.
+    /// Fails with the error of `EventActivityIdControl`.
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError>;
 
     /// Denies providers membership in a group, until [`Self::clear`].
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EventAccessControl`.
+    /// Fails with the error of `EventAccessControl`.
     fn deny_group(&mut self, group: Guid) -> Result<(), HostError>;
 
     /// Waits; on the stand-in kernel, advances its clock.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the system crashes in the meantime.
+    /// Fails if the system crashes in the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
     /// Stops sessions and undoes a probe's changes, so that the next probe starts with the
-    /// host in its initial state.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a step fails.
+    /// host in its initial state. Fails if a step fails.
     fn clear(&mut self) -> Result<(), HostError>;
 }

@@ -139,7 +139,7 @@ pub struct Stage<'a> {
 }
 
 pub fn error(what: impl Into<String>) -> HostError {
-    HostError { what: what.into(), code: None }
+    HostError::new(what)
 }
 
 impl<'a> Stage<'a> {

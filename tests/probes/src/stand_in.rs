@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use etl_file::{Guid, Trace};
 use etw_probes_interface::{ASK_IN_DRIVER_ENTRY, SERVICE};
-use etw_scenarios::{HostError, Session, Source};
+use etw_scenarios::{HostError, Session, Slots, Source};
 use standin_kernel::{
     Device, Driver, EnableParameters, EventFilters, EventIdFilter, File, FilterData, Identity,
     Kernel, KernelConfig, SessionConfig, SessionHandle, Target,
@@ -26,7 +26,7 @@ pub struct StandIn {
     /// The device's open file, the device and the driver, in the order in which they are closed.
     loaded: Option<(File, Device, Driver)>,
     folder: TempDir,
-    sessions: Vec<Option<SessionHandle>>,
+    sessions: Slots<SessionHandle>,
     /// The number of files that sessions have written.
     files: usize,
 }
@@ -43,7 +43,13 @@ impl StandIn {
             .map_err(|why| error(format!("cannot create a temporary folder for traces: {why}")))?;
         let kernel = Kernel::with_config(config);
         let loaded = Self::load(&kernel, image).inspect_err(|_| kernel.leave_behind())?;
-        Ok(Self { kernel, loaded: Some(loaded), folder, sessions: Vec::new(), files: 0 })
+        Ok(Self {
+            kernel,
+            loaded: Some(loaded),
+            folder,
+            sessions: Slots::new("session", "is not running"),
+            files: 0,
+        })
     }
 
     fn load(kernel: &Kernel, image: &Path) -> Result<(File, Device, Driver), HostError> {
@@ -68,11 +74,7 @@ impl StandIn {
     }
 
     fn session(&self, session: Session) -> Result<SessionHandle, HostError> {
-        self.sessions
-            .get(session.0)
-            .copied()
-            .flatten()
-            .ok_or_else(|| error(format!("session {} is not running", session.0)))
+        self.sessions.get(session.0).copied()
     }
 }
 
@@ -127,16 +129,13 @@ impl Host for StandIn {
             // The stand-in kernel's writer thread keeps up with any burst, so it is paused.
             self.kernel.hold_writer(handle, true)?;
         }
-        self.sessions.push(Some(handle));
-        Ok(Session(self.sessions.len() - 1))
+        Ok(Session(self.sessions.add(handle)))
     }
 
     fn stop_session(&mut self, session: Session) -> Result<Recorded, HostError> {
         let handle = self.session(session)?;
         let report = self.kernel.stop_session(handle)?;
-        if let Some(place) = self.sessions.get_mut(session.0) {
-            *place = None;
-        }
+        self.sessions.take(session.0)?;
         let trace = Trace::open(&report.file)
             .map_err(|why| error(format!("{}: {why}", report.file.display())))?;
         Recorded::of(&trace, u64::from(report.events_lost))
@@ -194,7 +193,7 @@ impl Host for StandIn {
     }
 
     fn clear(&mut self) -> Result<(), HostError> {
-        for session in self.sessions.drain(..).flatten() {
+        for session in self.sessions.drain() {
             self.kernel.stop_session(session)?;
         }
         self.set_activity(None)

@@ -112,53 +112,28 @@ fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
         change(&mut changed);
         all.push((name, changed));
     };
-    add("passes_level_zero", &|one| one.passes_level_zero ^= true);
-    add("match_all_without_any", &|one| {
-        one.match_all_without_any ^= true;
-    });
-    for status in [NtStatus::ACCESS_DENIED, NtStatus::SUCCESS] {
-        add("second_traits", &|one| one.second_traits = status);
+    /// Changes a setting to each of these values, or to its opposite.
+    macro_rules! change {
+        ($($name:ident),+) => {
+            $(add(stringify!($name), &|one| one.$name ^= true);)+
+        };
+        ($name:ident: $($value:expr),+) => {
+            $(add(stringify!($name), &|one| one.$name = $value);)+
+        };
     }
-    for denied in
-        [GroupDenial::SkipsGroup, GroupDenial::SkipsGroupSilently, GroupDenial::DoesNotApply]
-    {
-        add("denied_group", &|one| one.denied_group = denied);
-    }
-    add("filters_at_registration", &|one| {
-        one.filters_at_registration ^= true;
-    });
-    add("disabled_at_unregistration", &|one| {
-        one.disabled_at_unregistration ^= true;
-    });
-    add("independent_session_suffices", &|one| {
-        one.independent_session_suffices ^= true;
-    });
-    add("every_session_counts_loss", &|one| {
-        one.every_session_counts_loss ^= true;
-    });
-    for size in [40_000, 65_528] {
-        add("largest_event", &|one| one.largest_event = size);
-    }
-    add("activity_at_dispatch", &|one| {
-        one.activity_at_dispatch = ImplicitActivity::Null;
-    });
-    add("group_counts_toward_limit", &|one| {
-        one.group_counts_toward_limit ^= true;
-    });
-    add("direct_replaces_group", &|one| {
-        one.direct_replaces_group ^= true;
-    });
-    add("paged_session", &|one| {
-        one.paged_session = PagedSession::CannotEnable;
-    });
-    for status in [NtStatus::SUCCESS, NtStatus::NOT_SUPPORTED] {
-        add("activity_without_teb", &|one| {
-            one.activity_without_teb = status;
-        });
-    }
-    add("activity_id_control_kernel", &|one| {
-        one.activity_id_control_kernel ^= true;
-    });
+    change!(passes_level_zero, match_all_without_any, filters_at_registration);
+    change!(disabled_at_unregistration, independent_session_suffices, every_session_counts_loss);
+    change!(group_counts_toward_limit, direct_replaces_group, activity_id_control_kernel);
+    change!(second_traits: NtStatus::ACCESS_DENIED, NtStatus::SUCCESS);
+    change!(
+        denied_group: GroupDenial::SkipsGroup,
+        GroupDenial::SkipsGroupSilently,
+        GroupDenial::DoesNotApply
+    );
+    change!(largest_event: 40_000, 65_528);
+    change!(activity_at_dispatch: ImplicitActivity::Null);
+    change!(paged_session: PagedSession::CannotEnable);
+    change!(activity_without_teb: NtStatus::SUCCESS, NtStatus::NOT_SUPPORTED);
     all
 }
 
