@@ -1,7 +1,7 @@
 # Runs the probes of undocumented behaviour with a driver and the client. Writes answers.json.
 #
-# If Windows crashes at a question, the stages probe-2 and so on run this script again: they begin with
-# the previous stage's answers, and ask the remaining questions. The agent names the stage in
+# If Windows crashes at a probe, the stages probe-2 and so on run this script again: they begin with
+# the previous stage's answers, and run the remaining probes. The agent names the stage in
 # WDK_ETW_STAGE.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
@@ -12,7 +12,7 @@ param(
 $name = 'probe'
 if ($env:WDK_ETW_STAGE) { $name = $env:WDK_ETW_STAGE }
 
-# Returns the questions that earlier stages have tried, and the file with the most answers, or null if
+# Returns the probes that earlier stages have tried, and the file with the most answers, or null if
 # there is none. The client writes a file as NAME.new and renames it; a crash can come before the new name
 # is on the disk.
 function Get-Tried($Stage, [string] $Out) {
@@ -31,8 +31,8 @@ function Get-Tried($Stage, [string] $Out) {
             if (-not $best -or $ids.Count -ge $best.Count) { $best = @{ Path = $path; Count = $ids.Count } }
             foreach ($id in $ids) { $tried[$id] = $true }
         }
-        # A question has no entry if Windows crashed although the question is not marked as risky.
-        foreach ($log in 'questions.log', 'questions-entry.log') {
+        # A probe has no entry if Windows crashed although the probe is not marked as risky.
+        foreach ($log in 'probes.log', 'probes-entry.log') {
             $path = Join-Path $Out "$folder\$log"
             if (-not (Test-Path -LiteralPath $path)) { continue }
             foreach ($line in [IO.File]::ReadAllLines($path)) {
@@ -49,25 +49,25 @@ Invoke-Stage $name $Kit $Out {
     $probe = Get-Value $Stage.Plan 'probe'
     $client = Get-Client $Stage
     if (-not $probe -or -not $client) {
-        Skip-Stage $Stage 'the kit has no driver that asks questions, or no client'
+        Skip-Stage $Stage 'the kit has no driver of the probes, or no client'
         return
     }
-    # The driver asks two questions in DriverEntry, where they might crash Windows, so they come
+    # The driver answers two probes in DriverEntry, where they might crash Windows, so they come
     # last.
     $entry = @('activity-driver-entry', 'activity-kernel-driver-entry')
-    $listed = Invoke-Checked $Stage 'list' $client 'questions --list'
+    $listed = Invoke-Checked $Stage 'list' $client 'probes --list'
     $left = @($listed.Text -split "`r?`n" | Where-Object { $_ -match '^([a-z0-9-]+)\s' } | ForEach-Object { ($_ -split '\s+')[0] })
     $with = ''
     $answers = Join-Path $Stage.Folder 'answers.json'
     if ($Stage.Name -ne 'probe') {
         $tried = Get-Tried $Stage $Out
         if (-not $tried) {
-            Skip-Stage $Stage 'the stage probe left no answers, so that nothing says which question to leave out'
+            Skip-Stage $Stage 'the stage probe left no answers, so that nothing says which probe to leave out'
             return
         }
         $left = @($left | Where-Object { $tried.Ids -notcontains $_ })
         if ($left.Count -eq 0) {
-            Skip-Stage $Stage 'every question has been asked'
+            Skip-Stage $Stage 'every probe has been run'
             return
         }
         Copy-Item -LiteralPath $tried.Path -Destination $answers
@@ -84,8 +84,8 @@ Invoke-Stage $name $Kit $Out {
         Enable-FrameworkVerifier $Stage $probe
         # The client writes the file after each answer.
         if ($now.Count -gt 0) {
-            $asked = Invoke-Program $Stage 'questions' $client "questions --out answers.json $with --traces traces $($now -join ' ')" ([int] ((Get-StageSeconds $Stage) * 0.8))
-            Add-Check $Stage 'exit code of questions' 0 $asked.Code
+            $asked = Invoke-Program $Stage 'probes' $client "probes --out answers.json $with --traces traces $($now -join ' ')" ([int] ((Get-StageSeconds $Stage) * 0.8))
+            Add-Check $Stage 'exit code of probes' 0 $asked.Code
             $said += "$($asked.Text)`n"
         }
         if ($entry.Count -gt 0) {
@@ -93,18 +93,18 @@ Invoke-Stage $name $Kit $Out {
             $key = "HKLM\SYSTEM\CurrentControlSet\Services\$($probe.service)\Parameters"
             [void] (Invoke-Checked $Stage 'ask-in-driver-entry' 'reg.exe' "add `"$key`" /v AskInDriverEntry /t REG_DWORD /d 1 /f")
             # If Windows crashes in DriverEntry, the next stage skips these.
-            [IO.File]::WriteAllText((Join-Path $Stage.Folder 'questions-entry.log'), (($entry | ForEach-Object { "$_ asking`r`n" }) -join ''))
+            [IO.File]::WriteAllText((Join-Path $Stage.Folder 'probes-entry.log'), (($entry | ForEach-Object { "$_ asking`r`n" }) -join ''))
             Restart-Devices $Stage $probe
             # The second file begins with the answers of the first, which stays as it is until the end.
             $with = ''
             if (Test-Path -LiteralPath $answers) { $with = '--with answers.json' }
-            $last = Invoke-Program $Stage 'questions-entry' $client "questions --out entry.json $with --traces traces $($entry -join ' ')" 120
-            Add-Check $Stage 'exit code of questions in DriverEntry' 0 $last.Code
+            $last = Invoke-Program $Stage 'probes-entry' $client "probes --out entry.json $with --traces traces $($entry -join ' ')" 120
+            Add-Check $Stage 'exit code of probes in DriverEntry' 0 $last.Code
             $said += $last.Text
             $second = Join-Path $Stage.Folder 'entry.json'
             if (Test-Path -LiteralPath $second) { Move-Item -LiteralPath $second -Destination $answers -Force }
         }
-        # One line for each question that was not asked: "ID not asked: REASON".
+        # One line for each probe that was not run: "ID not asked: REASON".
         foreach ($line in $said -split "`r?`n") {
             if ($line -match '^(\S+)\s+not asked: (.*)$') {
                 Add-Check $Stage $Matches[1] 'asked' "not asked: $($Matches[2])"

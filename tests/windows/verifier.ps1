@@ -1,4 +1,4 @@
-# Turns Driver Verifier on for the driver, and for the one that asks questions: the standard settings, which need a restart, or, where
+# Turns Driver Verifier on for the driver, and for the one of the probes: the standard settings, which need a restart, or, where
 # WDK_ETW_NO_RESTART is set, what Windows takes at once.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,

@@ -5,8 +5,8 @@
 use std::{cell::Cell, fmt, sync::Once};
 
 use log::{Level, LevelFilter, Log, MetadataBuilder, Record};
-use mock_etw::{DISABLE, ENABLE, NO_MEMORY, Turn, turn};
-use wdk_etw::{Guid, Keyword, Notification, Provider, Registered};
+use mock_etw::{DISABLE, ENABLE, NO_MEMORY, Turn};
+use wdk_etw::{Guid, Keyword, Notification, Provider};
 use wdk_etw_log::{EtwLogger, MAX_DATA, MAX_TEXT};
 
 #[wdk_etw::provider(
@@ -34,9 +34,8 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
 /// Returns a turn with the logger installed and the provider registered, but not enabled.
 fn registered() -> Turn {
     static INSTALLED: Once = Once::new();
-    let etw = turn();
     INSTALLED.call_once(|| LOGGER.install().unwrap());
-    assert_eq!(trace::register(), Ok(Registered::Complete));
+    let etw = mock_etw::registered(&trace::PROVIDER);
     etw.calls();
     etw
 }
@@ -45,12 +44,6 @@ fn enabled(level: u8, keyword: Keyword) -> Turn {
     let etw = registered();
     etw.notify(ENABLE, level, keyword.bits(), 0);
     etw
-}
-
-fn unregister(etw: &Turn) {
-    // No session enables the provider in the next test.
-    etw.notify(DISABLE, 0, 0, 0);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -78,7 +71,6 @@ fn a_record_has_its_level_target_module_line_message_and_pairs() {
     let event = writes[0].event;
     assert_eq!((event.level().0, event.keyword()), (3, trace::LOG));
     assert_eq!((event.id(), event.opcode().0, event.channel().0), (0, 0, 11));
-    unregister(&etw);
 }
 
 #[test]
@@ -106,7 +98,6 @@ fn every_level_has_its_level_and_keyword() {
     ];
     let expected = expected.map(|(level, keyword, name)| (level, keyword, name.to_owned()));
     assert_eq!(told, expected);
-    unregister(&etw);
 }
 
 #[test]
@@ -122,7 +113,6 @@ fn a_logger_can_add_the_file_and_have_no_keyword() {
     let expected = ["Level=\"DEBUG\"", "Target=\"t\"", "File=\"src/lib.rs\"", "Message=\"text\""];
     assert_eq!(writes[0].described().1, expected);
     assert_eq!(writes[0].event.keyword(), Keyword::NONE);
-    unregister(&etw);
 }
 
 #[test]
@@ -152,7 +142,6 @@ fn arguments_are_evaluated_only_up_to_the_level_that_a_session_enables() {
     assert_eq!(etw.writes().len(), 1);
     etw.notify(DISABLE, 0, 0, 0);
     assert_eq!(log::max_level(), LevelFilter::Off);
-    unregister(&etw);
 }
 
 #[test]
@@ -162,7 +151,6 @@ fn a_session_that_other_keywords_enable_gets_no_records() {
     assert!(!LOGGER.enabled(&metadata));
     LOGGER.log(&Record::builder().metadata(metadata).build());
     assert_eq!(etw.writes(), []);
-    unregister(&etw);
 }
 
 /// A long text, in parts.
@@ -186,7 +174,6 @@ fn a_long_message_is_cut_between_characters_and_the_rest_of_the_event_is_there()
     assert_eq!(fields[4], kept);
     assert_eq!(fields[5], "after=1");
     assert_eq!(trace::PROVIDER.failures().cut() - before, 1);
-    unregister(&etw);
 }
 
 #[test]
@@ -198,7 +185,8 @@ fn records_that_etw_refuses_are_counted_and_records_without_a_registration_do_no
     assert_eq!(trace::PROVIDER.failures().total() - before, 1);
     etw.set(|etw| etw.write_status = 0);
     etw.calls();
-    unregister(&etw);
+    etw.notify(DISABLE, 0, 0, 0);
+    trace::unregister().unwrap();
     etw.calls();
     log::set_max_level(LevelFilter::Trace);
     log::error!("nowhere");
@@ -217,12 +205,10 @@ fn above_apc_level_a_record_has_no_activity() {
     etw.set(|etw| etw.irql = 0);
     let writes = etw.writes();
     assert_eq!((writes[0].activity, writes[1].activity), (None, Some(Guid::NULL)));
-    unregister(&etw);
 }
 
 #[test]
 fn only_one_logger_can_be_installed() {
-    let etw = registered();
+    let _etw = registered();
     assert!(WITH_FILE.install().is_err());
-    unregister(&etw);
 }

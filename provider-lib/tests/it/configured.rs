@@ -27,7 +27,7 @@ fn the_code_and_the_resources_have_the_same_events() {
     assert_eq!(events, [1, 2]);
     let catalog = catalog(&manifest);
 
-    let etw = enabled(trace::register, 255);
+    let etw = enabled(&trace::PROVIDER, 255);
     assert_eq!(trace::READ.bits(), 1 << 3);
     assert_eq!(trace::OWN, 1_u32);
     emit!(trace::told(1, 2, trace::Kind::Write, trace::Place { x: 3, y: 4 }));

@@ -52,17 +52,8 @@ mod trace {
     );
 }
 
-/// Takes a turn in which the provider is registered and all events are enabled.
-struct Registration(Turn);
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        trace::unregister().unwrap();
-    }
-}
-
-fn registered() -> Registration {
-    Registration(enabled(trace::register, 5))
+fn registered() -> Turn {
+    enabled(&trace::PROVIDER, 5)
 }
 
 /// Returns the bytes of the text in the event that was written last.
@@ -92,8 +83,7 @@ proptest! {
         utf8 in "[a\u{e9}\u{20ac}\u{1f600}]{0,12}",
         count in 0_u8..14,
     ) {
-        let registration = registered();
-        let etw = &registration.0;
+        let etw = registered();
         let units: Vec<u16> = utf16.encode_utf16().collect();
         emit!(trace::counted(count, &units, &utf8, &units));
         let writes = etw.writes();
@@ -115,8 +105,7 @@ proptest! {
         before in "[a\u{e9}\u{20ac}\u{1f600}]{0,5}",
         repeated in "[^\\x00]{1,6}|[\u{10000}-\u{10ffff}]{1,3}",
     ) {
-        let registration = registered();
-        let etw = &registration.0;
+        let etw = registered();
         let text = long(&before, &repeated);
         let utf8 = |kept: Vec<u8>, what: &str| {
             let kept = std::str::from_utf8(&kept).map_err(|error| format!("{what}: {error}"))?;
@@ -128,18 +117,18 @@ proptest! {
         };
         let c = CString::new(text.clone()).unwrap();
         emit!(trace::utf8(&text));
-        let size = utf8(kept(etw), "utf8");
+        let size = utf8(kept(&etw), "utf8");
         prop_assert!(size.clone().is_ok_and(|size| size > 62_895 - 2), "{:?}", size);
         emit!(trace::json(&text));
-        utf8(kept(etw), "json").map_err(TestCaseError::fail)?;
+        utf8(kept(&etw), "json").map_err(TestCaseError::fail)?;
         emit!(trace::xml(&text));
-        utf8(kept(etw), "xml").map_err(TestCaseError::fail)?;
+        utf8(kept(&etw), "xml").map_err(TestCaseError::fail)?;
         emit!(trace::c(&c));
-        utf8(kept(etw), "c").map_err(TestCaseError::fail)?;
+        utf8(kept(&etw), "c").map_err(TestCaseError::fail)?;
         emit!(trace::inner(trace::Inner { text: &text }));
-        utf8(kept(etw), "inner").map_err(TestCaseError::fail)?;
+        utf8(kept(&etw), "inner").map_err(TestCaseError::fail)?;
         event!(trace::PROVIDER, "Now", level = Info, keyword = none, { text: &str = &text });
-        utf8(kept(etw), "event!").map_err(TestCaseError::fail)?;
+        utf8(kept(&etw), "event!").map_err(TestCaseError::fail)?;
 
         let units: Vec<u16> = text.encode_utf16().collect();
         let utf16 = |kept: Vec<u8>, what: &str| {
@@ -152,15 +141,15 @@ proptest! {
             if rest.is_empty() && size > 62_000 { Ok(size) } else { Err(format!("{what}: {size}")) }
         };
         emit!(trace::utf16(&units));
-        let size = utf16(kept(etw), "utf16");
+        let size = utf16(kept(&etw), "utf16");
         prop_assert!(size.clone().is_ok_and(|size| size > 62_895 - 2), "{:?}", size);
         emit!(trace::json_utf16(&units));
-        utf16(kept(etw), "json").map_err(TestCaseError::fail)?;
+        utf16(kept(&etw), "json").map_err(TestCaseError::fail)?;
         emit!(trace::unicode(UnicodeString::new(&units)));
-        utf16(kept(etw), "unicode").map_err(TestCaseError::fail)?;
+        utf16(kept(&etw), "unicode").map_err(TestCaseError::fail)?;
         emit!(trace::terminated(Utf16CStr::new(&units)));
-        utf16(kept(etw), "terminated").map_err(TestCaseError::fail)?;
+        utf16(kept(&etw), "terminated").map_err(TestCaseError::fail)?;
         emit!(trace::inner_utf16(trace::InnerUtf16 { text: UnicodeString::new(&units) }));
-        utf16(kept(etw), "inner").map_err(TestCaseError::fail)?;
+        utf16(kept(&etw), "inner").map_err(TestCaseError::fail)?;
     }
 }

@@ -189,25 +189,8 @@ fn capture_state(provider: &wdk_etw::Provider, _notification: &wdk_etw::Notifica
     emit!(trace::state(9));
 }
 
-/// Takes a turn in which the provider is registered and all events are enabled.
-struct Registration(Turn);
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        trace::unregister().unwrap();
-    }
-}
-
-impl std::ops::Deref for Registration {
-    type Target = Turn;
-
-    fn deref(&self) -> &Turn {
-        &self.0
-    }
-}
-
-fn registered() -> Registration {
-    Registration(enabled(trace::register, 255))
+fn registered() -> Turn {
+    enabled(&trace::PROVIDER, 255)
 }
 
 fn one(etw: &Turn) -> Written {

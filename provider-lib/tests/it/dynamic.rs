@@ -19,7 +19,7 @@ const EVENT: EventDescriptor =
     EventDescriptor::new(0, 0, Level::ERROR, KEYWORD).with_opcode(Opcode::START);
 
 fn registered() -> Turn {
-    enabled(|| PROVIDER.register(), 4)
+    enabled(&PROVIDER, 4)
 }
 
 /// Returns an event's name and its fields, as `etl-file` decodes them.
@@ -74,7 +74,6 @@ fn every_type_of_field_reads_back() {
     // The traits, the metadata, and one data descriptor for all values.
     let kinds: Vec<_> = written.data.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [2, 1, 0]);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -139,7 +138,6 @@ fn an_event_can_be_started_again_and_needs_no_name() {
     assert_eq!(writes[0].described(), (String::new(), vec![]));
     let expected = ("Second".to_owned(), vec!["number=1".to_owned()]);
     assert_eq!(writes[1].described(), expected);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -154,7 +152,6 @@ fn options_and_failures_pass_through() {
     let failed = event.write(&PROVIDER, &EVENT, &options);
     assert_eq!(failed, Err(WriteError(NtStatus::NO_MEMORY)));
     assert_eq!(etw.writes()[0].activity, Some(activity.guid()));
-    PROVIDER.unregister().unwrap();
 }
 
 // A thread at DISPATCH_LEVEL may be one that was interrupted.
@@ -172,7 +169,6 @@ fn above_apc_level_the_threads_activity_is_not_used() {
     let activities: Vec<_> = etw.writes().iter().map(|write| write.activity).collect();
     let none = Some(Guid::NULL);
     assert_eq!(activities, [None, None, none, none]);
-    PROVIDER.unregister().unwrap();
 }
 
 struct Failing;
@@ -192,7 +188,6 @@ fn a_text_ends_where_its_formatting_fails() {
     event.format("text", format_args!("{Failing} after"));
     write(&mut event);
     assert_eq!(etw.writes()[0].described().1, ["text=\"before\""]);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -204,7 +199,6 @@ fn a_name_ends_at_its_first_nul() {
     write(&mut event);
     let expected = ("Ev".to_owned(), vec!["a=1".to_owned()]);
     assert_eq!(etw.writes()[0].described(), expected);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -228,7 +222,6 @@ fn a_long_text_is_cut_counted_and_reported() {
     let expected = ["Event=\"Event\"", "Id=0", "Version=0", "Field=1", "Length=18", "Kept=16"];
     assert_eq!(fields, expected);
     assert_eq!(writes[0].event.level(), Level::ERROR);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -244,7 +237,6 @@ fn nothing_follows_the_place_at_which_a_text_is_cut() {
     // There is room for one byte, which "é" does not fit in.
     let writes = etw.writes();
     assert_eq!(writes[1].described().1, ["text=\"0123456789abcde\""]);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -262,7 +254,6 @@ fn bytes_are_cut_at_half_of_the_buffer() {
     assert_eq!(writes[1].described().1, ["cut=hex:0202020202020202"]);
     let notice = writes[0].described().1;
     assert_eq!(notice[3..], ["Field=0", "Length=9", "Kept=8"]);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -285,7 +276,6 @@ fn fields_without_space_are_left_out_and_counted() {
     assert_eq!(event.lost(), 2);
     write(&mut event);
     assert_eq!(etw.writes()[0].described(), ("Län".to_owned(), vec![]));
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -309,7 +299,6 @@ fn event_metadata_must_begin_with_its_size_a_tag_and_a_name() {
     PROVIDER.write_dynamic(&EVENT, metadata, &options, &[5, 0, 0, 0]).unwrap();
     let expected = ("Own".to_owned(), vec!["n=5".to_owned()]);
     assert_eq!(etw.writes()[0].described(), expected);
-    PROVIDER.unregister().unwrap();
 }
 
 #[derive(Clone, Debug)]

@@ -32,7 +32,7 @@ const fn extent(start: u64) -> Extent {
 #[test]
 fn arrays_of_structures_read_back() {
     let catalog = catalog_of("elements.rs");
-    let etw = enabled(trace::register, 255);
+    let etw = enabled(&trace::PROVIDER, 255);
     let few = [extent(1), extent(2)];
     for many in [vec![], vec![extent(3)], vec![extent(3), extent(4), extent(5)]] {
         emit!(trace::listed(&few, &many, extent(6), 7));
@@ -92,7 +92,7 @@ fn arrays_of_structures_read_back() {
 #[test]
 fn arrays_of_structures_have_counts_of_other_types_and_in_earlier_fields() {
     let catalog = catalog_of("elements.rs");
-    let etw = enabled(trace::register, 255);
+    let etw = enabled(&trace::PROVIDER, 255);
     let places = [1, 2, 3].map(|x| Place { x, is_here: false });
     let frames = [0x10, 0x20].map(|at| Frame {
         code: Pointer::new(std::ptr::without_provenance::<u8>(at)),
@@ -117,5 +117,4 @@ fn arrays_of_structures_have_counts_of_other_types_and_in_earlier_fields() {
             ]
         );
     }
-    trace::unregister().unwrap();
 }

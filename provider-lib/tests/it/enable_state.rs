@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use mock_etw::{CAPTURE_STATE, DISABLE, ENABLE, turn};
+use mock_etw::{CAPTURE_STATE, DISABLE, ENABLE, registered, turn};
 use wdk_etw::{
     Control, EnableInfo, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
     RawNotification, Registered, StripedProvider, event, guid_of_name, traits,
@@ -29,9 +29,8 @@ const fn keyword(bits: u64) -> Keyword {
 // R-E1, R-E8, R-K3
 #[test]
 fn the_check_is_level_any_and_all() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     assert!(!provider.is_enabled_fast(Level::CRITICAL, keyword(1)));
     etw.notify(ENABLE, 4, 0b0001, 0b0011);
     for level in 0..=255 {
@@ -48,41 +47,35 @@ fn the_check_is_level_any_and_all() {
         !provider.is_enabled_fast(Level(4), keyword(2))
             && !provider.is_enabled_fast(Level(5), keyword(1))
     );
-    provider.unregister().unwrap();
 }
 
 // R-O3
 #[test]
 fn session_level_zero_enables_all_levels() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 0, 1, 0);
     for level in [0, 1, 5, 6, 255] {
         assert!(provider.is_enabled_fast(Level(level), keyword(1)), "level {level}");
     }
-    provider.unregister().unwrap();
 }
 
 // R-O3
 #[test]
 fn match_any_zero_means_all_keywords() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 5, 0, 0);
     for bits in [0, 1, 1 << 47, 1 << 63] {
         assert!(provider.is_enabled_fast(Level(5), keyword(bits)), "keyword {bits:x}");
     }
-    provider.unregister().unwrap();
 }
 
 // R-E3
 #[test]
 fn a_notification_replaces_the_previous_state() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 5, 0xFF, 0);
     etw.notify(ENABLE, 2, 0x01, 0x01);
     assert_eq!(
@@ -96,15 +89,13 @@ fn a_notification_replaces_the_previous_state() {
         assert!(!provider.is_enabled_fast(Level(level), keyword(u64::MAX)));
         assert!(!provider.is_enabled_fast(Level(level), keyword(0)));
     }
-    provider.unregister().unwrap();
 }
 
 // R-E1, R-E5
 #[test]
 fn other_codes_change_nothing() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 3, 7, 0);
     let before = provider.enable_info();
     for code in [CAPTURE_STATE, 3, 4, 1000, u32::MAX] {
@@ -112,7 +103,6 @@ fn other_codes_change_nothing() {
         assert_eq!(provider.enable_info(), before, "code {code}");
         assert!(provider.is_enabled_fast(Level(3), keyword(4)));
     }
-    provider.unregister().unwrap();
 }
 
 // R-E9, R-E2
@@ -153,28 +143,25 @@ fn captured(_provider: &Provider, notification: &Notification<'_>) {
 // R-E5, R-E7
 #[test]
 fn hooks_are_called_for_their_own_codes() {
-    let etw = turn();
     let provider = provider!(Hooks {
         on_enable: Some(count_enabled),
         on_disable: Some(disabled),
         on_capture_state: Some(captured),
     });
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 4, 1, 0);
     etw.notify(CAPTURE_STATE, 4, 1, 0);
     etw.notify(77, 4, 1, 0);
     etw.notify(DISABLE, 0, 0, 0);
     let counts = [&ENABLED, &DISABLED, &CAPTURED].map(|count| count.load(Ordering::Relaxed));
     assert_eq!(counts, [1, 1, 1]);
-    provider.unregister().unwrap();
 }
 
 // R-E8, R-K3
 #[test]
 fn an_event_that_match_all_excludes_is_not_written() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 5, 1, 3);
     assert!(provider.is_enabled_fast(Level::ERROR, keyword(1)));
     event!(provider, "Read", level = Error, keyword = keyword(1));
@@ -182,7 +169,6 @@ fn an_event_that_match_all_excludes_is_not_written() {
     event!(provider, "ReadLocal", level = Error, keyword = keyword(3));
     let keywords: Vec<_> = etw.writes().iter().map(|write| write.event.keyword()).collect();
     assert_eq!(keywords, [keyword(3)]);
-    provider.unregister().unwrap();
 }
 
 /// The raw arguments of the notifications that a hook received.
@@ -195,13 +181,12 @@ fn copy_raw(_provider: &Provider, notification: &Notification<'_>) {
 // R-E1
 #[test]
 fn a_hook_receives_the_arguments_as_etw_passed_them() {
-    let etw = turn();
     let provider = provider!(Hooks {
         on_enable: Some(copy_raw),
         on_disable: Some(copy_raw),
         on_capture_state: Some(copy_raw),
     });
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     // The enable info has the widest values instead of zeros.
     etw.notify(ENABLE, 0, 0, 6);
     etw.notify_filtered(Guid::new(1, 2, 3, [4; 8]), 0x8000_0200, b"ids");
@@ -218,7 +203,6 @@ fn a_hook_receives_the_arguments_as_etw_passed_them() {
     let filters: Vec<_> =
         RAW.lock().unwrap().iter().map(|raw| (raw.filter_kind, raw.filter_size)).collect();
     assert_eq!(filters, [(0, 0), (0x8000_0200, 3), (0, 0), (0, 0)]);
-    provider.unregister().unwrap();
 }
 
 /// Copies of the notifications that a hook received.
@@ -246,9 +230,8 @@ fn copy_filter(_provider: &Provider, notification: &Notification<'_>) {
 #[test]
 fn a_hook_receives_every_sessions_filters() {
     const SCHEMATIZED: u32 = 0x8000_0000;
-    let etw = turn();
     let provider = provider!(Hooks { on_enable: Some(copy_filter), ..Hooks::NONE });
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     let header = |id: u16, instance: u64, size: u32, next: u32| {
         let mut bytes = id.to_le_bytes().to_vec();
         bytes.extend([1, 0, 0, 0, 0, 0]);
@@ -288,15 +271,13 @@ fn a_hook_receives_every_sessions_filters() {
     );
     let ids = shown[2].as_ref().unwrap();
     assert_eq!((ids.0, ids.1, ids.2.as_slice()), (source, 0x8000_0200, &b"\x01\0\x01\0\x07\0"[..]));
-    provider.unregister().unwrap();
 }
 
 // R-C5
 #[test]
 fn readers_never_see_a_mixture() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     let one = EnableInfo { level: Level(2), match_any: keyword(0x1111), match_all: keyword(0x1) };
     let other = EnableInfo { level: Level(5), match_any: keyword(0x2222), match_all: keyword(0x2) };
     let states = [one, other];
@@ -332,5 +313,4 @@ fn readers_never_see_a_mixture() {
             reader.join().unwrap();
         }
     });
-    provider.unregister().unwrap();
 }

@@ -129,7 +129,7 @@ fn record(written: &Written, timestamp: i64) -> EventRecord {
 #[ignore = "needs the third-party decoders; `cargo xtask test` runs it"]
 fn third_party_decoders_read_the_librarys_events() {
     const START: FileTime = FileTime::from_raw(134_117_966_450_000_000);
-    let etw = enabled(trace::register, 5);
+    let etw = enabled(&trace::PROVIDER, 5);
     write_events();
     let writes = etw.writes();
     trace::unregister().unwrap();

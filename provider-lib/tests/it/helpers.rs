@@ -46,7 +46,7 @@ mod own {
 }
 
 fn registered() -> Turn {
-    enabled(trace::register, 5)
+    enabled(&trace::PROVIDER, 5)
 }
 
 fn decoded(written: &Written) -> Vec<(String, Value)> {
@@ -84,7 +84,6 @@ fn a_dump_is_its_offset_the_whole_size_and_the_bytes() {
             named(dump(0x1001, 256, &[1])),
         ]
     );
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -108,7 +107,6 @@ fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
     // Offset, size, length and bytes, then the last field.
     let bytes = [&1_u64.to_le_bytes()[..], &4_u64.to_le_bytes(), &[2, 0, 2, 3, 9]].concat();
     assert_eq!(writes[4].content(), bytes);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -125,7 +123,6 @@ fn a_dump_that_does_not_fit_is_cut_and_counted() {
     assert_eq!(members[1].1, Value::UInt(100_000));
     assert!(matches!(&members[2].1, Value::Binary(bytes) if bytes.len() < 65_536));
     assert_eq!(trace::PROVIDER.statistics().cut - before, 1);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -162,7 +159,6 @@ fn an_error_is_written_and_returned_unchanged() {
             [5_u64.to_le_bytes().to_vec(), bytes(NtStatus::BUFFER_OVERFLOW)].concat(),
         ]
     );
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -187,5 +183,4 @@ fn a_success_writes_nothing_and_a_disabled_event_evaluates_nothing() {
     assert_eq!(failed, Err(NtStatus::NO_MEMORY));
     assert_eq!(etw.writes(), []);
     assert!(!evaluated.get());
-    trace::unregister().unwrap();
 }

@@ -33,7 +33,7 @@ fn extent(start: u64) -> trace::ArraysExtents {
 
 #[test]
 fn both_resources_decode_the_events() {
-    let turn = enabled(trace::register, 255);
+    let turn = enabled(&trace::PROVIDER, 255);
     let wide: Vec<u16> = "weit".encode_utf16().collect();
     let sid = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
     emit!(trace::e_one(
@@ -128,7 +128,7 @@ fn both_resources_decode_the_events() {
 /// A caller's count can be wrong; the event can still be decoded.
 #[test]
 fn a_count_is_at_most_that_of_the_shortest_value() {
-    let turn = enabled(trace::register, 255);
+    let turn = enabled(&trace::PROVIDER, 255);
     emit!(trace::event_3(9, 3, &[4, 5, 6], &[6, 7], 1, 8, &[65, 66]));
     emit!(trace::event_3(0, 3, &[4, 5, 6], &[6, 7], 200, 8, &[]));
     let written = turn.writes();
@@ -148,7 +148,7 @@ fn a_count_is_at_most_that_of_the_shortest_value() {
 /// A length of eight bits cuts longer values.
 #[test]
 fn a_value_is_cut_to_its_length() {
-    let turn = enabled(trace::register, 255);
+    let turn = enabled(&trace::PROVIDER, 255);
     let cut = trace::PROVIDER.failures().cut();
     let address = "127.0.0.1:443".parse().unwrap();
     let null = Pointer::new(std::ptr::null::<u8>());

@@ -86,7 +86,7 @@ mod trace {
 #[test]
 #[rustfmt::skip]
 fn events_can_have_more_fields_than_the_compiler_nests_types() {
-    let etw = enabled(trace::register, 255);
+    let etw = enabled(&trace::PROVIDER, 255);
     emit!(trace::described(
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
         23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,

@@ -15,7 +15,7 @@ mod trace {
 }
 
 fn registered() -> Turn {
-    enabled(trace::register, 5)
+    enabled(&trace::PROVIDER, 5)
 }
 
 /// Returns the numbers in the events that were written.
@@ -41,7 +41,6 @@ fn every_nth_occurrence_is_written_and_only_its_arguments_are_evaluated() {
     assert_eq!(evaluated.get(), 3);
     // The provider's counter has the occurrences before each event that was written.
     assert_eq!(trace::PROVIDER.statistics().left_out - before, 6);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -52,7 +51,6 @@ fn each_place_has_its_own_limit() {
         emit!(trace::sample(10 + number), every = 3);
     }
     assert_eq!(written(&etw), [0, 10, 2]);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -64,7 +62,6 @@ fn a_once_event_is_written_once_and_the_rest_is_counted() {
     }
     assert_eq!(written(&etw), [0]);
     assert_eq!(trace::PROVIDER.statistics().left_out - before, 4);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -88,7 +85,6 @@ fn a_named_limit_is_shared_read_and_reset() {
     emit!(trace::sample(30), limit = LIMIT);
     emit!(trace::sample(31), limit = ONCE);
     assert_eq!(written(&etw), [30, 31]);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -103,7 +99,6 @@ fn events_at_their_call_site_have_limits_too() {
         });
     }
     assert_eq!(written(&etw), [0, 10, 2, 4]);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -118,7 +113,6 @@ fn nothing_is_counted_while_no_session_enables_the_event() {
     etw.notify(ENABLE, 5, 1, 0);
     emit!(trace::sample(3), limit = LIMIT);
     assert_eq!(written(&etw), [3], "the first occurrence that counts");
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -130,7 +124,6 @@ fn other_options_follow_the_limit() {
     let writes = etw.writes();
     let activities: Vec<_> = writes.iter().map(|one| one.activity).collect();
     assert_eq!(activities, [Some(activity.guid()); 2]);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -149,5 +142,4 @@ fn occurrences_on_several_threads_are_all_counted() {
     });
     assert_eq!(etw.writes().len(), 400);
     assert_eq!(LIMIT.left_out(), 2400);
-    trace::unregister().unwrap();
 }

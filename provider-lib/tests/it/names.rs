@@ -355,7 +355,7 @@ const FIELDS: &str = "Options=1, Write=2, Event=3, Provider=4, Room=5, Type=6, M
 
 #[test]
 fn any_name_compiles_runs_and_decodes() {
-    let etw = enabled(listed::register, 255);
+    let etw = enabled(&listed::PROVIDER, 255);
     write_events!(listed);
     let listed_writes = etw.writes();
     listed::unregister().unwrap();
@@ -440,7 +440,7 @@ fn the_values_of_an_event_at_its_call_site_can_have_any_name() {
     static event: u8 = 1;
     const options: u8 = 2;
 
-    let etw = enabled(described::register, 255);
+    let etw = enabled(&described::PROVIDER, 255);
     let (write, room, some) = (3_u8, 4_u8, 5_u8);
     let u32 = "x";
     event!(provider, "Now", level = Info, keyword = described::a0, {
@@ -467,9 +467,8 @@ fn the_values_of_an_event_at_its_call_site_can_have_any_name() {
 fn types_can_have_the_names_of_type_parameters_in_generated_code() {
     use wdk_etw::emit;
 
-    let etw = enabled(formed::register, 255);
+    let etw = enabled(&formed::PROVIDER, 255);
     let options = formed::Options { O: formed::O(2) };
     emit!(formed::of_types(formed::O::O, options));
     assert_eq!(etw.writes()[0].data, [(0, vec![1, 2])]);
-    formed::unregister().unwrap();
 }

@@ -42,7 +42,7 @@ fn decoded(turn: &mock_etw::Turn) -> Vec<String> {
 
 #[test]
 fn tracelogging_metadata_has_the_presentations() {
-    let turn = enabled(trace::register, 255);
+    let turn = enabled(&trace::PROVIDER, 255);
     let address = |number| Pointer::new(std::ptr::without_provenance::<u8>(number));
     emit!(trace::shown(
         0x1234,
@@ -87,7 +87,7 @@ fn tracelogging_metadata_has_the_presentations() {
 
 #[test]
 fn an_event_at_its_call_site_has_the_presentations() {
-    let turn = enabled(trace::register, 255);
+    let turn = enabled(&trace::PROVIDER, 255);
     event!(trace::PROVIDER, "Here", level = Info, keyword = none, {
         #[out_type = "win:HexInt16"] number: u16 = 255,
     });

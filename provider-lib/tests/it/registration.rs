@@ -1,6 +1,6 @@
 //! Tests registering and unregistering a provider.
 
-use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, turn};
+use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, registered, turn};
 use wdk_etw::{
     ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
     NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, StripedProvider,
@@ -29,9 +29,8 @@ fn write(provider: &'static Provider) {
 // R-C2, R-C3, R-T3, R-T6
 #[test]
 fn registering_sets_the_traits() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     assert_eq!(
         etw.calls(),
         [
@@ -71,13 +70,11 @@ fn a_refused_group_leaves_the_provider_working() {
 
 #[test]
 fn a_second_registration_is_an_error_and_no_call() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.calls();
     assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
     assert_eq!(etw.calls(), []);
-    provider.unregister().unwrap();
 }
 
 #[test]
@@ -127,9 +124,8 @@ fn a_failed_registration_returns_its_cause_and_can_be_retried() {
 
 #[test]
 fn after_a_failed_unregistration_writes_do_nothing_and_it_can_be_retried() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.notify(ENABLE, 4, 1, 0);
     etw.set(|etw| etw.unregister_status = NO_MEMORY);
     let error = UnregisterError::Refused(NtStatus::NO_MEMORY);
@@ -151,9 +147,8 @@ fn after_a_failed_unregistration_writes_do_nothing_and_it_can_be_retried() {
 
 #[test]
 fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     for failures in 1..=4 {
         // Match-all keywords send writes to the slow path.
         etw.notify(ENABLE, 4, 1, 1);
@@ -181,14 +176,12 @@ fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
         write(provider);
         assert_eq!(etw.writes().len(), 1, "after {failures} failures");
     }
-    provider.unregister().unwrap();
 }
 
 #[test]
 fn unregister_waits_for_writes_in_progress() {
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.set(|etw| etw.hold_writes = true);
     std::thread::scope(|scope| {
         scope.spawn(|| write(provider));
@@ -219,9 +212,8 @@ fn unregister_waits_for_writes_in_progress() {
 #[test]
 fn unregister_waits_for_the_last_of_many_writes_and_admits_no_other() {
     const WRITERS: usize = 48;
-    let etw = turn();
     let provider = provider!();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    let etw = registered(provider);
     etw.set(|etw| etw.hold_writes = true);
     let released = std::sync::Barrier::new(WRITERS + 1);
     std::thread::scope(|scope| {

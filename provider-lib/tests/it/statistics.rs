@@ -43,7 +43,7 @@ fn growth(before: &Statistics, now: &Statistics) -> (u64, u64, u64, u64) {
 }
 
 fn registered() -> Turn {
-    enabled(counted::register, 5)
+    enabled(&counted::PROVIDER, 5)
 }
 
 #[test]
@@ -62,7 +62,6 @@ fn every_accepted_event_is_counted_once() {
     assert_eq!(etw.writes().len(), 2);
     let now = counted::PROVIDER.statistics();
     assert_eq!(growth(&before, &now), (6, 0, 1, 0));
-    counted::unregister().unwrap();
 }
 
 #[test]
@@ -81,7 +80,6 @@ fn failed_writes_are_counted_by_status_only() {
     };
     assert_eq!(no_memory(&now) - no_memory(&before), 1);
     assert_eq!(now.failed_otherwise - before.failed_otherwise, 1);
-    counted::unregister().unwrap();
 }
 
 #[test]
@@ -132,15 +130,13 @@ fn a_capture_state_request_writes_the_counters() {
             named("LeftOut", before.left_out),
         ]
     );
-    counted::unregister().unwrap();
 }
 
 #[test]
 fn a_provider_without_the_word_counts_no_written_events_and_writes_no_statistics() {
-    let etw = enabled(uncounted::register, 5);
+    let etw = enabled(&uncounted::PROVIDER, 5);
     emit!(uncounted::plain(1));
     etw.notify(CAPTURE_STATE, 5, 0, 0);
     assert_eq!(etw.writes().len(), 1);
     assert_eq!(uncounted::PROVIDER.statistics().written, None);
-    uncounted::unregister().unwrap();
 }

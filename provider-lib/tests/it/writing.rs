@@ -16,7 +16,7 @@ const EVENT: EventDescriptor = EventDescriptor::new(7, 2, Level::ERROR, Keyword:
     .with_channel(Channel(16));
 
 fn registered() -> Turn {
-    enabled(|| PROVIDER.register(), 5)
+    enabled(&PROVIDER, 5)
 }
 
 fn write(options: &WriteOptions) -> Result<(), WriteError> {
@@ -35,7 +35,6 @@ fn an_event_is_its_descriptor_and_its_data_descriptors() {
     assert_eq!(writes[0].data, [(0, vec![5, 0, 0, 0]), (0, vec![0; 16])]);
     assert_eq!(writes[1].data, []);
     assert_eq!((writes[0].filter, writes[0].flags), (0, 0));
-    PROVIDER.unregister().unwrap();
 }
 
 // R-O6, R-O7
@@ -56,7 +55,6 @@ fn activities_and_flags_are_passed_on() {
     assert_eq!(writes[0].related, Some(related.guid()));
     assert_eq!((writes[0].flags, writes[0].filter), (1, 4));
     assert_eq!((writes[1].activity, writes[1].related), (None, None));
-    PROVIDER.unregister().unwrap();
 }
 
 // R-O6
@@ -111,7 +109,6 @@ fn failures_are_returned_and_counted_by_status() {
     assert!(write(&WriteOptions::new()).is_err());
     assert_eq!(PROVIDER.failures().with_status(NtStatus::NO_MEMORY), 2);
     assert_eq!(PROVIDER.failures().total() - before, 3);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -120,7 +117,6 @@ fn as_many_data_descriptors_as_etw_accepts_are_passed_on() {
     let data = [EventDataDescriptor::of(&0_u8); MAX_DATA_DESCRIPTORS];
     assert_eq!(PROVIDER.write(&EVENT, &WriteOptions::new(), &data), Ok(()));
     assert_eq!(etw.writes()[0].data.len(), 128);
-    PROVIDER.unregister().unwrap();
 }
 
 #[test]
@@ -131,7 +127,6 @@ fn etw_itself_can_be_asked() {
     assert!(PROVIDER.event_enabled(&EVENT));
     let verbose = EventDescriptor::new(7, 2, Level::VERBOSE, Keyword::bit::<3>());
     assert!(!PROVIDER.event_enabled(&verbose));
-    PROVIDER.unregister().unwrap();
 }
 
 // R-C5
@@ -145,7 +140,6 @@ fn writes_continue_however_often_match_all_keywords_come_and_go() {
         assert_eq!(write(&WriteOptions::new()), Ok(()));
     }
     assert_eq!(etw.writes().len(), 40);
-    PROVIDER.unregister().unwrap();
 }
 
 // R-K3
@@ -155,5 +149,4 @@ fn an_event_is_enabled_by_one_of_the_match_any_keywords() {
     etw.notify(ENABLE, 5, 0b101, 0);
     let is_enabled = |bits| PROVIDER.is_enabled(Level::ERROR, Keyword::from_bits(bits));
     assert_eq!([0b1, 0b10, 0b110].map(is_enabled), [true, false, true]);
-    PROVIDER.unregister().unwrap();
 }

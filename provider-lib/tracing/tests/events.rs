@@ -4,9 +4,9 @@
 
 use std::{cell::Cell, sync::Once};
 
-use mock_etw::{DISABLE, ENABLE, Turn, Written, turn};
+use mock_etw::{DISABLE, ENABLE, Turn, Written};
 use tracing::{Level, Span, level_filters::LevelFilter};
-use wdk_etw::{ActivityId, Guid, Keyword, Notification, Opcode, Provider, Registered, emit};
+use wdk_etw::{ActivityId, Guid, Keyword, Notification, Opcode, Provider, emit};
 use wdk_etw_tracing::{EtwSubscriber, InstallError, MAX_TEXT};
 
 #[wdk_etw::provider(
@@ -36,9 +36,8 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
 /// Returns a turn with the subscriber installed and the provider registered, but not enabled.
 fn registered() -> Turn {
     static INSTALLED: Once = Once::new();
-    let etw = turn();
     INSTALLED.call_once(|| SUBSCRIBER.install().unwrap());
-    assert_eq!(trace::register(), Ok(Registered::Complete));
+    let etw = mock_etw::registered(&trace::PROVIDER);
     etw.calls();
     etw
 }
@@ -49,52 +48,28 @@ fn enabled(level: u8) -> Turn {
     etw
 }
 
-fn unregister(etw: &Turn) {
-    // No session enables the provider in the next test.
-    etw.notify(DISABLE, 0, 0, 0);
-    trace::unregister().unwrap();
-}
-
 /// An event: its name, its opcode, and its fields after the first four, which all events have.
 fn decoded(written: &Written) -> (String, Opcode, Vec<String>) {
     let (name, fields) = written.described();
     (name, written.event.opcode(), fields[4..].to_vec())
 }
 
-/// The names, opcodes, activities and related activities of writes. An activity is the number of
-/// its creation in the test, 0 for none; `None` is the thread's.
-fn outline(writes: &[Written]) -> Vec<(String, u8, Option<u16>, Option<u16>)> {
-    let number = |id: Option<Guid>| {
-        id.map(|id| {
+/// Describes writes: each with its name, `+` for a start or `-` for a stop, `@` before the activity,
+/// and `<` before the related activity. An activity is the number of its creation in the test, 0 for
+/// none; an event without one has the thread's.
+fn outline(writes: &[Written]) -> String {
+    let number = |sign: &str, id: Option<Guid>| {
+        id.map_or_else(String::new, |id| {
             let bytes = id.to_bytes();
-            u16::from_le_bytes([bytes[4], bytes[5]])
+            format!(" {sign}{}", u16::from_le_bytes([bytes[4], bytes[5]]))
         })
     };
-    writes
-        .iter()
-        .map(|write| {
-            (
-                write.described().0,
-                write.event.opcode().0,
-                number(write.activity),
-                number(write.related),
-            )
-        })
-        .collect()
-}
-
-fn line(
-    name: &str,
-    opcode: u8,
-    activity: u16,
-    related: Option<u16>,
-) -> (String, u8, Option<u16>, Option<u16>) {
-    (name.to_owned(), opcode, Some(activity), related)
-}
-
-/// An event with the thread's activity.
-fn in_thread(name: &str) -> (String, u8, Option<u16>, Option<u16>) {
-    (name.to_owned(), 0, None, None)
+    let describe = |write: &Written| {
+        let opcode = ["", "+", "-"][usize::from(write.event.opcode().0)];
+        let (activity, related) = (number("@", write.activity), number("<", write.related));
+        format!("{}{opcode}{activity}{related}", write.described().0)
+    };
+    writes.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -129,7 +104,6 @@ fn an_event_has_its_level_target_module_line_message_and_typed_fields() {
     );
     let event = writes[0].event;
     assert_eq!((event.level().0, event.keyword()), (3, trace::TRACING));
-    unregister(&etw);
 }
 
 #[test]
@@ -157,7 +131,6 @@ fn every_level_has_its_level_and_keyword() {
     ];
     let expected = expected.map(|(level, keyword, name)| (level, keyword, name.to_owned()));
     assert_eq!(told, expected);
-    unregister(&etw);
 }
 
 #[test]
@@ -169,11 +142,10 @@ fn a_span_is_an_activity_from_its_creation_to_its_last_handle() {
     other.record("status", 7_u64);
     drop(other);
     let writes = etw.writes();
-    let expected = [line("read", 1, 1, None), line("read", 0, 1, None), line("read", 2, 1, None)];
+    let expected = "read+ @1, read @1, read- @1";
     assert_eq!(outline(&writes), expected);
     let fields: Vec<_> = writes.iter().map(|write| decoded(write).2).collect();
     assert_eq!(fields, [vec!["length=4"], vec!["status=7"], vec![]]);
-    unregister(&etw);
 }
 
 #[test]
@@ -199,20 +171,9 @@ fn inside_a_span_the_threads_activity_is_the_spans() {
     assert!(Span::current().is_none());
     assert_eq!(ActivityId::current(), Ok(client));
     drop(outer);
-    let expected = [
-        line("outer", 1, 1, Some(99)),
-        in_thread("Event"),
-        in_thread("Declared"),
-        line("inner", 1, 2, Some(1)),
-        line("inner", 2, 2, None),
-        line("root", 1, 3, None),
-        line("Event", 0, 3, None),
-        line("Event", 0, 0, None),
-        line("root", 2, 3, None),
-        line("outer", 2, 1, None),
-    ];
+    let expected = "outer+ @1 <99, Event, Declared, inner+ @2 <1, inner- @2, root+ @3, Event @3, \
+                    Event @0, root- @3, outer- @1";
     assert_eq!(outline(&etw.writes()), expected);
-    unregister(&etw);
 }
 
 #[test]
@@ -235,20 +196,10 @@ fn a_thread_without_activity_id_is_in_its_span_nevertheless() {
     assert!(Span::current().is_none());
     tracing::info!("outside");
     drop(outer);
-    let expected = [
-        line("outer", 1, 1, None),
-        line("Event", 0, 1, None),
-        line("inner", 1, 2, Some(1)),
-        line("Event", 0, 2, None),
-        line("inner", 2, 2, None),
-        line("Event", 0, 1, None),
-        line("Event", 0, 0, None),
-        line("Event", 0, 0, None),
-        line("outer", 2, 1, None),
-    ];
+    let expected = "outer+ @1, Event @1, inner+ @2 <1, Event @2, inner- @2, Event @1, Event @0, \
+                    Event @0, outer- @1";
     assert_eq!(outline(&etw.writes()), expected);
     etw.set(|etw| etw.thread_activity_status = 0);
-    unregister(&etw);
 }
 
 fn thread_activity() -> u16 {
@@ -258,7 +209,7 @@ fn thread_activity() -> u16 {
 
 #[test]
 fn guards_can_be_dropped_in_any_order() {
-    let etw = enabled(5);
+    let _etw = enabled(5);
     let [one, two, three] =
         [tracing::info_span!("one"), tracing::info_span!("two"), tracing::info_span!("three")];
     let (first, second, third) = (one.enter(), two.enter(), three.enter());
@@ -278,12 +229,11 @@ fn guards_can_be_dropped_in_any_order() {
     assert_eq!(thread_activity(), 2);
     drop(second);
     assert_eq!(thread_activity(), 0);
-    unregister(&etw);
 }
 
 #[test]
 fn activities_that_other_code_sets_inside_a_span_stay() {
-    let etw = enabled(5);
+    let _etw = enabled(5);
     let span = tracing::info_span!("span");
     let guard = span.enter();
     let own = ActivityId::from_guid(Guid::new(5, 77, 0, [0; 8]));
@@ -291,7 +241,6 @@ fn activities_that_other_code_sets_inside_a_span_stay() {
     assert!(Span::current().is_none());
     drop(guard);
     assert_eq!(ActivityId::current(), Ok(own));
-    unregister(&etw);
 }
 
 #[test]
@@ -313,27 +262,10 @@ fn above_apc_level_only_explicit_parents_count() {
     etw.set(|etw| etw.irql = 0);
     drop(inside);
     drop(parent);
-    let expected = [
-        line("parent", 1, 1, None),
-        line("Event", 0, 0, None),
-        line("child", 1, 2, Some(1)),
-        line("Event", 0, 2, None),
-        line("child", 2, 2, None),
-        line("orphan", 1, 3, None),
-        line("orphan", 2, 3, None),
-        line("parent", 2, 1, None),
-    ];
-    let calls = etw.calls();
-    let writes: Vec<_> = calls
-        .iter()
-        .filter_map(|call| match call {
-            mock_etw::Call::Write(written) => Some(written.clone()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(outline(&writes), expected);
+    let expected = "parent+ @1, Event @0, child+ @2 <1, Event @2, child- @2, orphan+ @3, \
+                    orphan- @3, parent- @1";
+    assert_eq!(outline(&etw.writes()), expected);
     assert_eq!(thread_activity(), 0);
-    unregister(&etw);
 }
 
 #[test]
@@ -349,7 +281,6 @@ fn a_span_that_is_left_at_dispatch_level_is_left_later() {
     let three = tracing::info_span!("three");
     three.in_scope(|| assert_eq!(thread_activity(), 3));
     assert_eq!(thread_activity(), 0);
-    unregister(&etw);
 }
 
 #[test]
@@ -376,7 +307,6 @@ fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_
     etw.set(|etw| etw.irql = 0);
     request.in_scope(|| ());
     assert_eq!(thread_activity(), 0);
-    unregister(&etw);
 }
 
 #[test]
@@ -392,27 +322,25 @@ fn spans_without_space_are_disabled_and_counted() {
     last.follows_from(&spans[0]);
     drop(again);
     tracing::info!(parent: last, "in none");
-    assert_eq!(outline(&etw.writes()), [in_thread("Event"), line("Event", 0, 0, None)]);
+    assert_eq!(outline(&etw.writes()), "Event, Event @0");
     drop(spans);
-    let stops = outline(&etw.writes());
+    let stops = etw.writes();
     assert_eq!(stops.len(), 4, "{stops:?}");
     // There is space again.
     drop(tracing::info_span!("next"));
     assert_eq!(etw.writes().len(), 2);
     assert_eq!(SUBSCRIBER.refused_spans() - refused, 1);
-    unregister(&etw);
 }
 
 #[test]
 fn a_thread_that_is_in_too_many_spans_stays_in_the_last_that_fits() {
-    let etw = enabled(5);
+    let _etw = enabled(5);
     let ignored = SUBSCRIBER.ignored_enters();
     let span = tracing::info_span!("span");
     let guards: Vec<_> = (0..5).map(|_| span.enter()).collect();
     assert_eq!(SUBSCRIBER.ignored_enters() - ignored, 1);
     drop(guards);
     assert_eq!(thread_activity(), 0);
-    unregister(&etw);
 }
 
 #[test]
@@ -420,9 +348,7 @@ fn a_span_that_follows_from_another_names_it() {
     let etw = enabled(5);
     let [one, two] = [tracing::info_span!("one"), tracing::info_span!("two")];
     two.follows_from(&one);
-    let writes = outline(&etw.writes());
-    assert_eq!(writes[2], line("FollowsFrom", 0, 2, Some(1)));
-    unregister(&etw);
+    assert_eq!(outline(&etw.writes()[2..]), "FollowsFrom @2 <1");
 }
 
 #[test]
@@ -449,7 +375,8 @@ fn nothing_is_evaluated_above_the_level_that_a_session_enables() {
     tracing::debug!("{}", argument());
     tracing::trace!("{}", argument());
     assert_eq!((evaluated.get(), etw.writes().len()), (2, 1));
-    unregister(&etw);
+    etw.notify(DISABLE, 0, 0, 0);
+    trace::unregister().unwrap();
     assert_eq!(LevelFilter::current(), LevelFilter::OFF);
 }
 
@@ -466,12 +393,8 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     let parent = tracing::info_span!("parent");
     etw.writes();
     let child = tracing::info_span!(parent: &parent, "child", text = "x".repeat(2 * MAX_TEXT));
-    assert_eq!(
-        outline(&etw.writes()),
-        [line("FieldCut", 0, 2, None), line("child", 1, 2, Some(1))]
-    );
+    assert_eq!(outline(&etw.writes()), "FieldCut @2, child+ @2 <1");
     drop((child, parent));
-    unregister(&etw);
 }
 
 #[test]
@@ -482,7 +405,6 @@ fn a_span_that_ends_after_its_session_writes_no_stop() {
     etw.calls();
     drop(span);
     assert_eq!(etw.writes(), []);
-    trace::unregister().unwrap();
 }
 
 #[test]
@@ -494,5 +416,4 @@ fn only_one_subscriber_can_be_installed() {
     // The first one works as before.
     tracing::info!("x");
     assert_eq!(etw.writes().len(), 1);
-    unregister(&etw);
 }

@@ -1,6 +1,6 @@
 //! The settings for unspecified behaviour that a file of measured answers implies.
 //!
-//! `etw-questions` writes and checks the files. This module reads only the answers that decide a
+//! `etw-probes` writes and checks the files. This module reads only the answers that decide a
 //! setting.
 
 use serde::Deserialize;
@@ -26,21 +26,19 @@ pub enum AnswersError {
     /// The file has another version.
     #[error("the answers file has version {0}; this kernel reads version {VERSION}")]
     Version(u64),
-    /// The answer to a question does not have a value.
-    #[error(
-        "the answer to `{question}` has no `{key}`; the file is of another version of the questions"
-    )]
+    /// The answer to a probe does not have a value.
+    #[error("the answer to `{probe}` has no `{key}`; the file is of another version of the probes")]
     Missing {
-        /// The question.
-        question: &'static str,
+        /// The probe.
+        probe: &'static str,
         /// The value's name.
         key: &'static str,
     },
     /// A value has the wrong form, or is one that no setting produces.
-    #[error("the answer to `{question}` has {key} = {found}; expected {expected}")]
+    #[error("the answer to `{probe}` has {key} = {found}; expected {expected}")]
     Unexpected {
-        /// The question.
-        question: &'static str,
+        /// The probe.
+        probe: &'static str,
         /// The value's name.
         key: &'static str,
         /// The value in JSON.
@@ -59,7 +57,7 @@ struct File {
 
 impl KernelConfig {
     /// Returns a configuration whose settings for unspecified behaviour are those that an answers
-    /// file implies (the text of a file in `standin-kernel/answers`). A question that was not asked
+    /// file implies (the text of a file in `standin-kernel/answers`). A probe that was not run
     /// leaves the default.
     ///
     /// # Errors
@@ -132,10 +130,10 @@ impl File {
 
     /// O3: returns the outcome for traits that name a group which the driver may not join.
     fn denied_group(&self) -> Result<Option<GroupDenial>, AnswersError> {
-        const QUESTION: &str = "group-refused";
-        let status = self.status(QUESTION, "status")?;
-        let set = self.flag(QUESTION, "traits_set")?;
-        let joined = self.flag(QUESTION, "joined")?;
+        const PROBE: &str = "group-refused";
+        let status = self.status(PROBE, "status")?;
+        let set = self.flag(PROBE, "traits_set")?;
+        let joined = self.flag(PROBE, "joined")?;
         let (Some(status), Some(set), Some(joined)) = (status, set, joined) else {
             return Ok(None);
         };
@@ -145,7 +143,7 @@ impl File {
             (true, true, false) => Ok(Some(GroupDenial::SkipsGroupSilently)),
             (true, true, true) => Ok(Some(GroupDenial::DoesNotApply)),
             (_, set, joined) => Err(unexpected(
-                QUESTION,
+                PROBE,
                 "traits_set, joined",
                 &format!("{set}, {joined} with status {status}"),
                 "an outcome of GroupDenial",
@@ -156,61 +154,47 @@ impl File {
     /// O8: returns the implicit activity at `DISPATCH_LEVEL`, if the driver ran on the thread whose
     /// activity was set.
     fn activity_at_dispatch(&self) -> Result<Option<ImplicitActivity>, AnswersError> {
-        const QUESTION: &str = "implicit-activity-at-dispatch";
-        if self.flag(QUESTION, "on_thread")? != Some(true) {
+        const PROBE: &str = "implicit-activity-at-dispatch";
+        if self.flag(PROBE, "on_thread")? != Some(true) {
             return Ok(None);
         }
-        match self.text(QUESTION, "raised")? {
+        match self.text(PROBE, "raised")? {
             None => Ok(None),
             Some("thread") => Ok(Some(ImplicitActivity::OfTheThread)),
             Some("none") => Ok(Some(ImplicitActivity::Null)),
-            Some(other) => Err(unexpected(QUESTION, "raised", &other, "\"thread\" or \"none\"")),
+            Some(other) => Err(unexpected(PROBE, "raised", &other, "\"thread\" or \"none\"")),
         }
     }
 
-    /// Returns a value of the answer to a question, or `None` if the question was not asked.
+    /// Returns a value of the answer to a probe, or `None` if the probe was not run.
     fn value(
         &self,
-        question: &'static str,
+        probe: &'static str,
         key: &'static str,
     ) -> Result<Option<&Value>, AnswersError> {
-        match self.answers.get(question) {
+        match self.answers.get(probe) {
             None => Ok(None),
             Some(answer) if answer.get("not_asked").is_some() => Ok(None),
-            Some(answer) => {
-                answer.get(key).map(Some).ok_or(AnswersError::Missing { question, key })
-            }
+            Some(answer) => answer.get(key).map(Some).ok_or(AnswersError::Missing { probe, key }),
         }
     }
 
-    fn flag(
-        &self,
-        question: &'static str,
-        key: &'static str,
-    ) -> Result<Option<bool>, AnswersError> {
-        self.converted(question, key, "true or false", Value::as_bool)
+    fn flag(&self, probe: &'static str, key: &'static str) -> Result<Option<bool>, AnswersError> {
+        self.converted(probe, key, "true or false", Value::as_bool)
     }
 
-    fn number(
-        &self,
-        question: &'static str,
-        key: &'static str,
-    ) -> Result<Option<u64>, AnswersError> {
-        self.converted(question, key, "a number", Value::as_u64)
+    fn number(&self, probe: &'static str, key: &'static str) -> Result<Option<u64>, AnswersError> {
+        self.converted(probe, key, "a number", Value::as_u64)
     }
 
-    fn text(
-        &self,
-        question: &'static str,
-        key: &'static str,
-    ) -> Result<Option<&str>, AnswersError> {
-        self.converted(question, key, "text", Value::as_str)
+    fn text(&self, probe: &'static str, key: &'static str) -> Result<Option<&str>, AnswersError> {
+        self.converted(probe, key, "text", Value::as_str)
     }
 
     /// Returns a status, which files write as `0xc000000d`.
     fn status(
         &self,
-        question: &'static str,
+        probe: &'static str,
         key: &'static str,
     ) -> Result<Option<NtStatus>, AnswersError> {
         let status = |value: &Value| {
@@ -218,30 +202,30 @@ impl File {
             let bits = u32::from_str_radix(digits, 16).ok()?;
             Some(NtStatus(bits.cast_signed()))
         };
-        self.converted(question, key, "a status such as \"0xc000000d\"", status)
+        self.converted(probe, key, "a status such as \"0xc000000d\"", status)
     }
 
     fn converted<'a, T>(
         &'a self,
-        question: &'static str,
+        probe: &'static str,
         key: &'static str,
         expected: &'static str,
         convert: impl FnOnce(&'a Value) -> Option<T>,
     ) -> Result<Option<T>, AnswersError> {
-        let Some(value) = self.value(question, key)? else {
+        let Some(value) = self.value(probe, key)? else {
             return Ok(None);
         };
-        convert(value).map(Some).ok_or_else(|| unexpected(question, key, value, expected))
+        convert(value).map(Some).ok_or_else(|| unexpected(probe, key, value, expected))
     }
 }
 
 fn unexpected(
-    question: &'static str,
+    probe: &'static str,
     key: &'static str,
     found: &dyn std::fmt::Display,
     expected: &'static str,
 ) -> AnswersError {
-    AnswersError::Unexpected { question, key, found: found.to_string(), expected }
+    AnswersError::Unexpected { probe, key, found: found.to_string(), expected }
 }
 
 #[cfg(test)]
@@ -259,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_was_not_asked_leaves_the_default() {
+    fn a_probe_that_was_not_run_leaves_the_default() {
         let text = r#"{"version": 1, "answers": {"traits-again": {"not_asked": "no device"}}}"#;
         let config = KernelConfig::like(text).unwrap();
         assert_eq!(config.unspecified_behaviour, UnspecifiedBehaviour::default());
@@ -277,7 +261,7 @@ mod tests {
         assert_eq!(
             error(&answered(r#""level-zero": {}"#)),
             "the answer to `level-zero` has no `alone`; the file is of another version of the \
-             questions"
+             probes"
         );
         assert_eq!(
             error(&answered(r#""level-zero": {"alone": 7}"#)),

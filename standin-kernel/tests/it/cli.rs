@@ -207,7 +207,7 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
         .arg("run")
-        .arg(common::probe())
+        .arg(common::rules_driver())
         .args(["--service", "read-null", "--enable", "A", "--etl"])
         .arg(folder.path().join("crash.etl"))
         .output()
@@ -276,7 +276,7 @@ fn a_driver_that_ends_its_process_is_reported() {
         let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
             .env("WDK_ETW_SYSTEM_CALLS", "made")
             .arg("run")
-            .arg(common::probe())
+            .arg(common::rules_driver())
             .args(["--service", service, "--etl"])
             .arg(folder.path().join("ended.etl"))
             .args(arguments)
@@ -295,7 +295,7 @@ fn a_driver_that_ends_its_process_is_reported() {
         let error = errors.lines().find(|line| line.starts_with("error: "));
         let error = error.unwrap_or_else(|| panic!("{service}: {errors}"));
         assert!(error.contains(how), "{error}");
-        let call = "; its last call is ExAllocatePool2 from tests/drivers/probe/src/lib.rs:";
+        let call = "; its last call is ExAllocatePool2 from tests/drivers/rules/src/lib.rs:";
         assert!(error.contains(call), "{error}");
         assert!(error.contains("; the step is `load "), "{error}");
         assert!(shown.contains("0 events in "), "{shown}");
@@ -324,12 +324,12 @@ fn a_driver_that_ends_its_process_is_reported() {
     assert_eq!(summary["success"], false);
 }
 
-/// Starts `standin-kernel run` with the probe driver as a service.
-fn start_probe(folder: &Path, service: &str, arguments: &[&str]) -> Child {
+/// Starts `standin-kernel run` with the rules driver as a service.
+fn start_rules(folder: &Path, service: &str, arguments: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
         .env("WDK_ETW_SYSTEM_CALLS", "made")
         .arg("run")
-        .arg(common::probe())
+        .arg(common::rules_driver())
         .args(["--service", service, "--etl"])
         .arg(folder.join("out.etl"))
         .args(arguments)
@@ -356,7 +356,7 @@ fn a_reader_may_be_slow() {
     ] {
         for format in ["human", "json"] {
             let arguments = ["--max-silence", "1", "--message-format", format];
-            let child = start_probe(folder.path(), service, &arguments);
+            let child = start_rules(folder.path(), service, &arguments);
             std::thread::sleep(Duration::from_secs(4));
             let (shown, errors) = said(child);
             let all = format!("{shown}{errors}");
@@ -369,7 +369,7 @@ fn a_reader_may_be_slow() {
 #[test]
 fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     let folder = tempfile::tempdir().unwrap();
-    let child = start_probe(folder.path(), "kill-after-box", &[]);
+    let child = start_rules(folder.path(), "kill-after-box", &[]);
     let (_, errors) = said(child);
     let (first, stack) = errors.split_once('\n').unwrap();
     let line = common::line_of("kill-after-box");
@@ -381,7 +381,7 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     assert!(frames.iter().all(|frame| frame.starts_with("    at ")), "{errors}");
     assert!(at("FxDriverEntry").is_some(), "{errors}");
     // More events than two buffers of the session hold.
-    let child = start_probe(folder.path(), "kill-after-many-events", &[]);
+    let child = start_rules(folder.path(), "kill-after-many-events", &[]);
     let (shown, _) = said(child);
     let trace = Trace::open(folder.path().join("out.etl")).unwrap();
     assert!(trace.buffers().len() > 3, "{}", trace.buffers().len());
@@ -392,7 +392,7 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     assert!(events[0].contains("=hex:00 ") && events[4999].contains("=hex:87130000 "), "{shown}");
     assert!(shown.contains("5000 events in "), "{shown}");
     let arguments = ["--message-format", "json"];
-    let child = start_probe(folder.path(), "kill-after-many-events", &arguments);
+    let child = start_rules(folder.path(), "kill-after-many-events", &arguments);
     let (shown, _) = said(child);
     let lines = shown.lines().map(|line| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -454,7 +454,7 @@ fn the_command_that_prints_the_events_is_one_of_the_shell() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("a driver's");
     fs::create_dir(&folder).unwrap();
-    let (shown, _) = said(start_probe(&folder, "leak", &[]));
+    let (shown, _) = said(start_rules(&folder, "leak", &[]));
     let file = folder.join("out.etl").display().to_string();
     // The image describes no events.
     let command = format!("\nTo print them: etl dump '{}'\n", file.replace('\'', r"'\''"));
@@ -466,7 +466,7 @@ fn the_stack_of_a_routine_that_bugchecked_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     for (service, least) in [("bugcheck-in-a-large-frame", 10 << 10), ("stack-overflow", 23 << 10)]
     {
-        let (shown, _) = said(start_probe(folder.path(), service, &[]));
+        let (shown, _) = said(start_rules(folder.path(), service, &[]));
         let (_, peak) = shown.split_once("peak kernel stack use: ").expect(&shown);
         let (bytes, what) = peak.split_once(" of 24,576 bytes, in ").unwrap();
         assert!(what.starts_with("DriverEntry\n"), "{what}");
@@ -475,11 +475,11 @@ fn the_stack_of_a_routine_that_bugchecked_is_counted() {
     }
 }
 
-/// Runs the probe driver as a service, from a folder with its image and the PDB `pdb`.
-fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, String) {
+/// Runs the rules driver as a service, from a folder with its image and the PDB `pdb`.
+fn run_rules_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
-    let image = folder.path().join("etw_probe_driver.sys");
-    fs::copy(common::probe(), &image).unwrap();
+    let image = folder.path().join("etw_rules_driver.sys");
+    fs::copy(common::rules_driver(), &image).unwrap();
     fs::write(image.with_extension("pdb"), pdb).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
         .env("WDK_ETW_SYSTEM_CALLS", "made")
@@ -497,7 +497,7 @@ fn run_probe_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
 /// Returns the PDB with a few other bytes, with which its reader panics at an offset in the image, and
 /// at the one before: a return address belongs to the call before it.
 fn pdb_that_panics(offset: u32) -> Vec<u8> {
-    let pdb = fs::read(common::probe().with_extension("pdb")).unwrap();
+    let pdb = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
     let mut whole = pdb_addr2line::pdb::PDB::open(Cursor::new(pdb.clone())).unwrap();
     let guid = whole.pdb_information().unwrap().guid;
     let reads = |bytes: Vec<u8>, offset: u32| {
@@ -528,22 +528,22 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
 
 #[test]
 fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
-    let whole = fs::read(common::probe().with_extension("pdb")).unwrap();
+    let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
     // The second driver ends its process, so that the report on it reads the PDB.
     for (service, error) in [
         ("read-null", "error: bugcheck 0x1E: read from 0x0"),
         ("kill", "sys ended the process by the signal SIGKILL"),
     ] {
-        let (_, said) = run_probe_with(&whole, service, &[]);
-        let (_, offset) = said.split_once("etw_probe_driver.sys+0x").unwrap();
+        let (_, said) = run_rules_with(&whole, service, &[]);
+        let (_, offset) = said.split_once("etw_rules_driver.sys+0x").unwrap();
         let (offset, _) = offset.split_once(')').unwrap();
         let offset = u32::from_str_radix(offset, 16).unwrap();
-        let (told, said) = run_probe_with(&pdb_that_panics(offset), service, &[]);
-        let note = "etw_probe_driver.pdb cannot be read: the reader ended the process by the \
+        let (told, said) = run_rules_with(&pdb_that_panics(offset), service, &[]);
+        let note = "etw_rules_driver.pdb cannot be read: the reader ended the process by the \
                     signal SIGABRT; ";
         assert!(said.contains(note), "{service}: {said}");
         assert!(said.contains(error), "{service}: {said}");
-        assert!(said.contains("etw_probe_driver.sys+0x"), "{said}");
+        assert!(said.contains("etw_rules_driver.sys+0x"), "{said}");
         assert!(told.contains("0 events in "), "{told}");
         assert!(told.contains("found: 1 error,"), "{told}");
     }
@@ -562,17 +562,17 @@ fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_pdb_without_the_authors_lines_is_noted() {
-    let note = "etw_probe_driver.pdb has no line information for etw_probe_driver.sys, so findings \
+    let note = "etw_rules_driver.pdb has no line information for etw_rules_driver.sys, so findings \
                 name functions only; set `debug = \"line-tables-only\"` for the profile";
-    let whole = fs::read(common::probe().with_extension("pdb")).unwrap();
-    let (_, said) = run_probe_with(&whole, "leaked-pool", &[]);
-    assert!(said.contains("tests/drivers/probe/src/lib.rs:"), "{said}");
+    let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
+    let (_, said) = run_rules_with(&whole, "leaked-pool", &[]);
+    assert!(said.contains("tests/drivers/rules/src/lib.rs:"), "{said}");
     assert!(!said.contains(note), "{said}");
     // Only the lines of packages are left, as when a profile has `debug = false`.
     let packages = br"C:\src\cargo\";
     let without = replaced(whole, br"C:\src\tests\", packages);
     let without = replaced(without, br"C:\src\tools\", packages);
-    let (_, said) = run_probe_with(&without, "leaked-pool", &[]);
+    let (_, said) = run_rules_with(&without, "leaked-pool", &[]);
     assert!(said.contains(note), "{said}");
 }
 
@@ -583,7 +583,7 @@ fn a_bugcheck_in_the_unload_after_a_failed_step_is_reported() {
     fs::write(&script, "open").unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
         .arg("run")
-        .arg(common::probe())
+        .arg(common::rules_driver())
         .args(["--service", "unload-fault", "--script"])
         .arg(script)
         .arg("--etl")

@@ -6,10 +6,10 @@ use standin_kernel::{
     conformance::{ConformanceError, check_provider},
 };
 
-/// Checks the probe driver as a service. Its second provider writes an event when it is notified.
+/// Checks the rules driver as a service. Its second provider writes an event when it is notified.
 fn check(service: &str) -> Vec<Violation> {
     let kernel = Kernel::new();
-    let driver = kernel.load_as(&common::probe(), service).unwrap();
+    let driver = kernel.load_as(&common::rules_driver(), service).unwrap();
     let prompt: Guid = "5b9c2f60-37d1-4e0a-8e11-903a4c551f02".parse().unwrap();
     let prompter = kernel.start_session(SessionConfig::to_consumers("prompter")).unwrap();
     let provider: Guid = "7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4".parse().unwrap();

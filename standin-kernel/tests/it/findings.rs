@@ -16,10 +16,10 @@ fn config() -> KernelConfig {
     }
 }
 
-/// Loads the probe driver as a service, lets it do its work, and unloads it. Returns the report.
+/// Loads the rules driver as a service, lets it do its work, and unloads it. Returns the report.
 fn report(service: &str) -> String {
     let kernel = Kernel::with_config(config());
-    let result = kernel.load_as(&common::probe(), service).and_then(|driver| {
+    let result = kernel.load_as(&common::rules_driver(), service).and_then(|driver| {
         if service == "double-completion" {
             let device = driver.add_device()?;
             device.open(Identity::SYSTEM)?.write(b"x")?;
@@ -70,8 +70,8 @@ fn the_first_line_of_each_report_has_the_authors_line() {
         // The stack follows, from the same line to the entry point.
         assert!(stack.contains(&format!("({line})")), "{service}: {report}");
         let outermost = match service {
-            "double-completion" => "etw_probe_driver::findings::complete_twice",
-            "unload-fault" => "etw_probe_driver::unload",
+            "double-completion" => "etw_rules_driver::findings::complete_twice",
+            "unload-fault" => "etw_rules_driver::unload",
             _ => "wdk_sys::driver_entry::FxDriverEntry",
         };
         assert!(stack.contains(outermost), "{service}: {report}");
@@ -86,7 +86,8 @@ fn a_general_protection_fault_has_the_parameters_of_windows() {
         ("privileged", 0xC000_0096, 0),
     ] {
         let kernel = Kernel::with_config(config());
-        let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::probe(), service) else {
+        let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::rules_driver(), service)
+        else {
             panic!("{service} was not stopped");
         };
         // KMODE_EXCEPTION_NOT_HANDLED.
@@ -101,7 +102,7 @@ fn a_forgotten_unregister_names_the_unload_routine() {
     let report = report("forgotten-unregister");
     let first = report.lines().next().unwrap();
     let unload =
-        "; its unload routine is etw_probe_driver::unload (tests/drivers/probe/src/lib.rs:";
+        "; its unload routine is etw_rules_driver::unload (tests/drivers/rules/src/lib.rs:";
     assert!(first.contains(unload), "{report}");
 }
 
@@ -173,7 +174,8 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     let driver = kernel.load(&common::sample()).unwrap();
     driver.add_device().unwrap();
     // Another driver brings the kernel down.
-    let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::probe(), "fast-fail") else {
+    let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::rules_driver(), "fast-fail")
+    else {
         panic!("it was not stopped");
     };
     assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x139, 2));
@@ -191,8 +193,8 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
 fn a_fault_in_a_memory_routine_names_it_and_its_caller() {
     let report = report("copy-from-nowhere");
     let first = report.lines().next().unwrap();
-    assert!(first.contains(" in memcpy, called from tests/drivers/probe/src/lib.rs:"), "{report}");
-    assert!(first.contains("(etw_probe_driver::copy_from_nowhere, "), "{report}");
+    assert!(first.contains(" in memcpy, called from tests/drivers/rules/src/lib.rs:"), "{report}");
+    assert!(first.contains("(etw_rules_driver::copy_from_nowhere, "), "{report}");
     assert!(!first.contains("code at 0x"), "{report}");
 }
 
@@ -210,12 +212,12 @@ fn a_return_through_an_overwritten_stack_is_guessed_at() {
 
 #[test]
 fn a_panic_of_a_debug_build_is_called_one() {
-    let driver = common::driver("debug", "etw_probe_driver.sys");
+    let driver = common::driver("debug", "etw_rules_driver.sys");
     let kernel = Kernel::with_config(config());
     let error = kernel.load_as(&driver, "panic").err().unwrap().to_string();
     let first = error.lines().next().unwrap();
     let said = "bugcheck 0x1E: the driver panicked at PASSIVE_LEVEL (0), in \
-                tests/drivers/probe/src/lib.rs:";
+                tests/drivers/rules/src/lib.rs:";
     assert!(first.starts_with(said), "{error}");
     assert!(first.ends_with("; its panic handler stopped at a breakpoint"), "{error}");
 }

@@ -117,7 +117,7 @@ fn every_import_is_in_windows_10_2004() {
     for (profile, name) in [
         ("debug", "etw_sample_driver.sys"),
         ("release", "etw_sample_driver.sys"),
-        ("release", "etw_probe_driver.sys"),
+        ("release", "etw_rules_driver.sys"),
         ("arm64/release", "etw_sample_driver.sys"),
     ] {
         let data = fs::read(common::driver(profile, name)).unwrap();

@@ -61,7 +61,7 @@ fn what_cannot_be_unloaded_any_more_is_not_left() {
     let crashed = panic_of(|| {
         let kernel = Kernel::new();
         let _driver: Driver = kernel.load(&common::sample()).unwrap();
-        let crash = kernel.load_as(&common::probe(), "fast-fail");
+        let crash = kernel.load_as(&common::rules_driver(), "fast-fail");
         assert!(matches!(crash, Err(KernelError::BugCheck(_))));
     });
     assert_eq!(crashed, None);
@@ -74,7 +74,7 @@ fn what_cannot_be_unloaded_any_more_is_not_left() {
     // A driver that leaks was asked to leave.
     let leaked = panic_of(|| {
         let kernel = Kernel::new();
-        let driver = kernel.load_as(&common::probe(), "leaked-pool").unwrap();
+        let driver = kernel.load_as(&common::rules_driver(), "leaked-pool").unwrap();
         driver.unload().unwrap_err();
     });
     assert_eq!(leaked, None);

@@ -25,7 +25,7 @@ impl Fixture {
     }
 
     fn load(&self) -> Driver {
-        self.kernel.load_as(&common::probe(), "watched").unwrap()
+        self.kernel.load_as(&common::rules_driver(), "watched").unwrap()
     }
 
     fn session(&self, name: &str) -> SessionHandle {

@@ -181,7 +181,7 @@ fn references(driver: &str) -> BTreeSet<Reference> {
 
 #[test]
 fn no_shipped_driver_can_panic() {
-    for driver in ["etw_sample_driver", "etw_minimal_driver", "etw_questions_driver"] {
+    for driver in ["etw_sample_driver", "etw_minimal_driver", "etw_probes_driver"] {
         let found = references(driver);
         let (harmless, rest): (Vec<_>, Vec<_>) =
             found.iter().partition(|one| one.is_the_frameworks_table());
@@ -252,10 +252,10 @@ fn no_driver_with_facades_can_panic_in_them() {
     }
 }
 
-/// The probe driver panics on purpose, which proves that the test can fail.
+/// The rules driver panics on purpose, which proves that the test can fail.
 #[test]
 fn a_driver_that_can_panic_is_detected() {
-    let found = references("etw_probe_driver");
+    let found = references("etw_rules_driver");
     // The two functions have the same code, which the linker keeps once, under either name.
     let is_panic = |one: &Reference| {
         one.callee.contains("::panic_fmt") || one.callee.contains("::panic_nounwind_fmt")

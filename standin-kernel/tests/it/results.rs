@@ -53,9 +53,9 @@ impl Fixture {
         session
     }
 
-    /// Loads and unloads the probe driver as a service, and returns the lines that it printed.
+    /// Loads and unloads the rules driver as a service, and returns the lines that it printed.
     fn run(&self, service: &str) -> Vec<String> {
-        let driver = self.kernel.load_as(&common::probe(), service).unwrap();
+        let driver = self.kernel.load_as(&common::rules_driver(), service).unwrap();
         driver.unload().unwrap();
         let printed = self.kernel.debug_output().concat();
         printed.lines().map(str::to_owned).collect()
@@ -357,7 +357,7 @@ fn every_notification_carries_the_composite() {
     for seed in 0..20 {
         let mut random = fastrand::Rng::with_seed(seed);
         let fixture = Fixture::new(UnspecifiedBehaviour::default());
-        let driver = fixture.kernel.load_as(&common::probe(), "well-behaved").unwrap();
+        let driver = fixture.kernel.load_as(&common::rules_driver(), "well-behaved").unwrap();
         let mut sessions: Vec<(SessionHandle, Option<EnableInfo>)> = (0..4)
             .map(|number| {
                 let config = SessionConfig::to_consumers(format!("{seed} {number}"));

@@ -1,6 +1,6 @@
 //! Tests that the verifier detects a driver that breaks each rule.
 //!
-//! The probe driver's services are named after the rules that they break.
+//! The rules driver's services are named after the rules that they break.
 
 use crate::common;
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ fn provider() -> Target {
     Target::Provider(guid)
 }
 
-/// Runs the probe driver as a service. Its provider is enabled before the driver is loaded, and
+/// Runs the rules driver as a service. Its provider is enabled before the driver is loaded, and
 /// again while it runs.
 fn run(service: &str, config: KernelConfig) -> Found {
     let kernel = Kernel::with_config(config);
@@ -58,7 +58,7 @@ fn drive(kernel: &Kernel, service: &str, file: &std::path::Path) -> Result<(), K
     }
     kernel.forbid_page_faults(service.starts_with("v51"));
     kernel.enable(session, provider(), parameters.clone())?;
-    let driver = kernel.load_as(&common::probe(), service)?;
+    let driver = kernel.load_as(&common::rules_driver(), service)?;
     parameters.level = 4;
     kernel.enable(session, provider(), parameters)?;
     driver.unload()?;
@@ -151,7 +151,7 @@ fn each_violation_bugchecks_with_its_rule() {
         assert!(bugcheck.message.contains(&tag), "{service}: {bugcheck}");
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
         assert!(
-            bugcheck.message.contains("etw_probe_driver")
+            bugcheck.message.contains("etw_rules_driver")
                 || *service == "v09-context"
                 || *service == "v20",
             "{service}: {bugcheck} has no place"

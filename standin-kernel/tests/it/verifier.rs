@@ -6,19 +6,19 @@ use std::fs;
 
 use standin_kernel::{BugCheck, Kernel, KernelError, Rule, Violations};
 
-/// Loads the probe driver as a service and expects a bugcheck.
+/// Loads the rules driver as a service and expects a bugcheck.
 fn stops(service: &str) -> BugCheck {
-    match Kernel::new().load_as(&common::probe(), service) {
+    match Kernel::new().load_as(&common::rules_driver(), service) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck,
         Err(error) => panic!("{service}: {error}"),
         Ok(_) => panic!("{service} was not caught"),
     }
 }
 
-/// Loads and unloads the probe driver as a service and expects violations.
+/// Loads and unloads the rules driver as a service and expects violations.
 fn complains(service: &str) -> Violations {
     let driver = Kernel::new()
-        .load_as(&common::probe(), service)
+        .load_as(&common::rules_driver(), service)
         .unwrap_or_else(|error| panic!("{service}: {error}"));
     match driver.unload() {
         Err(KernelError::Violations(violations)) => violations,
@@ -32,7 +32,7 @@ fn assert_says(sentence: &str, parts: &[&str]) {
         assert!(sentence.contains(part), "{part:?} is not in: {sentence}");
     }
     let (_, offset) = sentence
-        .split_once("etw_probe_driver.sys+0x")
+        .split_once("etw_rules_driver.sys+0x")
         .unwrap_or_else(|| panic!("no image offset in: {sentence}"));
     let digits = offset.chars().take_while(char::is_ascii_hexdigit).count();
     assert!((3..=6).contains(&digits), "no image offset in: {sentence}");
@@ -41,7 +41,7 @@ fn assert_says(sentence: &str, parts: &[&str]) {
 #[test]
 fn a_well_behaved_driver_is_clean() {
     let kernel = Kernel::new();
-    let driver = kernel.load_as(&common::probe(), "well-behaved").unwrap();
+    let driver = kernel.load_as(&common::rules_driver(), "well-behaved").unwrap();
     assert_eq!(kernel.statistics().registrations, 1);
     driver.unload().unwrap();
     assert_eq!(kernel.statistics().registrations, 0);
@@ -54,7 +54,7 @@ fn leaked_pool_is_reported_with_tag_and_place() {
     assert_eq!(violations.0[0].rule, Rule::PoolLeak);
     assert_says(
         &violations.to_string(),
-        &["64 bytes", "'Leak'", "ExAllocatePool2", "PASSIVE_LEVEL", "etw_probe_driver::allocate"],
+        &["64 bytes", "'Leak'", "ExAllocatePool2", "PASSIVE_LEVEL", "etw_rules_driver::allocate"],
     );
 }
 
@@ -133,7 +133,8 @@ fn a_panic_is_reported_with_its_line() {
 #[test]
 fn a_kernel_that_bugchecked_runs_nothing_more() {
     let kernel = Kernel::new();
-    let Err(KernelError::BugCheck(first)) = kernel.load_as(&common::probe(), "freed-twice") else {
+    let Err(KernelError::BugCheck(first)) = kernel.load_as(&common::rules_driver(), "freed-twice")
+    else {
         panic!("it was not caught");
     };
     match kernel.advance(std::time::Duration::from_millis(1)) {
@@ -152,33 +153,33 @@ fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
 
 #[test]
 fn access_violations_are_bugchecks_and_do_not_end_the_process() {
-    let parts = ["read from 0x0000000000000000", "PASSIVE_LEVEL", "etw_probe_driver::read_null"];
+    let parts = ["read from 0x0000000000000000", "PASSIVE_LEVEL", "etw_rules_driver::read_null"];
     traps("read-null", 0x1E, 0xC000_0005, &parts);
     let parts =
-        ["write to 0x00000000DEAD0000", "DISPATCH_LEVEL", "etw_probe_driver::write_at_dispatch"];
+        ["write to 0x00000000DEAD0000", "DISPATCH_LEVEL", "etw_rules_driver::write_at_dispatch"];
     traps("write-at-dispatch", 0xD1, 0xDEAD_0000, &parts);
 }
 
 #[test]
 fn a_fault_outside_the_driver_names_its_caller() {
     let parts =
-        ["instruction fetch from 0x0000000000000008", "called from", "etw_probe_driver::call_null"];
+        ["instruction fetch from 0x0000000000000008", "called from", "etw_rules_driver::call_null"];
     traps("call-null", 0x1E, 0xC000_0005, &parts);
-    let parts = ["read from 0x000000000000", "called from", "etw_probe_driver::copy_from_nowhere"];
+    let parts = ["read from 0x000000000000", "called from", "etw_rules_driver::copy_from_nowhere"];
     traps("copy-from-nowhere", 0x1E, 0xC000_0005, &parts);
 }
 
 #[test]
 fn an_invalid_instruction_or_division_is_a_bugcheck() {
-    let parts = ["division by zero", "etw_probe_driver::divide"];
+    let parts = ["division by zero", "etw_rules_driver::divide"];
     traps("divide", 0x1E, 0xC000_0094, &parts);
-    let parts = ["illegal instruction", "etw_probe_driver::illegal"];
+    let parts = ["illegal instruction", "etw_rules_driver::illegal"];
     traps("illegal", 0x1E, 0xC000_001D, &parts);
 }
 
 #[test]
 fn a_stack_overflow_is_a_bugcheck() {
-    let parts = ["kernel stack of 24 KiB", "etw_probe_driver::use_up_the_stack"];
+    let parts = ["kernel stack of 24 KiB", "etw_rules_driver::use_up_the_stack"];
     // UNEXPECTED_KERNEL_MODE_TRAP, for a double fault.
     traps("stack", 0x7F, 8, &parts);
 }
@@ -189,7 +190,7 @@ const BUILDS: [&str; 2] = ["debug", "release"];
 #[test]
 fn a_frame_of_two_pages_is_probed_and_used() {
     for build in BUILDS {
-        let image = common::driver(build, "etw_probe_driver.sys");
+        let image = common::driver(build, "etw_rules_driver.sys");
         let driver = Kernel::new().load_as(&image, "large-frame").unwrap();
         driver.unload().unwrap();
         let symbols = fs::read(image.with_extension("pdb")).unwrap();
@@ -203,7 +204,7 @@ fn a_frame_of_two_pages_is_probed_and_used() {
 #[test]
 fn a_frame_that_is_larger_than_the_stack_ends_at_its_guard_page() {
     for build in BUILDS {
-        let image = common::driver(build, "etw_probe_driver.sys");
+        let image = common::driver(build, "etw_rules_driver.sys");
         let Err(KernelError::BugCheck(bugcheck)) =
             Kernel::new().load_as(&image, "frame-beyond-the-stack")
         else {

@@ -14,7 +14,7 @@ pub enum Action {
     /// Runs scenarios.
     Scenarios(ScenarioOptions),
     /// Runs the probes of undocumented behaviour.
-    Questions(QuestionOptions),
+    Probes(ProbeOptions),
     /// Installs the driver package with this INF.
     Install(PathBuf),
     /// Removes the driver package with this INF.
@@ -54,16 +54,16 @@ pub struct ScenarioOptions {
     pub traces: PathBuf,
 }
 
-/// The arguments of `questions`.
+/// The arguments of `probes`.
 #[derive(Debug)]
-pub struct QuestionOptions {
-    /// The questions to ask; an empty list means all.
+pub struct ProbeOptions {
+    /// The probes to run; an empty list means all.
     pub ids: Vec<String>,
-    /// The questions not to ask.
+    /// The probes not to run.
     pub except: Vec<String>,
     /// A file with earlier answers, to which the new ones are added.
     pub with: Option<PathBuf>,
-    /// True to list the questions instead of asking them.
+    /// True to list the probes instead of running them.
     pub list: bool,
     /// The file for the answers.
     pub out: PathBuf,
@@ -174,7 +174,7 @@ pub fn parse<T: Into<OsString> + Clone>(
             junit: optional(matches, "junit"),
             traces: value(matches, "traces")?,
         }),
-        "questions" => Action::Questions(QuestionOptions {
+        "probes" => Action::Probes(ProbeOptions {
             ids: list(matches, "ids"),
             except: list(matches, "except"),
             with: optional(matches, "with"),
@@ -294,23 +294,15 @@ fn missing_command() -> Error {
 mod tests {
     use super::*;
 
+    /// Parses arguments that are separated by spaces.
+    fn parse_line(line: &str) -> Result<Action, Error> {
+        parse(std::iter::once("client").chain(line.split_whitespace()))
+    }
+
     #[test]
     fn source_and_filter_are_parsed() {
-        let action = parse([
-            "client",
-            "enable",
-            "S",
-            "--level",
-            "4",
-            "--any",
-            "0x30",
-            "--all",
-            "16",
-            "--not-ids",
-            "1,2",
-            "--group",
-        ])
-        .unwrap();
+        let action =
+            parse_line("enable S --level 4 --any 0x30 --all 16 --not-ids 1,2 --group").unwrap();
         let Action::Enable(target, filter) = action else {
             panic!("{action:?}");
         };
@@ -322,14 +314,14 @@ mod tests {
 
     #[test]
     fn defaults_are_the_documented_ones() {
-        let action = parse(["client", "enable", "S"]).unwrap();
+        let action = parse_line("enable S").unwrap();
         let Action::Enable(target, filter) = action else {
             panic!("{action:?}");
         };
         assert_eq!(target.source, Source::Provider(etw_scenarios::provider()));
         let expected = Filter { level: 5, ..Filter::default() };
         assert_eq!(filter, expected);
-        let action = parse(["client", "send", "burst", "3"]).unwrap();
+        let action = parse_line("send burst 3").unwrap();
         assert!(
             matches!(action, Action::Send(Request::Burst { count: 3, sender: 0 })),
             "{action:?}"
@@ -338,60 +330,51 @@ mod tests {
 
     #[test]
     fn every_command_is_parsed() {
-        for arguments in [
-            &["client", "scenarios"][..],
-            &["client", "questions", "--out", "x.json", "traits-again"],
-            &[
-                "client",
-                "questions",
-                "--with",
-                "x.json",
-                "--except",
-                "timer",
-                "--except",
-                "traits-again",
-            ],
-            &["client", "install", "x.inf"],
-            &["client", "uninstall", "x.inf"],
-            &["client", "trace"],
-            &["client", "trace", "--json", "--file", "x.etl"],
-            &["client", "record", "-o", "x.etl"],
-            &["client", "status"],
-            &["client", "disable", "S"],
-            &["client", "capture-state", "S"],
-            &["client", "group", "S", "--off"],
-            &["client", "disallow", "S"],
-            &["client", "send", "echo", "x"],
-            &["client", "send", "write", "x"],
-            &["client", "send", "read", "1"],
-            &["client", "send", "timer", "on"],
-            &["client", "send", "reads", "1", "2"],
-            &["client", "send", "wait"],
-            &["client", "send", "wake"],
-            &["client", "send", "control", "0x22e000"],
+        for line in [
+            "scenarios",
+            "probes --out x.json traits-again",
+            "probes --with x.json --except timer --except traits-again",
+            "install x.inf",
+            "uninstall x.inf",
+            "trace",
+            "trace --json --file x.etl",
+            "record -o x.etl",
+            "status",
+            "disable S",
+            "capture-state S",
+            "group S --off",
+            "disallow S",
+            "send echo x",
+            "send write x",
+            "send read 1",
+            "send timer on",
+            "send reads 1 2",
+            "send wait",
+            "send wake",
+            "send control 0x22e000",
         ] {
-            assert!(parse(arguments).is_ok(), "{arguments:?}");
+            assert!(parse_line(line).is_ok(), "{line}");
         }
     }
 
     #[test]
     fn invalid_arguments_are_rejected() {
-        for arguments in [
-            &["client"][..],
-            &["client", "enable"],
-            &["client", "enable", "S", "--level", "256"],
-            &["client", "enable", "S", "--any", "0xq"],
-            &["client", "enable", "S", "--provider", "x"],
-            &["client", "enable", "S", "--ids", "1", "--not-ids", "2"],
-            &["client", "send"],
-            &["client", "send", "control", "zz"],
-            &["client", "send", "control", "0x22e000", "abc"],
-            &["client", "send", "timer", "maybe"],
-            &["client", "record"],
-            &["client", "trace", "--file", "x.etl", "--seconds", "5"],
-            &["client", "disallow", "S", "--none", "802b686a-519d-5416-5280-4c0ead585fbb"],
+        for line in [
+            "",
+            "enable",
+            "enable S --level 256",
+            "enable S --any 0xq",
+            "enable S --provider x",
+            "enable S --ids 1 --not-ids 2",
+            "send",
+            "send control zz",
+            "send control 0x22e000 abc",
+            "send timer maybe",
+            "record",
+            "trace --file x.etl --seconds 5",
+            "disallow S --none 802b686a-519d-5416-5280-4c0ead585fbb",
         ] {
-            assert!(parse(arguments).is_err(), "{arguments:?}");
+            assert!(parse_line(line).is_err(), "{line}");
         }
     }
 }

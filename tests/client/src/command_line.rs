@@ -27,7 +27,7 @@ pub fn command() -> Command {
         .subcommand(scenarios())
         .subcommand(package("install", "Install the driver package and create the sample device"))
         .subcommand(package("uninstall", "Remove the sample device and the driver package"))
-        .subcommand(questions())
+        .subcommand(probes())
         .subcommand(trace())
         .subcommand(record())
         .subcommand(send())
@@ -126,26 +126,26 @@ fn scenarios() -> Command {
         )
 }
 
-fn questions() -> Command {
-    Command::new("questions")
+fn probes() -> Command {
+    Command::new("probes")
         .about(
             "Probe undocumented ETW behaviour of this Windows with the driver \
-             etw_questions_driver, and write the answers",
+             etw_probes_driver, and write the answers",
         )
         .arg(
             Arg::new("ids")
-                .value_name("QUESTION")
-                .help("Questions to ask; all if none is named")
+                .value_name("PROBE")
+                .help("Probes to run; all if none is named")
                 .num_args(0..),
         )
         .arg(
             Arg::new("except")
                 .long("except")
-                .value_name("QUESTION")
-                .help("A question not to ask; may be given several times")
+                .value_name("PROBE")
+                .help("A probe not to run; may be given several times")
                 .action(ArgAction::Append),
         )
-        .arg(flag("list", "List the questions"))
+        .arg(flag("list", "List the probes"))
         .arg(
             file_option("out", "The file to write the answers to, as JSON")
                 .default_value("answers.json"),
@@ -154,7 +154,7 @@ fn questions() -> Command {
         .arg(
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")
-                .default_value("question-traces"),
+                .default_value("probe-traces"),
         )
 }
 

@@ -133,9 +133,9 @@ impl Device {
     }
 
     /// Opens the first device of the probes' driver.
-    pub fn open_questions() -> Result<Self, Failure> {
-        let paths = paths_of(etw_questions_interface::DEVICE_INTERFACE);
-        let path = paths.first().ok_or(Failure::NoQuestionsDevice)?;
+    pub fn open_probes() -> Result<Self, Failure> {
+        let paths = paths_of(etw_probes_interface::DEVICE_INTERFACE);
+        let path = paths.first().ok_or(Failure::NoProbesDevice)?;
         Self::open_path(path)
     }
 

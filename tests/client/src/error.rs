@@ -100,15 +100,15 @@ pub enum Failure {
     },
     /// The device of the probes' driver does not exist or is not started.
     #[error(
-        "the device of {} is not present: install the driver package of etw-questions-driver \
+        "the device of {} is not present: install the driver package of etw-probes-driver \
          (`etw-sample-client install` does not) and check in Device Manager that its device is \
          started",
-        etw_questions_interface::SERVICE
+        etw_probes_interface::SERVICE
     )]
-    NoQuestionsDevice,
-    /// There is no question with this id.
-    #[error("there is no question named \"{0}\"; `questions --list` lists them")]
-    NoQuestion(String),
+    NoProbesDevice,
+    /// There is no probe with this id.
+    #[error("there is no probe named \"{0}\"; `probes --list` lists them")]
+    NoProbe(String),
     /// A file with earlier answers cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     ReadAnswers {
@@ -119,15 +119,13 @@ pub enum Failure {
     },
     /// A file with earlier answers is not valid.
     #[error(transparent)]
-    Answers(#[from] etw_questions::AnswersError),
-    /// Some questions were not asked.
-    #[error(
-        "{not_asked} of {asked} questions were not asked; see the answers file for the reasons"
-    )]
+    Answers(#[from] etw_probes::AnswersError),
+    /// Some probes were not run.
+    #[error("{not_asked} of {asked} probes were not run; see the answers file for the reasons")]
     NotAsked {
-        /// The number of questions that were not asked.
+        /// The number of probes that were not run.
         not_asked: usize,
-        /// The number of all questions.
+        /// The number of all probes.
         asked: usize,
     },
     /// The driver failed a request.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, thread, time::Duration};
 
 use etl_file::{Guid, Trace};
 use etw_scenarios::{
-    Answer, BufferSpace, File, Filter, Host, HostError, Pending, Recording, Session, Source,
+    Answer, BufferSpace, File, Filter, Host, HostError, Pending, Recording, Session, Slots, Source,
 };
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_ACTIVITY_CTRL_SET_ID, EventActivityIdControl,
@@ -15,7 +15,7 @@ use crate::{
     devnode,
     error::{Failure, Win32Error},
     guid::to_windows,
-    session::{Buffers, Delivery, OwnSession},
+    session::{self, Buffers, Delivery, OwnSession},
 };
 
 /// The first word of the names of this process's sessions.
@@ -25,9 +25,9 @@ const PREFIX: &str = "EtwSampleClient";
 pub struct Windows {
     folder: PathBuf,
     loaded: bool,
-    sessions: Vec<Option<(OwnSession, PathBuf)>>,
-    files: Vec<Option<Device>>,
-    requests: Vec<Option<Request>>,
+    sessions: Slots<(OwnSession, PathBuf)>,
+    files: Slots<Device>,
+    requests: Slots<Request>,
 }
 
 impl From<Failure> for HostError {
@@ -40,12 +40,26 @@ impl From<Failure> for HostError {
     }
 }
 
-fn win32(error: Win32Error) -> HostError {
-    Failure::Win32(error).into()
+impl From<Win32Error> for HostError {
+    fn from(error: Win32Error) -> Self {
+        Failure::Win32(error).into()
+    }
 }
 
-fn host_error(what: impl Into<String>) -> HostError {
-    HostError { what: what.into(), code: None }
+/// Sets or clears the activity of this thread.
+pub fn set_activity(activity: Option<Guid>) -> Result<(), HostError> {
+    let mut guid = to_windows(activity.unwrap_or_default());
+    // SAFETY: the GUID is a local that the call reads.
+    let code = unsafe { EventActivityIdControl(EVENT_ACTIVITY_CTRL_SET_ID, &raw mut guid) };
+    Ok(Win32Error::check("EventActivityIdControl", code)?)
+}
+
+/// Stops a session and opens the trace that it has recorded. Returns the number of lost events too.
+pub fn stop((session, path): (OwnSession, PathBuf)) -> Result<(Trace, u64), HostError> {
+    let counts = session.stop()?;
+    let trace = Trace::open(&path)
+        .map_err(|error| HostError::from(Failure::NoTrace { path, why: error.to_string() }))?;
+    Ok((trace, u64::from(counts.events_lost)))
 }
 
 impl Windows {
@@ -57,33 +71,23 @@ impl Windows {
         Ok(Self {
             folder,
             loaded: false,
-            sessions: Vec::new(),
-            files: Vec::new(),
-            requests: Vec::new(),
+            sessions: Slots::new("session", "is not running"),
+            files: Slots::new("file", "is not open"),
+            requests: Slots::new("request", "has already completed"),
         })
     }
 
-    fn session(&self, session: Session) -> Result<&OwnSession, HostError> {
-        match self.sessions.get(session.0) {
-            Some(Some((session, _))) => Ok(session),
-            _ => Err(host_error(format!("session {} is not running", session.0))),
-        }
-    }
-
-    fn file(&self, file: File) -> Result<&Device, HostError> {
-        match self.files.get(file.0) {
-            Some(Some(file)) => Ok(file),
-            _ => Err(host_error(format!("file {} is not open", file.0))),
-        }
+    fn session(&self, session: Session) -> Result<&session::Session, HostError> {
+        Ok(self.sessions.get(session.0)?.0.session())
     }
 }
 
 impl Drop for Windows {
     /// Starts the device again if a scenario left it stopped.
     fn drop(&mut self) {
-        self.requests.clear();
-        self.files.clear();
-        self.sessions.clear();
+        self.requests.drain().for_each(drop);
+        self.files.drain().for_each(drop);
+        self.sessions.drain().for_each(drop);
         if !self.loaded
             && let Err(error) = devnode::start()
         {
@@ -106,7 +110,7 @@ impl Host for Windows {
     }
 
     fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
-        let number = self.sessions.len();
+        let number = self.sessions.next();
         let path = self.folder.join(format!("{name}-{number}.etl"));
         let buffers = match room {
             BufferSpace::Ample => Buffers::default(),
@@ -114,20 +118,12 @@ impl Host for Windows {
         };
         let name = format!("{PREFIX} {name} {number}");
         let session = OwnSession::start(&name, Delivery::File(&path), buffers)?;
-        self.sessions.push(Some((session, path)));
-        Ok(Session(number))
+        Ok(Session(self.sessions.add((session, path))))
     }
 
     fn stop_session(&mut self, session: Session) -> Result<Recording, HostError> {
-        let (session, path) = self
-            .sessions
-            .get_mut(session.0)
-            .and_then(Option::take)
-            .ok_or_else(|| host_error(format!("session {} is not running", session.0)))?;
-        let counts = session.stop().map_err(win32)?;
-        let trace = Trace::open(&path)
-            .map_err(|error| HostError::from(Failure::NoTrace { path, why: error.to_string() }))?;
-        Recording::of(&trace, u64::from(counts.events_lost))
+        let (trace, lost) = stop(self.sessions.take(session.0)?)?;
+        Recording::of(&trace, lost)
     }
 
     fn enable(
@@ -136,47 +132,39 @@ impl Host for Windows {
         source: Source,
         filter: &Filter,
     ) -> Result<(), HostError> {
-        let session = self.session(session)?.session();
-        session.enable(source, filter).map_err(win32)
+        Ok(self.session(session)?.enable(source, filter)?)
     }
 
     fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError> {
-        self.session(session)?.session().disable(source).map_err(win32)
+        Ok(self.session(session)?.disable(source)?)
     }
 
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError> {
-        let session = self.session(session)?.session();
-        session.capture_state(source).map_err(win32)
+        Ok(self.session(session)?.capture_state(source)?)
     }
 
     fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), HostError> {
-        let session = self.session(session)?.session();
-        session.disallow(providers).map_err(win32)
+        Ok(self.session(session)?.disallow(providers)?)
     }
 
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError> {
-        let mut guid = to_windows(activity.unwrap_or_default());
-        // SAFETY: the GUID is a local that the call reads.
-        let code = unsafe { EventActivityIdControl(EVENT_ACTIVITY_CTRL_SET_ID, &raw mut guid) };
-        Win32Error::check("EventActivityIdControl", code).map_err(win32)
+        set_activity(activity)
     }
 
     fn open(&mut self) -> Result<File, HostError> {
-        self.files.push(Some(Device::open()?));
-        Ok(File(self.files.len() - 1))
+        Ok(File(self.files.add(Device::open()?)))
     }
 
     fn close(&mut self, file: File) -> Result<(), HostError> {
-        let open = self.files.get_mut(file.0).and_then(Option::take);
-        open.map(drop).ok_or_else(|| host_error(format!("file {} is not open", file.0)))
+        self.files.take(file.0).map(drop)
     }
 
     fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError> {
-        Ok(self.file(file)?.read(length)?)
+        Ok(self.files.get(file.0)?.read(length)?)
     }
 
     fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError> {
-        Ok(self.file(file)?.write(bytes)?)
+        Ok(self.files.get(file.0)?.write(bytes)?)
     }
 
     fn start_control(
@@ -186,9 +174,8 @@ impl Host for Windows {
         input: &[u8],
         output: usize,
     ) -> Result<Pending, HostError> {
-        let request = self.file(file)?.start_control(code, input, output)?;
-        self.requests.push(Some(request));
-        Ok(Pending(self.requests.len() - 1))
+        let request = self.files.get(file.0)?.start_control(code, input, output)?;
+        Ok(Pending(self.requests.add(request)))
     }
 
     fn start_traced_control(
@@ -198,27 +185,18 @@ impl Host for Windows {
         input: &[u8],
         output: usize,
     ) -> Result<(Pending, Guid), HostError> {
-        let file = self.file(file)?;
+        let file = self.files.get(file.0)?;
         let (request, activity) = file.start_traced_control(code, input, output)?;
-        self.requests.push(Some(request));
-        Ok((Pending(self.requests.len() - 1), activity.guid()))
+        Ok((Pending(self.requests.add(request)), activity.guid()))
     }
 
     fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
-        match self.requests.get(request.0) {
-            Some(Some(request)) => {
-                request.cancel();
-                Ok(())
-            }
-            _ => Err(host_error(format!("request {} has already completed", request.0))),
-        }
+        self.requests.get(request.0)?.cancel();
+        Ok(())
     }
 
     fn finish(&mut self, request: Pending) -> Result<Answer, HostError> {
-        match self.requests.get_mut(request.0).and_then(Option::take) {
-            Some(request) => Ok(request.finish()?),
-            None => Err(host_error(format!("request {} has already completed", request.0))),
-        }
+        Ok(self.requests.take(request.0)?.finish()?)
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), HostError> {
@@ -227,11 +205,11 @@ impl Host for Windows {
     }
 
     fn clear(&mut self) -> Result<(), HostError> {
-        self.requests.clear();
-        self.files.clear();
+        self.requests.drain().for_each(drop);
+        self.files.drain().for_each(drop);
         self.set_activity(None)?;
-        for (session, _) in self.sessions.drain(..).flatten() {
-            session.stop().map_err(win32)?;
+        for (session, _) in self.sessions.drain() {
+            session.stop()?;
         }
         if self.loaded {
             self.unload_driver()?;

@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use etw_questions::System;
+use etw_probes::System;
 use windows_sys::{
     Wdk::System::SystemServices::RtlGetVersion,
     Win32::System::{

@@ -35,7 +35,7 @@ const COMMANDS: [&str; 13] = [
     "install",
     "uninstall",
     "scenarios",
-    "questions",
+    "probes",
     "trace",
     "record",
     "send",
@@ -77,25 +77,25 @@ fn the_scenarios_are_listed() {
 }
 
 #[test]
-fn the_questions_are_listed() {
-    let list = output_of(&["questions", "--list"]);
-    for question in etw_questions::questions() {
-        assert!(list.contains(question.id), "{}", question.id);
+fn the_probes_are_listed() {
+    let list = output_of(&["probes", "--list"]);
+    for probe in etw_probes::probes() {
+        assert!(list.contains(probe.id), "{}", probe.id);
     }
-    let one = output_of(&["questions", "--list", "traits-again"]);
+    let one = output_of(&["probes", "--list", "traits-again"]);
     assert_eq!(one.lines().count(), 1);
     assert!(one.contains("O3"), "{one}");
-    let (code, errors) = failure_of(&["questions", "no-such"]);
+    let (code, errors) = failure_of(&["probes", "no-such"]);
     assert_eq!(code, Some(1));
-    assert!(errors.contains("no question named \"no-such\""), "{errors}");
+    assert!(errors.contains("no probe named \"no-such\""), "{errors}");
 }
 
 #[test]
-fn without_etw_no_question_is_asked_and_no_file_is_written() {
+fn without_etw_no_probe_runs_and_no_file_is_written() {
     if !is_wine() {
         return;
     }
-    let (code, errors) = failure_of(&["questions", "--out", "no.json"]);
+    let (code, errors) = failure_of(&["probes", "--out", "no.json"]);
     assert_eq!(code, Some(1));
     assert!(errors.contains("Wine, which has no ETW"), "{errors}");
     assert!(!fs::exists("no.json").unwrap());

@@ -27,6 +27,15 @@ const fn enable_info(level: u8, any: u64, all: u64) -> EnableInfo {
     }
 }
 
+/// Starts a thread that shares a value.
+fn spawn<T: 'static, R: 'static>(
+    shared: &Arc<T>,
+    body: impl FnOnce(&T) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let shared = Arc::clone(shared);
+    thread::spawn(move || body(&shared))
+}
+
 // R-C5
 #[test]
 fn a_composite_is_the_old_or_the_new_or_everything() {
@@ -35,13 +44,10 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
     model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(FIRST);
-        let writer = {
-            let state = Arc::clone(&state);
-            thread::spawn(move || {
-                state.enable(SECOND);
-                state.disable();
-            })
-        };
+        let writer = spawn(&state, |state| {
+            state.enable(SECOND);
+            state.disable();
+        });
         let read = state.enable_info();
         let known = [Some(FIRST), Some(SECOND), None, Some(EnableInfo::EVERYTHING)];
         assert!(known.contains(&read), "{read:?}");
@@ -58,10 +64,7 @@ fn during_one_update_a_composite_is_the_old_or_the_new() {
     model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(FIRST);
-        let writer = {
-            let state = Arc::clone(&state);
-            thread::spawn(move || state.enable(SECOND))
-        };
+        let writer = spawn(&state, |state| state.enable(SECOND));
         let read = state.enable_info();
         assert!([Some(FIRST), Some(SECOND)].contains(&read), "{read:?}");
         writer.join().unwrap();
@@ -74,10 +77,7 @@ fn the_hot_check_never_mixes_level_and_keyword() {
     model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(enable_info(2, 0x11, 0));
-        let writer = {
-            let state = Arc::clone(&state);
-            thread::spawn(move || state.enable(enable_info(5, 0x22, 0)))
-        };
+        let writer = spawn(&state, |state| state.enable(enable_info(5, 0x22, 0)));
         // Only the second state enables level 3, and only the first one keyword 0x11.
         assert!(!state.is_enabled_fast(Level(3), Keyword::from_bits(0x11)));
         writer.join().unwrap();
@@ -90,10 +90,7 @@ fn the_hot_check_never_mixes_level_and_keyword() {
 fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
     model(|| {
         let state = Arc::new(EnableState::new());
-        let notification = {
-            let state = Arc::clone(&state);
-            thread::spawn(move || state.enable(enable_info(4, 0x11, 0)))
-        };
+        let notification = spawn(&state, |state| state.enable(enable_info(4, 0x11, 0)));
         state.close();
         notification.join().unwrap();
         assert!(!state.is_enabled_fast(Level(4), Keyword::from_bits(0x11)));
@@ -117,13 +114,10 @@ fn a_published_level_is_never_an_old_one() {
                 || published.load(Ordering::Relaxed) == is_enabled(),
             );
         };
-        let hook = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || {
-                shared.0.enable(enable_info(4, 1, 0));
-                publish(&shared);
-            })
-        };
+        let hook = spawn(&shared, move |shared| {
+            shared.0.enable(enable_info(4, 1, 0));
+            publish(shared);
+        });
         publish(&shared);
         hook.join().unwrap();
         assert!(shared.1.load(Ordering::Relaxed));
@@ -186,18 +180,15 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
     use loom::cell::UnsafeCell;
     model(|| {
         let shared = Arc::new((Rundown::<[Stripe; 2]>::new(), UnsafeCell::new(0_u64)));
-        let writer = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || {
-                write_in(1, 2);
-                let rundown: &Rundown = &shared.0;
-                if let Some(_pass) = rundown.enter_fast() {
-                    // SAFETY: the rundown guard keeps the handle from being released.
-                    let handle = shared.1.with(|handle| unsafe { *handle });
-                    assert_eq!(handle, 7);
-                }
-            })
-        };
+        let writer = spawn(&shared, |shared| {
+            write_in(1, 2);
+            let rundown: &Rundown = &shared.0;
+            if let Some(_pass) = rundown.enter_fast() {
+                // SAFETY: the rundown guard keeps the handle from being released.
+                let handle = shared.1.with(|handle| unsafe { *handle });
+                assert_eq!(handle, 7);
+            }
+        });
         // SAFETY: the rundown is closed, so the other thread does not use the cell.
         shared.1.with_mut(|handle| unsafe { *handle = 7 });
         let rundown: &Rundown = &shared.0;
@@ -212,16 +203,13 @@ fn a_closed_rundown_stays_closed_whatever_reasons_change_meanwhile() {
         let shared = Arc::new(Rundown::<[Stripe; 1]>::new());
         let rundown: &Rundown = &*shared;
         rundown.add_reason(Reason::MatchAll);
-        let other = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || {
-                let rundown: &Rundown = &*shared;
-                rundown.remove_reason(Reason::MatchAll);
-                assert!(rundown.enter().is_none());
-                rundown.add_reason(Reason::TraitsRefused);
-                rundown.remove_reason(Reason::TraitsRefused);
-            })
-        };
+        let other = spawn(&shared, |shared| {
+            let rundown: &Rundown = &*shared;
+            rundown.remove_reason(Reason::MatchAll);
+            assert!(rundown.enter().is_none());
+            rundown.add_reason(Reason::TraitsRefused);
+            rundown.remove_reason(Reason::TraitsRefused);
+        });
         assert!(rundown.enter().is_none());
         assert!(rundown.enter_fast().is_none());
         other.join().unwrap();
@@ -432,10 +420,7 @@ fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
             let admitted = |limit| u32::from(shared.0.admits(limit));
             (admitted(&shared.1) + admitted(&shared.1), admitted(&shared.2))
         };
-        let other = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || count(&shared))
-        };
+        let other = spawn(&shared, count);
         let here = count(&shared);
         let other = other.join().unwrap();
         // Admits two of four occurrences, and one of two.

@@ -15,7 +15,7 @@ use etl_file::{
     read::PointerSize,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use wdk_etw::{EventDataDescriptor, EventDescriptor, Guid, RegisterError, Registered};
+use wdk_etw::{EventDataDescriptor, EventDescriptor, Guid, Provider, Registered};
 
 /// `STATUS_INVALID_PARAMETER`.
 pub const INVALID_PARAMETER: i32 = 0xC000_000D_u32.cast_signed();
@@ -182,22 +182,41 @@ fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
     body(etw.get_or_insert_with(Etw::default))
 }
 
-/// A test's exclusive use of the routines, which are reset before.
+/// A test's exclusive use of the routines, which are reset before. Its end unregisters the provider
+/// that it began with.
 pub struct Turn {
+    provider: Option<&'static Provider>,
     _held: MutexGuard<'static, ()>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(provider) = self.provider.filter(|_| !std::thread::panicking()) {
+            // No session enables the provider in the next test.
+            self.notify_if_registered(DISABLE, 0, 0, 0);
+            assert_eq!(provider.unregister(), Ok(()));
+        }
+    }
 }
 
 /// Waits for the turn of the calling test.
 pub fn turn() -> Turn {
     let turn = TURN.lock();
     *ETW.lock() = Some(Etw::default());
-    Turn { _held: turn }
+    Turn { provider: None, _held: turn }
+}
+
+/// Waits for the turn of the calling test, and registers its provider.
+pub fn registered(provider: &'static Provider) -> Turn {
+    let mut etw = turn();
+    assert_eq!(provider.register(), Ok(Registered::Complete));
+    etw.provider = Some(provider);
+    etw
 }
 
 /// Waits for the turn of the calling test, registers its provider, and enables events up to a level.
-pub fn enabled(register: impl FnOnce() -> Result<Registered, RegisterError>, level: u8) -> Turn {
-    let etw = turn();
-    assert_eq!(register(), Ok(Registered::Complete));
+pub fn enabled(provider: &'static Provider, level: u8) -> Turn {
+    let etw = registered(provider);
     etw.notify(ENABLE, level, 0, 0);
     etw.calls();
     etw

@@ -102,6 +102,70 @@ pub struct HostError {
     pub code: Option<u32>,
 }
 
+impl HostError {
+    /// Returns an error of the host itself.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), code: None }
+    }
+}
+
+/// The sessions, files or requests of a host, by their numbers.
+#[derive(Debug)]
+pub struct Slots<T> {
+    all: Vec<Option<T>>,
+    what: &'static str,
+    is_gone: &'static str,
+}
+
+impl<T> Slots<T> {
+    /// Returns a list without elements. If a number has none, the error says so: "session 3 is not
+    /// running".
+    #[must_use]
+    pub const fn new(what: &'static str, is_gone: &'static str) -> Self {
+        Self { all: Vec::new(), what, is_gone }
+    }
+
+    /// Returns the number that the next element gets.
+    #[must_use]
+    pub const fn next(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Adds an element. Returns its number.
+    pub fn add(&mut self, one: T) -> usize {
+        self.all.push(Some(one));
+        self.all.len() - 1
+    }
+
+    /// Returns an element.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is none with the number.
+    pub fn get(&self, number: usize) -> Result<&T, HostError> {
+        self.all.get(number).and_then(Option::as_ref).ok_or_else(|| self.gone(number))
+    }
+
+    /// Removes an element.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Self::get`] does.
+    pub fn take(&mut self, number: usize) -> Result<T, HostError> {
+        let taken = self.all.get_mut(number).and_then(Option::take);
+        taken.ok_or_else(|| self.gone(number))
+    }
+
+    /// Removes all elements. The numbers begin again.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
+        self.all.drain(..).flatten()
+    }
+
+    fn gone(&self, number: usize) -> HostError {
+        HostError::new(format!("{} {number} {}", self.what, self.is_gone))
+    }
+}
+
 /// An event that a session recorded.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -129,12 +193,11 @@ impl Recording {
     /// Returns an error if the trace is damaged.
     pub fn of(trace: &Trace, lost: u64) -> Result<Self, HostError> {
         if let Some(damage) = trace.damages().first() {
-            return Err(HostError { what: format!("the trace is damaged: {damage}"), code: None });
+            return Err(HostError::new(format!("the trace is damaged: {damage}")));
         }
         let mut catalog = Catalog::new();
-        catalog.add(MANIFEST).map_err(|error| HostError {
-            what: format!("cannot read the provider's manifest: {error}"),
-            code: None,
+        catalog.add(MANIFEST).map_err(|error| {
+            HostError::new(format!("cannot read the provider's manifest: {error}"))
         })?;
         let events = trace
             .events_by_time()
@@ -157,40 +220,26 @@ const PROVIDER_TRAITS: u16 = 12;
 
 /// A system that scenarios run on: it controls sessions, reads the events that they record, and
 /// sends requests to the sample driver's device.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "a sentence of each operation describes its errors; a section each would hide the operations"
+)]
 pub trait Host {
-    /// Loads the driver and adds its device.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the driver or the system fails.
+    /// Loads the driver and adds its device. Fails if the driver or the system fails.
     fn load_driver(&mut self) -> Result<(), HostError>;
 
-    /// Removes the device and unloads the driver.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the driver or the system fails.
+    /// Removes the device and unloads the driver. Fails if the driver or the system fails.
     fn unload_driver(&mut self) -> Result<(), HostError>;
 
     /// Starts a session that records to a file. The host may extend the name to make it unique.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `StartTrace`.
+    /// Fails with the error of `StartTrace`.
     fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError>;
 
     /// Stops a session and returns its recording.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `ControlTrace`, or an error if the file cannot be read.
+    /// Fails with the error of `ControlTrace`, or if the file cannot be read.
     fn stop_session(&mut self, session: Session) -> Result<Recording, HostError>;
 
-    /// Enables a provider or group.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EnableTraceEx2`.
+    /// Enables a provider or group. Fails with the error of `EnableTraceEx2`.
     fn enable(
         &mut self,
         session: Session,
@@ -198,67 +247,35 @@ pub trait Host {
         filter: &Filter,
     ) -> Result<(), HostError>;
 
-    /// Disables a provider or group.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EnableTraceEx2`.
+    /// Disables a provider or group. Fails with the error of `EnableTraceEx2`.
     fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
-    /// Asks a provider or group to write its state.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EnableTraceEx2`.
+    /// Asks a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
     /// Sets the list of providers that the session does not enable through their groups
-    /// (`TraceSetDisallowList`).
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `TraceSetInformation`.
+    /// (`TraceSetDisallowList`). Fails with the error of `TraceSetInformation`.
     fn disallow(&mut self, session: Session, providers: &[Guid]) -> Result<(), HostError>;
 
     /// Sets or clears the activity of the thread that sends requests.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `EventActivityIdControl`.
+    /// Fails with the error of `EventActivityIdControl`.
     fn set_activity(&mut self, activity: Option<Guid>) -> Result<(), HostError>;
 
-    /// Opens the device.
-    ///
-    /// # Errors
-    ///
-    /// Returns the error of `CreateFile`.
+    /// Opens the device. Fails with the error of `CreateFile`.
     fn open(&mut self) -> Result<File, HostError>;
 
     /// Closes a file of the device, which cancels its pending requests.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the file is not open.
+    /// Fails if the file is not open.
     fn close(&mut self, file: File) -> Result<(), HostError>;
 
     /// Reads from a file of the device.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request could not be sent. The driver's status is in the answer.
+    /// Fails if the request could not be sent. The driver's status is in the answer.
     fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError>;
 
-    /// Writes to a file of the device.
-    ///
-    /// # Errors
-    ///
-    /// Fails as [`read`](Self::read) does.
+    /// Writes to a file of the device. Fails as [`read`](Self::read) does.
     fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError>;
 
     /// Sends a device control request without waiting for its completion.
-    ///
-    /// # Errors
-    ///
     /// Fails as [`read`](Self::read) does.
     fn start_control(
         &mut self,
@@ -272,9 +289,6 @@ pub trait Host {
     /// creates an activity, writes the client's event about the request, and sends the activity's id
     /// in front of the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
     /// client's event about the answer, and removes the id from the output. Returns the activity.
-    ///
-    /// # Errors
-    ///
     /// Fails as [`read`](Self::read) does.
     fn start_traced_control(
         &mut self,
@@ -284,25 +298,14 @@ pub trait Host {
         output: usize,
     ) -> Result<(Pending, Guid), HostError>;
 
-    /// Cancels a pending request.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request has already been finished.
+    /// Cancels a pending request. Fails if the request has already been finished.
     fn cancel(&mut self, request: Pending) -> Result<(), HostError>;
 
-    /// Waits until a request completes.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request does not complete.
+    /// Waits until a request completes. Fails if the request does not complete.
     fn finish(&mut self, request: Pending) -> Result<Answer, HostError>;
 
     /// Waits; on the stand-in kernel, advances its clock.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the system crashes in the meantime.
+    /// Fails if the system crashes in the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
     /// Returns true if a session with [`BufferSpace::Minimal`] loses events in every burst that
@@ -314,9 +317,6 @@ pub trait Host {
 
     /// Stops sessions, closes files and unloads the driver, so that the next scenario starts with
     /// the host in its initial state.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if a step fails, or if the host has detected a fault in the driver.
+    /// Fails if a step fails, or if the host has detected a fault in the driver.
     fn clear(&mut self) -> Result<(), HostError>;
 }

@@ -26,14 +26,14 @@ use etw_sample_interface::{CLIENT_PROVIDER_NAME, PROVIDER_GROUP};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub use crate::{
-    expect::{ExpectError, Expected, check},
+    expect::{ExpectError, check},
     stand_in::StandIn,
     tour::{Tour, TourError, drive, expected_everything, expected_requests},
 };
 pub use crate::{
     host::{
         Answer, BufferSpace, File, Filter, Host, HostError, Ids, MANIFEST, Pending, Recording,
-        Seen, Session, Source,
+        Seen, Session, Slots, Source,
     },
     report::{Outcome, Report},
     suite::{Scenario, run, scenarios},

@@ -15,7 +15,8 @@ use standin_kernel::{
 use tempfile::TempDir;
 
 use crate::host::{
-    Answer, BufferSpace, File, Filter, Host, HostError, Ids, Pending, Recording, Session, Source,
+    Answer, BufferSpace, File, Filter, Host, HostError, Ids, Pending, Recording, Session, Slots,
+    Source,
 };
 
 /// The process and thread that send the scenarios' requests.
@@ -34,7 +35,7 @@ struct Sent {
 /// Returns an event of the client, with the metadata from its declaration.
 fn event_of_client(name: &str, activity: Guid, data: Vec<u8>) -> Result<ProgramEvent, HostError> {
     let wrong = |error: &dyn std::fmt::Display| {
-        host_error(format!("cannot read the client's declaration: {error}"))
+        HostError::new(format!("cannot read the client's declaration: {error}"))
     };
     let providers =
         wdk_etw_schema::parse::source(CLIENT_DECLARATION).map_err(|error| wrong(&error))?;
@@ -68,9 +69,9 @@ pub struct StandIn {
     folder: TempDir,
     kernel: Kernel,
     driver: Option<(Driver, Device)>,
-    sessions: Vec<Option<(SessionHandle, PathBuf)>>,
-    files: Vec<Option<standin_kernel::File>>,
-    requests: Vec<Option<Sent>>,
+    sessions: Slots<SessionHandle>,
+    files: Slots<standin_kernel::File>,
+    requests: Slots<Sent>,
     /// The client, once it has sent a traced request.
     client: Option<Program>,
     /// The number of activities that the client has created.
@@ -104,10 +105,6 @@ const fn code_of(error: &ControlError) -> Option<u32> {
     })
 }
 
-fn host_error(what: impl Into<String>) -> HostError {
-    HostError { what: what.into(), code: None }
-}
-
 const fn target(source: Source) -> Target {
     match source {
         Source::Provider(guid) => Target::Provider(guid),
@@ -127,16 +124,16 @@ impl StandIn {
     /// Returns an error if the folder for the sessions' files cannot be created.
     pub fn new(image: &Path) -> Result<Self, HostError> {
         let folder = tempfile::tempdir().map_err(|error| {
-            host_error(format!("cannot create a temporary folder for traces: {error}"))
+            HostError::new(format!("cannot create a temporary folder for traces: {error}"))
         })?;
         Ok(Self {
             image: image.to_owned(),
             folder,
             kernel: Kernel::new(),
             driver: None,
-            sessions: Vec::new(),
-            files: Vec::new(),
-            requests: Vec::new(),
+            sessions: Slots::new("session", "is not running"),
+            files: Slots::new("file", "is not open"),
+            requests: Slots::new("request", "has already completed"),
             client: None,
             activities: 0,
             finished: 0,
@@ -153,24 +150,14 @@ impl StandIn {
     }
 
     fn session(&self, session: Session) -> Result<SessionHandle, HostError> {
-        match self.sessions.get(session.0) {
-            Some(Some((handle, _))) => Ok(*handle),
-            _ => Err(host_error(format!("session {} is not running", session.0))),
-        }
-    }
-
-    fn file(&self, file: File) -> Result<&standin_kernel::File, HostError> {
-        match self.files.get(file.0) {
-            Some(Some(file)) => Ok(file),
-            _ => Err(host_error(format!("file {} is not open", file.0))),
-        }
+        self.sessions.get(session.0).copied()
     }
 }
 
 impl Host for StandIn {
     fn load_driver(&mut self) -> Result<(), HostError> {
         if self.driver.is_some() {
-            return Err(host_error("the driver is already loaded"));
+            return Err(HostError::new("the driver is already loaded"));
         }
         let driver = self.kernel.load(&self.image)?;
         let device = driver.add_device();
@@ -182,15 +169,15 @@ impl Host for StandIn {
 
     fn unload_driver(&mut self) -> Result<(), HostError> {
         let (driver, device) =
-            self.driver.take().ok_or_else(|| host_error("the driver is not loaded"))?;
+            self.driver.take().ok_or_else(|| HostError::new("the driver is not loaded"))?;
         let removed = device.remove().and_then(|()| driver.unload());
         Ok(removed.inspect_err(|_| self.kernel.leave_behind())?)
     }
 
     fn start_session(&mut self, name: &str, room: BufferSpace) -> Result<Session, HostError> {
-        let number = self.sessions.len();
+        let number = self.sessions.next();
         let path = self.folder.path().join(format!("{}-{number}.etl", self.finished));
-        let config = SessionConfig::to_file(name, &path);
+        let config = SessionConfig::to_file(name, path);
         let config = match room {
             BufferSpace::Ample => config,
             BufferSpace::Minimal => SessionConfig { buffer_kb: 4, maximum_buffers: 2, ..config },
@@ -200,16 +187,15 @@ impl Host for StandIn {
             // The stand-in kernel's writer thread keeps up with any burst, so it is paused.
             self.kernel.hold_writer(handle, true)?;
         }
-        self.sessions.push(Some((handle, path)));
-        Ok(Session(number))
+        Ok(Session(self.sessions.add(handle)))
     }
 
     fn stop_session(&mut self, session: Session) -> Result<Recording, HostError> {
         let handle = self.session(session)?;
         let report = self.kernel.stop_session(handle)?;
-        self.sessions[session.0] = None;
+        self.sessions.take(session.0)?;
         let trace = Trace::open(&report.file)
-            .map_err(|error| host_error(format!("{}: {error}", report.file.display())))?;
+            .map_err(|error| HostError::new(format!("{}: {error}", report.file.display())))?;
         Recording::of(&trace, u64::from(report.events_lost))
     }
 
@@ -260,26 +246,21 @@ impl Host for StandIn {
 
     fn open(&mut self) -> Result<File, HostError> {
         let (_, device) = self.driver.as_ref().ok_or_else(|| {
-            host_error("the driver is not loaded, so its device cannot be opened")
+            HostError::new("the driver is not loaded, so its device cannot be opened")
         })?;
-        let file = device.open(CLIENT)?;
-        self.files.push(Some(file));
-        Ok(File(self.files.len() - 1))
+        Ok(File(self.files.add(device.open(CLIENT)?)))
     }
 
     fn close(&mut self, file: File) -> Result<(), HostError> {
-        match self.files.get_mut(file.0).and_then(Option::take) {
-            Some(file) => Ok(file.close()?),
-            None => Err(host_error(format!("file {} is not open", file.0))),
-        }
+        Ok(self.files.take(file.0)?.close()?)
     }
 
     fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError> {
-        Ok(answer(self.file(file)?.read(length)?))
+        Ok(answer(self.files.get(file.0)?.read(length)?))
     }
 
     fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError> {
-        Ok(answer(self.file(file)?.write(bytes)?))
+        Ok(answer(self.files.get(file.0)?.write(bytes)?))
     }
 
     fn start_control(
@@ -289,9 +270,8 @@ impl Host for StandIn {
         input: &[u8],
         output: usize,
     ) -> Result<Pending, HostError> {
-        let request = self.file(file)?.start_device_control(code, input, output)?;
-        self.requests.push(Some(Sent { request, traced: None }));
-        Ok(Pending(self.requests.len() - 1))
+        let request = self.files.get(file.0)?.start_device_control(code, input, output)?;
+        Ok(Pending(self.requests.add(Sent { request, traced: None })))
     }
 
     fn start_traced_control(
@@ -309,33 +289,26 @@ impl Host for StandIn {
         self.write_as_client(event_of_client("request_sent", activity, data)?)?;
         let input = [&activity.to_bytes()[..], input].concat();
         let output = output.saturating_add(ACTIVITY_SIZE);
-        let file = self.file(file)?;
+        let file = self.files.get(file.0)?;
         let request = file.start_device_control(traced(code), &input, output)?;
-        self.requests.push(Some(Sent { request, traced: Some((code, activity)) }));
-        Ok((Pending(self.requests.len() - 1), activity))
+        let sent = Sent { request, traced: Some((code, activity)) };
+        Ok((Pending(self.requests.add(sent)), activity))
     }
 
     fn cancel(&mut self, request: Pending) -> Result<(), HostError> {
-        match self.requests.get(request.0) {
-            Some(Some(sent)) => Ok(sent.request.cancel()?),
-            _ => Err(host_error(format!("request {} has already completed", request.0))),
-        }
+        Ok(self.requests.get(request.0)?.request.cancel()?)
     }
 
     fn finish(&mut self, request: Pending) -> Result<Answer, HostError> {
-        match self.requests.get_mut(request.0).and_then(Option::take) {
-            Some(Sent { request, traced }) => {
-                let mut answer = answer(request.finish()?);
-                if let Some((code, activity)) = traced {
-                    answer.output.drain(..ACTIVITY_SIZE.min(answer.output.len()));
-                    let returned = u32::try_from(answer.output.len()).unwrap_or(u32::MAX);
-                    let data = [code, returned, answer.status].map(u32::to_le_bytes).concat();
-                    self.write_as_client(event_of_client("request_answered", activity, data)?)?;
-                }
-                Ok(answer)
-            }
-            None => Err(host_error(format!("request {} has already completed", request.0))),
+        let Sent { request, traced } = self.requests.take(request.0)?;
+        let mut answer = answer(request.finish()?);
+        if let Some((code, activity)) = traced {
+            answer.output.drain(..ACTIVITY_SIZE.min(answer.output.len()));
+            let returned = u32::try_from(answer.output.len()).unwrap_or(u32::MAX);
+            let data = [code, returned, answer.status].map(u32::to_le_bytes).concat();
+            self.write_as_client(event_of_client("request_answered", activity, data)?)?;
         }
+        Ok(answer)
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), HostError> {
@@ -353,9 +326,9 @@ impl Host for StandIn {
             self.kernel.leave_behind();
         }
         self.driver = None;
-        self.sessions.clear();
-        self.files.clear();
-        self.requests.clear();
+        self.sessions.drain().for_each(drop);
+        self.files.drain().for_each(drop);
+        self.requests.drain().for_each(drop);
         self.kernel = Kernel::new();
         self.finished += 1;
         result
@@ -376,7 +349,7 @@ impl StandIn {
 
     /// Closes and unloads everything, and fails if the verifier reported a warning.
     fn tear_down(&mut self) -> Result<(), HostError> {
-        for file in self.files.drain(..).flatten() {
+        for file in self.files.drain() {
             file.close()?;
         }
         if let Some(client) = self.client.take() {
@@ -386,11 +359,11 @@ impl StandIn {
             device.remove()?;
             driver.unload()?;
         }
-        for (session, _) in self.sessions.drain(..).flatten() {
+        for session in self.sessions.drain() {
             self.kernel.stop_session(session)?;
         }
         if let Some(warning) = self.kernel.warnings().first() {
-            return Err(host_error(warning.to_string()));
+            return Err(HostError::new(warning.to_string()));
         }
         Ok(())
     }

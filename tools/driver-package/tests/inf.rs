@@ -40,15 +40,15 @@ fn the_sample_drivers_file_is_sound() {
 }
 
 #[test]
-fn the_file_of_the_driver_that_asks_questions_is_sound() {
+fn the_file_of_the_probes_driver_is_sound() {
     let stamp =
         Stamp { architecture: "amd64", framework: "1.31", date: "11/21/2026", version: "0.1.0.0" };
-    let path = "tests/drivers/questions/etw_questions_driver.inx";
+    let path = "tests/drivers/probes/etw_probes_driver.inx";
     let text = fs::read_to_string(etw_test_support::root().join(path)).unwrap();
     let inf = Inf::read(&stamp.apply(&text)).unwrap();
     let driver = Driver {
-        image: "etw_questions_driver.sys".to_owned(),
-        hardware_id: Some(r"Root\EtwQuestionsDriver".to_owned()),
+        image: "etw_probes_driver.sys".to_owned(),
+        hardware_id: Some(r"Root\EtwProbesDriver".to_owned()),
         providers: Some(Vec::new()),
         ..driver()
     };

@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// The driver of the probes.
-pub const QUESTIONS: (&str, &str) = ("etw-questions-driver", "etw_questions_driver");
+pub const PROBES: (&str, &str) = ("etw-probes-driver", "etw_probes_driver");
 
 /// The packages of the drivers that the checks use, and their images.
 pub const DRIVERS: [(&str, &str); 15] = [
     sample::DRIVER,
-    ("etw-probe-driver", "etw_probe_driver"),
+    ("etw-rules-driver", "etw_rules_driver"),
     ("etw-kmdf-driver", "etw_kmdf_driver"),
     ("etw-kernel-driver", "etw_kernel_driver"),
     ("etw-wdm-driver", "etw_wdm_driver"),
@@ -34,13 +34,13 @@ pub const DRIVERS: [(&str, &str); 15] = [
     ("etw-several-driver", "etw_several_driver"),
     ("etw-tracelogging-driver", "etw_tracelogging_driver"),
     ("etw-wpp-driver", "etw_wpp_driver"),
-    QUESTIONS,
+    PROBES,
     ("etw-minimal-driver", "etw_minimal_driver"),
     ("etw-facades-driver", "etw_facades_driver"),
 ];
 
 /// The drivers that tests also load in a debug build.
-pub const IN_DEBUG: [&str; 2] = [sample::DRIVER.0, "etw-probe-driver"];
+pub const IN_DEBUG: [&str; 2] = [sample::DRIVER.0, "etw-rules-driver"];
 
 /// Returns the folder of built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {

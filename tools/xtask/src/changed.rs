@@ -13,8 +13,7 @@ use serde_json::Value;
 use crate::{build, process::root};
 
 /// The packages whose tests load the drivers' images.
-pub const IMAGE_USERS: [&str; 4] =
-    ["standin-kernel", "etw-scenarios", "etw-questions", "cargo-etw"];
+pub const IMAGE_USERS: [&str; 4] = ["standin-kernel", "etw-scenarios", "etw-probes", "cargo-etw"];
 /// The workspace of the stand-ins, which all driver builds use.
 const STANDINS: &str = "tools/wdk-standin";
 

@@ -35,7 +35,7 @@ const CHORES: [(&str, Need); 22] = [
     ("modules", Need::Nothing),
     ("mutants", Need::Programs("a library with the kernel's routines")),
     ("package", Need::StandInKernel),
-    ("questions", Need::StandInKernel),
+    ("probes", Need::StandInKernel),
     ("recipes", Need::Nothing),
     ("reproducible", Need::Programs("symbolic links")),
     ("test", Need::StandInKernel),

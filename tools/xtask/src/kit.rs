@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use zip::ZipArchive;
 
 use crate::{
-    build::QUESTIONS,
+    build::PROBES,
     cargo_etw, client,
-    package::{self, QUESTIONS_HARDWARE_ID},
+    package::{self, PROBES_HARDWARE_ID},
     process::{root, target},
     progress::step,
     sample::{DRIVER, HARDWARE_ID, PROVIDER},
@@ -153,11 +153,11 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             put_package(from, &out.join(to))?;
         }
     }
-    let probe = match or_built(&contents.probe, package::archive_of_questions()) {
+    let probe = match or_built(&contents.probe, package::archive_of_probes()) {
         Some(from) => {
             let folder = out.join("probe");
             put_package(&from, &folder)?;
-            driver(QUESTIONS.1, QUESTIONS_HARDWARE_ID, &folder)?
+            driver(PROBES.1, PROBES_HARDWARE_ID, &folder)?
         }
         None => Value::Null,
     };

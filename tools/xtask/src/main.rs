@@ -29,10 +29,10 @@ mod mutants;
 mod oldest_rust;
 mod package;
 mod packages;
+mod probes;
 mod process;
 mod progress;
 mod publish;
-mod questions;
 mod reproducible;
 mod requirements;
 mod sample;
@@ -274,8 +274,8 @@ fn command_line() -> Command {
         path_option("out", "FOLDER", "The folder to write the .etl files to")
             .default_value("target/demo"),
     );
-    let questions = chore(
-        "questions",
+    let probes = chore(
+        "probes",
         "Run the probes of undocumented ETW behaviour in the stand-in kernel, and write its answers",
     )
     .arg(
@@ -309,7 +309,7 @@ fn command_line() -> Command {
         .about("The commands for working on this repository")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([demo, questions])
+        .subcommands([demo, probes])
         .subcommands(test_chores())
         .subcommands([
             build,
@@ -330,7 +330,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
     host::check(chore)?;
     match chore {
         "demo" => demo::run(&required::<PathBuf>(arguments, "out")?),
-        "questions" => questions::run(&required::<PathBuf>(arguments, "out")?),
+        "probes" => probes::run(&required::<PathBuf>(arguments, "out")?),
         "test" if arguments.contains_id("changed") => {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }

@@ -20,7 +20,7 @@ pub fn run(arguments: &[OsString]) -> Result<()> {
     let mut command = cargo_etw::command(["vm", "--driver"])?;
     command.arg(package::archive()).arg("--client").arg(client);
     command.arg("--package-catalog-2").arg(package::archive_with_catalog_2());
-    command.arg("--probe").arg(package::archive_of_questions());
+    command.arg("--probe").arg(package::archive_of_probes());
     command.arg("--recipes").arg(kit::write_recipes()?);
     pass_on(command.args(arguments))
 }

@@ -16,7 +16,7 @@ const DRIVERS: [&str; 7] = [
     "tests/drivers/filter",
     "tests/drivers/interrupt",
     "tests/drivers/kmdf",
-    "tests/drivers/probe",
+    "tests/drivers/rules",
     "tests/drivers/usb",
 ];
 

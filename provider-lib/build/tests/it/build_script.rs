@@ -7,15 +7,9 @@ use std::{
 };
 
 use tempfile::TempDir;
-use wdk_etw_build::{BuildError, Image, compile, declaration::Files, declared, manifest_of};
+use wdk_etw_build::{BuildError, Image, compile, declared, manifest_of};
 
-const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
-
-fn write(folder: &TempDir, name: &str, text: &str) -> std::path::PathBuf {
-    let path = folder.path().join(name);
-    fs::write(&path, text).unwrap();
-    path
-}
+use crate::helpers::{FILES, module, write};
 
 /// Returns the error that the build script reports for a source file.
 fn refused(source: &str) -> String {
@@ -30,31 +24,39 @@ fn refused(source: &str) -> String {
     text.replace(&folder.path().join("").display().to_string(), "")
 }
 
+/// Returns a declaration with one event.
+fn event(provider: &str, more: &str, fields: &str) -> String {
+    module(
+        &format!("name = \"{provider}\""),
+        &format!("#[event(id = 1, level = Info, keyword = none{more})]\n    fn x({fields});"),
+    )
+}
+
 #[test]
 fn mistakes_are_reported_with_line_and_column() {
     for (source, message) in [
         ("fn (", "trace.rs:1:4: "),
         (
-            "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud)]\n    fn x();\n}",
+            &module("name = \"A\"", "#[event(level = Loud)]\n    fn x();"),
             "trace.rs:3:21: unknown level `Loud`",
         ),
         ("#[wdk_etw::provider(guid = \"1\")]\nmod trace {}", "trace.rs:1:28: `1` is not a GUID"),
         // A mistake inside a literal.
         (
-            "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(id = 1, level = Info, \
-             keyword = none, message = \"%2\")]\n    fn x(a: u32);\n}",
+            &event("A", ", message = \"%2\"", "a: u32"),
             "trace.rs:3:62: column 1 of the message: it refers to %2, but the event has one field, %1",
         ),
         // A mistake that only the manifest's rules reject.
         (
-            "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[channels]\n    enum Channel {\n        \
-             #[channel(Admin)]\n        Admin = 16,\n    }\n    #[event(id = 1, level = Verbose, keyword \
-             = none, channel = Admin)]\n    fn x();\n}",
+            &module(
+                "name = \"A\"",
+                "#[channels]\n    enum Channel {\n        #[channel(Admin)]\n        Admin = 16,\n    }\n    \
+                 #[event(id = 1, level = Verbose, keyword = none, channel = Admin)]\n    fn x();",
+            ),
             "trace.rs:9:8: an event of an Admin channel needs a message",
         ),
         (
-            "#[wdk_etw::provider(name = \"A|B\")]\nmod trace {\n    #[event(id = 1, level = Info, \
-             keyword = none)]\n    fn x();\n}",
+            &event("A|B", "", ""),
             "trace.rs:2:5: provider name \"A|B\" is not allowed; a name has 1 to 255 characters",
         ),
         ("mod trace {}", "trace.rs has no `#[wdk_etw::provider]` module"),
@@ -63,10 +65,10 @@ fn mistakes_are_reported_with_line_and_column() {
         assert!(error.starts_with(message), "{message}: {error}");
     }
     // All mistakes are reported.
-    let error = refused(
-        "#[wdk_etw::provider(name = \"A\")]\nmod trace {\n    #[event(level = Loud, keyword = none)]\n    \
-         fn x();\n    #[event(level = Info)]\n    fn y();\n}",
-    );
+    let error = refused(&module(
+        "name = \"A\"",
+        "#[event(level = Loud, keyword = none)]\n    fn x();\n    #[event(level = Info)]\n    fn y();",
+    ));
     assert_eq!(error.lines().count(), 2, "{error}");
 }
 
@@ -81,27 +83,20 @@ fn a_missing_file_is_named() {
 fn a_named_manifest_must_be_valid_and_agree() {
     let folder = tempfile::tempdir().unwrap();
     let source = |manifest: &Path| {
-        let text = format!(
-            "#[wdk_etw::provider(name = \"A\", manifest = {:?})]\nmod trace {{\n    #[event(id = 1, \
-             level = Info, keyword = none)]\n    fn x(a: u32);\n}}",
-            manifest.display().to_string()
-        );
-        write(&folder, "trace.rs", &text)
+        let text = event("A", "", "a: u32");
+        let named = format!("\"A\", manifest = {:?}", manifest.display().to_string());
+        write(&folder, "trace.rs", &text.replace("\"A\"", &named))
     };
-    let missing = folder.path().join("missing.man");
-    let error = manifest_of(&source(&missing), &FILES).unwrap_err().to_string();
+    let error_of = |path: &Path| manifest_of(path, &FILES).unwrap_err().to_string();
+    let error = error_of(&source(&folder.path().join("missing.man")));
     assert!(error.contains("missing.man"), "{error}");
 
     let broken = write(&folder, "broken.man", "<instrumentationManifest>");
-    let error = manifest_of(&source(&broken), &FILES).unwrap_err().to_string();
+    let error = error_of(&source(&broken));
     assert!(error.contains("broken.man: line 1, "), "{error}");
 
     // A manifest with the event, and a manifest with a different layout of the event.
-    let alone = source(&missing);
-    let text = fs::read_to_string(&alone).unwrap();
-    let text = text.split_once(", manifest").unwrap();
-    let (_, rest) = text.1.split_once(")]").unwrap();
-    let alone = write(&folder, "alone.rs", &format!("{})]{rest}", text.0));
+    let alone = write(&folder, "alone.rs", &event("A", "", "a: u32"));
     let (manifest, _) = manifest_of(&alone, &FILES).unwrap();
     let good = wdk_etw_build::manifest::write(&manifest, "");
     let path = write(&folder, "good.man", &good);
@@ -113,14 +108,14 @@ fn a_named_manifest_must_be_valid_and_agree() {
     fs::write(&path, &bytes).unwrap();
     assert!(manifest_of(&source(&path), &FILES).is_ok());
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
-    let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
+    let error = error_of(&source(&path));
     assert!(error.contains("neither UTF-8 nor UTF-16"), "{error}");
     let path = write(
         &folder,
         "other.man",
         &good.replace("win:UInt32\" outType=\"xs:unsignedInt", "win:UInt64"),
     );
-    let error = manifest_of(&source(&path), &FILES).unwrap_err().to_string();
+    let error = error_of(&source(&path));
     assert!(
         error.contains(
             "trace.rs:4:8: A: event 1 version 0 does not have the layout of the manifest"
@@ -133,7 +128,7 @@ fn a_named_manifest_must_be_valid_and_agree() {
         fs::read_to_string(source(&path)).unwrap()
     );
     let path = write(&folder, "both.rs", &both);
-    let error = manifest_of(&path, &FILES).unwrap_err().to_string();
+    let error = error_of(&path);
     assert!(error.contains("must all name the same manifest, or none"), "{error}");
 }
 

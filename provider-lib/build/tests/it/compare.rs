@@ -1,10 +1,8 @@
 //! Tests the changes that a newer version of a declaration may and may not make.
 
-use etw_manifest::{
-    Manifest,
-    compare::{breaks, disagreements},
-};
-use wdk_etw_build::declaration::{Files, manifest};
+use etw_manifest::compare::{breaks, disagreements};
+
+use crate::helpers::declared;
 
 const BEFORE: &str = r#"
 #[wdk_etw::provider(name = "Contoso.Driver", encoding = manifest)]
@@ -23,14 +21,6 @@ mod trace {
     fn write(offset: u64);
 }
 "#;
-
-fn declared(source: &str) -> Manifest {
-    let files = Files { resources: "a.sys", messages: "a.sys" };
-    let providers = wdk_etw_schema::parse::source(source).unwrap();
-    let manifest = manifest(&providers, &files);
-    assert_eq!(etw_manifest::check(&manifest), []);
-    manifest
-}
 
 /// Returns the findings for the declaration with a replacement.
 fn changed(from: &str, to: &str) -> Vec<String> {

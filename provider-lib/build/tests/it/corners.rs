@@ -6,30 +6,13 @@ use etw_manifest::{
     self as manifest, InType, Manifest, Node, PropertyKind, Size, compare, res,
     resources::{EncodeError, resources},
 };
-use wdk_etw_build::{declaration, declaration::Files, import};
+use wdk_etw_build::import;
 
-const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
+use crate::helpers::{self, FILES, declared, man};
 
-/// Returns a manifest with these parts in its provider, and with these strings.
-fn man(inside: &str, texts: &str) -> String {
-    format!(
-        "<instrumentationManifest \
-         xmlns='http://schemas.microsoft.com/win/2004/08/events' \
-         xmlns:win='http://manifests.microsoft.com/win/2004/08/windows/events'>\
-         <instrumentation><events><provider name='P' \
-         guid='{{11111111-2222-3333-4444-555555555555}}' symbol='P' resourceFileName='a' \
-         messageFileName='a'>{inside}</provider></events></instrumentation>\
-         <localization><resources culture='en-US'><stringTable>{texts}</stringTable></resources>\
-         </localization></instrumentationManifest>"
-    )
-}
-
+/// Reads a manifest with these parts in its provider, and with these strings.
 fn read(inside: &str, texts: &str) -> Manifest {
-    let text = man(inside, texts);
-    match manifest::read(&text) {
-        Ok(manifest) => manifest,
-        Err(failures) => panic!("{failures}: {text}"),
-    }
+    helpers::read(&man(inside, texts))
 }
 
 /// Returns a manifest with one event that uses `template`.
@@ -43,20 +26,11 @@ fn with_template(template: &str) -> Manifest {
     )
 }
 
-fn declared(source: &str) -> Manifest {
-    let providers = match wdk_etw_schema::parse::source(source) {
-        Ok(providers) => providers,
-        Err(error) => panic!("{error}: {source}"),
-    };
-    declaration::manifest(&providers, &FILES)
-}
-
 /// Imports a manifest, and checks that the declaration is valid and agrees with the manifest.
 /// Returns the declaration's source and the number of notes.
 fn imported(manifest: &Manifest) -> (String, usize) {
     let imported = import::declaration(manifest, None);
     let declared = declared(&imported.source);
-    assert_eq!(manifest::check(&declared), [], "{}", imported.source);
     let wrong = compare::disagreements(&declared, manifest);
     assert_eq!(wrong, [], "{}", imported.source);
     (imported.source, imported.notes.len())
@@ -145,38 +119,91 @@ fn a_channel_after_one_that_is_not_imported_has_a_different_keyword_bit() {
     assert!(text.contains("the channel keyword is"), "{text}");
 }
 
-#[test]
-fn names_that_rust_already_has_are_replaced() {
-    let manifest = read(
-        "<tasks><task name='Self' value='1'/></tasks>\
-         <opcodes><opcode name='Start' value='10'/></opcodes>\
-         <maps><valueMap name='Port'><map value='1' message='$(string.S)'/></valueMap></maps>\
-         <templates><template tid='T'><data name='a' inType='win:UInt32' map='Port'/></template></templates>\
-         <events><event value='1' task='Self' opcode='Start' template='T'/>\
-         <event value='2' opcode='win:Start'/></events>",
-        "<string id='S' value='self'/>",
-    );
-    let (source, _) = imported(&manifest);
-    assert!(source.contains("opcode = Start_2") && source.contains("opcode = Start)"), "{source}");
-    assert!(source.contains("a: Port2"), "{source}");
-    assert!(source.contains("NSelf"), "{source}");
-}
+/// An event of the standard level Error.
+const EVENT: &str = "<events><event value='1' level='win:Error'/></events>";
+const WITH_TEMPLATE: &str = "<events><event value='1' template='T' level='win:Error'/></events>";
 
 #[test]
-fn keywords_avoid_the_constants_of_a_declaration() {
-    let manifest = read(
-        "<keywords><keyword name='Provider' mask='0x1'/><keyword name='Id' mask='0x2'/>\
-         <keyword name='Group' mask='0x4'/></keywords>\
-         <events><event value='1' keywords='Provider Id Group' level='win:Error'/></events>",
-        "",
-    );
-    let (source, notes) = imported(&manifest);
-    for (name, constant) in [("Provider", "PROVIDER"), ("Id", "ID"), ("Group", "GROUP")] {
-        let own = format!("const {constant}: Keyword");
-        assert!(!source.contains(&own), "{source}");
-        assert!(source.contains(&format!("#[name = \"{name}\"]")), "{source}");
+fn unusual_parts_are_imported() {
+    let channels = [("Admin", 16), ("Operational", 17), ("Analytic", 18), ("Debug", 19)];
+    let channels = channels.map(|(name, value)| {
+        format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
+    });
+    for (case, inside, strings, parts, missing) in [
+        (
+            "names that Rust already has are replaced",
+            "<tasks><task name='Self' value='1'/></tasks>\
+             <opcodes><opcode name='Start' value='10'/></opcodes>\
+             <maps><valueMap name='Port'><map value='1' message='$(string.self)'/></valueMap></maps>\
+             <templates><template tid='T'><data name='a' inType='win:UInt32' map='Port'/></template>\
+             </templates><events><event value='1' task='Self' opcode='Start' template='T'/>\
+             <event value='2' opcode='win:Start'/></events>"
+                .to_owned(),
+            "self",
+            "opcode = Start_2|opcode = Start)|a: Port2|NSelf",
+            "",
+        ),
+        (
+            "keywords avoid the constants of a declaration",
+            "<keywords><keyword name='Provider' mask='0x1'/><keyword name='Id' mask='0x2'/>\
+             <keyword name='Group' mask='0x4'/></keywords>\
+             <events><event value='1' keywords='Provider Id Group' level='win:Error'/></events>"
+                .to_owned(),
+            "",
+            "#[name = \"Provider\"]|#[name = \"Id\"]|#[name = \"Group\"]",
+            "const PROVIDER: Keyword|const ID: Keyword|const GROUP: Keyword",
+        ),
+        (
+            "the first level of a provider's own is 16",
+            "<levels><level name='Detail' value='16'/></levels>\
+             <events><event value='1' level='Detail'/></events>"
+                .to_owned(),
+            "",
+            "Detail = 16,|level = Detail",
+            "",
+        ),
+        (
+            "a name that a map has in Rust only is not another map's",
+            "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap>\
+             <valueMap name='Kind2'><map value='2' message='$(string.Two)'/></valueMap></maps>\
+             <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
+             <data name='B' inType='win:UInt16' map='Kind'/>\
+             <data name='C' inType='win:UInt8' map='Kind2'/></template></templates>"
+                .to_owned()
+                + WITH_TEMPLATE,
+            "One Two",
+            "",
+            "",
+        ),
+        (
+            "an array of structures has members with a map",
+            "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap></maps>\
+             <templates><template tid='T'><struct name='S' count='2'>\
+             <data name='A' inType='win:UInt8' map='Kind'/><data name='B' inType='win:UInt8'/></struct>\
+             </template></templates>"
+                .to_owned()
+                + WITH_TEMPLATE,
+            "One",
+            "a: Kind",
+            "",
+        ),
+        (
+            "a channel of each type is imported",
+            format!("<channels>{}</channels>{EVENT}", channels.concat()),
+            "",
+            "#[channel(Admin)]|#[channel(Operational)]|#[channel(Analytic)]|#[channel(Debug)]",
+            "",
+        ),
+    ] {
+        let string = |text| format!("<string id='{text}' value='{text}'/>");
+        let strings: String = strings.split_whitespace().map(string).collect();
+        let (source, notes) = imported(&read(&inside, &strings));
+        let has = |part: &str| source.contains(part);
+        assert!(parts.split('|').all(has), "{case}: {source}");
+        let mut missing = missing.split('|').filter(|part| !part.is_empty());
+        assert!(!missing.any(has), "{case}: {source}");
+        assert_eq!(notes, 0, "{case}: {source}");
     }
-    assert_eq!(notes, 0);
 }
 
 #[test]
@@ -409,7 +436,7 @@ fn a_keyword_has_a_bit_of_the_provider() {
     for keyword in ["LOW: Keyword = Keyword::bit(0);", "HIGH: Keyword = Keyword::bit(47);"] {
         assert!(imported.source.contains(keyword), "{}", imported.source);
     }
-    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    let notes = helpers::notes(&imported);
     let is_noted = |part: &str| notes.iter().filter(|note| note.contains(part)).count();
     assert_eq!(
         is_noted(
@@ -436,19 +463,6 @@ fn a_keyword_has_a_bit_of_the_provider() {
         "{:?}",
         imported.notes
     );
-}
-
-#[test]
-fn the_first_level_of_a_providers_own_is_16() {
-    let manifest = read(
-        "<levels><level name='Detail' value='16'/></levels>\
-         <events><event value='1' level='Detail'/></events>",
-        "",
-    );
-    let (source, notes) = imported(&manifest);
-    assert!(source.contains("Detail = 16,"), "{source}");
-    assert!(source.contains("level = Detail"), "{source}");
-    assert_eq!(notes, 0);
 }
 
 #[test]
@@ -480,56 +494,6 @@ fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
 }
 
 #[test]
-fn a_name_that_a_map_has_in_rust_only_is_not_another_maps() {
-    let manifest = read(
-        "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap>\
-         <valueMap name='Kind2'><map value='2' message='$(string.Two)'/></valueMap></maps>\
-         <templates><template tid='T'><data name='A' inType='win:UInt8' map='Kind'/>\
-         <data name='B' inType='win:UInt16' map='Kind'/>\
-         <data name='C' inType='win:UInt8' map='Kind2'/></template></templates>\
-         <events><event value='1' template='T' level='win:Error'/></events>",
-        "<string id='One' value='One'/><string id='Two' value='Two'/>",
-    );
-    let (source, notes) = imported(&manifest);
-    assert_eq!(notes, 0, "{source}");
-}
-
-#[test]
-fn an_array_of_structures_has_members_with_a_map() {
-    let manifest = read(
-        "<maps><valueMap name='Kind'><map value='1' message='$(string.One)'/></valueMap></maps>\
-         <templates><template tid='T'><struct name='S' count='2'>\
-         <data name='A' inType='win:UInt8' map='Kind'/><data name='B' inType='win:UInt8'/></struct>\
-         </template></templates><events><event value='1' template='T' level='win:Error'/></events>",
-        "<string id='One' value='One'/>",
-    );
-    let (source, notes) = imported(&manifest);
-    assert_eq!(notes, 0, "{source}");
-    assert!(source.contains("a: Kind"), "{source}");
-}
-
-#[test]
-fn a_channel_of_each_type_is_imported() {
-    let channel = |name: &str, value: u8| {
-        format!("<channel name='P/{name}' chid='{name}' type='{name}' value='{value}'/>")
-    };
-    let types = ["Admin", "Operational", "Analytic", "Debug"];
-    let channels: String =
-        types.into_iter().zip(16..).map(|(name, value)| channel(name, value)).collect();
-    let manifest = read(
-        &format!(
-            "<channels>{channels}</channels><events><event value='1' level='win:Error'/></events>"
-        ),
-        "",
-    );
-    let (source, notes) = imported(&manifest);
-    assert_eq!(notes, 0);
-    for name in types {
-        assert!(source.contains(&format!("#[channel({name})]")), "{source}");
-    }
-}
-
-#[test]
 fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field() {
     let mut manifest = with_template(
         "<data name='N' inType='win:UInt16'/><data name='A' inType='win:UInt32' count='N'/>\
@@ -545,9 +509,8 @@ fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field(
     properties.pop();
     properties[0].count = Size::Fixed(2);
     let imported = import::declaration(&manifest, None);
-    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
     assert_eq!(
-        notes,
+        helpers::notes(&imported),
         ["event 1 version 0 was not imported: `N` is the count or length of `A`, but it is not a \
              single integer"]
     );
@@ -601,7 +564,7 @@ fn an_opcode_with_a_number_of_microsofts_becomes_that_one() {
     manifest.providers[0].opcodes[0].value = 2;
     let imported = import::declaration(&manifest, None);
     assert!(imported.source.contains("opcode = Stop"), "{}", imported.source);
-    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    let notes = helpers::notes(&imported);
     assert!(
         notes.contains(&"the opcode Mine has the number 2, which is reserved for Microsoft"),
         "{notes:?}"

@@ -5,10 +5,9 @@ use std::{env, fs, path::Path};
 use etw_manifest::{Position, PropertyKind};
 use wdk_etw_build::{declaration::Files, manifest_of};
 
-const FILES: Files<'_> = Files { resources: "driver.sys", messages: "messages.dll" };
+use crate::helpers::{RENEW, fixture};
 
-/// Set to renew the files.
-const RENEW: &str = "WDK_ETW_RENEW";
+const FILES: Files<'_> = Files { resources: "driver.sys", messages: "messages.dll" };
 
 /// Returns the manifest of a declaration as text.
 fn written(path: &Path) -> String {
@@ -22,9 +21,8 @@ fn written(path: &Path) -> String {
 
 /// Compares the manifest of a declaration with the file of the same name, or writes that file.
 fn assert_written(name: &str) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
-    let written = written(&folder.join(format!("{name}.rs")));
-    let expected = folder.join(format!("{name}.man"));
+    let written = written(&fixture(&format!("{name}.rs")));
+    let expected = fixture(&format!("{name}.man"));
     if env::var_os(RENEW).is_some() {
         fs::write(&expected, &written).unwrap();
     }
@@ -48,7 +46,7 @@ fn forms_and_names_that_manifests_lack_are_expressed() {
 // Errors of the manifest's rules are reported at the declaration's items.
 #[test]
 fn the_parts_of_a_manifest_have_the_places_of_their_items() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/forms.rs");
+    let path = fixture("forms.rs");
     let source = fs::read_to_string(&path).unwrap();
     // The place of a name after some text that occurs once.
     let place = |before: &str, name: &str| {

@@ -1,29 +1,27 @@
 //! The declaration that is imported from a manifest with odd names and every form of field. Tests of
 //! `wdk-etw` compile it and write its events.
 
-use std::{env, fs, path::Path};
+use std::{env, fs};
 
-use etw_manifest::{self as manifest, Presentation, PropertyKind};
+use etw_manifest::{Presentation, PropertyKind};
 use proc_macro2::TokenStream;
-use wdk_etw_build::{
-    declaration::{self, Files},
-    import,
-};
+use wdk_etw_build::import;
 
-/// The environment variable that makes the test write the file instead of comparing it.
-const RENEW: &str = "WDK_ETW_RENEW";
+use crate::helpers::{RENEW, declared, fixture, notes, read};
+
+/// Returns the text of the manifest with a replacement.
+fn odd(from: &str, to: &str) -> String {
+    let text = fs::read_to_string(fixture("odd.man")).unwrap();
+    assert!(text.contains(from));
+    text.replace(from, to)
+}
 
 #[test]
 fn a_manifest_with_odd_names_is_imported_whole() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
-    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
-    let read = match manifest::read(&text) {
-        Ok(read) => read,
-        Err(failures) => panic!("{failures}"),
-    };
+    let read = read(&odd("", ""));
     let imported = import::declaration(&read, None);
     assert_eq!(imported.notes, []);
-    let path = folder.join("odd.rs");
+    let path = fixture("odd.rs");
     let wanted = format!(
         "//! Imported from odd.man; `{RENEW}=1 cargo test -p wdk-etw-build imported` renews \
          it.\n\n{}",
@@ -40,9 +38,7 @@ fn a_manifest_with_odd_names_is_imported_whole() {
         "{} is out of date: run `{RENEW}=1 cargo test -p wdk-etw-build imported`",
         path.display()
     );
-    let files = Files { resources: "odd.sys", messages: "odd.sys" };
-    let declared = wdk_etw_schema::parse::source(&imported.source).unwrap();
-    let made = declaration::manifest(&declared, &files);
+    let made = declared(&imported.source);
     let (ours, theirs) = (&made.providers[0], &read.providers[0]);
     assert_eq!(ours.events.len(), theirs.events.len());
     for (our, their) in ours.events.iter().zip(&theirs.events) {
@@ -53,15 +49,13 @@ fn a_manifest_with_odd_names_is_imported_whole() {
 
 #[test]
 fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
-    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
-    let member = "<data name=\"X\" inType=\"win:Int32\"/>";
-    assert!(text.contains(member));
-    let text = text.replace(member, "<data name=\"Text\" inType=\"win:UnicodeString\"/>");
-    let imported = import::declaration(&manifest::read(&text).unwrap(), None);
-    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
+    let text = odd(
+        "<data name=\"X\" inType=\"win:Int32\"/>",
+        "<data name=\"Text\" inType=\"win:UnicodeString\"/>",
+    );
+    let imported = import::declaration(&read(&text), None);
     assert_eq!(
-        notes,
+        notes(&imported),
         ["event 7 version 0 was not imported: `Many` is an array of structures, and the bytes of \
              their member `text` in memory differ from those in the event"]
     );
@@ -74,21 +68,14 @@ fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
 /// Viewers show the opcode of the task, so the declaration has that one.
 #[test]
 fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
-    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
-    let general = "<opcode name=\"Other\" value=\"12\"/>";
-    assert!(text.contains(general));
-    let text = text.replace(general, "<opcode name=\"Other\" value=\"10\"/>");
-    let imported = import::declaration(&manifest::read(&text).unwrap(), None);
-    let notes: Vec<&str> = imported.notes.iter().map(|note| &*note.what).collect();
-    assert_eq!(notes, ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]);
+    let general = |number| format!("<opcode name=\"Other\" value=\"{number}\"/>");
+    let imported = import::declaration(&read(&odd(&general(12), &general(10))), None);
+    assert_eq!(notes(&imported), ["event 5 version 1 changes: the opcode is `Begin`, not `Other`"]);
 }
 
 #[test]
 fn an_event_with_an_empty_structure_is_left_out_alone() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture");
-    let text = fs::read_to_string(folder.join("odd.man")).unwrap();
-    let mut read = manifest::read(&text).unwrap();
+    let mut read = read(&odd("", ""));
     // Only damaged resources have one.
     for template in &mut read.providers[0].templates {
         for property in &mut template.properties {

@@ -6,6 +6,7 @@ mod compare;
 mod corners;
 mod declared;
 mod goldens;
+mod helpers;
 mod imported;
 mod readers;
 mod samples;

@@ -8,27 +8,24 @@ use etw_manifest::{
 use etw_test_support::{drivers, lld_link, oracle, root, run_python};
 use evtx::wevt_templates::{
     extract_wevt_template_resources,
-    manifest::{CrimManifest, MapDefinition},
+    manifest::{CrimManifest, MapDefinition, TemplateItem},
 };
 use serde_json::{Value, json};
-use wdk_etw_build::{declaration::Files, manifest_of};
+use wdk_etw_build::manifest_of;
+
+use crate::helpers::{FILES, fixture, read};
 
 fn declared(path: &Path) -> Manifest {
-    let files = Files { resources: "x.sys", messages: "x.sys" };
-    match manifest_of(path, &files) {
-        Ok((manifest, _)) => manifest,
-        Err(error) => panic!("{error}"),
-    }
+    manifest_of(path, &FILES).unwrap_or_else(|error| panic!("{error}")).0
 }
 
 fn everything() -> Manifest {
-    declared(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixture/everything.rs"))
+    declared(&fixture("everything.rs"))
 }
 
 /// Returns the manifest that the rules are tested with. Some of its parts cannot be declared.
 fn sound() -> Manifest {
-    manifest::read(include_str!("../../../../formats/etw-manifest/tests/fixture/sound.man"))
-        .unwrap()
+    read(include_str!("../../../../formats/etw-manifest/tests/fixture/sound.man"))
 }
 
 /// A field's descriptor: its name, types, count and length, and the position of its members.
@@ -56,25 +53,16 @@ fn items(properties: &[Property]) -> Vec<Item> {
                     let PropertyKind::Data { in_type, out_type, .. } = &member.kind else {
                         panic!("a structure in a structure");
                     };
-                    members.push((
-                        member.name.clone(),
-                        in_type.code(),
-                        out_type.code(),
-                        number(member.count, base),
-                        number(member.length, base),
-                    ));
+                    let [count, length] = [member.count, member.length].map(|it| number(it, base));
+                    let name = member.name.clone();
+                    members.push((name, in_type.code(), out_type.code(), count, length));
                 }
                 // A structure's first member index is stored in place of the types.
                 (first, 0)
             }
         };
-        all.push((
-            property.name.clone(),
-            in_type,
-            out_type,
-            number(property.count, 0),
-            number(property.length, 0),
-        ));
+        let [count, length] = [property.count, property.length].map(|it| number(it, 0));
+        all.push((property.name.clone(), in_type, out_type, count, length));
     }
     all.extend(members);
     all
@@ -100,6 +88,16 @@ macro_rules! named {
     };
 }
 
+/// Returns the numbers, messages and names of a manifest's elements.
+macro_rules! expected {
+    ($list:expr, $id:expr, |$one:ident| $number:expr) => {
+        $list
+            .iter()
+            .map(|$one| ($number, $id($one.message), Some($one.name.written.clone())))
+            .collect::<Vec<_>>()
+    };
+}
+
 /// Compares a manifest with the resources that `evtx` reads.
 fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     let ids = resources::message_ids(manifest);
@@ -111,42 +109,19 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
         assert_eq!(theirs.wevt.message_identifier, id(ours.message));
         let found = &theirs.wevt.elements;
 
-        let mut keywords: Vec<_> = ours
-            .keywords
-            .iter()
-            .map(|one| (one.mask, id(one.message), Some(one.name.written.clone())))
-            .collect();
+        let mut keywords = expected!(ours.keywords, id, |one| one.mask);
         keywords.sort();
         assert_eq!(named!(found.keywords.as_ref().unwrap().keywords), keywords);
-        let mut levels: Vec<_> = ours
-            .levels
-            .iter()
-            .map(|one| {
-                let number = u32::from(one.value);
-                (number, id(one.message), Some(one.name.written.clone()))
-            })
-            .collect();
+        let mut levels = expected!(ours.levels, id, |one| u32::from(one.value));
         levels.sort();
         assert_eq!(named!(found.levels.as_ref().unwrap().levels), levels);
-        let mut opcodes: Vec<_> = ours
-            .opcodes
-            .iter()
-            .map(|one| {
-                let task = one.task.map_or(0, |task| ours.tasks[task].value);
-                let number = u32::from(one.value) << 16 | u32::from(task);
-                (number, id(one.message), Some(one.name.written.clone()))
-            })
-            .collect();
+        let mut opcodes = expected!(ours.opcodes, id, |one| {
+            let task = one.task.map_or(0, |task| ours.tasks[task].value);
+            u32::from(one.value) << 16 | u32::from(task)
+        });
         opcodes.sort();
         assert_eq!(named!(found.opcodes.as_ref().unwrap().opcodes), opcodes);
-        let tasks: Vec<_> = ours
-            .tasks
-            .iter()
-            .map(|one| {
-                let number = u32::from(one.value);
-                (number, id(one.message), Some(one.name.written.clone()))
-            })
-            .collect();
+        let tasks = expected!(ours.tasks, id, |one| u32::from(one.value));
         assert_eq!(named!(found.tasks.as_ref().unwrap().tasks), tasks);
         let channels: Vec<_> = ours
             .channels
@@ -249,18 +224,11 @@ fn assert_events(
         assert_eq!(found.message_identifier, message);
         let described = found.template_offset.map(|offset| {
             let template = theirs.template_by_offset(offset).unwrap();
-            let items = template.items.iter();
-            items
-                .map(|item| {
-                    (
-                        item.name.clone().unwrap(),
-                        item.input_type,
-                        item.output_type,
-                        item.count,
-                        item.length,
-                    )
-                })
-                .collect::<Vec<Item>>()
+            let item = |item: &TemplateItem| {
+                let name = item.name.clone().unwrap();
+                (name, item.input_type, item.output_type, item.count, item.length)
+            };
+            template.items.iter().map(item).collect::<Vec<Item>>()
         });
         assert_eq!(described, template(event, ours), "event {}", event.id);
     }
@@ -374,24 +342,23 @@ mod samples {
     #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
     fn third_party_readers_find_the_contents_of_published_manifests() {
         let folder = etw_test_support::sample("mc");
-        let mut read = 0;
+        let mut count = 0;
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let is_manifest = path.extension().is_some_and(|extension| extension == "man");
             if !is_manifest {
                 continue;
             }
-            let text = fs::read_to_string(&path).unwrap();
-            let manifest = manifest::read(text.trim_start_matches('\u{feff}')).unwrap();
+            let manifest = read(&fs::read_to_string(&path).unwrap());
             // The imported declaration, written as a manifest, has the same meaning.
-            let again = manifest::read(&manifest::write(&manifest, "")).unwrap();
-            read += 1;
+            let again = read(&manifest::write(&manifest, ""));
+            count += 1;
             if manifest.providers.is_empty() {
                 continue;
             }
             let out = tempfile::tempdir().unwrap();
             assert_image_has(&manifest, &link(&again, out.path()));
         }
-        assert!(read >= 3);
+        assert!(count >= 3);
     }
 }

@@ -9,7 +9,9 @@ use etw_manifest::{
     self as manifest, Manifest,
     resources::{Version, message_table, wevt_template},
 };
-use wdk_etw_build::{declaration::Files, import, manifest_of};
+use wdk_etw_build::{import, manifest_of};
+
+use crate::helpers::FILES;
 
 /// Returns the manifests among the samples.
 fn manifests() -> Vec<PathBuf> {
@@ -24,11 +26,7 @@ fn manifests() -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Manifest {
-    let text = fs::read_to_string(path).unwrap();
-    match manifest::read(text.trim_start_matches('\u{feff}')) {
-        Ok(manifest) => manifest,
-        Err(failures) => panic!("{}: {failures}", path.display()),
-    }
+    crate::helpers::read(&fs::read_to_string(path).unwrap())
 }
 
 /// Compares with the output of mc.exe, and returns the number of resources compared.
@@ -89,7 +87,6 @@ fn what_is_written_reads_back_as_the_same() {
 #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
 fn an_imported_declaration_compiles_to_the_same_resources() {
     let folder = tempfile::tempdir().unwrap();
-    let files = Files { resources: "x.sys", messages: "x.sys" };
     for path in manifests() {
         let manifest = read(&path);
         if manifest.providers.is_empty() {
@@ -103,13 +100,13 @@ fn an_imported_declaration_compiles_to_the_same_resources() {
         fs::write(&source, &imported.source).unwrap();
         // The declaration agrees with the manifest that it names, from which the resources are
         // compiled.
-        let (again, read) = manifest_of(&source, &files).unwrap();
+        let (again, read) = manifest_of(&source, &FILES).unwrap();
         assert_eq!(read.len(), 2);
         assert_matches_mc(&again, &path);
         // The declaration can also be the only source of the same events.
         let alone = import::declaration(&manifest, None);
         fs::write(&source, &alone.source).unwrap();
-        let (alone, read) = manifest_of(&source, &files).unwrap();
+        let (alone, read) = manifest_of(&source, &FILES).unwrap();
         assert_eq!(read.len(), 1);
         for (ours, theirs) in alone.providers.iter().zip(&manifest.providers) {
             assert_eq!((&ours.name, ours.guid), (&theirs.name, theirs.guid));

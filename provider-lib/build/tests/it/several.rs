@@ -1,12 +1,10 @@
 //! Tests the resources of several declarations in one image.
 
-use std::{env, fs, path::PathBuf, process::Command};
+use std::{env, path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 use wdk_etw_build::{
-    BuildError, Configuration,
-    declaration::Files,
-    export, export_dependencies,
+    BuildError, Configuration, export, export_dependencies,
     manifest::{
         Manifest,
         resources::{Version, decode, message_table, wevt_template},
@@ -14,20 +12,14 @@ use wdk_etw_build::{
     manifest_of, manifest_of_all,
 };
 
-const FILES: Files<'_> = Files { resources: "a.sys", messages: "a.sys" };
-
-fn write(folder: &TempDir, name: &str, text: &str) -> PathBuf {
-    let path = folder.path().join(name);
-    fs::write(&path, text).unwrap();
-    path
-}
+use crate::helpers::{FILES, module, write};
 
 /// Returns a declaration with an event that has a message and a map.
 fn source(arguments: &str) -> String {
-    format!(
-        "#[wdk_etw::provider({arguments})]\nmod trace {{\n    #[map]\n    enum Kind {{\n        One = \
-         1,\n    }}\n    #[event(id = 1, level = Info, keyword = none, opcode = Start, message = \"It \
-         was %1.\")]\n    fn x(kind: Kind);\n}}"
+    module(
+        arguments,
+        "#[map]\n    enum Kind {\n        One = 1,\n    }\n    #[event(id = 1, level = Info, keyword = \
+         none, opcode = Start, message = \"It was %1.\")]\n    fn x(kind: Kind);",
     )
 }
 
@@ -141,10 +133,10 @@ fn with_strings(folder: &TempDir, name: &str, tables: &[(&str, &str)]) -> PathBu
         tables.concat()
     );
     let manifest = write(folder, &format!("{name}.man"), &manifest);
-    let source = format!(
-        "#[wdk_etw::provider(name = \"{name}\", guid = \"{guid}\", manifest = {:?})]\nmod trace {{\n    \
-         #[event(id = 1, level = Error, keyword = none)]\n    fn x();\n}}",
-        manifest.display().to_string()
+    let manifest = manifest.display().to_string();
+    let source = module(
+        &format!("name = \"{name}\", guid = \"{guid}\", manifest = {manifest:?}"),
+        "#[event(id = 1, level = Error, keyword = none)]\n    fn x();",
     );
     write(folder, &format!("{name}.rs"), &source)
 }

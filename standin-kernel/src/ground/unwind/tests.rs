@@ -344,7 +344,7 @@ fn described(entry: Entry, info: &Info) -> String {
 // The reader is pefile.
 #[test]
 fn a_third_party_reader_finds_the_same_unwind_data() {
-    for driver in ["etw_sample_driver.sys", "etw_probe_driver.sys", "etw_kmdf_driver.sys"] {
+    for driver in ["etw_sample_driver.sys", "etw_rules_driver.sys", "etw_kmdf_driver.sys"] {
         let table = functions(driver);
         let ours: Vec<String> =
             table.entries().map(|entry| described(entry, &table.info(entry).unwrap())).collect();

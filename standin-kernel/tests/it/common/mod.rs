@@ -65,8 +65,8 @@ pub fn c_routines() -> PathBuf {
 }
 
 /// Returns the path of the driver whose service name selects its behaviour.
-pub fn probe() -> PathBuf {
-    driver("release", "etw_probe_driver.sys")
+pub fn rules_driver() -> PathBuf {
+    driver("release", "etw_rules_driver.sys")
 }
 
 /// Returns the path of the driver whose device controls select its use of the framework.
@@ -89,9 +89,9 @@ pub fn kernel() -> PathBuf {
     driver("release", "etw_kernel_driver.sys")
 }
 
-/// Returns the file and the number of the line that a comment in the probe driver marks.
+/// Returns the file and the number of the line that a comment in the rules driver marks.
 pub fn line_of(service: &str) -> String {
-    let file = "tests/drivers/probe/src/findings.rs";
+    let file = "tests/drivers/rules/src/findings.rs";
     let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
     let mark = format!("// BUG: {service}");
     let at = text.lines().position(|line| line.trim_end().ends_with(&mark));

@@ -3,7 +3,7 @@
 mod control;
 mod events;
 mod install;
-mod questions;
+mod probes;
 mod scenarios;
 mod send;
 mod status;
@@ -14,7 +14,7 @@ use crate::{arguments::Action, error::Failure};
 pub fn run(action: &Action) -> Result<(), Failure> {
     match action {
         Action::Scenarios(options) => scenarios::run(options),
-        Action::Questions(options) => questions::run(options),
+        Action::Probes(options) => probes::run(options),
         Action::Install(inf) => install::install(inf),
         Action::Uninstall(inf) => install::uninstall(inf),
         Action::Trace(options) => events::trace(options),

@@ -10,7 +10,7 @@
 
 use core::ptr;
 
-use etw_driver_support::{Service, check, config, create_driver, wdf};
+use etw_driver_support::{Service, check, config, create_driver, sized, wdf};
 use wdk_sys::{
     _WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel, _WDF_TRI_STATE::WdfUseDefault,
     BOOLEAN, DRIVER_OBJECT, NTSTATUS, PWDF_REQUEST_COMPLETION_PARAMS, PWDFDEVICE_INIT,
@@ -30,15 +30,13 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
     wdf!(WdfFdoInitSetFilter, init);
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));
-    let mut queue = WDF_IO_QUEUE_CONFIG {
-        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+    let mut queue = sized!(WDF_IO_QUEUE_CONFIG {
         DispatchType: WdfIoQueueDispatchParallel,
         PowerManaged: WdfUseDefault,
         DefaultQueue: 1,
         AllowZeroLengthRequests: 1,
-        EvtIoDefault: Some(forward),
-        ..WDF_IO_QUEUE_CONFIG::default()
-    };
+        EvtIoDefault: Some(forward)
+    });
     // The framework presents at most this many requests at a time: all of them.
     queue.Settings.Parallel.NumberOfPresentedRequests = u32::MAX;
     wdf!(WdfIoQueueCreate, device, &raw mut queue, WDF_NO_OBJECT_ATTRIBUTES, ptr::null_mut())

@@ -15,18 +15,16 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use etw_driver_support::{Service, check, config, create_driver, wdf};
+use etw_driver_support::{Service, check, config, create_driver, nt, sized, wdf};
 use wdk_sys::{
     _WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenByName,
-    _WDF_MEMORY_DESCRIPTOR_TYPE::WdfMemoryDescriptorTypeBuffer,
-    _WDF_TRI_STATE::WdfUseDefault,
+    _WDF_MEMORY_DESCRIPTOR_TYPE::WdfMemoryDescriptorTypeBuffer, _WDF_TRI_STATE::WdfUseDefault,
     BOOLEAN, CmResourceTypeMemory, DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, GENERIC_WRITE, NT_SUCCESS,
     NTSTATUS, PAGE_NOCACHE, PAGE_READWRITE, PWDFDEVICE_INIT, STATUS_DEVICE_CONFIGURATION_ERROR,
     STATUS_INSUFFICIENT_RESOURCES, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_DRIVER_CONFIG,
     WDF_INTERRUPT_CONFIG, WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDFCMRESLIST, WDFDEVICE, WDFDRIVER,
     WDFINTERRUPT, WDFIOTARGET, WDFOBJECT,
-    ntddk::{KeFlushWriteBuffer, KeStallExecutionProcessor, MmMapIoSpaceEx, MmUnmapIoSpace},
 };
 
 etw_driver_support::entry!(driver_entry);
@@ -64,12 +62,10 @@ static NAME: [u16; 15] = {
 
 /// `EvtDriverDeviceAdd`.
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
-        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
+    let mut callbacks = sized!(WDF_PNPPOWER_EVENT_CALLBACKS {
         EvtDevicePrepareHardware: Some(prepare_hardware),
-        EvtDeviceReleaseHardware: Some(release_hardware),
-        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
-    };
+        EvtDeviceReleaseHardware: Some(release_hardware)
+    });
     wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     let mut device: WDFDEVICE = ptr::null_mut();
     wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device)
@@ -82,17 +78,14 @@ extern "C" fn prepare_hardware(
     _raw: WDFCMRESLIST,
     translated: WDFCMRESLIST,
 ) -> NTSTATUS {
-    // SAFETY: the routine can be called at any IRQL.
-    unsafe { KeStallExecutionProcessor(POWER_UP) };
+    nt!(KeStallExecutionProcessor, POWER_UP);
     check!(map_registers(translated));
-    let mut interrupt = WDF_INTERRUPT_CONFIG {
-        Size: size_of::<WDF_INTERRUPT_CONFIG>() as u32,
+    let mut interrupt = sized!(WDF_INTERRUPT_CONFIG {
         ShareVector: WdfUseDefault,
         ReportInactiveOnPowerDown: WdfUseDefault,
         EvtInterruptIsr: Some(isr),
-        EvtInterruptWorkItem: Some(report),
-        ..WDF_INTERRUPT_CONFIG::default()
-    };
+        EvtInterruptWorkItem: Some(report)
+    });
     let mut created: WDFINTERRUPT = ptr::null_mut();
     check!(wdf!(
         WdfInterruptCreate,
@@ -129,9 +122,8 @@ fn map_registers(resources: WDFCMRESLIST) -> NTSTATUS {
         if u32::from(resource.Type) == CmResourceTypeMemory {
             // SAFETY: memory is the member that belongs to the type.
             let start = unsafe { resource.u.Memory.Start };
-            // SAFETY: the range is one of the device's.
             let mapped =
-                unsafe { MmMapIoSpaceEx(start, REGISTERS as u64, PAGE_READWRITE | PAGE_NOCACHE) };
+                nt!(MmMapIoSpaceEx, start, REGISTERS as u64, PAGE_READWRITE | PAGE_NOCACHE);
             MAPPED.store(mapped.cast(), Ordering::Release);
             return if mapped.is_null() { STATUS_INSUFFICIENT_RESOURCES } else { STATUS_SUCCESS };
         }
@@ -147,8 +139,7 @@ extern "C" fn release_hardware(_device: WDFDEVICE, _translated: WDFCMRESLIST) ->
     }
     let mapped = MAPPED.swap(ptr::null_mut(), Ordering::AcqRel);
     if !mapped.is_null() {
-        // SAFETY: the registers were mapped with this length, and nothing uses them any more.
-        unsafe { MmUnmapIoSpace(mapped.cast(), REGISTERS as u64) };
+        nt!(MmUnmapIoSpace, mapped.cast(), REGISTERS as u64);
     }
     STATUS_SUCCESS
 }
@@ -165,8 +156,7 @@ extern "C" fn isr(interrupt: WDFINTERRUPT, _message: ULONG) -> BOOLEAN {
     let acknowledge = unsafe { registers.add(1) };
     // SAFETY: as above.
     unsafe { acknowledge.write_volatile(state) };
-    // SAFETY: the routine can be called at any IRQL.
-    unsafe { KeFlushWriteBuffer() };
+    nt!(KeFlushWriteBuffer);
     STATE.store(state, Ordering::Release);
     // A work item that is already queued is not queued again.
     let _is_queued = wdf!(WdfInterruptQueueWorkItemForIsr, interrupt);

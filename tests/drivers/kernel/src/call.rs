@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use wdk_sys::{DRIVER_OBJECT, UNICODE_STRING, ntddk::MmGetSystemRoutineAddress};
+use wdk_sys::DRIVER_OBJECT;
 
 /// The checks so far.
 static CHECKS: AtomicU32 = AtomicU32::new(0);
@@ -54,15 +54,7 @@ type Entry =
 impl Routine {
     /// Finds a routine. Must be called at `PASSIVE_LEVEL`.
     pub fn find(name: &str) -> Self {
-        let mut units = [0_u16; 64];
-        for (unit, byte) in units.iter_mut().zip(name.bytes()) {
-            *unit = u16::from(byte);
-        }
-        let length = 2 * name.len() as u16;
-        let mut string =
-            UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_mut_ptr() };
-        // SAFETY: the string is a local with a buffer of its length.
-        let address = unsafe { MmGetSystemRoutineAddress(&raw mut string) };
+        let address = etw_driver_support::routine(name);
         assert!(!address.is_null(), "{name} is not found");
         // SAFETY: the address is a routine's; its callers pass the arguments that it takes, and it
         // ignores the registers and slots of further arguments.
@@ -82,24 +74,12 @@ impl Routine {
 
     /// Calls the routine with up to twelve arguments.
     pub fn call(self, arguments: &[u64]) -> u64 {
-        let at = |number: usize| arguments.get(number).copied().unwrap_or(0);
+        let mut x = [0; 12];
+        x[..arguments.len()].copy_from_slice(arguments);
         // SAFETY: the callers pass the arguments that the routine takes. Calls that are wrong are
         // faults that a test expects.
         unsafe {
-            (self.0)(
-                at(0),
-                at(1),
-                at(2),
-                at(3),
-                at(4),
-                at(5),
-                at(6),
-                at(7),
-                at(8),
-                at(9),
-                at(10),
-                at(11),
-            )
+            (self.0)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11])
         }
     }
 }

@@ -5,7 +5,8 @@ use core::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use wdk_sys::{NTSTATUS, PWDFDEVICE_INIT, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding};
+use etw_driver_support::wdf;
+use wdk_sys::{NTSTATUS, PWDFDEVICE_INIT, WDFDEVICE, WDFDRIVER};
 
 use crate::{
     call::{address, at, call, low, same},
@@ -26,21 +27,12 @@ type Link = [u64; 2];
 
 /// `EvtDriverDeviceAdd`.
 pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    // SAFETY: the framework passes a valid description.
-    let physical =
-        unsafe { call_unsafe_wdf_function_binding!(WdfFdoInitWdmGetPhysicalDevice, init) } as u64;
+    let physical = wdf!(WdfFdoInitWdmGetPhysicalDevice, init) as u64;
     let mut early: Link = [0; 2];
     same!(register(physical, &CLASS, b"early", &mut early), 0);
     let mut device: WDFDEVICE = core::ptr::null_mut();
-    // SAFETY: the description is the framework's, and the device is a local.
-    let status = unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDeviceCreate,
-            &raw mut init,
-            wdk_sys::WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut device
-        )
-    };
+    let status =
+        wdf!(WdfDeviceCreate, &raw mut init, wdk_sys::WDF_NO_OBJECT_ATTRIBUTES, &raw mut device);
     same!(status, 0);
     keys(physical);
     interfaces(physical, &mut early);
@@ -238,8 +230,7 @@ fn reports(physical: u64) {
 
 /// Opens the keys of the driver.
 fn driver_keys(device: WDFDEVICE) {
-    // SAFETY: the device is one.
-    let object = unsafe { call_unsafe_wdf_function_binding!(WdfDeviceWdmGetDeviceObject, device) };
+    let object = wdf!(WdfDeviceWdmGetDeviceObject, device);
     // SAFETY: the framework's device has a driver object.
     let driver = unsafe { (*object).DriverObject } as u64;
     let mut key = 0_u64;

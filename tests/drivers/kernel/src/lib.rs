@@ -114,13 +114,10 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    let faults = faults::SERVICES.iter().chain(schedule::FAULTS).chain(once::FAULTS);
-    let all = SERVICES.iter().chain(schedule::SERVICES).chain(faults);
-    for (name, run) in all {
-        if service.is(name) {
-            run();
-            wdk::println!("done {}", call::checks());
-        }
+    let tables = [SERVICES, schedule::SERVICES, faults::SERVICES, schedule::FAULTS, once::FAULTS];
+    if let Some(run) = tables.into_iter().find_map(|table| service.find(table)) {
+        run();
+        wdk::println!("done {}", call::checks());
     }
     status
 }

@@ -5,9 +5,10 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use etw_driver_support::{sized, wdf};
 use wdk_sys::{
     _WDF_POWER_DEVICE_STATE, NTSTATUS, PWDFDEVICE_INIT, WDF_PNPPOWER_EVENT_CALLBACKS,
-    WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding,
+    WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER,
 };
 
 use crate::call::{address, at, call, checks, driver, low, same};
@@ -297,31 +298,14 @@ pub fn registered_twice() {
 
 /// `EvtDriverDeviceAdd` of a device whose component idles while the system sleeps.
 pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
-        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
+    let mut callbacks = sized!(WDF_PNPPOWER_EVENT_CALLBACKS {
         EvtDevicePrepareHardware: Some(prepare_hardware),
         EvtDeviceReleaseHardware: Some(release_hardware),
-        EvtDeviceD0Entry: Some(enter),
-        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
-    };
-    // SAFETY: the description is the framework's, and the callbacks are a local.
-    unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDeviceInitSetPnpPowerEventCallbacks,
-            init,
-            &raw mut callbacks
-        );
-    }
+        EvtDeviceD0Entry: Some(enter)
+    });
+    wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     let mut device: WDFDEVICE = core::ptr::null_mut();
-    // SAFETY: the description is the framework's, and the device is a local.
-    unsafe {
-        call_unsafe_wdf_function_binding!(
-            WdfDeviceCreate,
-            &raw mut init,
-            wdk_sys::WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut device
-        )
-    }
+    wdf!(WdfDeviceCreate, &raw mut init, wdk_sys::WDF_NO_OBJECT_ATTRIBUTES, &raw mut device)
 }
 
 /// `EvtDevicePrepareHardware`.
@@ -330,9 +314,7 @@ extern "C" fn prepare_hardware(
     _raw: WDFCMRESLIST,
     _translated: WDFCMRESLIST,
 ) -> NTSTATUS {
-    // SAFETY: the device is one.
-    let physical =
-        unsafe { call_unsafe_wdf_function_binding!(WdfDeviceWdmGetPhysicalDevice, device) } as u64;
+    let physical = wdf!(WdfDeviceWdmGetPhysicalDevice, device) as u64;
     same!(register(physical, 1, 3), 0);
     call!("PoFxStartDevicePowerManagement", handle());
     same!(called(), 2 * 100 + (STATE + 2) * 10 + POWER_NOT_REQUIRED);

@@ -5,7 +5,7 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use wdk_sys::ntddk::KeGetCurrentIrql;
+pub use etw_driver_support::irql;
 
 use crate::{
     call::{Routine, address, at, boolean, call, low, same},
@@ -17,12 +17,6 @@ static SEEN: AtomicU64 = AtomicU64::new(0);
 
 fn calls() -> u32 {
     CALLS.swap(0, Ordering::Relaxed)
-}
-
-/// Returns the current IRQL.
-pub fn irql() -> u8 {
-    // SAFETY: the routine can be called anywhere.
-    unsafe { KeGetCurrentIrql() }
 }
 
 /// A DPC's routine.

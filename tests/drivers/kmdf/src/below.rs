@@ -3,10 +3,10 @@
 
 use core::ptr;
 
+use etw_driver_support::{nt, sized};
 use wdk_sys::{
     NTSTATUS, PDEVICE_OBJECT, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_TIMER_CONFIG, WDFDEVICE,
     WDFDPC, WDFREQUEST, WDFTIMER,
-    ntddk::{KeSetImportanceDpc, KeSetTargetProcessorDpc},
 };
 
 use crate::{
@@ -46,12 +46,7 @@ fn use_timers(device: WDFDEVICE) {
     let mut create = |config: &mut WDF_TIMER_CONFIG| -> NTSTATUS {
         wdf!(WdfTimerCreate, config, &raw mut attributes, &raw mut timer)
     };
-    let mut config = WDF_TIMER_CONFIG {
-        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
-        TolerableDelay: 10,
-        UseHighResolutionTimer: 1,
-        ..WDF_TIMER_CONFIG::default()
-    };
+    let mut config = sized!(WDF_TIMER_CONFIG { TolerableDelay: 10, UseHighResolutionTimer: 1 });
     let both = create(&mut config);
     config.TolerableDelay = 0;
     let exact = create(&mut config);
@@ -66,18 +61,12 @@ extern "C" fn dpc(_dpc: WDFDPC) {
 /// Changes the settings of a DPC, and queues it.
 fn use_dpc(device: WDFDEVICE) {
     let mut attributes = child_of(device.cast());
-    let mut config = WDF_DPC_CONFIG {
-        Size: size_of::<WDF_DPC_CONFIG>() as u32,
-        EvtDpcFunc: Some(dpc),
-        ..WDF_DPC_CONFIG::default()
-    };
+    let mut config = sized!(WDF_DPC_CONFIG { EvtDpcFunc: Some(dpc) });
     let mut handle: WDFDPC = ptr::null_mut();
     let status = wdf!(WdfDpcCreate, &raw mut config, &raw mut attributes, &raw mut handle);
     let object = wdf!(WdfDpcWdmGetDpc, handle);
-    // SAFETY: the object belongs to the DPC, which is not queued.
-    unsafe { KeSetImportanceDpc(object, wdk_sys::_KDPC_IMPORTANCE::HighImportance) };
-    // SAFETY: as above.
-    unsafe { KeSetTargetProcessorDpc(object, 0) };
+    nt!(KeSetImportanceDpc, object, wdk_sys::_KDPC_IMPORTANCE::HighImportance);
+    nt!(KeSetTargetProcessorDpc, object, 0);
     let again = wdf!(WdfDpcWdmGetDpc, handle);
     wdk::println!("dpc {status:x} {}", object == again);
     let _was_idle = wdf!(WdfDpcEnqueue, handle);

@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use etw_driver_support::{check, guid, sized};
 use wdk_sys::{
     GUID, INTERFACE, NT_SUCCESS, NTSTATUS, PVOID, PWDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
     PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_CHILD_IDENTIFICATION_DESCRIPTION_HEADER,
@@ -36,12 +37,8 @@ impl Description {
 }
 
 /// `{9d3f6f1a-3f5c-4d0b-8e7b-6a1c2d3e4f50}`.
-static TABLE: GUID = GUID {
-    Data1: 0x9d3f_6f1a,
-    Data2: 0x3f5c,
-    Data3: 0x4d0b,
-    Data4: [0x8e, 0x7b, 0x6a, 0x1c, 0x2d, 0x3e, 0x4f, 0x50],
-};
+static TABLE: GUID =
+    guid(0x9d3f_6f1a, 0x3f5c, 0x4d0b, [0x8e, 0x7b, 0x6a, 0x1c, 0x2d, 0x3e, 0x4f, 0x50]);
 
 const DEVICE_ID: [u16; 10] = utf16(br"KMDF\Child");
 const INSTANCE_ID: [u16; 2] = utf16(b"07");
@@ -51,12 +48,10 @@ const ENGLISH: ULONG = 0x409;
 
 /// Describes the child list.
 pub fn configure(init: PWDFDEVICE_INIT) {
-    let mut config = WDF_CHILD_LIST_CONFIG {
-        Size: size_of::<WDF_CHILD_LIST_CONFIG>() as u32,
+    let mut config = sized!(WDF_CHILD_LIST_CONFIG {
         IdentificationDescriptionSize: size_of::<Description>() as u32,
-        EvtChildListCreateDevice: Some(create_listed),
-        ..WDF_CHILD_LIST_CONFIG::default()
-    };
+        EvtChildListCreateDevice: Some(create_listed)
+    });
     wdf!(WdfFdoInitSetDefaultChildListConfig, init, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES);
 }
 
@@ -130,36 +125,31 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
         InterfaceReference: Some(reference),
         InterfaceDereference: Some(reference),
     };
-    let mut config = WDF_QUERY_INTERFACE_CONFIG {
-        Size: size_of::<WDF_QUERY_INTERFACE_CONFIG>() as u32,
+    let mut config = sized!(WDF_QUERY_INTERFACE_CONFIG {
         Interface: &raw mut table,
-        InterfaceType: &raw const TABLE,
-        ..WDF_QUERY_INTERFACE_CONFIG::default()
-    };
-    let status = wdf!(WdfDeviceAddQueryInterface, *child, &raw mut config);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+        InterfaceType: &raw const TABLE
+    });
+    check!(wdf!(WdfDeviceAddQueryInterface, *child, &raw mut config));
     forward_requests(*child)
 }
 
 /// Lets a child be opened, and creates its queue, whose requests go to its parent.
 fn forward_requests(child: WDFDEVICE) -> NTSTATUS {
-    let mut config = WDF_IO_QUEUE_CONFIG {
-        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+    let mut config = sized!(WDF_IO_QUEUE_CONFIG {
         DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel,
         PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfFalse,
         DefaultQueue: 1,
-        EvtIoDefault: Some(forward),
-        ..WDF_IO_QUEUE_CONFIG::default()
-    };
+        EvtIoDefault: Some(forward)
+    });
     config.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
     let mut queue: WDFQUEUE = ptr::null_mut();
-    let status =
-        wdf!(WdfIoQueueCreate, child, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(
+        WdfIoQueueCreate,
+        child,
+        &raw mut config,
+        WDF_NO_OBJECT_ATTRIBUTES,
+        &raw mut queue
+    ));
     wdf!(WdfDeviceCreateDeviceInterface, child, &raw const TABLE, ptr::null())
 }
 
@@ -204,11 +194,9 @@ fn retrieve(device: WDFDEVICE) {
     let list = wdf!(WdfFdoGetDefaultChildList, device);
     let ask = |number: u32| {
         let mut description = Description::new(number);
-        let mut info = WDF_CHILD_RETRIEVE_INFO {
-            Size: size_of::<WDF_CHILD_RETRIEVE_INFO>() as u32,
-            IdentificationDescription: &raw mut description.header,
-            ..WDF_CHILD_RETRIEVE_INFO::default()
-        };
+        let mut info = sized!(WDF_CHILD_RETRIEVE_INFO {
+            IdentificationDescription: &raw mut description.header
+        });
         let child = wdf!(WdfChildListRetrievePdo, list, &raw mut info);
         (child, info.Status)
     };
@@ -247,19 +235,13 @@ fn static_child(device: WDFDEVICE) -> WDFDEVICE {
 
 fn print(device: WDFDEVICE) {
     let list = wdf!(WdfFdoGetDefaultChildList, device);
-    let mut iterator = WDF_CHILD_LIST_ITERATOR {
-        Size: size_of::<WDF_CHILD_LIST_ITERATOR>() as u32,
-        Flags: 1,
-        ..WDF_CHILD_LIST_ITERATOR::default()
-    };
+    let mut iterator = sized!(WDF_CHILD_LIST_ITERATOR { Flags: 1 });
     wdf!(WdfChildListBeginIteration, list, &raw mut iterator);
     loop {
         let mut description = Description::new(0);
-        let mut info = WDF_CHILD_RETRIEVE_INFO {
-            Size: size_of::<WDF_CHILD_RETRIEVE_INFO>() as u32,
-            IdentificationDescription: &raw mut description.header,
-            ..WDF_CHILD_RETRIEVE_INFO::default()
-        };
+        let mut info = sized!(WDF_CHILD_RETRIEVE_INFO {
+            IdentificationDescription: &raw mut description.header
+        });
         let mut child: WDFDEVICE = ptr::null_mut();
         let status = wdf!(
             WdfChildListRetrieveNextDevice,

@@ -2,6 +2,7 @@
 
 use core::ptr;
 
+use etw_driver_support::check;
 use wdk_sys::{
     NT_SUCCESS, NTSTATUS, STATUS_INSUFFICIENT_RESOURCES, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE,
     WDFDRIVER,
@@ -38,10 +39,7 @@ pub fn create(driver: WDFDRIVER) -> NTSTATUS {
         return status;
     }
     let link = counted(&LINK);
-    let status = wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link));
     let status = queues::create(device);
     if NT_SUCCESS(status) {
         wdf!(WdfControlFinishInitializing, device);

@@ -2,12 +2,13 @@
 
 use core::{ptr, slice};
 
+use etw_driver_support::{nt, sized};
 use wdk_sys::{
     DEVICE_REGISTRY_PROPERTY, KEY_READ, KEY_SET_VALUE, NTSTATUS, PLUGPLAY_REGKEY_DEVICE, PVOID,
     REG_BINARY, STATUS_SUCCESS, ULONG, UNICODE_STRING, WDF_DEVICE_PNP_CAPABILITIES,
     WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS, WDF_DEVICE_STATE, WDF_DRIVER_VERSION_AVAILABLE_PARAMS,
     WDF_NO_OBJECT_ATTRIBUTES, WDFCOLLECTION, WDFDEVICE, WDFKEY, WDFLOOKASIDE, WDFMEMORY, WDFOBJECT,
-    WDFREQUEST, WDFSTRING, ntddk::ZwFlushKey,
+    WDFREQUEST, WDFSTRING,
 };
 
 use crate::{
@@ -59,15 +60,13 @@ fn print_objects(device: WDFDEVICE) {
 }
 
 fn set(device: WDFDEVICE) {
-    let mut idle = WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS {
-        Size: size_of::<WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS>() as u32,
+    let mut idle = sized!(WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS {
         IdleCaps: 1,
         DxState: 5,
         UserControlOfIdleSettings: 1,
         Enabled: 2,
-        PowerUpIdleDeviceOnSystemWake: 2,
-        ..WDF_DEVICE_POWER_POLICY_IDLE_SETTINGS::default()
-    };
+        PowerUpIdleDeviceOnSystemWake: 2
+    });
     let good = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
     idle.DxState = 1;
     let bad_state = wdf!(WdfDeviceAssignS0IdleSettings, device, &raw mut idle);
@@ -77,20 +76,12 @@ fn set(device: WDFDEVICE) {
     let stopped = wdf!(WdfDeviceStopIdleActual, device, 1, ptr::null_mut(), 0, c"".as_ptr());
     wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
     wdk::println!("stop idle {stopped:x}");
-    let mut state = WDF_DEVICE_STATE {
-        Size: size_of::<WDF_DEVICE_STATE>() as u32,
-        DontDisplayInUI: 1,
-        ..WDF_DEVICE_STATE::default()
-    };
+    let mut state = sized!(WDF_DEVICE_STATE { DontDisplayInUI: 1 });
     wdf!(WdfDeviceSetDeviceState, device, &raw mut state);
     state.DontDisplayInUI = 0;
     wdf!(WdfDeviceGetDeviceState, device, &raw mut state);
     wdk::println!("state {} {}", state.DontDisplayInUI, state.Disabled);
-    let mut capabilities = WDF_DEVICE_PNP_CAPABILITIES {
-        Size: size_of::<WDF_DEVICE_PNP_CAPABILITIES>() as u32,
-        Removable: 7,
-        ..WDF_DEVICE_PNP_CAPABILITIES::default()
-    };
+    let mut capabilities = sized!(WDF_DEVICE_PNP_CAPABILITIES { Removable: 7 });
     wdf!(WdfDeviceSetPnpCapabilities, device, &raw mut capabilities);
     // Without a stop before it.
     wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
@@ -140,11 +131,9 @@ fn use_keys(device: WDFDEVICE) {
     let read = wdf!(WdfRegistryQueryULong, key, &raw const name, &raw mut number);
     let assigned = wdf!(WdfRegistryAssignULong, key, &raw const name, 1);
     let handle = wdf!(WdfRegistryWdmGetHandle, key);
-    // SAFETY: the key is open.
-    let flushed = unsafe { ZwFlushKey(handle) };
+    let flushed = nt!(ZwFlushKey, handle);
     wdf!(WdfRegistryClose, key);
-    // SAFETY: the handle was the closed key's, and the routine checks it.
-    let closed = unsafe { ZwFlushKey(handle) };
+    let closed = nt!(ZwFlushKey, handle);
     wdk::println!("key {status:x} {read:x} {number} {assigned:x} {flushed:x} {closed:x}");
     let _status = open(KEY_READ | KEY_SET_VALUE, &mut key);
     let mut bytes = [1_u8, 2, 3];

@@ -2,11 +2,11 @@
 
 use core::ptr;
 
+use etw_driver_support::{check, guid, sized};
 use wdk_sys::{
-    GUID, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
-    WDF_FILEOBJECT_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS,
-    WDF_POWER_DEVICE_STATE, WDFCMRESLIST, WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT,
-    WDFREQUEST,
+    GUID, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, WDF_FILEOBJECT_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_PNPPOWER_EVENT_CALLBACKS, WDF_POWER_DEVICE_STATE, WDFCMRESLIST,
+    WDFDEVICE, WDFDRIVER, WDFFILEOBJECT, WDFOBJECT, WDFREQUEST,
 };
 
 use crate::{
@@ -16,12 +16,8 @@ use crate::{
 };
 
 /// `{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}`.
-static INTERFACE: GUID = GUID {
-    Data1: 0x5f8a_2f0e,
-    Data2: 0x7d1c,
-    Data3: 0x4d6e,
-    Data4: [0x9a, 0x53, 0x0c, 0x4b, 0x7c, 0x8f, 0x2a, 0x11],
-};
+static INTERFACE: GUID =
+    guid(0x5f8a_2f0e, 0x7d1c, 0x4d6e, [0x9a, 0x53, 0x0c, 0x4b, 0x7c, 0x8f, 0x2a, 0x11]);
 
 const LINK: [u16; 20] = utf16(br"\DosDevices\KmdfTest");
 
@@ -121,8 +117,7 @@ pub fn configure_files(init: PWDFDEVICE_INIT) {
 
 /// `EvtDriverDeviceAdd`.
 pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
-        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
+    let mut callbacks = sized!(WDF_PNPPOWER_EVENT_CALLBACKS {
         EvtDeviceD0Entry: Some(d0_entry),
         EvtDeviceD0EntryPostInterruptsEnabled: Some(d0_entry_post),
         EvtDeviceD0Exit: Some(d0_exit),
@@ -135,9 +130,8 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceSelfManagedIoSuspend: Some(io_suspend),
         EvtDeviceSelfManagedIoRestart: Some(io_restart),
         EvtDeviceSurpriseRemoval: Some(surprise_removal),
-        EvtDeviceQueryRemove: Some(query_remove),
-        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
-    };
+        EvtDeviceQueryRemove: Some(query_remove)
+    });
     if starts::is_old() {
         // The structure of an older version does not have the last callback.
         callbacks.Size -= size_of::<usize>() as u32;
@@ -154,30 +148,12 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
     attributes.EvtCleanupCallback = Some(device_cleanup);
     attributes.EvtDestroyCallback = Some(device_destroy);
     let mut device: WDFDEVICE = ptr::null_mut();
-    let status = wdf!(WdfDeviceCreate, &raw mut init, &raw mut attributes, &raw mut device);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(WdfDeviceCreate, &raw mut init, &raw mut attributes, &raw mut device));
     let link = counted(&LINK);
-    let status = wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
-    let status = wdf!(WdfDeviceCreateDeviceInterface, device, &raw const INTERFACE, ptr::null());
-    if !NT_SUCCESS(status) {
-        return status;
-    }
-    let status = interrupts::create(device);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
-    let status = locks::create_queue(device);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
-    let status = queues::create(device);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(WdfDeviceCreateSymbolicLink, device, &raw const link));
+    check!(wdf!(WdfDeviceCreateDeviceInterface, device, &raw const INTERFACE, ptr::null()));
+    check!(interrupts::create(device));
+    check!(locks::create_queue(device));
+    check!(queues::create(device));
     directed::configure(device)
 }

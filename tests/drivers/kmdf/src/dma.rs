@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::sized;
 use wdk_sys::{
     BOOLEAN, NTSTATUS, PSCATTER_GATHER_LIST, STATUS_SUCCESS, ULONG, WDF_COMMON_BUFFER_CONFIG,
     WDF_DMA_DIRECTION, WDF_DMA_ENABLER_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFCOMMONBUFFER,
@@ -33,24 +34,13 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
             return true;
         }
         commands::DMA_COMPLETE => {
-            let mut status: NTSTATUS = 0;
-            let transaction = TRANSACTION.load(Ordering::Relaxed);
-            let is_over = wdf!(WdfDmaTransactionDmaCompleted, transaction, &raw mut status);
-            finish(is_over, status);
+            finish(|it, status| wdf!(WdfDmaTransactionDmaCompleted, it, status));
         }
         commands::DMA_COMPLETE_SHORT => {
-            let mut status: NTSTATUS = 0;
-            let transaction = TRANSACTION.load(Ordering::Relaxed);
-            let is_over =
-                wdf!(WdfDmaTransactionDmaCompletedWithLength, transaction, 1000, &raw mut status);
-            finish(is_over, status);
+            finish(|it, status| wdf!(WdfDmaTransactionDmaCompletedWithLength, it, 1000, status));
         }
         commands::DMA_COMPLETE_FINAL => {
-            let mut status: NTSTATUS = 0;
-            let transaction = TRANSACTION.load(Ordering::Relaxed);
-            let is_over =
-                wdf!(WdfDmaTransactionDmaCompletedFinal, transaction, 10, &raw mut status);
-            finish(is_over, status);
+            finish(|it, status| wdf!(WdfDmaTransactionDmaCompletedFinal, it, 10, status));
         }
         commands::DMA_EXECUTE => {
             let transaction = TRANSACTION.load(Ordering::Relaxed);
@@ -73,14 +63,12 @@ extern "C" fn disable(_enabler: WDFDMAENABLER) -> NTSTATUS {
 }
 
 fn create(device: WDFDEVICE) {
-    let mut config = WDF_DMA_ENABLER_CONFIG {
-        Size: size_of::<WDF_DMA_ENABLER_CONFIG>() as u32,
+    let mut config = sized!(WDF_DMA_ENABLER_CONFIG {
         Profile: wdk_sys::_WDF_DMA_PROFILE::WdfDmaProfileScatterGather,
         MaximumLength: 0,
         EvtDmaEnablerEnable: Some(enable),
-        EvtDmaEnablerDisable: Some(disable),
-        ..WDF_DMA_ENABLER_CONFIG::default()
-    };
+        EvtDmaEnablerDisable: Some(disable)
+    });
     let mut enabler: WDFDMAENABLER = ptr::null_mut();
     let mut make = |config: &mut WDF_DMA_ENABLER_CONFIG| {
         wdf!(WdfDmaEnablerCreate, device, config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut enabler)
@@ -172,9 +160,11 @@ extern "C" fn program(
     1
 }
 
-/// Completes the request with the transaction.
-fn finish(is_over: BOOLEAN, status: NTSTATUS) {
+/// Ends a transfer by a call. Completes the request with the transaction, if that was the last.
+fn finish(end: impl FnOnce(WDFDMATRANSACTION, *mut NTSTATUS) -> BOOLEAN) {
     let transaction = TRANSACTION.load(Ordering::Relaxed);
+    let mut status: NTSTATUS = 0;
+    let is_over = end(transaction, &raw mut status);
     let bytes = wdf!(WdfDmaTransactionGetBytesTransferred, transaction);
     wdk::println!("over {is_over} {status:x} {bytes}");
     if is_over == 0 {

@@ -2,23 +2,12 @@
 
 use core::ptr;
 
-pub use etw_driver_support::{counted, utf16, wdf};
-use wdk_sys::{NTSTATUS, PVOID, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFOBJECT, WDFQUEUE, WDFREQUEST};
+pub use etw_driver_support::{attributes as child_of, counted, irql, utf16, wdf};
+use wdk_sys::{NTSTATUS, PVOID, WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFQUEUE, WDFREQUEST};
 
 /// Returns default attributes, like `WDF_OBJECT_ATTRIBUTES_INIT`.
 pub fn attributes() -> WDF_OBJECT_ATTRIBUTES {
-    WDF_OBJECT_ATTRIBUTES {
-        Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
-        ExecutionLevel: wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelInheritFromParent,
-        SynchronizationScope:
-            wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
-        ..WDF_OBJECT_ATTRIBUTES::default()
-    }
-}
-
-/// Returns attributes for an object with a parent.
-pub fn child_of(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
-    WDF_OBJECT_ATTRIBUTES { ParentObject: parent, ..attributes() }
+    child_of(ptr::null_mut())
 }
 
 /// Completes a request with a status.
@@ -49,10 +38,4 @@ pub fn answer_status(request: WDFREQUEST, status: NTSTATUS) {
 /// Returns the device of a queue.
 pub fn device_of(queue: WDFQUEUE) -> WDFDEVICE {
     wdf!(WdfIoQueueGetDevice, queue)
-}
-
-/// Returns the current IRQL.
-pub fn irql() -> u8 {
-    // SAFETY: the routine can be called at any IRQL and has no arguments.
-    unsafe { wdk_sys::ntddk::KeGetCurrentIrql() }
 }

@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::sized;
 use wdk_sys::{
     BOOLEAN, NTSTATUS, STATUS_SUCCESS, ULONG, WDF_INTERRUPT_CONFIG, WDF_INTERRUPT_INFO,
     WDF_NO_OBJECT_ATTRIBUTES, WDFCMRESLIST, WDFCONTEXT, WDFDEVICE, WDFINTERRUPT, WDFOBJECT,
@@ -22,16 +23,14 @@ static INTERRUPT: AtomicPtr<wdk_sys::WDFINTERRUPT__> = AtomicPtr::new(ptr::null_
 
 /// Creates the interrupt.
 pub fn create(device: WDFDEVICE) -> NTSTATUS {
-    let mut config = WDF_INTERRUPT_CONFIG {
-        Size: size_of::<WDF_INTERRUPT_CONFIG>() as u32,
+    let mut config = sized!(WDF_INTERRUPT_CONFIG {
         ShareVector: 2,
         EvtInterruptIsr: Some(service),
         EvtInterruptDpc: Some(dpc),
         EvtInterruptEnable: Some(enable),
         EvtInterruptDisable: Some(disable),
-        ReportInactiveOnPowerDown: 2,
-        ..WDF_INTERRUPT_CONFIG::default()
-    };
+        ReportInactiveOnPowerDown: 2
+    });
     if mode::is(Mode::PassiveInterrupt) {
         config.PassiveHandling = 1;
         config.EvtInterruptIsr = Some(service_at_passive);
@@ -151,10 +150,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
         Some(synchronized),
         ptr::null_mut::<core::ffi::c_void>()
     );
-    let mut info = WDF_INTERRUPT_INFO {
-        Size: size_of::<WDF_INTERRUPT_INFO>() as u32,
-        ..WDF_INTERRUPT_INFO::default()
-    };
+    let mut info = sized!(WDF_INTERRUPT_INFO {});
     wdf!(WdfInterruptGetInfo, interrupt, &raw mut info);
     wdk::println!("{result} vector {} level {} at {}", info.Vector, info.Irql, irql());
     complete(request, STATUS_SUCCESS);

@@ -42,12 +42,12 @@ use wdk_sys::{DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, WDF_DRIVER_CONFIG, WDFDRIVER}
 etw_driver_support::entry!(driver_entry);
 
 fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
-    mode::choose(|name| service.is(name));
+    mode::choose(service);
     if service.is("miniport") {
         return miniport::start(driver, service);
     }
     let is_control = service.is("control");
-    starts::select(|name| service.is(name));
+    starts::select(service);
     let config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: if is_control { None } else { Some(device::add) },
         EvtDriverUnload: Some(unload),

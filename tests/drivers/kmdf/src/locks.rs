@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::sized;
 use wdk_sys::{
     LARGE_INTEGER, NTSTATUS, STATUS_SUCCESS, ULONG, WDF_DPC_CONFIG, WDF_IO_QUEUE_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDF_WORKITEM_CONFIG,
@@ -40,13 +41,11 @@ pub fn of_device() -> WDF_OBJECT_ATTRIBUTES {
 
 /// Creates the second queue.
 pub fn create_queue(device: WDFDEVICE) -> NTSTATUS {
-    let mut config = WDF_IO_QUEUE_CONFIG {
-        Size: size_of::<WDF_IO_QUEUE_CONFIG>() as u32,
+    let mut config = sized!(WDF_IO_QUEUE_CONFIG {
         DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchSequential,
         PowerManaged: wdk_sys::_WDF_TRI_STATE::WdfFalse,
-        EvtIoDefault: Some(second),
-        ..WDF_IO_QUEUE_CONFIG::default()
-    };
+        EvtIoDefault: Some(second)
+    });
     let mut queue: WDFQUEUE = ptr::null_mut();
     let status =
         wdf!(WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue);
@@ -133,12 +132,8 @@ fn serialize(device: WDFDEVICE) {
     if !item.is_null() {
         wdf!(WdfWorkItemEnqueue, item);
     }
-    let mut config = WDF_TIMER_CONFIG {
-        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
-        EvtTimerFunc: Some(timer),
-        AutomaticSerialization: 1,
-        ..WDF_TIMER_CONFIG::default()
-    };
+    let mut config =
+        sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer), AutomaticSerialization: 1 });
     let mut at_dispatch: WDFTIMER = ptr::null_mut();
     let of_timer = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut at_dispatch);
     attributes.ExecutionLevel = wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelPassive;

@@ -6,14 +6,11 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::{guid, nt, sized};
 use wdk_sys::{
     BOOLEAN, GUID, LARGE_INTEGER, NTSTATUS, PMDL, PVOID, STATUS_SUCCESS, ULONG,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_WMI_INSTANCE_CONFIG, WDF_WMI_PROVIDER_CONFIG,
     WDF_WMI_PROVIDER_CONTROL, WDFDEVICE, WDFREQUEST, WDFWMIINSTANCE, WDFWMIPROVIDER,
-    ntddk::{
-        IoWMIDeviceObjectToProviderId, IoWMIOpenBlock, IoWMISetNotificationCallback,
-        KeDelayExecutionThread, ObfDereferenceObject,
-    },
 };
 
 use crate::{
@@ -69,12 +66,8 @@ fn print_irp(request: WDFREQUEST) {
 }
 
 /// `{1f8b2d3c-0d7e-4a0f-9a56-2b8c7d4e5f60}`.
-static BLOCK: GUID = GUID {
-    Data1: 0x1f8b_2d3c,
-    Data2: 0x0d7e,
-    Data3: 0x4a0f,
-    Data4: [0x9a, 0x56, 0x2b, 0x8c, 0x7d, 0x4e, 0x5f, 0x60],
-};
+static BLOCK: GUID =
+    guid(0x1f8b_2d3c, 0x0d7e, 0x4a0f, [0x9a, 0x56, 0x2b, 0x8c, 0x7d, 0x4e, 0x5f, 0x60]);
 
 /// The data block object with which [`fire`] asks for the events of [`BLOCK`].
 static OPENED: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
@@ -87,15 +80,13 @@ extern "C" fn fired(event: PVOID, context: PVOID) {
     let fields = unsafe { event.cast::<[u32; 16]>().read() };
     let [size, provider, ..] = fields;
     let [.., index, offset, length] = fields;
-    // SAFETY: the context is the device object that `fire` passed.
-    let is_own = unsafe { IoWMIDeviceObjectToProviderId(context.cast()) } == provider;
+    let is_own = nt!(IoWMIDeviceObjectToProviderId, context.cast()) == provider;
     let data = event.cast::<u8>().wrapping_add(offset as usize);
     // SAFETY: the data are in the event.
     let data = unsafe { slice::from_raw_parts(data, length as usize) };
     wdk::println!("wmi event {size} {is_own} {index} {data:?}");
     let object = OPENED.swap(ptr::null_mut(), Ordering::Relaxed);
-    // SAFETY: `fire` opened the object, which is not used any more.
-    unsafe { ObfDereferenceObject(object) };
+    nt!(ObfDereferenceObject, object);
 }
 
 /// `EvtWmiProviderFunctionControl`: prints whether events are wanted.
@@ -115,12 +106,10 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     let provider = wdf!(WdfWmiInstanceGetProvider, instance);
     let before = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
     let mut object: PVOID = ptr::null_mut();
-    // SAFETY: the GUID is static, and the object a local.
-    let opened = unsafe { IoWMIOpenBlock(&raw const BLOCK, NOTIFICATION, &raw mut object) };
+    let opened = nt!(IoWMIOpenBlock, &raw const BLOCK, NOTIFICATION, &raw mut object);
     OPENED.store(object, Ordering::Relaxed);
     let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
-    // SAFETY: the object was opened above, and the device lives as long as its driver.
-    let set = unsafe { IoWMISetNotificationCallback(object, Some(fired), own.cast()) };
+    let set = nt!(IoWMISetNotificationCallback, object, Some(fired), own.cast());
     let_others_run();
     let after = wdf!(WdfWmiProviderIsEnabled, provider, EVENT);
     let mut data = *b"abc";
@@ -132,23 +121,16 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
 /// Waits a millisecond, in which threads of the kernel run.
 fn let_others_run() {
     let mut time = LARGE_INTEGER { QuadPart: -10_000 };
-    // SAFETY: the IRQL is PASSIVE_LEVEL, and the time is a local. The mode is kernel mode.
-    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut time) };
+    let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut time);
 }
 
 fn use_wmi(device: WDFDEVICE) {
-    let mut provider = WDF_WMI_PROVIDER_CONFIG {
-        Size: size_of::<WDF_WMI_PROVIDER_CONFIG>() as u32,
+    let mut provider = sized!(WDF_WMI_PROVIDER_CONFIG {
         Guid: BLOCK,
-        EvtWmiProviderFunctionControl: Some(control),
-        ..WDF_WMI_PROVIDER_CONFIG::default()
-    };
-    let mut config = WDF_WMI_INSTANCE_CONFIG {
-        Size: size_of::<WDF_WMI_INSTANCE_CONFIG>() as u32,
-        ProviderConfig: &raw mut provider,
-        Register: 1,
-        ..WDF_WMI_INSTANCE_CONFIG::default()
-    };
+        EvtWmiProviderFunctionControl: Some(control)
+    });
+    let mut config =
+        sized!(WDF_WMI_INSTANCE_CONFIG { ProviderConfig: &raw mut provider, Register: 1 });
     let mut instance: WDFWMIINSTANCE = ptr::null_mut();
     let mut create = |config: &mut WDF_WMI_INSTANCE_CONFIG| -> NTSTATUS {
         wdf!(WdfWmiInstanceCreate, device, config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut instance)

@@ -6,12 +6,11 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::{Service, config, create_driver};
+use etw_driver_support::{Service, check, config, create_driver, nt, sized};
 use wdk_sys::{
     DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, NT_SUCCESS, NTSTATUS, PDEVICE_OBJECT, PDRIVER_OBJECT,
     PWDF_DRIVER_GLOBALS, PWDF_OBJECT_ATTRIBUTES, WDF_DRIVER_CONFIG, WDF_TIMER_CONFIG, WDFDEVICE,
     WDFDRIVER, WDFTIMER,
-    ntddk::{IoCreateDevice, IoDeleteDevice},
 };
 
 use crate::framework::{attributes, child_of, wdf};
@@ -56,17 +55,12 @@ pub fn start(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
         ..config()
     };
     let mut handle: WDFDRIVER = ptr::null_mut();
-    let status = create_driver(driver, service, config, Some(&mut handle));
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(create_driver(driver, service, config, Some(&mut handle)));
     DRIVER.store(handle, Ordering::Relaxed);
     driver.DriverUnload = Some(unload);
     let mut object: PDEVICE_OBJECT = ptr::null_mut();
-    // SAFETY: the driver object is the system's, and the result is a local.
-    let status = unsafe {
-        IoCreateDevice(driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, &raw mut object)
-    };
+    let status =
+        nt!(IoCreateDevice, driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, &raw mut object);
     if NT_SUCCESS(status) {
         OBJECT.store(object, Ordering::Relaxed);
         create(handle, object)
@@ -107,12 +101,8 @@ fn create(driver: WDFDRIVER, object: PDEVICE_OBJECT) -> NTSTATUS {
     let target = wdf!(WdfDeviceGetIoTarget, device).is_null();
     let same = wdf!(WdfDeviceGetDriver, device) == driver;
     wdk::println!("miniport {status:x} {own} {attached} {physical} {target} {same}");
-    let mut config = WDF_TIMER_CONFIG {
-        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
-        EvtTimerFunc: Some(timer),
-        AutomaticSerialization: 1,
-        ..WDF_TIMER_CONFIG::default()
-    };
+    let mut config =
+        sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(timer), AutomaticSerialization: 1 });
     let mut attributes = child_of(device.cast());
     let mut timer: WDFTIMER = ptr::null_mut();
     let created = wdf!(WdfTimerCreate, &raw mut config, &raw mut attributes, &raw mut timer);
@@ -129,8 +119,7 @@ extern "C" fn timer(_timer: WDFTIMER) {
 /// `DriverUnload`.
 extern "C" fn unload(_driver: PDRIVER_OBJECT) {
     wdf!(WdfObjectDelete, DEVICE.load(Ordering::Relaxed).cast());
-    // SAFETY: the driver created the object, and nothing uses it any more.
-    unsafe { IoDeleteDevice(OBJECT.load(Ordering::Relaxed)) };
+    nt!(IoDeleteDevice, OBJECT.load(Ordering::Relaxed));
     // SAFETY: the type comes from wdfminiport.h.
     let function: MiniportUnload =
         unsafe { entry(wdk_sys::_WDFFUNCENUM::WdfDriverMiniportUnloadTableIndex) };

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use etw_driver_support::Service;
+
 /// The choice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -40,10 +42,9 @@ const MODES: [(&str, Mode); 7] = [
 
 static MODE: AtomicU8 = AtomicU8::new(0);
 
-/// Stores the mode whose name `is` is true for.
-pub fn choose(is: impl Fn(&str) -> bool) {
-    let found = MODES.iter().find(|(name, _)| is(name));
-    let mode = found.map_or(Default, |(_, mode)| *mode);
+/// Stores the mode that the service is named after.
+pub fn choose(service: Service<'_>) {
+    let mode = service.find(&MODES).copied().unwrap_or(Default);
     MODE.store(mode as u8, Ordering::Relaxed);
 }
 

@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::{check, sized};
 use wdk_sys::{
     _WDF_DEVICE_FAILED_ACTION, LONGLONG, NT_SUCCESS, NTSTATUS, PVOID,
     STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, ULONG, WDF_NO_OBJECT_ATTRIBUTES,
@@ -136,15 +137,12 @@ fn try_wait_lock(request: WDFREQUEST) {
 /// Copies a request's input to its output in reverse order, through a memory object.
 fn reverse(request: WDFREQUEST) -> NTSTATUS {
     let mut input: WDFMEMORY = ptr::null_mut();
-    let status = wdf!(WdfRequestRetrieveInputMemory, request, &raw mut input);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(WdfRequestRetrieveInputMemory, request, &raw mut input));
     let mut size = 0;
     let from = wdf!(WdfMemoryGetBuffer, input, &raw mut size);
     let mut copy: WDFMEMORY = ptr::null_mut();
     let mut buffer: PVOID = ptr::null_mut();
-    let status = wdf!(
+    check!(wdf!(
         WdfMemoryCreate,
         WDF_NO_OBJECT_ATTRIBUTES,
         wdk_sys::_POOL_TYPE::NonPagedPoolNx,
@@ -152,23 +150,14 @@ fn reverse(request: WDFREQUEST) -> NTSTATUS {
         size,
         &raw mut copy,
         &raw mut buffer
-    );
-    if !NT_SUCCESS(status) {
-        return status;
-    }
-    let status = wdf!(WdfMemoryCopyFromBuffer, copy, 0, from, size);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    ));
+    check!(wdf!(WdfMemoryCopyFromBuffer, copy, 0, from, size));
     // SAFETY: the framework returned the buffer with this size, and nothing else uses it.
     unsafe { slice::from_raw_parts_mut(buffer.cast::<u8>(), size) }.reverse();
     let past_the_end = wdf!(WdfMemoryCopyToBuffer, copy, 1, buffer, size);
     wdk::println!("past the end {past_the_end:x}");
     let mut output: WDFMEMORY = ptr::null_mut();
-    let status = wdf!(WdfRequestRetrieveOutputMemory, request, &raw mut output);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(wdf!(WdfRequestRetrieveOutputMemory, request, &raw mut output));
     let to = wdf!(WdfMemoryGetBuffer, output, ptr::null_mut());
     let status = wdf!(WdfMemoryCopyToBuffer, copy, 0, to, size);
     wdf!(WdfObjectDelete, copy.cast());
@@ -218,12 +207,10 @@ fn make_tree(device: WDFDEVICE, request: WDFREQUEST) {
     let b = make(1, a);
     let _c = make(2, a);
     let d = make(3, b);
-    let info = WDF_OBJECT_CONTEXT_TYPE_INFO {
-        Size: size_of::<WDF_OBJECT_CONTEXT_TYPE_INFO>() as u32,
+    let info = sized!(WDF_OBJECT_CONTEXT_TYPE_INFO {
         ContextName: c"Number".as_ptr(),
-        ContextSize: size_of::<u32>(),
-        ..WDF_OBJECT_CONTEXT_TYPE_INFO::default()
-    };
+        ContextSize: size_of::<u32>()
+    });
     let mut attributes = WDF_OBJECT_ATTRIBUTES { ContextTypeInfo: &raw const info, ..attributes() };
     for _ in 0..2 {
         let mut context: PVOID = ptr::null_mut();

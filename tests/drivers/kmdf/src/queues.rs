@@ -8,6 +8,7 @@ use core::{
     sync::atomic::{AtomicBool, AtomicPtr, Ordering},
 };
 
+use etw_driver_support::sized;
 use wdk_sys::{
     NT_SUCCESS, NTSTATUS, STATUS_CANCELLED, STATUS_SUCCESS, ULONG, WDF_IO_QUEUE_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDF_TIMER_CONFIG, WDFCONTEXT, WDFDEVICE, WDFOBJECT, WDFQUEUE,
@@ -216,8 +217,7 @@ extern "C" fn device_control(
             answer(request, &[state.cast_unsigned(), waiting, held]);
         }
         commands::READY_NOTIFY => {
-            let status = wdf!(WdfIoQueueReadyNotify, manual, Some(state), context(4));
-            answer_status(request, status);
+            answer_status(request, wdf!(WdfIoQueueReadyNotify, manual, Some(state), context(4)));
         }
         commands::PURGE_AND_WAIT => {
             wdf!(WdfIoQueuePurgeSynchronously, queue);
@@ -243,8 +243,7 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
             wdf!(WdfRequestMarkCancelable, request, Some(routine));
         }
         commands::KEEP_CANCELABLE_EX => {
-            let status = wdf!(WdfRequestMarkCancelableEx, kept, Some(canceled));
-            answer_status(request, status);
+            answer_status(request, wdf!(WdfRequestMarkCancelableEx, kept, Some(canceled)));
         }
         commands::RELEASE => {
             let status = wdf!(WdfRequestUnmarkCancelable, kept);
@@ -259,8 +258,7 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
         }
         commands::FORWARD => {
             let manual = MANUAL.load(Ordering::Relaxed);
-            let status = wdf!(WdfRequestForwardToIoQueue, kept, manual);
-            answer_status(request, status);
+            answer_status(request, wdf!(WdfRequestForwardToIoQueue, kept, manual));
         }
         commands::DELETE => {
             wdf!(WdfObjectDelete, request.cast());
@@ -271,8 +269,7 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
             answer(request, &[u32::from(canceled)]);
         }
         commands::UNMARK => {
-            let status = wdf!(WdfRequestUnmarkCancelable, kept);
-            answer_status(request, status);
+            answer_status(request, wdf!(WdfRequestUnmarkCancelable, kept));
         }
         _ => objects::device_control(device_of(queue), request, code),
     }
@@ -329,11 +326,7 @@ extern "C" fn complete_from_timer(_timer: WDFTIMER) {
 /// Stops the queue of write requests, which waits for the write that the driver keeps.
 fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
     const FIVE_MILLISECONDS: i64 = 50_000;
-    let mut config = WDF_TIMER_CONFIG {
-        Size: size_of::<WDF_TIMER_CONFIG>() as u32,
-        EvtTimerFunc: Some(complete_from_timer),
-        ..WDF_TIMER_CONFIG::default()
-    };
+    let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(complete_from_timer) });
     let mut attributes = attributes();
     attributes.ParentObject = device_of(queue).cast();
     let mut timer: WDFTIMER = ptr::null_mut();

@@ -6,11 +6,11 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
+use etw_driver_support::{nt, sized};
 use wdk_sys::{
     IO_STACK_LOCATION, IRP, NT_SUCCESS, NTSTATUS, PVOID, PWDF_REQUEST_COMPLETION_PARAMS,
     PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_IO_TARGET_OPEN_PARAMS, WDF_NO_OBJECT_ATTRIBUTES,
     WDF_REQUEST_PARAMETERS, WDFCONTEXT, WDFDEVICE, WDFIOTARGET, WDFMEMORY, WDFREQUEST,
-    ntddk::{PsGetCurrentThreadId, PsGetThreadId},
 };
 
 use crate::{
@@ -113,10 +113,8 @@ fn print_buffers(request: WDFREQUEST) {
     };
     // SAFETY: the tail of a request that a driver has is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
-    // SAFETY: the IRP's thread is an object of the system.
-    let thread = unsafe { PsGetThreadId(overlay.Thread) };
-    // SAFETY: the routine has no arguments.
-    let current = unsafe { PsGetCurrentThreadId() };
+    let thread = nt!(PsGetThreadId, overlay.Thread);
+    let current = nt!(PsGetCurrentThreadId);
     wdk::println!(
         "method {method}: system {}, mdl {mapped}, user {}, input {}, status {status:x}, thread {}",
         !system.is_null(),
@@ -163,12 +161,10 @@ fn memory(bytes: &[u8]) -> WDFMEMORY {
 fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
-    let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
-        Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
+    let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenUseExistingDevice,
-        TargetDeviceObject: wdf!(WdfDeviceWdmGetDeviceObject, device),
-        ..WDF_IO_TARGET_OPEN_PARAMS::default()
-    };
+        TargetDeviceObject: wdf!(WdfDeviceWdmGetDeviceObject, device)
+    });
     let opened = wdf!(WdfIoTargetOpen, target, &raw mut parameters);
     let mut own: WDFREQUEST = ptr::null_mut();
     let mut attributes = attributes();

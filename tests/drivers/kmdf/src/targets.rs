@@ -5,6 +5,7 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::sized;
 use wdk_sys::{
     NT_SUCCESS, NTSTATUS, PVOID, PWDF_REQUEST_COMPLETION_PARAMS, STATUS_SUCCESS, ULONG,
     WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR, WDF_NO_OBJECT_ATTRIBUTES,
@@ -71,13 +72,11 @@ fn open(device: WDFDEVICE) -> WDFIOTARGET {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
     let created = wdf!(WdfIoTargetGetState, target);
-    let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
-        Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
+    let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenByName,
         TargetDeviceName: counted(&NAME),
-        DesiredAccess: wdk_sys::GENERIC_READ,
-        ..WDF_IO_TARGET_OPEN_PARAMS::default()
-    };
+        DesiredAccess: wdk_sys::GENERIC_READ
+    });
     let opened = wdf!(WdfIoTargetOpen, target, &raw mut parameters);
     let state = wdf!(WdfIoTargetGetState, target);
     wdk::println!("open {opened:x} from {created} to {state}");
@@ -90,12 +89,10 @@ fn open_object(device: WDFDEVICE) {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
     let lower = wdf!(WdfDeviceWdmGetAttachedDevice, device);
-    let mut parameters = WDF_IO_TARGET_OPEN_PARAMS {
-        Size: size_of::<WDF_IO_TARGET_OPEN_PARAMS>() as u32,
+    let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS {
         Type: wdk_sys::_WDF_IO_TARGET_OPEN_TYPE::WdfIoTargetOpenUseExistingDevice,
-        TargetDeviceObject: lower,
-        ..WDF_IO_TARGET_OPEN_PARAMS::default()
-    };
+        TargetDeviceObject: lower
+    });
     let opened = wdf!(WdfIoTargetOpen, target, &raw mut parameters);
     let same = wdf!(WdfIoTargetWdmGetTargetDeviceObject, target) == lower;
     let mut input = *b"ping";
@@ -293,10 +290,7 @@ fn states(device: WDFDEVICE) {
         );
     };
     let reuse = || {
-        let mut parameters = WDF_REQUEST_REUSE_PARAMS {
-            Size: size_of::<WDF_REQUEST_REUSE_PARAMS>() as u32,
-            ..WDF_REQUEST_REUSE_PARAMS::default()
-        };
+        let mut parameters = sized!(WDF_REQUEST_REUSE_PARAMS {});
         let status = wdf!(WdfRequestReuse, request, &raw mut parameters);
         wdk::println!("reuse {status:x}");
     };

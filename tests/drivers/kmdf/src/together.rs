@@ -8,19 +8,10 @@ use core::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+use etw_driver_support::nt;
 use wdk_sys::{
     _EVENT_TYPE, _KWAIT_REASON, _MODE, ERESOURCE, FAST_MUTEX, IO_REMOVE_LOCK, KIRQL, KMUTEX,
     KSEMAPHORE, KSPIN_LOCK, NTSTATUS, STATUS_SUCCESS, ULONG, WDFREQUEST,
-    ntddk::{
-        ExAcquireFastMutex, ExDeleteResourceLite, ExEnterCriticalRegionAndAcquireResourceExclusive,
-        ExEnterCriticalRegionAndAcquireResourceShared, ExGetPreviousMode, ExInitializeResourceLite,
-        ExReleaseFastMutex, ExReleaseResourceAndLeaveCriticalRegion, ExpInterlockedPopEntrySList,
-        ExpInterlockedPushEntrySList, InitializeSListHead, IoAcquireCancelSpinLock,
-        IoAcquireRemoveLockEx, IoInitializeRemoveLockEx, IoReleaseCancelSpinLock,
-        IoReleaseRemoveLockAndWaitEx, IoReleaseRemoveLockEx, KeAcquireSpinLockRaiseToDpc,
-        KeInitializeEvent, KeInitializeMutex, KeInitializeSemaphore, KeReleaseMutex,
-        KeReleaseSemaphore, KeReleaseSpinLock, KeWaitForSingleObject,
-    },
 };
 
 use crate::{
@@ -84,15 +75,6 @@ macro_rules! shared {
     };
 }
 
-/// Calls a routine with objects that the threads share.
-macro_rules! call {
-    ($routine:ident($($argument:expr),*)) => {
-        // SAFETY: the objects are parts of a static, of the kinds that the routine takes, and `prepare`
-        // initialized them; each lock is released by the thread that acquired it.
-        unsafe { $routine($($argument),*) }
-    };
-}
-
 /// The commands that this module handles.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     match code {
@@ -108,7 +90,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             complete(request, STATUS_SUCCESS);
         }
         commands::COUNTS => {
-            let _status = call!(ExDeleteResourceLite(shared!(resource)));
+            let _status = nt!(ExDeleteResourceLite, shared!(resource));
             let [spin, fast, mutex, semaphore, cancel, resource] = COUNTS.each_ref().map(number);
             let (twice, torn) = (number(&TWICE), number(&TORN));
             answer(request, &[spin, fast, mutex, semaphore, cancel, resource, twice, torn, left()]);
@@ -123,13 +105,12 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             complete(request, STATUS_SUCCESS);
         }
         commands::REMOVED => {
-            let _status = call!(ExDeleteResourceLite(shared!(resource)));
+            let _status = nt!(ExDeleteResourceLite, shared!(resource));
             let late = number(&USES) - number(&USES_AT_REMOVAL);
             answer(request, &[late, number(&USERS), number(&LEFT_BEHIND)]);
         }
         commands::PREVIOUS_MODE => {
-            // SAFETY: the routine has no preconditions.
-            let mode = unsafe { ExGetPreviousMode() };
+            let mode = nt!(ExGetPreviousMode);
             answer(request, &[u32::from(mode.cast_unsigned())]);
         }
         _ => return false,
@@ -148,13 +129,13 @@ fn prepare() {
     // SAFETY: the memory is a static's, and no other thread uses it yet.
     unsafe { count.write(1) };
     let event = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Event)).cast();
-    call!(KeInitializeEvent(event, _EVENT_TYPE::SynchronizationEvent, 0));
-    call!(KeInitializeMutex(shared!(mutex), 0));
-    call!(KeInitializeSemaphore(shared!(semaphore), 1, 1));
-    let _status = call!(ExInitializeResourceLite(shared!(resource)));
-    call!(IoInitializeRemoveLockEx(shared!(remove), 0x6574, 0, 0, REMOVE_LOCK_SIZE));
+    nt!(KeInitializeEvent, event, _EVENT_TYPE::SynchronizationEvent, 0);
+    nt!(KeInitializeMutex, shared!(mutex), 0);
+    nt!(KeInitializeSemaphore, shared!(semaphore), 1, 1);
+    let _status = nt!(ExInitializeResourceLite, shared!(resource));
+    nt!(IoInitializeRemoveLockEx, shared!(remove), 0x6574, 0, 0, REMOVE_LOCK_SIZE);
     for list in 0..2 {
-        call!(InitializeSListHead(shared!(lists, list, 16)));
+        nt!(InitializeSListHead, shared!(lists, list, 16));
     }
     for entry in 0..ENTRIES {
         push(0, shared!(entries, entry, 16));
@@ -173,31 +154,31 @@ fn count(kind: usize) {
 fn wait(object: *mut core::ffi::c_void) {
     let mode = _MODE::KernelMode as i8;
     let _status =
-        call!(KeWaitForSingleObject(object, _KWAIT_REASON::Executive, mode, 0, ptr::null_mut()));
+        nt!(KeWaitForSingleObject, object, _KWAIT_REASON::Executive, mode, 0, ptr::null_mut());
 }
 
 /// Takes each lock once.
 fn take_locks() {
-    let irql = call!(KeAcquireSpinLockRaiseToDpc(shared!(spin)));
+    let irql = nt!(KeAcquireSpinLockRaiseToDpc, shared!(spin));
     count(0);
-    call!(KeReleaseSpinLock(shared!(spin), irql));
-    call!(ExAcquireFastMutex(shared!(fast)));
+    nt!(KeReleaseSpinLock, shared!(spin), irql);
+    nt!(ExAcquireFastMutex, shared!(fast));
     count(1);
-    call!(ExReleaseFastMutex(shared!(fast)));
+    nt!(ExReleaseFastMutex, shared!(fast));
     wait(shared!(mutex));
     count(2);
-    call!(KeReleaseMutex(shared!(mutex), 0));
+    nt!(KeReleaseMutex, shared!(mutex), 0);
     wait(shared!(semaphore));
     count(3);
-    call!(KeReleaseSemaphore(shared!(semaphore), 0, 1, 0));
+    nt!(KeReleaseSemaphore, shared!(semaphore), 0, 1, 0);
     let mut irql: KIRQL = 0;
-    call!(IoAcquireCancelSpinLock(&raw mut irql));
+    nt!(IoAcquireCancelSpinLock, &raw mut irql);
     count(4);
-    call!(IoReleaseCancelSpinLock(irql));
-    call!(ExEnterCriticalRegionAndAcquireResourceExclusive(shared!(resource)));
+    nt!(IoReleaseCancelSpinLock, irql);
+    nt!(ExEnterCriticalRegionAndAcquireResourceExclusive, shared!(resource));
     count(5);
-    call!(ExReleaseResourceAndLeaveCriticalRegion(shared!(resource)));
-    call!(ExEnterCriticalRegionAndAcquireResourceShared(shared!(resource)));
+    nt!(ExReleaseResourceAndLeaveCriticalRegion, shared!(resource));
+    nt!(ExEnterCriticalRegionAndAcquireResourceShared, shared!(resource));
     let before = number(&COUNTS[5]);
     for _ in 0..20 {
         hint::spin_loop();
@@ -205,20 +186,21 @@ fn take_locks() {
     if number(&COUNTS[5]) != before {
         TORN.fetch_add(1, Ordering::Relaxed);
     }
-    call!(ExReleaseResourceAndLeaveCriticalRegion(shared!(resource)));
+    nt!(ExReleaseResourceAndLeaveCriticalRegion, shared!(resource));
 }
 
 const REMOVE_LOCK_SIZE: u32 = size_of::<IO_REMOVE_LOCK>() as u32;
 
 /// Acquires the remove lock, with a tag that no other acquisition uses.
 fn acquire_remove_lock(tag: usize) -> NTSTATUS {
-    call!(IoAcquireRemoveLockEx(
+    nt!(
+        IoAcquireRemoveLockEx,
         shared!(remove),
         ptr::without_provenance_mut(tag),
         c"".as_ptr().cast(),
         1,
         REMOVE_LOCK_SIZE
-    ))
+    )
 }
 
 /// Uses the memory that the remove lock protects. Returns false if it is being removed.
@@ -232,11 +214,7 @@ fn use_once() -> bool {
     push(0, pop(0));
     USES.fetch_add(1, Ordering::Relaxed);
     USERS.fetch_sub(1, Ordering::Relaxed);
-    call!(IoReleaseRemoveLockEx(
-        shared!(remove),
-        ptr::without_provenance_mut(tag),
-        REMOVE_LOCK_SIZE
-    ));
+    nt!(IoReleaseRemoveLockEx, shared!(remove), ptr::without_provenance_mut(tag), REMOVE_LOCK_SIZE);
     true
 }
 
@@ -248,17 +226,17 @@ fn remove() {
         push(0, pop(1));
     }
     let _status = acquire_remove_lock(0);
-    call!(IoReleaseRemoveLockAndWaitEx(shared!(remove), ptr::null_mut(), REMOVE_LOCK_SIZE));
+    nt!(IoReleaseRemoveLockAndWaitEx, shared!(remove), ptr::null_mut(), REMOVE_LOCK_SIZE);
     USES_AT_REMOVAL.store(USES.load(Ordering::Relaxed), Ordering::Relaxed);
     LEFT_BEHIND.store(USERS.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 fn push(list: usize, entry: *mut core::ffi::c_void) {
-    call!(ExpInterlockedPushEntrySList(shared!(lists, list, 16), entry.cast()));
+    nt!(ExpInterlockedPushEntrySList, shared!(lists, list, 16), entry.cast());
 }
 
 fn pop(list: usize) -> *mut core::ffi::c_void {
-    call!(ExpInterlockedPopEntrySList(shared!(lists, list, 16))).cast()
+    nt!(ExpInterlockedPopEntrySList, shared!(lists, list, 16)).cast()
 }
 
 /// Moves an entry from one list to the other and back.

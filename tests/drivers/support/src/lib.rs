@@ -1,5 +1,5 @@
 //! Code that the test drivers share: the panic handler and the allocator, the entry point, calls of the
-//! framework, and strings in UTF-16.
+//! framework and the kernel, and strings in UTF-16.
 //!
 //! The sample driver and the examples in `driver` do without it, because authors copy them.
 
@@ -11,12 +11,12 @@
 
 extern crate wdk_panic;
 
-use core::{ptr, slice};
+use core::{ffi::c_void, ptr, slice};
 
 use wdk_alloc::WdkAllocator;
 use wdk_sys::{
-    DRIVER_OBJECT, NTSTATUS, PCUNICODE_STRING, UNICODE_STRING, WDF_DRIVER_CONFIG,
-    WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER,
+    DRIVER_OBJECT, GUID, NTSTATUS, PCUNICODE_STRING, UNICODE_STRING, WDF_DRIVER_CONFIG,
+    WDF_NO_OBJECT_ATTRIBUTES, WDF_OBJECT_ATTRIBUTES, WDFDRIVER, WDFOBJECT,
 };
 
 #[global_allocator]
@@ -56,6 +56,26 @@ macro_rules! wdf {
         // that are wrong are faults that a test expects.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are values without unsafe code")]
         unsafe { ::wdk_sys::call_unsafe_wdf_function_binding!($name, $($argument),*) }
+    }};
+}
+
+/// Calls a routine of the kernel.
+#[macro_export]
+macro_rules! nt {
+    ($name:ident $(, $argument:expr)* $(,)?) => {{
+        // SAFETY: pointers are the system's, or lead to memory of the driver that outlives the call's
+        // effects. Calls that are wrong are faults that a test expects.
+        #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are values without unsafe code")]
+        unsafe { ::wdk_sys::ntddk::$name($($argument),*) }
+    }};
+}
+
+/// Makes a structure with these fields and its size, like its `…_INIT` in the headers.
+#[macro_export]
+macro_rules! sized {
+    ($type:path { $($field:ident: $value:expr),* $(,)? }) => {{
+        type Structure = $type;
+        Structure { Size: size_of::<Structure>() as u32, $($field: $value,)* ..Structure::default() }
     }};
 }
 
@@ -108,16 +128,19 @@ impl<'a> Service<'a> {
         name.bytes().rev().all(|byte| units.next() == Some(&u16::from(byte)))
             && units.next() == Some(&u16::from(b'\\'))
     }
+
+    /// Returns the entry of a table that the service is named after.
+    #[must_use]
+    pub fn find<'t, T>(self, table: &'t [(&str, T)]) -> Option<&'t T> {
+        table.iter().find(|(name, _)| self.is(name)).map(|(_, entry)| entry)
+    }
 }
 
 /// Returns the configuration of a driver, like `WDF_DRIVER_CONFIG_INIT`.
 #[must_use]
 #[inline]
 pub fn config() -> WDF_DRIVER_CONFIG {
-    WDF_DRIVER_CONFIG {
-        Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
-        ..WDF_DRIVER_CONFIG::default()
-    }
+    sized!(WDF_DRIVER_CONFIG {})
 }
 
 /// Creates the framework's driver object, and stores its handle if `handle` is not `None`.
@@ -130,6 +153,50 @@ pub fn create_driver(
 ) -> NTSTATUS {
     let handle = handle.map_or(ptr::null_mut(), ptr::from_mut);
     wdf!(WdfDriverCreate, driver, service.path(), WDF_NO_OBJECT_ATTRIBUTES, &raw mut config, handle,)
+}
+
+/// Returns default attributes of an object with a parent, like `WDF_OBJECT_ATTRIBUTES_INIT`.
+#[must_use]
+pub fn attributes(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
+    sized!(WDF_OBJECT_ATTRIBUTES {
+        ExecutionLevel: wdk_sys::_WDF_EXECUTION_LEVEL::WdfExecutionLevelInheritFromParent,
+        SynchronizationScope:
+            wdk_sys::_WDF_SYNCHRONIZATION_SCOPE::WdfSynchronizationScopeInheritFromParent,
+        ParentObject: parent
+    })
+}
+
+/// Returns the current IRQL.
+#[must_use]
+pub fn irql() -> u8 {
+    nt!(KeGetCurrentIrql)
+}
+
+/// Calls a function at a higher IRQL.
+pub fn at_irql<T>(irql: u8, body: impl FnOnce() -> T) -> T {
+    let before = nt!(KfRaiseIrql, irql);
+    let result = body();
+    nt!(KeLowerIrql, before);
+    result
+}
+
+/// Returns the address of a routine of the kernel, or null. IRQL: `PASSIVE_LEVEL`.
+#[must_use]
+pub fn routine(name: &str) -> *mut c_void {
+    let mut units = [0_u16; 64];
+    for (unit, byte) in units.iter_mut().zip(name.bytes()) {
+        *unit = u16::from(byte);
+    }
+    let length = 2 * name.len() as u16;
+    let mut name =
+        UNICODE_STRING { Length: length, MaximumLength: length, Buffer: units.as_mut_ptr() };
+    nt!(MmGetSystemRoutineAddress, &raw mut name)
+}
+
+/// Returns a GUID with these fields.
+#[must_use]
+pub const fn guid(first: u32, second: u16, third: u16, rest: [u8; 8]) -> GUID {
+    GUID { Data1: first, Data2: second, Data3: third, Data4: rest }
 }
 
 /// Converts ASCII text to UTF-16.

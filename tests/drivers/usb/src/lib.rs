@@ -11,7 +11,7 @@
 
 use core::ptr;
 
-use etw_driver_support::{Service, check, config, create_driver, wdf};
+use etw_driver_support::{Service, check, config, create_driver, sized, wdf};
 use wdk_sys::{
     _WdfUsbTargetDeviceSelectConfigType::WdfUsbTargetDeviceSelectConfigTypeSingleInterface,
     DRIVER_OBJECT, NTSTATUS, PWDFDEVICE_INIT, STATUS_DEVICE_CONFIGURATION_ERROR,
@@ -33,11 +33,8 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 
 /// `EvtDriverDeviceAdd`.
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    let mut callbacks = WDF_PNPPOWER_EVENT_CALLBACKS {
-        Size: size_of::<WDF_PNPPOWER_EVENT_CALLBACKS>() as u32,
-        EvtDevicePrepareHardware: Some(prepare_hardware),
-        ..WDF_PNPPOWER_EVENT_CALLBACKS::default()
-    };
+    let mut callbacks =
+        sized!(WDF_PNPPOWER_EVENT_CALLBACKS { EvtDevicePrepareHardware: Some(prepare_hardware) });
     wdf!(WdfDeviceInitSetPnpPowerEventCallbacks, init, &raw mut callbacks);
     let mut device: WDFDEVICE = ptr::null_mut();
     wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device)
@@ -67,11 +64,9 @@ extern "C" fn prepare_hardware(
     let (vendor, product) = (descriptor.idVendor, descriptor.idProduct);
     wdk::println!("device {vendor:04x}:{product:04x}");
     check!(find_interface(device, target));
-    let mut parameters = WDF_USB_DEVICE_SELECT_CONFIG_PARAMS {
-        Size: size_of::<WDF_USB_DEVICE_SELECT_CONFIG_PARAMS>() as u32,
-        Type: WdfUsbTargetDeviceSelectConfigTypeSingleInterface,
-        ..WDF_USB_DEVICE_SELECT_CONFIG_PARAMS::default()
-    };
+    let mut parameters = sized!(WDF_USB_DEVICE_SELECT_CONFIG_PARAMS {
+        Type: WdfUsbTargetDeviceSelectConfigTypeSingleInterface
+    });
     check!(wdf!(
         WdfUsbTargetDeviceSelectConfig,
         target,
@@ -83,17 +78,12 @@ extern "C" fn prepare_hardware(
     if wdf!(WdfUsbInterfaceGetNumConfiguredPipes, interface) == 0 {
         return STATUS_DEVICE_CONFIGURATION_ERROR;
     }
-    let mut information = WDF_USB_PIPE_INFORMATION {
-        Size: size_of::<WDF_USB_PIPE_INFORMATION>() as u32,
-        ..WDF_USB_PIPE_INFORMATION::default()
-    };
+    let mut information = sized!(WDF_USB_PIPE_INFORMATION {});
     let pipe = wdf!(WdfUsbInterfaceGetConfiguredPipe, interface, 0, &raw mut information);
-    let mut reader = WDF_USB_CONTINUOUS_READER_CONFIG {
-        Size: size_of::<WDF_USB_CONTINUOUS_READER_CONFIG>() as u32,
+    let mut reader = sized!(WDF_USB_CONTINUOUS_READER_CONFIG {
         TransferLength: information.MaximumPacketSize as usize,
-        EvtUsbTargetPipeReadComplete: Some(read_complete),
-        ..WDF_USB_CONTINUOUS_READER_CONFIG::default()
-    };
+        EvtUsbTargetPipeReadComplete: Some(read_complete)
+    });
     wdf!(WdfUsbTargetPipeConfigContinuousReader, pipe, &raw mut reader)
 }
 
@@ -103,11 +93,7 @@ fn find_interface(device: WDFDEVICE, target: WDFUSBDEVICE) -> NTSTATUS {
     // The call without a buffer fails, and returns the length.
     let _too_small =
         wdf!(WdfUsbTargetDeviceRetrieveConfigDescriptor, target, ptr::null_mut(), &raw mut length);
-    let mut attributes = WDF_OBJECT_ATTRIBUTES {
-        Size: size_of::<WDF_OBJECT_ATTRIBUTES>() as u32,
-        ParentObject: device.cast(),
-        ..WDF_OBJECT_ATTRIBUTES::default()
-    };
+    let mut attributes = sized!(WDF_OBJECT_ATTRIBUTES { ParentObject: device.cast() });
     let mut memory: WDFMEMORY = ptr::null_mut();
     let mut buffer = ptr::null_mut();
     check!(wdf!(

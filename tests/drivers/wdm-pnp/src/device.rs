@@ -2,17 +2,12 @@
 
 use core::ptr;
 
+use etw_driver_support::{check, guid, nt};
 use wdk_etw::emit;
 use wdk_sys::{
     BOOLEAN, DEVICE_OBJECT, DO_BUFFERED_IO, DO_DEVICE_INITIALIZING, DO_POWER_PAGABLE,
     DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, GUID, IO_REMOVE_LOCK, IRP, NT_SUCCESS, NTSTATUS,
     STATUS_NO_SUCH_DEVICE, STATUS_SUCCESS, STATUS_UNSUCCESSFUL, UNICODE_STRING,
-    ntddk::{
-        IoAcquireRemoveLockEx, IoAttachDeviceToDeviceStack, IoAttachDeviceToDeviceStackSafe,
-        IoCreateDevice, IoDeleteDevice, IoDetachDevice, IoInitializeRemoveLockEx,
-        IoRegisterDeviceInterface, IoReleaseRemoveLockAndWaitEx, IoReleaseRemoveLockEx,
-        IoSetDeviceInterfaceState, RtlFreeUnicodeString,
-    },
 };
 
 use crate::{
@@ -23,12 +18,8 @@ use crate::{
 };
 
 /// The class of the device's interface: {5d5f4a7e-8b1c-4a0b-9c35-2f2b6b0d7e11}.
-const CLASS: GUID = GUID {
-    Data1: 0x5D5F_4A7E,
-    Data2: 0x8B1C,
-    Data3: 0x4A0B,
-    Data4: [0x9C, 0x35, 0x2F, 0x2B, 0x6B, 0x0D, 0x7E, 0x11],
-};
+const CLASS: GUID =
+    guid(0x5D5F_4A7E, 0x8B1C, 0x4A0B, [0x9C, 0x35, 0x2F, 0x2B, 0x6B, 0x0D, 0x7E, 0x11]);
 
 /// The device extension.
 #[repr(C)]
@@ -61,20 +52,17 @@ pub const LOCK_SIZE: u32 = size_of::<IO_REMOVE_LOCK>() as u32;
 
 /// Acquires the device's remove lock with a tag.
 pub fn acquire(its: &mut Extension, tag: *mut IRP) -> NTSTATUS {
-    // SAFETY: the lock was initialized with the device.
-    unsafe { IoAcquireRemoveLockEx(&raw mut its.lock, tag.cast(), c"".as_ptr(), 0, LOCK_SIZE) }
+    nt!(IoAcquireRemoveLockEx, &raw mut its.lock, tag.cast(), c"".as_ptr(), 0, LOCK_SIZE)
 }
 
 /// Releases the device's remove lock with a tag.
 pub fn release(its: &mut Extension, tag: *mut IRP) {
-    // SAFETY: the lock was acquired with the tag.
-    unsafe { IoReleaseRemoveLockEx(&raw mut its.lock, tag.cast(), LOCK_SIZE) };
+    nt!(IoReleaseRemoveLockEx, &raw mut its.lock, tag.cast(), LOCK_SIZE);
 }
 
 /// Releases the device's remove lock with a tag, and waits until it has no holders.
 pub fn release_and_wait(its: &mut Extension, tag: *mut IRP) {
-    // SAFETY: the lock was acquired with the tag.
-    unsafe { IoReleaseRemoveLockAndWaitEx(&raw mut its.lock, tag.cast(), LOCK_SIZE) };
+    nt!(IoReleaseRemoveLockAndWaitEx, &raw mut its.lock, tag.cast(), LOCK_SIZE);
 }
 
 /// Returns the extension of a device of this driver.
@@ -95,43 +83,33 @@ pub unsafe extern "C" fn add_device(
         return STATUS_UNSUCCESSFUL;
     }
     let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
-    // SAFETY: the driver object is this driver's, and the others are locals.
-    let status = unsafe {
-        IoCreateDevice(
-            driver,
-            size_of::<Extension>() as u32,
-            ptr::null_mut(),
-            FILE_DEVICE_UNKNOWN,
-            0,
-            0,
-            &raw mut device,
-        )
-    };
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(nt!(
+        IoCreateDevice,
+        driver,
+        size_of::<Extension>() as u32,
+        ptr::null_mut(),
+        FILE_DEVICE_UNKNOWN,
+        0,
+        0,
+        &raw mut device,
+    ));
     let its = extension(device);
     its.physical = physical;
-    // SAFETY: the lock is in the device's extension.
-    unsafe { IoInitializeRemoveLockEx(&raw mut its.lock, TAG, 0, 0, LOCK_SIZE) };
+    nt!(IoInitializeRemoveLockEx, &raw mut its.lock, TAG, 0, 0, LOCK_SIZE);
     for (queue, is_limited) in its.queues.iter_mut().zip([false, true]) {
         let _status = queue.initialize(is_limited);
     }
     let attached = attach(device, physical, &mut its.lower);
     if !NT_SUCCESS(attached) {
-        // SAFETY: the device was created above and is not attached.
-        unsafe { IoDeleteDevice(device) };
+        nt!(IoDeleteDevice, device);
         return attached;
     }
     if variant() == Variant::AddAttached {
         return STATUS_UNSUCCESSFUL;
     }
     if variant() != Variant::Filter {
-        // SAFETY: the physical device is the one that the system passed, and the link is in the
-        // extension.
-        let status = unsafe {
-            IoRegisterDeviceInterface(physical, &CLASS, ptr::null_mut(), &raw mut its.link)
-        };
+        let status =
+            nt!(IoRegisterDeviceInterface, physical, &CLASS, ptr::null_mut(), &raw mut its.link);
         if !NT_SUCCESS(status) {
             remove(device);
             return status;
@@ -154,36 +132,28 @@ fn attach(
     lower: &mut *mut DEVICE_OBJECT,
 ) -> NTSTATUS {
     if variant() == Variant::Filter {
-        // SAFETY: both are device objects, and the driver detaches its own.
-        *lower = unsafe { IoAttachDeviceToDeviceStack(device, physical) };
+        *lower = nt!(IoAttachDeviceToDeviceStack, device, physical);
         return if lower.is_null() { STATUS_NO_SUCH_DEVICE } else { STATUS_SUCCESS };
     }
-    // SAFETY: as above; the field is in the extension.
-    unsafe { IoAttachDeviceToDeviceStackSafe(device, physical, lower) }
+    nt!(IoAttachDeviceToDeviceStackSafe, device, physical, lower)
 }
 
 /// Enables or disables the device's interface.
 pub fn set_interface(its: &mut Extension, is_enabled: bool) {
     if !its.link.Buffer.is_null() {
-        // SAFETY: the link belongs to a registered interface. Disabling one that is disabled fails,
-        // which changes nothing.
-        let _status =
-            unsafe { IoSetDeviceInterfaceState(&raw mut its.link, BOOLEAN::from(is_enabled)) };
+        let _status = nt!(IoSetDeviceInterfaceState, &raw mut its.link, BOOLEAN::from(is_enabled));
     }
 }
 
 /// Detaches and deletes the device.
 pub fn remove(device: *mut DEVICE_OBJECT) {
     let its = extension(device);
-    // SAFETY: the string is empty or was allocated by IoRegisterDeviceInterface.
-    unsafe { RtlFreeUnicodeString(&raw mut its.link) };
+    nt!(RtlFreeUnicodeString, &raw mut its.link);
     if variant() == Variant::Attached {
         return;
     }
-    // SAFETY: the driver attached its device to this one.
-    unsafe { IoDetachDevice(its.lower) };
+    nt!(IoDetachDevice, its.lower);
     if variant() != Variant::Deleted {
-        // SAFETY: the device is this driver's and no longer attached.
-        unsafe { IoDeleteDevice(device) };
+        nt!(IoDeleteDevice, device);
     }
 }

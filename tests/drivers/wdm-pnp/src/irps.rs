@@ -3,12 +3,10 @@
 
 use core::ptr;
 
+use etw_driver_support::nt;
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, KEVENT, NT_SUCCESS, NTSTATUS, PIO_COMPLETION_ROUTINE,
     PVOID, STATUS_MORE_PROCESSING_REQUIRED, STATUS_PENDING,
-    ntddk::{
-        IofCallDriver, IofCompleteRequest, KeInitializeEvent, KeSetEvent, KeWaitForSingleObject,
-    },
 };
 
 /// `SL_PENDING_RETURNED`.
@@ -59,8 +57,7 @@ pub fn set_status(irp: *mut IRP, status: NTSTATUS) {
 /// Completes a request.
 pub fn complete(irp: *mut IRP, status: NTSTATUS) -> NTSTATUS {
     set_status(irp, status);
-    // SAFETY: the driver has the request until it completes it.
-    unsafe { IofCompleteRequest(irp, 0) };
+    nt!(IofCompleteRequest, irp, 0);
     status
 }
 
@@ -74,9 +71,7 @@ pub fn complete_with(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTS
 /// `IoSkipCurrentIrpStackLocation` and `IoCallDriver`.
 pub fn pass(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     skip(irp);
-    // SAFETY: the lower driver receives this driver's stack location, and this driver no longer
-    // uses the request.
-    unsafe { IofCallDriver(lower, irp) }
+    nt!(IofCallDriver, lower, irp)
 }
 
 /// `IoSkipCurrentIrpStackLocation`.
@@ -109,18 +104,20 @@ pub fn copy_and_watch(irp: *mut IRP, routine: PIO_COMPLETION_ROUTINE, context: P
 /// `IoForwardIrpSynchronously` does.
 pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     let mut event = KEVENT::default();
-    // SAFETY: the event is a local, which outlives the wait below.
-    unsafe { KeInitializeEvent(&raw mut event, NOTIFICATION, 0) };
+    nt!(KeInitializeEvent, &raw mut event, NOTIFICATION, 0);
     copy_and_watch(irp, Some(came_back), (&raw mut event).cast());
-    // SAFETY: the lower driver has a stack location of its own.
-    let passed = unsafe { IofCallDriver(lower, irp) };
+    let passed = nt!(IofCallDriver, lower, irp);
     if passed != STATUS_PENDING {
         return passed;
     }
-    // SAFETY: the event was initialized above.
-    let waited = unsafe {
-        KeWaitForSingleObject((&raw mut event).cast(), EXECUTIVE, KERNEL_MODE, 0, ptr::null_mut())
-    };
+    let waited = nt!(
+        KeWaitForSingleObject,
+        (&raw mut event).cast(),
+        EXECUTIVE,
+        KERNEL_MODE,
+        0,
+        ptr::null_mut()
+    );
     debug_assert!(NT_SUCCESS(waited));
     status(irp)
 }
@@ -133,8 +130,7 @@ unsafe extern "C" fn came_back(
 ) -> NTSTATUS {
     // SAFETY: the system passes the request.
     if unsafe { (*irp).PendingReturned } != 0 {
-        // SAFETY: the context is the event of the driver that waits for it.
-        let _before = unsafe { KeSetEvent(event.cast(), 0, 0) };
+        let _before = nt!(KeSetEvent, event.cast(), 0, 0);
     }
     STATUS_MORE_PROCESSING_REQUIRED
 }

@@ -2,17 +2,12 @@
 
 use core::ptr;
 
+use etw_driver_support::nt;
 use wdk_sys::{
     BOOLEAN, DEVICE_CAPABILITIES, DEVICE_OBJECT, IO_STATUS_BLOCK, IRP, IRP_MJ_PNP, IRP_MJ_READ,
     IRP_MJ_WRITE, IRP_MN_QUERY_CAPABILITIES, KEVENT, LARGE_INTEGER, NT_SUCCESS, NTSTATUS, PVOID,
     STATUS_INSUFFICIENT_RESOURCES, STATUS_MORE_PROCESSING_REQUIRED, STATUS_NOT_SUPPORTED,
     STATUS_PENDING,
-    ntddk::{
-        ExFreePool, IoBuildAsynchronousFsdRequest, IoBuildDeviceIoControlRequest,
-        IoBuildSynchronousFsdRequest, IoCancelIrp, IoFreeIrp, IoGetAttachedDeviceReference,
-        IoSetCompletionRoutineEx, IofCallDriver, KeInitializeEvent, KeReadStateEvent,
-        KeWaitForSingleObject, ObfDereferenceObject,
-    },
 };
 
 use crate::{
@@ -31,25 +26,20 @@ fn with_event(
 ) -> Outcome {
     let mut event = KEVENT::default();
     let mut block = IO_STATUS_BLOCK::default();
-    // SAFETY: the event is a local, which outlives the request.
-    unsafe { KeInitializeEvent(&raw mut event, 0, 0) };
-    // SAFETY: the device is this driver's.
-    let top = unsafe { IoGetAttachedDeviceReference(device) };
+    nt!(KeInitializeEvent, &raw mut event, 0, 0);
+    let top = nt!(IoGetAttachedDeviceReference, device);
     let irp = body(top, &raw mut event, &raw mut block);
     let mut status = STATUS_INSUFFICIENT_RESOURCES;
     if !irp.is_null() {
-        // SAFETY: the request was built for the top of the stack.
-        status = unsafe { IofCallDriver(top, irp) };
+        status = nt!(IofCallDriver, top, irp);
         if status == STATUS_PENDING {
-            // SAFETY: the event was initialized above.
             let _waited =
-                unsafe { KeWaitForSingleObject((&raw mut event).cast(), 0, 0, 0, ptr::null_mut()) };
+                nt!(KeWaitForSingleObject, (&raw mut event).cast(), 0, 0, 0, ptr::null_mut());
             // SAFETY: the system has stored the status.
             status = unsafe { block.__bindgen_anon_1.Status };
         }
     }
-    // SAFETY: the reference was taken above.
-    unsafe { ObfDereferenceObject(top.cast()) };
+    nt!(ObfDereferenceObject, top.cast());
     // SAFETY: the block is the system's or empty.
     let stored = unsafe { block.__bindgen_anon_1.Status };
     if NT_SUCCESS(status) && stored != status {
@@ -68,20 +58,18 @@ pub fn control(
     is_internal: bool,
 ) -> Outcome {
     with_event(device, |top, event, block| {
-        // SAFETY: the buffers have these lengths and outlive the request, as the event and the block do.
-        unsafe {
-            IoBuildDeviceIoControlRequest(
-                code,
-                top,
-                input.as_ptr().cast_mut().cast(),
-                input.len() as u32,
-                output.cast(),
-                room as u32,
-                BOOLEAN::from(is_internal),
-                event,
-                block,
-            )
-        }
+        nt!(
+            IoBuildDeviceIoControlRequest,
+            code,
+            top,
+            input.as_ptr().cast_mut().cast(),
+            input.len() as u32,
+            output.cast(),
+            room as u32,
+            BOOLEAN::from(is_internal),
+            event,
+            block,
+        )
     })
 }
 
@@ -97,32 +85,26 @@ fn fail_with(device: *mut DEVICE_OBJECT, code: u32, cancels: bool) -> [u8; 2] {
     let mut event = KEVENT::default();
     let mut block = IO_STATUS_BLOCK::default();
     block.__bindgen_anon_1.Status = STATUS_PENDING;
-    // SAFETY: the event is a local, which outlives the request.
-    unsafe { KeInitializeEvent(&raw mut event, 0, 0) };
-    // SAFETY: the control has no buffers, and the others outlive the request.
-    let irp = unsafe {
-        IoBuildDeviceIoControlRequest(
-            code,
-            device,
-            ptr::null_mut(),
-            0,
-            ptr::null_mut(),
-            0,
-            0,
-            &raw mut event,
-            &raw mut block,
-        )
-    };
-    // SAFETY: the request was built for the device.
-    let status = unsafe { IofCallDriver(device, irp) };
+    nt!(KeInitializeEvent, &raw mut event, 0, 0);
+    let irp = nt!(
+        IoBuildDeviceIoControlRequest,
+        code,
+        device,
+        ptr::null_mut(),
+        0,
+        ptr::null_mut(),
+        0,
+        0,
+        &raw mut event,
+        &raw mut block,
+    );
+    let status = nt!(IofCallDriver, device, irp);
     if cancels && status == STATUS_PENDING {
-        // SAFETY: the device has the request in its queue.
-        let _is_cancelled = unsafe { IoCancelIrp(irp) };
+        let _is_cancelled = nt!(IoCancelIrp, irp);
     }
     // SAFETY: the block was filled in above.
     let stored = unsafe { block.__bindgen_anon_1.Status };
-    // SAFETY: the event was initialized above.
-    let is_signaled = unsafe { KeReadStateEvent(&raw mut event) } != 0;
+    let is_signaled = nt!(KeReadStateEvent, &raw mut event) != 0;
     [u8::from(stored != STATUS_PENDING), u8::from(is_signaled)]
 }
 
@@ -136,18 +118,16 @@ pub fn transfer(
     let major = if writes { IRP_MJ_WRITE } else { IRP_MJ_READ };
     let mut offset = LARGE_INTEGER { QuadPart: 0 };
     with_event(device, |top, event, block| {
-        // SAFETY: the buffer has the length and outlives the request, as the others do.
-        unsafe {
-            IoBuildSynchronousFsdRequest(
-                major,
-                top,
-                buffer.cast(),
-                length as u32,
-                &raw mut offset,
-                event,
-                block,
-            )
-        }
+        nt!(
+            IoBuildSynchronousFsdRequest,
+            major,
+            top,
+            buffer.cast(),
+            length as u32,
+            &raw mut offset,
+            event,
+            block,
+        )
     })
 }
 
@@ -162,18 +142,16 @@ pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
     };
     let asked = &raw mut capabilities;
     let (status, _) = with_event(device, |top, event, block| {
-        // SAFETY: the request has no buffer, and the others outlive it.
-        let irp = unsafe {
-            IoBuildSynchronousFsdRequest(
-                IRP_MJ_PNP,
-                top,
-                ptr::null_mut(),
-                0,
-                ptr::null_mut(),
-                event,
-                block,
-            )
-        };
+        let irp = nt!(
+            IoBuildSynchronousFsdRequest,
+            IRP_MJ_PNP,
+            top,
+            ptr::null_mut(),
+            0,
+            ptr::null_mut(),
+            event,
+            block,
+        );
         if irp.is_null() {
             return irp;
         }
@@ -192,29 +170,32 @@ pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
 pub fn read_later(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> Outcome {
     let mut outcome: Outcome = (STATUS_PENDING, 0);
     let mut offset = LARGE_INTEGER { QuadPart: 0 };
-    // SAFETY: the buffer has the length and outlives the request, which the device completes at once.
-    let irp = unsafe {
-        IoBuildAsynchronousFsdRequest(
-            IRP_MJ_READ,
-            device,
-            buffer.cast(),
-            length as u32,
-            &raw mut offset,
-            ptr::null_mut(),
-        )
-    };
+    let irp = nt!(
+        IoBuildAsynchronousFsdRequest,
+        IRP_MJ_READ,
+        device,
+        buffer.cast(),
+        length as u32,
+        &raw mut offset,
+        ptr::null_mut(),
+    );
     if irp.is_null() {
         return (STATUS_INSUFFICIENT_RESOURCES, 0);
     }
-    // SAFETY: the request was built above, and the context outlives it.
-    let set = unsafe {
-        IoSetCompletionRoutineEx(device, irp, Some(read_ended), (&raw mut outcome).cast(), 1, 1, 1)
-    };
+    let set = nt!(
+        IoSetCompletionRoutineEx,
+        device,
+        irp,
+        Some(read_ended),
+        (&raw mut outcome).cast(),
+        1,
+        1,
+        1
+    );
     if !NT_SUCCESS(set) {
         return (set, 0);
     }
-    // SAFETY: the request was built for the device.
-    let _status = unsafe { IofCallDriver(device, irp) };
+    let _status = nt!(IofCallDriver, device, irp);
     outcome
 }
 
@@ -231,13 +212,11 @@ unsafe extern "C" fn read_ended(
     let system = unsafe { request.AssociatedIrp.SystemBuffer };
     // SAFETY: both buffers have the length of the read, which is not less than the count.
     unsafe { ptr::copy_nonoverlapping(system.cast::<u8>(), request.UserBuffer.cast(), count) };
-    // SAFETY: the buffer was allocated for the request.
-    unsafe { ExFreePool(system) };
+    nt!(ExFreePool, system);
     // SAFETY: the request is complete, so its status is set.
     let status = unsafe { request.IoStatus.__bindgen_anon_1.Status };
     // SAFETY: the context is the sender's outcome.
     unsafe { *context.cast::<Outcome>() = (status, count) };
-    // SAFETY: the request is this driver's and has come back.
-    unsafe { IoFreeIrp(irp) };
+    nt!(IoFreeIrp, irp);
     STATUS_MORE_PROCESSING_REQUIRED
 }

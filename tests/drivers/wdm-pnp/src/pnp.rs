@@ -1,12 +1,13 @@
 //! The plug-and-play requests.
 
+use etw_driver_support::nt;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, IRP, IRP_MN_CANCEL_REMOVE_DEVICE, IRP_MN_CANCEL_STOP_DEVICE,
     IRP_MN_QUERY_CAPABILITIES, IRP_MN_QUERY_PNP_DEVICE_STATE, IRP_MN_QUERY_REMOVE_DEVICE,
     IRP_MN_QUERY_STOP_DEVICE, IRP_MN_REMOVE_DEVICE, IRP_MN_START_DEVICE, IRP_MN_STOP_DEVICE,
     IRP_MN_SURPRISE_REMOVAL, NT_SUCCESS, NTSTATUS, PNP_DEVICE_FAILED, STATUS_PENDING,
-    STATUS_SUCCESS, STATUS_UNSUCCESSFUL, ntddk::IoForwardIrpSynchronously,
+    STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
 };
 
 use crate::{
@@ -114,8 +115,7 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
 /// Starts the device after the lower drivers have done so.
 fn start(its: &mut Extension, irp: *mut IRP) -> NTSTATUS {
     let mut status = if variant() == Variant::Forward {
-        // SAFETY: the lower driver gets a copy of this driver's stack location.
-        let is_passed = unsafe { IoForwardIrpSynchronously(its.lower, irp) };
+        let is_passed = nt!(IoForwardIrpSynchronously, its.lower, irp);
         debug_assert!(is_passed != 0);
         irps::status(irp)
     } else {

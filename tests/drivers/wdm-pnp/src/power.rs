@@ -2,14 +2,12 @@
 
 use core::ptr;
 
+use etw_driver_support::nt;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, IO_STATUS_BLOCK, IRP, IRP_MN_QUERY_POWER, IRP_MN_SET_POWER, NT_SUCCESS,
     NTSTATUS, POWER_STATE, PVOID, STATUS_MORE_PROCESSING_REQUIRED, STATUS_PENDING, STATUS_SUCCESS,
     STATUS_UNSUCCESSFUL, UCHAR,
-    ntddk::{
-        IofCompleteRequest, PoCallDriver, PoRequestPowerIrp, PoSetPowerState, PoStartNextPowerIrp,
-    },
 };
 
 use crate::{
@@ -61,11 +59,9 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
 }
 
 fn pass(its: &Extension, irp: *mut IRP) -> NTSTATUS {
-    // SAFETY: the driver has the request.
-    unsafe { PoStartNextPowerIrp(irp) };
+    nt!(PoStartNextPowerIrp, irp);
     skip(irp);
-    // SAFETY: the lower driver gets this driver's stack location.
-    unsafe { PoCallDriver(its.lower, irp) }
+    nt!(PoCallDriver, its.lower, irp)
 }
 
 /// Passes a request for a state of the system down, and then asks for the device's state that goes with it.
@@ -78,15 +74,12 @@ fn system(
     // SAFETY: the state is a system power state.
     let is_working = unsafe { state.SystemState } == WORKING;
     if variant() == Variant::Awake && !is_working {
-        // SAFETY: the driver has the request.
-        unsafe { PoStartNextPowerIrp(irp) };
+        nt!(PoStartNextPowerIrp, irp);
         return complete(irp, STATUS_UNSUCCESSFUL);
     }
     mark_pending(irp);
     copy_and_watch(irp, Some(system_passed), device.cast());
-    // SAFETY: the lower driver has a stack location of its own. The status belongs to the
-    // completion routine's request.
-    let _status = unsafe { PoCallDriver(its.lower, irp) };
+    let _status = nt!(PoCallDriver, its.lower, irp);
     STATUS_PENDING
 }
 
@@ -97,8 +90,7 @@ unsafe extern "C" fn system_passed(
 ) -> NTSTATUS {
     let device: *mut DEVICE_OBJECT = context.cast();
     if !NT_SUCCESS(status(irp)) {
-        // SAFETY: the driver has the request.
-        unsafe { PoStartNextPowerIrp(irp) };
+        nt!(PoStartNextPowerIrp, irp);
         return STATUS_SUCCESS;
     }
     // SAFETY: the request has come back to this driver's location.
@@ -108,21 +100,18 @@ unsafe extern "C" fn system_passed(
     // SAFETY: as above.
     let is_working = unsafe { power.State.SystemState } == WORKING;
     let wanted = POWER_STATE { DeviceState: if is_working { D0 } else { D3 } };
-    // SAFETY: the device is this driver's, and the request stays until its completion below.
-    let asked = unsafe {
-        PoRequestPowerIrp(
-            device,
-            location.MinorFunction,
-            wanted,
-            Some(state_reached),
-            irp.cast(),
-            ptr::null_mut(),
-        )
-    };
+    let asked = nt!(
+        PoRequestPowerIrp,
+        device,
+        location.MinorFunction,
+        wanted,
+        Some(state_reached),
+        irp.cast(),
+        ptr::null_mut(),
+    );
     if asked != STATUS_PENDING {
         set_status(irp, asked);
-        // SAFETY: the driver has the request.
-        unsafe { PoStartNextPowerIrp(irp) };
+        nt!(PoStartNextPowerIrp, irp);
         return STATUS_SUCCESS;
     }
     STATUS_MORE_PROCESSING_REQUIRED
@@ -141,10 +130,8 @@ unsafe extern "C" fn state_reached(
     let block = unsafe { &*block };
     // SAFETY: the status is always set.
     set_status(irp, unsafe { block.__bindgen_anon_1.Status });
-    // SAFETY: the driver has kept the request.
-    unsafe { PoStartNextPowerIrp(irp) };
-    // SAFETY: as above.
-    unsafe { IofCompleteRequest(irp, 0) };
+    nt!(PoStartNextPowerIrp, irp);
+    nt!(IofCompleteRequest, irp, 0);
 }
 
 /// Changes the device's state: before the lower drivers on the way down, and after them on the way up.
@@ -162,8 +149,7 @@ fn device_state(
     }
     mark_pending(irp);
     copy_and_watch(irp, Some(powered_up), device.cast());
-    // SAFETY: the lower driver has a stack location of its own.
-    let _status = unsafe { PoCallDriver(its.lower, irp) };
+    let _status = nt!(PoCallDriver, its.lower, irp);
     STATUS_PENDING
 }
 
@@ -174,8 +160,7 @@ unsafe extern "C" fn powered_up(
 ) -> NTSTATUS {
     let device: *mut DEVICE_OBJECT = context.cast();
     reached(device, extension(device), POWER_STATE { DeviceState: D0 });
-    // SAFETY: the driver has the request.
-    unsafe { PoStartNextPowerIrp(irp) };
+    nt!(PoStartNextPowerIrp, irp);
     STATUS_SUCCESS
 }
 
@@ -185,8 +170,7 @@ fn reached(device: *mut DEVICE_OBJECT, its: &mut Extension, state: POWER_STATE) 
     let number = unsafe { state.DeviceState };
     its.states.rotate_right(1);
     its.states[0] = number as u8;
-    // SAFETY: the device is this driver's.
-    let before = unsafe { PoSetPowerState(device, DEVICE, state) };
+    let before = nt!(PoSetPowerState, device, DEVICE, state);
     // SAFETY: as above.
     if unsafe { before.DeviceState } != i32::from(its.states[1]) {
         // A test finds the state that the power manager should have returned.

@@ -2,13 +2,10 @@
 
 use core::ptr;
 
+use etw_driver_support::nt;
 use wdk_sys::{
     IO_CSQ, IRP, KIRQL, KSPIN_LOCK, LIST_ENTRY, NTSTATUS, PIO_CSQ, PIRP, PKIRQL, PVOID,
     STATUS_CANCELLED, STATUS_PENDING, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
-    ntddk::{
-        IoCsqInitialize, IoCsqInitializeEx, IoCsqInsertIrp, IoCsqInsertIrpEx, IoCsqRemoveIrp,
-        IoCsqRemoveNextIrp, KeAcquireSpinLockRaiseToDpc, KeInitializeSpinLock, KeReleaseSpinLock,
-    },
 };
 
 use crate::irps::complete;
@@ -32,68 +29,57 @@ impl Queue {
     pub fn initialize(&mut self, is_limited: bool) -> NTSTATUS {
         let head = &raw mut self.list;
         self.list = LIST_ENTRY { Flink: head, Blink: head };
-        // SAFETY: the lock is in the queue.
-        unsafe { KeInitializeSpinLock(&raw mut self.lock) };
+        nt!(KeInitializeSpinLock, &raw mut self.lock);
         if is_limited {
-            // SAFETY: the queue stays where it is, and the routines are of this module.
-            return unsafe {
-                IoCsqInitializeEx(
-                    &raw mut self.csq,
-                    Some(insert_some),
-                    Some(remove),
-                    Some(peek),
-                    Some(acquire),
-                    Some(release),
-                    Some(complete_cancelled),
-                )
-            };
-        }
-        // SAFETY: as above.
-        unsafe {
-            IoCsqInitialize(
+            return nt!(
+                IoCsqInitializeEx,
                 &raw mut self.csq,
-                Some(insert),
+                Some(insert_some),
                 Some(remove),
                 Some(peek),
                 Some(acquire),
                 Some(release),
                 Some(complete_cancelled),
-            )
+            );
         }
+        nt!(
+            IoCsqInitialize,
+            &raw mut self.csq,
+            Some(insert),
+            Some(remove),
+            Some(peek),
+            Some(acquire),
+            Some(release),
+            Some(complete_cancelled),
+        )
     }
 
     /// Keeps a request. Completes one that the queue refuses.
     pub fn keep(&mut self, irp: *mut IRP, is_limited: bool) -> NTSTATUS {
         if is_limited {
-            // SAFETY: the queue was initialized, and the driver has the request.
-            let kept = unsafe {
-                IoCsqInsertIrpEx(&raw mut self.csq, irp, ptr::null_mut(), ptr::null_mut())
-            };
+            let kept =
+                nt!(IoCsqInsertIrpEx, &raw mut self.csq, irp, ptr::null_mut(), ptr::null_mut());
             return if kept == STATUS_SUCCESS { STATUS_PENDING } else { complete(irp, kept) };
         }
-        // SAFETY: as above.
-        unsafe { IoCsqInsertIrp(&raw mut self.csq, irp, ptr::null_mut()) };
+        nt!(IoCsqInsertIrp, &raw mut self.csq, irp, ptr::null_mut());
         STATUS_PENDING
     }
 
     /// Keeps a request, with the context that finds it in the queue.
     pub fn keep_found(&mut self, irp: *mut IRP) -> NTSTATUS {
-        // SAFETY: the queue was initialized, the driver has the request, and the context is in the queue.
-        unsafe { IoCsqInsertIrp(&raw mut self.csq, irp, &raw mut self.found) };
+        nt!(IoCsqInsertIrp, &raw mut self.csq, irp, &raw mut self.found);
         STATUS_PENDING
     }
 
     /// Completes the oldest request. Returns whether there was one.
     pub fn complete_next(&mut self) -> bool {
-        // SAFETY: the queue was initialized.
-        let irp = unsafe { IoCsqRemoveNextIrp(&raw mut self.csq, ptr::null_mut()) };
+        let irp = nt!(IoCsqRemoveNextIrp, &raw mut self.csq, ptr::null_mut());
         complete_any(irp)
     }
 
     /// Completes the request of [`Self::keep_found`], if it is still in the queue. Returns whether it was.
     pub fn complete_found(&mut self) -> bool {
-        // SAFETY: the queue was initialized, and the context belongs to a request or is empty.
-        let irp = unsafe { IoCsqRemoveIrp(&raw mut self.csq, &raw mut self.found) };
+        let irp = nt!(IoCsqRemoveIrp, &raw mut self.csq, &raw mut self.found);
         complete_any(irp)
     }
 }
@@ -171,8 +157,7 @@ unsafe extern "C" fn peek(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> PIRP {
 unsafe extern "C" fn acquire(csq: PIO_CSQ, irql: PKIRQL) {
     // SAFETY: the structure is the first field of a queue.
     let lock = unsafe { &raw mut (*csq.cast::<Queue>()).lock };
-    // SAFETY: the lock was initialized.
-    let before = unsafe { KeAcquireSpinLockRaiseToDpc(lock) };
+    let before = nt!(KeAcquireSpinLockRaiseToDpc, lock);
     // SAFETY: the system passes a place for the IRQL.
     unsafe { *irql = before };
 }
@@ -180,8 +165,7 @@ unsafe extern "C" fn acquire(csq: PIO_CSQ, irql: PKIRQL) {
 unsafe extern "C" fn release(csq: PIO_CSQ, irql: KIRQL) {
     // SAFETY: the structure is the first field of a queue.
     let lock = unsafe { &raw mut (*csq.cast::<Queue>()).lock };
-    // SAFETY: the lock was acquired by the routine above.
-    unsafe { KeReleaseSpinLock(lock, irql) };
+    nt!(KeReleaseSpinLock, lock, irql);
 }
 
 unsafe extern "C" fn complete_cancelled(_csq: PIO_CSQ, irp: PIRP) {

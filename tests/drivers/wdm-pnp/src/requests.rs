@@ -2,18 +2,12 @@
 
 use core::{ptr, slice};
 
+use etw_driver_support::{check, nt};
 use wdk_sys::{
-    _DEVICE_RELATION_TYPE::BusRelations,
-    DEVICE_OBJECT, ERESOURCE, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL,
-    IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS, NTSTATUS, PVOID,
-    STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_NOT_READY, STATUS_INVALID_DEVICE_REQUEST,
-    STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
-    ntddk::{
-        ExAcquireResourceExclusiveLite, ExDeleteResourceLite, ExInitializeResourceLite,
-        ExReleaseResourceLite, IoGetDeviceProperty, IoInvalidateDeviceRelations,
-        IoInvalidateDeviceState, KeEnterCriticalRegion, KeLeaveCriticalRegion,
-        MmMapLockedPagesSpecifyCache,
-    },
+    _DEVICE_RELATION_TYPE::BusRelations, DEVICE_OBJECT, ERESOURCE, IO_STACK_LOCATION, IRP,
+    IRP_MJ_DEVICE_CONTROL, IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS,
+    NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_DEVICE_NOT_READY,
+    STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, STATUS_UNSUCCESSFUL,
 };
 
 use crate::{
@@ -89,13 +83,11 @@ fn control(
         }
         commands::FAIL => {
             its.has_failed = true;
-            // SAFETY: the device is the physical one of the stack.
-            unsafe { IoInvalidateDeviceState(its.physical) };
+            nt!(IoInvalidateDeviceState, its.physical);
             complete(irp, STATUS_SUCCESS)
         }
         commands::RELATIONS => {
-            // SAFETY: the device is the physical one of the stack.
-            unsafe { IoInvalidateDeviceRelations(its.physical, BusRelations) };
+            nt!(IoInvalidateDeviceRelations, its.physical, BusRelations);
             complete(irp, STATUS_SUCCESS)
         }
         commands::KEEP => its.queues[0].keep(irp, false),
@@ -145,16 +137,14 @@ fn control(
             let mut length = 0;
             // SAFETY: the input has a byte, which the routine reads before it writes the output.
             let property = i32::from(unsafe { *system });
-            // SAFETY: the buffer has the room, and the device is the physical one of the stack.
-            let status = unsafe {
-                IoGetDeviceProperty(
-                    its.physical,
-                    property,
-                    room as u32,
-                    system.cast(),
-                    &raw mut length,
-                )
-            };
+            let status = nt!(
+                IoGetDeviceProperty,
+                its.physical,
+                property,
+                room as u32,
+                system.cast(),
+                &raw mut length,
+            );
             complete_with(irp, status, length as usize)
         }
         code if code & !3 == commands::REVERSE => reverse(irp, &parameters),
@@ -165,25 +155,16 @@ fn control(
 /// Acquires and releases a resource.
 fn acquire_resource(in_region: bool) -> NTSTATUS {
     let mut resource = ERESOURCE::default();
-    // SAFETY: the resource is a local, which is deleted below.
-    let status = unsafe { ExInitializeResourceLite(&raw mut resource) };
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(nt!(ExInitializeResourceLite, &raw mut resource));
     if in_region {
-        // SAFETY: the region is left below.
-        unsafe { KeEnterCriticalRegion() };
+        nt!(KeEnterCriticalRegion);
     }
-    // SAFETY: the resource was initialized above.
-    let _is_acquired = unsafe { ExAcquireResourceExclusiveLite(&raw mut resource, 1) };
-    // SAFETY: as above.
-    unsafe { ExReleaseResourceLite(&raw mut resource) };
+    let _is_acquired = nt!(ExAcquireResourceExclusiveLite, &raw mut resource, 1);
+    nt!(ExReleaseResourceLite, &raw mut resource);
     if in_region {
-        // SAFETY: the region was entered above.
-        unsafe { KeLeaveCriticalRegion() };
+        nt!(KeLeaveCriticalRegion);
     }
-    // SAFETY: the resource was initialized above.
-    unsafe { ExDeleteResourceLite(&raw mut resource) }
+    nt!(ExDeleteResourceLite, &raw mut resource)
 }
 
 type Control = wdk_sys::_IO_STACK_LOCATION__bindgen_ty_1__bindgen_ty_17;
@@ -202,10 +183,8 @@ fn reverse(irp: *mut IRP, parameters: &Control) -> NTSTATUS {
             (parameters.Type3InputBuffer.cast::<u8>(), request.UserBuffer.cast::<u8>())
         }
         _ => {
-            // SAFETY: the request describes its output.
-            let output = unsafe {
-                MmMapLockedPagesSpecifyCache(request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16)
-            };
+            let output =
+                nt!(MmMapLockedPagesSpecifyCache, request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16);
             (system, output.cast())
         }
     };

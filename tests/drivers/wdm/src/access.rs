@@ -5,11 +5,10 @@ use core::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use etw_driver_support::nt;
 use wdk_sys::{
-    _MODE::UserMode,
-    DEVICE_OBJECT, GENERIC_MAPPING, IO_STACK_LOCATION, NTSTATUS, PSECURITY_DESCRIPTOR,
-    STATUS_SUCCESS,
-    ntddk::{ObGetObjectSecurity, ObReleaseObjectSecurity, SeAccessCheck},
+    _MODE::UserMode, DEVICE_OBJECT, GENERIC_MAPPING, IO_STACK_LOCATION, NTSTATUS,
+    PSECURITY_DESCRIPTOR, STATUS_SUCCESS,
 };
 
 /// The rights that are checked: reading data, and changing the descriptor's list.
@@ -22,9 +21,8 @@ static RESULTS: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
 pub fn check(device: *mut DEVICE_OBJECT, location: &IO_STACK_LOCATION) {
     let mut descriptor: PSECURITY_DESCRIPTOR = ptr::null_mut();
     let mut is_allocated = 0;
-    // SAFETY: the device is this driver's, and the others are locals.
     let status =
-        unsafe { ObGetObjectSecurity(device.cast(), &raw mut descriptor, &raw mut is_allocated) };
+        nt!(ObGetObjectSecurity, device.cast(), &raw mut descriptor, &raw mut is_allocated);
     if status != STATUS_SUCCESS {
         return;
     }
@@ -37,28 +35,24 @@ pub fn check(device: *mut DEVICE_OBJECT, location: &IO_STACK_LOCATION) {
     for (slots, wanted) in RESULTS.chunks_exact(2).zip(WANTED) {
         let mut mapping = GENERIC_MAPPING::default();
         let (mut granted, mut status): (u32, NTSTATUS) = (0, 0);
-        // SAFETY: the descriptor is valid, the access state belongs to the request, and the others
-        // are locals.
-        unsafe {
-            SeAccessCheck(
-                descriptor,
-                subject,
-                0,
-                wanted,
-                0,
-                ptr::null_mut(),
-                &raw mut mapping,
-                UserMode as i8,
-                &raw mut granted,
-                &raw mut status,
-            );
-        }
+        nt!(
+            SeAccessCheck,
+            descriptor,
+            subject,
+            0,
+            wanted,
+            0,
+            ptr::null_mut(),
+            &raw mut mapping,
+            UserMode as i8,
+            &raw mut granted,
+            &raw mut status,
+        );
         for (slot, value) in slots.iter().zip([granted, status.cast_unsigned()]) {
             slot.store(value, Ordering::Relaxed);
         }
     }
-    // SAFETY: the descriptor was returned above.
-    unsafe { ObReleaseObjectSecurity(descriptor, is_allocated) };
+    nt!(ObReleaseObjectSecurity, descriptor, is_allocated);
 }
 
 /// Returns the results of [`check`].

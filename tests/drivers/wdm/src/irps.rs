@@ -1,9 +1,9 @@
 //! Requests of the system: their current stack location, and the state that keeps one of the
 //! driver's own requests.
 
+use etw_driver_support::nt;
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, NTSTATUS, PVOID, STATUS_MORE_PROCESSING_REQUIRED,
-    ntddk::IofCompleteRequest,
 };
 
 /// The bits of a stack location's `Control` that make the system always call its completion
@@ -16,6 +16,13 @@ pub const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the driver that a request was passed to has a stack location.
     unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation }
+}
+
+/// Sets where a request reads to.
+pub fn set_buffer(irp: *mut IRP, buffer: *mut u8) {
+    // SAFETY: the request is this driver's.
+    let associated = unsafe { &mut (*irp).AssociatedIrp };
+    associated.SystemBuffer = buffer.cast();
 }
 
 /// Keeps a request of the driver's own from being completed any further.
@@ -33,7 +40,6 @@ pub fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS
     let request = unsafe { &mut *irp };
     request.IoStatus.__bindgen_anon_1.Status = status;
     request.IoStatus.Information = information as u64;
-    // SAFETY: as above.
-    unsafe { IofCompleteRequest(irp, 0) };
+    nt!(IofCompleteRequest, irp, 0);
     status
 }

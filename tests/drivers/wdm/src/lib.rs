@@ -20,14 +20,13 @@ mod trace;
 
 use core::ptr;
 
-use etw_driver_support::{Service, counted, utf16};
+use etw_driver_support::{Service, check, counted, nt, utf16};
 use strings::{LINK, NAME};
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, DO_BUFFERED_IO, DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, IRP_MJ_CLEANUP,
     IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS,
     NTSTATUS, STATUS_SUCCESS,
-    ntddk::{IoCreateDevice, IoCreateSymbolicLink, IoDeleteDevice, IoDeleteSymbolicLink},
 };
 
 /// The end of the path of the service whose driver stays until the system shuts down.
@@ -41,26 +40,19 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     }
     let (mut name, mut link) = (counted(&NAME), counted(&LINK));
     let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
-    // SAFETY: the driver object is this driver's, and the others are locals.
-    let status = unsafe {
-        IoCreateDevice(
-            driver,
-            size_of::<requests::State>() as u32,
-            &raw mut name,
-            FILE_DEVICE_UNKNOWN,
-            0,
-            0,
-            &raw mut device,
-        )
-    };
+    check!(nt!(
+        IoCreateDevice,
+        driver,
+        size_of::<requests::State>() as u32,
+        &raw mut name,
+        FILE_DEVICE_UNKNOWN,
+        0,
+        0,
+        &raw mut device,
+    ));
+    let status = nt!(IoCreateSymbolicLink, &raw mut link, &raw mut name);
     if !NT_SUCCESS(status) {
-        return status;
-    }
-    // SAFETY: the strings are locals.
-    let status = unsafe { IoCreateSymbolicLink(&raw mut link, &raw mut name) };
-    if !NT_SUCCESS(status) {
-        // SAFETY: the device was created above.
-        unsafe { IoDeleteDevice(device) };
+        nt!(IoDeleteDevice, device);
         return status;
     }
     // SAFETY: the device was created above.
@@ -87,10 +79,8 @@ unsafe extern "C" fn unload(driver: *mut DRIVER_OBJECT) {
     emit!(trace::unloaded());
     let _result = trace::unregister();
     let mut link = counted(&LINK);
-    // SAFETY: the string is a local.
-    let _status = unsafe { IoDeleteSymbolicLink(&raw mut link) };
+    let _status = nt!(IoDeleteSymbolicLink, &raw mut link);
     // SAFETY: the system passes this driver's object.
     let device = unsafe { (*driver).DeviceObject };
-    // SAFETY: the driver's only device was created at the start.
-    unsafe { IoDeleteDevice(device) };
+    nt!(IoDeleteDevice, device);
 }

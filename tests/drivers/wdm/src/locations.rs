@@ -5,17 +5,13 @@ use core::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use etw_driver_support::nt;
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, LARGE_INTEGER,
     NTSTATUS, PIO_WORKITEM, PVOID, STATUS_MORE_PROCESSING_REQUIRED, STATUS_SUCCESS,
-    ntddk::{
-        ExAllocatePool2, ExFreePool, IoAllocateIrp, IoAllocateWorkItem, IoForwardIrpSynchronously,
-        IoFreeIrp, IoFreeWorkItem, IoInitializeIrp, IoQueueWorkItemEx, IofCallDriver,
-        KeDelayExecutionThread,
-    },
 };
 
-use crate::irps::{INVOKE_ALWAYS, complete, completed, current};
+use crate::irps::{INVOKE_ALWAYS, complete, completed, current, set_buffer};
 
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 const TAG: u32 = u32::from_ne_bytes(*b"Loc ");
@@ -28,8 +24,7 @@ pub const FORWARDED: u32 = (0x22 << 16) | (0x900 << 2);
 
 /// Allocates a request.
 fn allocate() -> *mut IRP {
-    // SAFETY: the routine has no other precondition.
-    unsafe { IoAllocateIrp(LOCATIONS, 0) }
+    nt!(IoAllocateIrp, LOCATIONS, 0)
 }
 
 /// `IoSetNextIrpStackLocation`: the driver takes the first location itself.
@@ -53,13 +48,6 @@ fn fill_read(at: *mut IO_STACK_LOCATION, length: usize) {
     location.Parameters.Read.Length = length as u32;
 }
 
-/// Sets where a request reads to.
-fn set_buffer(irp: *mut IRP, buffer: *mut u8) {
-    // SAFETY: the request is this driver's.
-    let associated = unsafe { &mut (*irp).AssociatedIrp };
-    associated.SystemBuffer = buffer.cast();
-}
-
 /// Returns the number of bytes that a request has read.
 fn count(irp: *mut IRP) -> usize {
     // SAFETY: the request is this driver's, and has come back.
@@ -79,25 +67,20 @@ pub fn read_with_each(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize
     let irp = allocate();
     fill_read(take_location(irp, device), length);
     set_buffer(irp, buffer);
-    // SAFETY: the request has a location for the device, which gets a copy of this driver's.
-    let is_passed = unsafe { IoForwardIrpSynchronously(device, irp) };
+    let is_passed = nt!(IoForwardIrpSynchronously, device, irp);
     if is_passed != 0 {
         total += count(irp);
     }
-    // SAFETY: the request has come back.
-    unsafe { IoFreeIrp(irp) };
+    nt!(IoFreeIrp, irp);
 
     let size = size_of::<IRP>() + LOCATIONS as usize * size_of::<IO_STACK_LOCATION>();
-    // SAFETY: the routine has no other precondition.
-    let irp = unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, size as u64, TAG) }.cast::<IRP>();
-    // SAFETY: the memory has the size of a request with these locations.
-    unsafe { IoInitializeIrp(irp, size as u16, LOCATIONS) };
+    let irp = nt!(ExAllocatePool2, POOL_FLAG_NON_PAGED, size as u64, TAG).cast::<IRP>();
+    nt!(IoInitializeIrp, irp, size as u16, LOCATIONS);
     take_location(irp, device);
     set_buffer(irp, buffer);
     send_below(device, irp, length, Some(completed), ptr::null_mut());
     total += count(irp);
-    // SAFETY: the block was allocated for the request, which has come back.
-    unsafe { ExFreePool(irp.cast()) };
+    nt!(ExFreePool, irp.cast());
     total
 }
 
@@ -121,16 +104,14 @@ fn send_below(
     location.CompletionRoutine = routine;
     location.Context = context;
     location.Control = INVOKE_ALWAYS;
-    // SAFETY: the request is complete.
-    let _status = unsafe { IofCallDriver(device, irp) };
+    let _status = nt!(IofCallDriver, device, irp);
 }
 
 /// Adds the bytes that a request has read, and frees it.
 unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: PVOID) -> NTSTATUS {
     // SAFETY: the context is the sender's number.
     unsafe { *context.cast::<usize>() += count(irp) };
-    // SAFETY: the request is this driver's and has come back.
-    unsafe { IoFreeIrp(irp) };
+    nt!(IoFreeIrp, irp);
     STATUS_MORE_PROCESSING_REQUIRED
 }
 
@@ -148,30 +129,24 @@ pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     location.MajorFunction = IRP_MJ_DEVICE_CONTROL as u8;
     location.Parameters.DeviceIoControl.IoControlCode = FORWARDED;
     STEP.store(0, Ordering::SeqCst);
-    // SAFETY: the request has a location for the device, which gets a copy of this driver's.
-    let _is_passed = unsafe { IoForwardIrpSynchronously(device, irp) };
+    let _is_passed = nt!(IoForwardIrpSynchronously, device, irp);
     let step = STEP.load(Ordering::SeqCst);
-    // SAFETY: the request has come back.
-    unsafe { IoFreeIrp(irp) };
+    nt!(IoFreeIrp, irp);
     step as usize
 }
 
 /// Has a thread of the system forward the request, or complete it if that was done before.
 pub fn forwarded(device: *mut DEVICE_OBJECT, irp: *mut IRP) {
-    // SAFETY: the device is this driver's.
-    let item = unsafe { IoAllocateWorkItem(device) };
-    // SAFETY: the item was allocated above, and its routine frees it.
-    unsafe { IoQueueWorkItemEx(item, Some(go_on), 1, irp.cast()) };
+    let item = nt!(IoAllocateWorkItem, device);
+    nt!(IoQueueWorkItemEx, item, Some(go_on), 1, irp.cast());
 }
 
 unsafe extern "C" fn go_on(device: PVOID, context: PVOID, item: PIO_WORKITEM) {
-    // SAFETY: the item's routine runs, so that it is not queued any more.
-    unsafe { IoFreeWorkItem(item) };
+    nt!(IoFreeWorkItem, item);
     let irp = context.cast::<IRP>();
     let before = STEP.fetch_add(1, Ordering::SeqCst);
     if before == 0 {
-        // SAFETY: the request has a location for the device.
-        let _is_passed = unsafe { IoForwardIrpSynchronously(device.cast(), irp) };
+        let _is_passed = nt!(IoForwardIrpSynchronously, device.cast(), irp);
     }
     sleep();
     if before == 0 {
@@ -183,6 +158,5 @@ unsafe extern "C" fn go_on(device: PVOID, context: PVOID, item: PIO_WORKITEM) {
 /// Waits for a millisecond.
 fn sleep() {
     let mut interval = LARGE_INTEGER { QuadPart: -10_000 };
-    // SAFETY: the interval is a local.
-    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+    let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval);
 }

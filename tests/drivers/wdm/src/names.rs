@@ -5,18 +5,11 @@ use core::{
     sync::atomic::{AtomicU16, AtomicU32, Ordering},
 };
 
-use etw_driver_support::{counted, utf16};
+use etw_driver_support::{at_irql, counted, nt, utf16};
 use wdk_sys::{
     _IO_ERROR_LOG_PACKET, DEVICE_OBJECT, FILE_OBJECT, FILE_READ_ACCESS, FILE_READ_DATA,
     IO_STACK_LOCATION, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL,
     LARGE_INTEGER, UNICODE_STRING,
-    ntddk::{
-        IoAllocateErrorLogEntry, IoAttachDevice, IoDeleteDevice, IoDetachDevice,
-        IoFreeErrorLogEntry, IoGetAttachedDevice, IoGetDeviceObjectPointer, IoGetLowerDeviceObject,
-        IoValidateDeviceIoControlAccess, IoWriteErrorLogEntry, KeAreAllApcsDisabled,
-        KeDelayExecutionThread, KeEnterGuardedRegion, KeLeaveGuardedRegion, KeLowerIrql,
-        KfRaiseIrql, ObfDereferenceObject, PsGetCurrentProcessId,
-    },
 };
 
 use crate::{commands, own, strings::NAME};
@@ -39,8 +32,7 @@ static FILE_NAME: [AtomicU16; 16] = [const { AtomicU16::new(0) }; 16];
 
 /// Returns the kernel's validation of a request's access.
 fn validated(irp: *mut IRP, access: u32) -> u32 {
-    // SAFETY: the request is this driver's.
-    unsafe { IoValidateDeviceIoControlAccess(irp, access) }.cast_unsigned()
+    nt!(IoValidateDeviceIoControlAccess, irp, access).cast_unsigned()
 }
 
 /// Counts a request, and records its properties.
@@ -56,10 +48,8 @@ pub fn note(irp: *mut IRP, location: &IO_STACK_LOCATION) {
             CLEANUPS.fetch_add(1, Ordering::Relaxed);
         }
         IRP_MJ_CLOSE => {
-            // SAFETY: the routine has no preconditions.
-            let disabled = u32::from(unsafe { KeAreAllApcsDisabled() });
-            // SAFETY: as above.
-            let process = unsafe { PsGetCurrentProcessId() } as usize as u32;
+            let disabled = u32::from(nt!(KeAreAllApcsDisabled));
+            let process = nt!(PsGetCurrentProcessId) as usize as u32;
             for (to, value) in CLOSED.iter().zip([disabled, process]) {
                 to.store(value, Ordering::Relaxed);
             }
@@ -160,16 +150,18 @@ fn answer(numbers: &[u32], buffer: *mut u8, length: usize) -> usize {
 fn open(mut name: UNICODE_STRING) -> (u32, *mut FILE_OBJECT, *mut DEVICE_OBJECT) {
     let mut file: *mut FILE_OBJECT = ptr::null_mut();
     let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
-    // SAFETY: the arguments are locals.
-    let status = unsafe {
-        IoGetDeviceObjectPointer(&raw mut name, FILE_READ_DATA, &raw mut file, &raw mut device)
-    };
+    let status = nt!(
+        IoGetDeviceObjectPointer,
+        &raw mut name,
+        FILE_READ_DATA,
+        &raw mut file,
+        &raw mut device
+    );
     (status.cast_unsigned(), file, device)
 }
 
 fn release<T>(object: *mut T) {
-    // SAFETY: the caller has a reference to the object.
-    let _left = unsafe { ObfDereferenceObject(object.cast()) };
+    let _left = nt!(ObfDereferenceObject, object.cast());
 }
 
 /// Opens this driver's device and releases the file in `body`. Returns the closes in `body`, those a while
@@ -182,8 +174,7 @@ fn release_in(body: impl FnOnce(*mut FILE_OBJECT)) -> [u32; 4] {
     let at_once = closes() - before;
     // 10 ms.
     let mut interval = LARGE_INTEGER { QuadPart: -100_000 };
-    // SAFETY: the interval is a local.
-    let _status = unsafe { KeDelayExecutionThread(0, 0, &raw mut interval) };
+    let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval);
     let [disabled, process] = CLOSED.each_ref().map(|one| one.load(Ordering::Relaxed));
     [at_once, closes() - before, disabled, process]
 }
@@ -192,18 +183,12 @@ fn release_raised() -> [u32; 8] {
     /// `DISPATCH_LEVEL`.
     const DISPATCH: u8 = 2;
     let raised = release_in(|file| {
-        // SAFETY: the IRQL is lowered below.
-        let irql = unsafe { KfRaiseIrql(DISPATCH) };
-        release(file);
-        // SAFETY: the IRQL was raised above.
-        unsafe { KeLowerIrql(irql) };
+        at_irql(DISPATCH, || release(file));
     });
     let guarded = release_in(|file| {
-        // SAFETY: the region is left below.
-        unsafe { KeEnterGuardedRegion() };
+        nt!(KeEnterGuardedRegion);
         release(file);
-        // SAFETY: the region was entered above.
-        unsafe { KeLeaveGuardedRegion() };
+        nt!(KeLeaveGuardedRegion);
     });
     let mut all = [0; 8];
     for (to, from) in all.iter_mut().zip(raised.into_iter().chain(guarded)) {
@@ -222,19 +207,13 @@ fn by_name(device: *mut DEVICE_OBJECT) -> [u32; 9] {
     let closed = counts() - before;
     let above = own::create(device);
     let (mut name, mut below) = (counted(&NAME), ptr::null_mut());
-    // SAFETY: the device was created above, and the others are locals.
-    let attached = unsafe { IoAttachDevice(above, &raw mut name, &raw mut below) };
-    // SAFETY: the device was created above.
-    let lower = unsafe { IoGetLowerDeviceObject(above) };
+    let attached = nt!(IoAttachDevice, above, &raw mut name, &raw mut below);
+    let lower = nt!(IoGetLowerDeviceObject, above);
     release(lower);
-    // SAFETY: the device is this driver's.
-    let lowest = unsafe { IoGetLowerDeviceObject(device) };
-    // SAFETY: as above.
-    let top = unsafe { IoGetAttachedDevice(device) };
-    // SAFETY: a device is attached to this one.
-    unsafe { IoDetachDevice(device) };
-    // SAFETY: the device was created above.
-    unsafe { IoDeleteDevice(above) };
+    let lowest = nt!(IoGetLowerDeviceObject, device);
+    let top = nt!(IoGetAttachedDevice, device);
+    nt!(IoDetachDevice, device);
+    nt!(IoDeleteDevice, above);
     [
         status,
         u32::from(found == device),
@@ -253,8 +232,7 @@ const DUMP: usize = core::mem::offset_of!(_IO_ERROR_LOG_PACKET, DumpData);
 const FIXED: u8 = size_of::<_IO_ERROR_LOG_PACKET>() as u8;
 
 fn allocate(object: *mut DEVICE_OBJECT, size: u8) -> *mut _IO_ERROR_LOG_PACKET {
-    // SAFETY: the object is null or this driver's.
-    unsafe { IoAllocateErrorLogEntry(object.cast(), size) }.cast()
+    nt!(IoAllocateErrorLogEntry, object.cast(), size).cast()
 }
 
 /// Writes an entry with up to four bytes of dump data, and a string at an offset.
@@ -282,15 +260,13 @@ fn write(device: *mut DEVICE_OBJECT, dump: u16, offset: u16) -> bool {
     let text = entry.wrapping_byte_add(DUMP + 4).cast::<[u16; 3]>();
     // SAFETY: the entry has room for the string after the dump data.
     unsafe { text.write_unaligned([u16::from(b'o'), u16::from(b'k'), 0]) };
-    // SAFETY: the entry was allocated above.
-    unsafe { IoWriteErrorLogEntry(entry.cast()) };
+    nt!(IoWriteErrorLogEntry, entry.cast());
     true
 }
 
 fn log_errors(device: *mut DEVICE_OBJECT) -> [u32; 5] {
     let unused = allocate(device, FIXED);
-    // SAFETY: the entry was allocated above.
-    unsafe { IoFreeErrorLogEntry(unused.cast()) };
+    nt!(IoFreeErrorLogEntry, unused.cast());
     [
         u32::from(!unused.is_null()),
         u32::from(allocate(device, FIXED - 1).is_null()),

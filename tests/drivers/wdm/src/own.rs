@@ -5,19 +5,15 @@ use core::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use etw_driver_support::nt;
 use wdk_sys::{
     DEVICE_OBJECT, FILE_DEVICE_UNKNOWN, IO_STACK_LOCATION, IRP, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ,
     NTSTATUS, STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS,
-    ntddk::{
-        ExAllocatePool2, ExFreePool, IoAllocateIrp, IoAllocateMdl, IoAttachDeviceToDeviceStack,
-        IoCreateDevice, IoDeleteDevice, IoFreeIrp, IoGetAttachedDeviceReference, IoInitializeIrp,
-        IofCallDriver,
-    },
 };
 
 use crate::{
     access, commands,
-    irps::{INVOKE_ALWAYS, completed, current},
+    irps::{INVOKE_ALWAYS, completed, current, set_buffer},
 };
 
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
@@ -54,34 +50,26 @@ pub fn control(
         }
         commands::FREE_SENT => {
             let irp = send_and_keep(device);
-            // SAFETY: the block was allocated for the request.
-            unsafe { ExFreePool(irp.cast()) };
+            nt!(ExFreePool, irp.cast());
             0
         }
         commands::INITIALIZE_ALLOCATED => {
-            // SAFETY: the device is this driver's.
-            let size = unsafe { (*device).StackSize };
-            // SAFETY: the size comes from the device's stack.
-            let irp = unsafe { IoAllocateIrp(size, 0) };
+            let irp = nt!(IoAllocateIrp, stack_size(device), 0);
             initialize(device, irp);
-            // SAFETY: the request was allocated above.
-            unsafe { IoFreeIrp(irp) };
+            nt!(IoFreeIrp, irp);
             0
         }
         commands::ATTACH_ROUND => {
             let (one, other) = (create(device), create(device));
-            // SAFETY: the devices were created above.
-            let _lower = unsafe { IoAttachDeviceToDeviceStack(one, other) };
-            // SAFETY: as above.
-            let _lower = unsafe { IoAttachDeviceToDeviceStack(other, one) };
+            let _lower = nt!(IoAttachDeviceToDeviceStack, one, other);
+            let _lower = nt!(IoAttachDeviceToDeviceStack, other, one);
             0
         }
         commands::STACK_ROUND => {
             let one = create(device);
             // SAFETY: the device was created above.
             unsafe { (*one).AttachedDevice = one };
-            // SAFETY: as above.
-            let _top = unsafe { IoGetAttachedDeviceReference(one) };
+            let _top = nt!(IoGetAttachedDeviceReference, one);
             0
         }
         commands::LIST_ROUND => {
@@ -115,34 +103,47 @@ pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
     let mut created: *mut DEVICE_OBJECT = ptr::null_mut();
     // SAFETY: the device is this driver's.
     let driver = unsafe { (*device).DriverObject };
-    // SAFETY: the driver object is this driver's, and the others are locals.
-    let _status = unsafe {
-        IoCreateDevice(driver, 0, ptr::null_mut(), FILE_DEVICE_UNKNOWN, 0, 0, &raw mut created)
-    };
+    let _status = nt!(
+        IoCreateDevice,
+        driver,
+        0,
+        ptr::null_mut(),
+        FILE_DEVICE_UNKNOWN,
+        0,
+        0,
+        &raw mut created
+    );
     // The device is ready.
     // SAFETY: the device was created above.
     unsafe { (*created).Flags &= !DO_DEVICE_INITIALIZING };
     created
 }
 
+/// Returns the number of locations that a request for the device needs.
+pub fn stack_size(device: *mut DEVICE_OBJECT) -> i8 {
+    // SAFETY: the device is this driver's.
+    unsafe { (*device).StackSize }
+}
+
 /// Returns the size of a request for the device's stack.
 fn size_of_irp(device: *mut DEVICE_OBJECT) -> u16 {
-    // SAFETY: the device is this driver's.
-    let locations = unsafe { (*device).StackSize }.cast_unsigned();
-    (size_of::<IRP>() + usize::from(locations) * size_of::<IO_STACK_LOCATION>()) as u16
+    let locations = usize::from(stack_size(device).cast_unsigned());
+    (size_of::<IRP>() + locations * size_of::<IO_STACK_LOCATION>()) as u16
 }
 
 /// Allocates memory for a request.
 fn allocate(device: *mut DEVICE_OBJECT) -> *mut IRP {
-    // SAFETY: the routine has no other precondition.
-    unsafe { ExAllocatePool2(POOL_FLAG_NON_PAGED, u64::from(size_of_irp(device)), TAG) }.cast()
+    nt!(ExAllocatePool2, POOL_FLAG_NON_PAGED, u64::from(size_of_irp(device)), TAG).cast()
 }
 
 fn initialize(device: *mut DEVICE_OBJECT, irp: *mut IRP) {
-    // SAFETY: the device is this driver's.
-    let locations = unsafe { (*device).StackSize };
-    // SAFETY: the memory has the size of a request with these locations.
-    unsafe { IoInitializeIrp(irp, size_of_irp(device), locations) };
+    nt!(IoInitializeIrp, irp, size_of_irp(device), stack_size(device));
+}
+
+/// Reads from the device with an initialized request. Returns the number of bytes.
+pub fn read(device: *mut DEVICE_OBJECT, irp: *mut IRP, buffer: *mut u8, length: usize) -> usize {
+    set_buffer(irp, buffer);
+    send(device, irp, IRP_MJ_READ, |location| location.Parameters.Read.Length = length as u32)
 }
 
 /// Sends an initialized request to the device. Returns the number of bytes.
@@ -162,8 +163,7 @@ fn send(
     fill(location);
     location.CompletionRoutine = Some(completed);
     location.Control = INVOKE_ALWAYS;
-    // SAFETY: the request is complete.
-    let _status = unsafe { IofCallDriver(device, irp) };
+    let _status = nt!(IofCallDriver, device, irp);
     request.IoStatus.Information as usize
 }
 
@@ -174,20 +174,13 @@ fn initialize_twice(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) 
     let mut total = 0;
     for round in 0..3 {
         if round == 2 {
-            // SAFETY: the block was allocated for the request, which has come back.
-            unsafe { ExFreePool(irp.cast()) };
+            nt!(ExFreePool, irp.cast());
             irp = allocate(device);
         }
         initialize(device, irp);
-        // SAFETY: the request was initialized above.
-        let associated = unsafe { &mut (*irp).AssociatedIrp };
-        associated.SystemBuffer = buffer.cast();
-        total += send(device, irp, IRP_MJ_READ, |location| {
-            location.Parameters.Read.Length = length as u32;
-        });
+        total += read(device, irp, buffer, length);
     }
-    // SAFETY: as above.
-    unsafe { ExFreePool(irp.cast()) };
+    nt!(ExFreePool, irp.cast());
     total
 }
 
@@ -210,24 +203,17 @@ fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
     let rest = unsafe { (*second).NextDevice };
     // SAFETY: as above.
     unsafe { (*second).NextDevice = second };
-    // SAFETY: as above.
-    unsafe { IoDeleteDevice(first) };
+    nt!(IoDeleteDevice, first);
     // SAFETY: the first device is deleted, and the next one is still there.
     unsafe { (*second).NextDevice = if rest == first { device } else { rest } };
-    // SAFETY: the device was created above.
-    unsafe { IoDeleteDevice(second) };
+    nt!(IoDeleteDevice, second);
 }
 
 /// Appends a descriptor to a request's list that leads back to itself.
 fn append_to_a_round(device: *mut DEVICE_OBJECT) {
-    // SAFETY: the device is this driver's.
-    let size = unsafe { (*device).StackSize };
-    // SAFETY: the size comes from the device's stack.
-    let irp = unsafe { IoAllocateIrp(size, 0) };
-    // SAFETY: the device object is memory of the system.
-    let mdl = unsafe { IoAllocateMdl(device.cast(), 8, 0, 0, irp) };
+    let irp = nt!(IoAllocateIrp, stack_size(device), 0);
+    let mdl = nt!(IoAllocateMdl, device.cast(), 8, 0, 0, irp);
     // SAFETY: the descriptor was allocated above.
     unsafe { (*mdl).Next = mdl };
-    // SAFETY: as above.
-    let _mdl = unsafe { IoAllocateMdl(device.cast(), 8, 1, 0, irp) };
+    let _mdl = nt!(IoAllocateMdl, device.cast(), 8, 1, 0, irp);
 }

@@ -5,20 +5,17 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
+use etw_driver_support::nt;
 use wdk_etw::emit;
 use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ,
     IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_PENDING,
     STATUS_SUCCESS,
-    ntddk::{
-        IoAllocateIrp, IoFreeIrp, IoReleaseCancelSpinLock, IofCallDriver,
-        MmMapLockedPagesSpecifyCache,
-    },
 };
 
 use crate::{
     access, commands,
-    irps::{INVOKE_ALWAYS, complete, completed, current},
+    irps::{complete, current},
     locations, names, own, trace,
 };
 
@@ -114,10 +111,8 @@ fn control(
             complete(irp, STATUS_SUCCESS, 0)
         }
         commands::REVERSE_DIRECT => {
-            // SAFETY: the request describes its output.
-            let output = unsafe {
-                MmMapLockedPagesSpecifyCache(request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16)
-            };
+            let output =
+                nt!(MmMapLockedPagesSpecifyCache, request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16);
             reverse(irp, system, input_length, output.cast(), output_length)
         }
         commands::REVERSE_NEITHER => {
@@ -148,10 +143,8 @@ fn control(
         }
         commands::FORGET => STATUS_SUCCESS,
         commands::COMPARE_SECOND => {
-            // SAFETY: the request describes its second buffer.
-            let second = unsafe {
-                MmMapLockedPagesSpecifyCache(request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16)
-            };
+            let second =
+                nt!(MmMapLockedPagesSpecifyCache, request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16);
             let count = input_length.min(output_length);
             // SAFETY: the request's input has this length.
             let input = unsafe { slice::from_raw_parts(system, count) };
@@ -189,32 +182,14 @@ unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     KEPT.store(ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the system passes the request.
     let irql = unsafe { (*irp).CancelIrql };
-    // SAFETY: the system has acquired the lock, and stored the IRQL.
-    unsafe { IoReleaseCancelSpinLock(irql) };
+    nt!(IoReleaseCancelSpinLock, irql);
     complete(irp, STATUS_CANCELLED, 0);
 }
 
 /// Reads from this driver's own device with a request of its own. Returns the number of bytes.
 fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
-    // SAFETY: the device is this driver's.
-    let size = unsafe { (*device).StackSize };
-    // SAFETY: the size comes from the device's stack.
-    let irp = unsafe { IoAllocateIrp(size, 0) };
-    // SAFETY: the request was allocated above.
-    let request = unsafe { &mut *irp };
-    request.AssociatedIrp.SystemBuffer = buffer.cast();
-    // SAFETY: a request has at least one location, which is below the current one.
-    let next = unsafe { current(request).sub(1) };
-    // SAFETY: as above.
-    let location = unsafe { &mut *next };
-    location.MajorFunction = IRP_MJ_READ as u8;
-    location.Parameters.Read.Length = length as u32;
-    location.CompletionRoutine = Some(completed);
-    location.Control = INVOKE_ALWAYS;
-    // SAFETY: the request is complete.
-    let _status = unsafe { IofCallDriver(device, irp) };
-    let count = request.IoStatus.Information as usize;
-    // SAFETY: the completion routine kept the request.
-    unsafe { IoFreeIrp(irp) };
+    let irp = nt!(IoAllocateIrp, own::stack_size(device), 0);
+    let count = own::read(device, irp, buffer, length);
+    nt!(IoFreeIrp, irp);
     count
 }

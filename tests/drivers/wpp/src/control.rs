@@ -6,29 +6,18 @@ use core::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use etw_driver_support::utf16;
+use etw_driver_support::{guid, nt, utf16};
 use wdk_sys::{
     GUID, NT_SUCCESS, NTSTATUS, PDEVICE_OBJECT, PVOID, STATUS_BUFFER_TOO_SMALL,
     STATUS_INVALID_DEVICE_REQUEST, STATUS_SUCCESS, UNICODE_STRING,
-    ntddk::{IoWMIRegistrationControl, MmGetSystemRoutineAddress, PsGetVersion},
 };
 
 use crate::query::{self, Wnode};
 
 /// The control GUIDs of the driver's two sets of flags.
 pub static GUIDS: [GUID; 2] = [
-    GUID {
-        Data1: 0x6d2c_1f80,
-        Data2: 0x4a57,
-        Data3: 0x4f0c,
-        Data4: [0x9b, 0x3e, 0x11, 0x22, 0x33, 0x44, 0x55, 0x01],
-    },
-    GUID {
-        Data1: 0x6d2c_1f80,
-        Data2: 0x4a57,
-        Data3: 0x4f0c,
-        Data4: [0x9b, 0x3e, 0x11, 0x22, 0x33, 0x44, 0x55, 0x02],
-    },
+    guid(0x6d2c_1f80, 0x4a57, 0x4f0c, [0x9b, 0x3e, 0x11, 0x22, 0x33, 0x44, 0x55, 0x01]),
+    guid(0x6d2c_1f80, 0x4a57, 0x4f0c, [0x9b, 0x3e, 0x11, 0x22, 0x33, 0x44, 0x55, 0x02]),
 ];
 
 /// A control block. WMI finds the callback at its start; the rest is the driver's.
@@ -99,8 +88,7 @@ pub fn routine(name: &[u16]) -> *mut c_void {
     let bytes = (name.len() * 2) as u16;
     let mut name =
         UNICODE_STRING { Length: bytes, MaximumLength: bytes, Buffer: name.as_ptr().cast_mut() };
-    // SAFETY: the string counts its own bytes, and the IRQL is PASSIVE_LEVEL.
-    unsafe { MmGetSystemRoutineAddress(&raw mut name) }
+    nt!(MmGetSystemRoutineAddress, &raw mut name)
 }
 
 type ClassicCallback = extern "C" fn(*const GUID, u8, *const EnableContext, PVOID);
@@ -260,9 +248,8 @@ const DEREGISTER: u32 = 0x8000_0000 | 2;
 /// Registers the control GUIDs.
 pub fn register(way: Way) {
     let mut major = 0;
-    // SAFETY: the pointer refers to a local, and the others are optional.
     let _checked =
-        unsafe { PsGetVersion(&raw mut major, ptr::null_mut(), ptr::null_mut(), ptr::null_mut()) };
+        nt!(PsGetVersion, &raw mut major, ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
     if major < 6 {
         wdk::println!("Windows {major} is too old");
         return;
@@ -320,6 +307,5 @@ pub fn unregister(way: Way) {
 /// Calls `IoWMIRegistrationControl` for the first control block.
 pub fn control(action: u32) -> NTSTATUS {
     let block: PDEVICE_OBJECT = (&raw const BLOCKS[0]).cast_mut().cast();
-    // SAFETY: the block is static and starts with a callback, as the action says.
-    unsafe { IoWMIRegistrationControl(block, action) }
+    nt!(IoWMIRegistrationControl, block, action)
 }

@@ -2,10 +2,8 @@
 
 use core::{ffi::c_void, ptr, sync::atomic::Ordering};
 
-use wdk_sys::{
-    GUID, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAGS,
-    ntddk::{ExAllocatePool2, ExFreePool, IoWMIWriteEvent, KeLowerIrql, KfRaiseIrql},
-};
+use etw_driver_support::{Service, at_irql, nt};
+use wdk_sys::{GUID, NTSTATUS, POOL_FLAG_NON_PAGED, POOL_FLAG_PAGED, POOL_FLAGS};
 
 use crate::{
     control::{self, BLOCKS},
@@ -16,28 +14,17 @@ use crate::{
 const HIGH_LEVEL: u8 = 15;
 const DISPATCH_LEVEL: u8 = 2;
 
-/// Calls a function at an IRQL, and passes the IRQL to it.
-fn at(irql: u8, body: impl FnOnce(u8)) {
-    // SAFETY: raising the IRQL has no preconditions.
-    let before = unsafe { KfRaiseIrql(irql) };
-    body(irql);
-    // SAFETY: the IRQL is the one before.
-    unsafe { KeLowerIrql(before) };
-}
-
 /// Calls a function at the highest IRQL, and passes the IRQL to it.
 pub fn at_high_level(body: impl FnOnce(u8)) {
-    at(HIGH_LEVEL, body);
+    at_irql(HIGH_LEVEL, || body(HIGH_LEVEL));
 }
 
 fn allocate(flags: POOL_FLAGS, size: usize) -> *mut c_void {
-    // SAFETY: the routine has no preconditions at this IRQL.
-    unsafe { ExAllocatePool2(flags, size as u64, u32::from_le_bytes(*b"WppT")) }
+    nt!(ExAllocatePool2, flags, size as u64, u32::from_le_bytes(*b"WppT"))
 }
 
 fn free(block: *mut c_void) {
-    // SAFETY: the block was allocated by the caller.
-    unsafe { ExFreePool(block) };
+    nt!(ExFreePool, block);
 }
 
 /// Returns the trace handle of the first set of flags.
@@ -113,16 +100,13 @@ fn write_events(logger: u64) {
         flags: TRACED_GUID,
         data: [1, 2, 3, 4],
     };
-    // SAFETY: the size is that of the structure without its padding.
-    let status = unsafe { IoWMIWriteEvent((&raw mut event).cast()) };
+    let status = nt!(IoWMIWriteEvent, (&raw mut event).cast());
     say("event", status);
     event.historical_context = 77;
-    // SAFETY: as above; the session does not exist.
-    let status = unsafe { IoWMIWriteEvent((&raw mut event).cast()) };
+    let status = nt!(IoWMIWriteEvent, (&raw mut event).cast());
     say("event without a session", status);
     event.size = 40;
-    // SAFETY: as above; the size is too small on purpose.
-    let status = unsafe { IoWMIWriteEvent((&raw mut event).cast()) };
+    let status = nt!(IoWMIWriteEvent, (&raw mut event).cast());
     say("event without a whole header", status);
     let field = *b"field";
     let mut event = EventOfFields {
@@ -141,8 +125,7 @@ fn write_events(logger: u64) {
         length: field.len() as u32,
         field_type: 0,
     };
-    // SAFETY: the field is a local.
-    let status = unsafe { IoWMIWriteEvent((&raw mut event).cast()) };
+    let status = nt!(IoWMIWriteEvent, (&raw mut event).cast());
     say("event of fields", status);
 }
 
@@ -150,7 +133,7 @@ fn write_events(logger: u64) {
 type Action = fn(u64);
 
 /// Runs the service's action after the registration, if it has one.
-pub fn run(is_service: impl Fn(&str) -> bool) {
+pub fn run(service: Service<'_>) {
     let all: [(&str, Action); 12] = [
         ("by-list", |logger| {
             say("by list", messages::by_list(logger));
@@ -183,7 +166,7 @@ pub fn run(is_service: impl Fn(&str) -> bool) {
         }),
         ("paged-at-dispatch", |logger| {
             let block = allocate(POOL_FLAG_PAGED, 64);
-            at(DISPATCH_LEVEL, |_| {
+            at_irql(DISPATCH_LEVEL, || {
                 write(logger, FLAGS, &raw const MESSAGES, block, 8);
             });
             free(block);
@@ -204,9 +187,7 @@ pub fn run(is_service: impl Fn(&str) -> bool) {
             }
         }),
     ];
-    for (name, body) in all {
-        if is_service(name) {
-            body(logger());
-        }
+    if let Some(body) = service.find(&all) {
+        body(logger());
     }
 }

@@ -23,9 +23,9 @@ use core::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use etw_driver_support::{Service, check, config, counted, create_driver, utf16, wdf};
+use etw_driver_support::{Service, check, config, counted, create_driver, sized, utf16, wdf};
 use wdk_sys::{
-    DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, WDF_DRIVER_CONFIG,
+    DRIVER_OBJECT, NTSTATUS, PWDFDEVICE_INIT, STATUS_SUCCESS, WDF_DRIVER_CONFIG,
     WDF_FILEOBJECT_CONFIG, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, WDFFILEOBJECT,
     WDFREQUEST,
 };
@@ -46,10 +46,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
         EvtDriverUnload: Some(unload),
         ..config()
     };
-    let status = create_driver(driver, service, config, None);
-    if !NT_SUCCESS(status) {
-        return status;
-    }
+    check!(create_driver(driver, service, config, None));
     messages::find();
     let of_wmi = service.is("wmi") || service.is("wmi-forgotten");
     let way = if of_wmi { Way::Wmi } else { Way::Classic };
@@ -58,19 +55,17 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     if !forgets {
         AT_UNLOAD.store(if of_wmi { 2 } else { 1 }, Ordering::Relaxed);
     }
-    faults::run(|name| service.is(name));
+    faults::run(service);
     STATUS_SUCCESS
 }
 
 /// `EvtDriverDeviceAdd`.
 extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
-    let mut files = WDF_FILEOBJECT_CONFIG {
-        Size: size_of::<WDF_FILEOBJECT_CONFIG>() as u32,
+    let mut files = sized!(WDF_FILEOBJECT_CONFIG {
         EvtDeviceFileCreate: Some(file_create),
         AutoForwardCleanupClose: wdk_sys::_WDF_TRI_STATE::WdfUseDefault,
-        FileObjectClass: wdk_sys::_WDF_FILEOBJECT_CLASS::WdfFileObjectWdfCannotUseFsContexts,
-        ..WDF_FILEOBJECT_CONFIG::default()
-    };
+        FileObjectClass: wdk_sys::_WDF_FILEOBJECT_CLASS::WdfFileObjectWdfCannotUseFsContexts
+    });
     wdf!(WdfDeviceInitSetFileObjectConfig, init, &raw mut files, WDF_NO_OBJECT_ATTRIBUTES);
     let mut device: WDFDEVICE = ptr::null_mut();
     check!(wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device));

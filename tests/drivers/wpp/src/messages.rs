@@ -6,18 +6,14 @@ use core::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use etw_driver_support::utf16;
+use etw_driver_support::{guid, utf16};
 use wdk_sys::{GUID, NTSTATUS};
 
 use crate::control::{enabled, routine};
 
 /// The GUID of the messages of a source file, which the TMF file has for its name.
-pub static MESSAGES: GUID = GUID {
-    Data1: 0x0c3f_5e7a,
-    Data2: 0x91d2,
-    Data3: 0x3b64,
-    Data4: [0xa1, 0x05, 0x5c, 0x2e, 0x77, 0x10, 0x9d, 0x4f],
-};
+pub static MESSAGES: GUID =
+    guid(0x0c3f_5e7a, 0x91d2, 0x3b64, [0xa1, 0x05, 0x5c, 0x2e, 0x77, 0x10, 0x9d, 0x4f]);
 
 pub type TraceMessage = unsafe extern "C" fn(u64, u32, *const GUID, u16, ...) -> NTSTATUS;
 type TraceMessageVa = unsafe extern "C" fn(u64, u32, *const GUID, u16, *const Pair) -> NTSTATUS;

@@ -2,10 +2,8 @@
 
 use core::ptr;
 
-use etw_driver_support::utf16;
-use wdk_sys::{
-    GUID, NT_SUCCESS, NTSTATUS, PVOID, ULONG, UNICODE_STRING, ntddk::WmiQueryTraceInformation,
-};
+use etw_driver_support::{nt, utf16};
+use wdk_sys::{GUID, NT_SUCCESS, NTSTATUS, PVOID, ULONG, UNICODE_STRING};
 
 /// `TRACE_INFORMATION_CLASS`.
 const ID: i32 = 0;
@@ -30,16 +28,14 @@ pub struct Wnode {
 
 fn ask<T>(class: i32, answer: &mut T, input: PVOID) -> (NTSTATUS, ULONG) {
     let mut required = 0;
-    // SAFETY: the answer has the size that is passed, and the input belongs to the class.
-    let status = unsafe {
-        WmiQueryTraceInformation(
-            class,
-            ptr::from_mut(answer).cast(),
-            size_of::<T>() as ULONG,
-            &raw mut required,
-            input,
-        )
-    };
+    let status = nt!(
+        WmiQueryTraceInformation,
+        class,
+        ptr::from_mut(answer).cast(),
+        size_of::<T>() as ULONG,
+        &raw mut required,
+        input,
+    );
     (status, required)
 }
 

@@ -484,7 +484,7 @@ mod built_drivers {
         let own = Own::new();
         own.succeed(&["inf", "new"]);
         // This driver has an EvtDriverDeviceAdd only under a certain service name.
-        let image = etw_test_support::drivers("release").join("etw_probe_driver.sys");
+        let image = etw_test_support::drivers("release").join("etw_rules_driver.sys");
         let image = image.to_str().unwrap();
         let examined = own.succeed(&["inf", "examine", image]);
         let examined: serde_json::Value = serde_json::from_str(&examined).unwrap();

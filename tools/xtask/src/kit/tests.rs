@@ -73,16 +73,16 @@ fn a_kit_with_a_probe_names_its_driver() {
     let folder = tempfile::tempdir().unwrap();
     let mut contents = contents(folder.path());
     let probe = folder.path().join("probe");
-    for name in ["etw_questions_driver.inf", "etw_questions_driver.cer"] {
+    for name in ["etw_probes_driver.inf", "etw_probes_driver.cer"] {
         write(&probe.join(name), b"").unwrap();
     }
     contents.probe = Some(probe);
     make(&contents, RECIPES.as_bytes()).unwrap();
     let plan = parse(&read(contents.out.join(PLAN)).unwrap(), PLAN).unwrap();
-    assert_eq!(plan["probe"]["service"], "etw_questions_driver");
-    assert_eq!(plan["probe"]["hardware_id"], r"Root\EtwQuestionsDriver");
-    assert_eq!(plan["probe"]["certificate"], "etw_questions_driver.cer");
-    let inf = contents.out.join("probe/etw_questions_driver.inf");
+    assert_eq!(plan["probe"]["service"], "etw_probes_driver");
+    assert_eq!(plan["probe"]["hardware_id"], r"Root\EtwProbesDriver");
+    assert_eq!(plan["probe"]["certificate"], "etw_probes_driver.cer");
+    let inf = contents.out.join("probe/etw_probes_driver.inf");
     assert!(inf.is_file(), "{}", inf.display());
 }
 

@@ -11,7 +11,7 @@ use driver_build::{
 };
 
 use crate::{
-    build::{self, Profile, QUESTIONS},
+    build::{self, PROBES, Profile},
     cargo_etw, client,
     packages::{self, Program},
     process::{output_of, pass_on, root, target},
@@ -38,7 +38,7 @@ pub fn missing_packages() -> Vec<&'static str> {
 }
 
 /// The hardware ID of the probes' device.
-pub const QUESTIONS_HARDWARE_ID: &str = r"Root\EtwQuestionsDriver";
+pub const PROBES_HARDWARE_ID: &str = r"Root\EtwProbesDriver";
 
 /// Runs `cargo xtask package`: builds the package, a second one with a version 2 catalog, and the
 /// package of the probes' driver.
@@ -48,18 +48,17 @@ pub fn run() -> Result<()> {
     step("Installing the signing tools", || packages::install(&missing_packages()))?;
     let rust = step("Finding the client's compiler", client::find_or_install_compiler)?;
     let image = step("Building the driver", || build::build(&toolchain, DRIVER, Profile::Release))?;
-    let questions = step("Building the probes' driver", || {
-        build::build(&toolchain, QUESTIONS, Profile::Release)
-    })?;
+    let probes =
+        step("Building the probes' driver", || build::build(&toolchain, PROBES, Profile::Release))?;
     let client = step("Building the client", || client::build(rust))?;
     let folder = target().join("package");
     files::create_dir_all(&folder)?;
-    let (package, _) = QUESTIONS;
+    let (package, _) = PROBES;
     let mut command = cargo_etw::for_package(package, ["package"])?;
-    command.args(["--hardware-id", QUESTIONS_HARDWARE_ID]);
-    command.args(["--description", "wdk-etw questions device"]);
-    command.arg("--image").arg(&questions);
-    command.arg("--out").arg(archive_of_questions());
+    command.args(["--hardware-id", PROBES_HARDWARE_ID]);
+    command.args(["--description", "wdk-etw probes device"]);
+    command.arg("--image").arg(&probes);
+    command.arg("--out").arg(archive_of_probes());
     pass_on(command.arg("--certificate").arg(&folder))?;
     // The first package is printed last, because it is the one to use.
     for (catalog, archive) in [("2", archive_with_catalog_2()), ("1", archive())] {
@@ -88,8 +87,8 @@ pub fn archive_with_catalog_2() -> PathBuf {
 }
 
 /// Returns the path of the probes' driver package.
-pub fn archive_of_questions() -> PathBuf {
-    archive_of(QUESTIONS.1, "x64")
+pub fn archive_of_probes() -> PathBuf {
+    archive_of(PROBES.1, "x64")
 }
 
 fn archive_named(suffix: &str) -> PathBuf {

@@ -74,10 +74,7 @@ fn golden(image: &str) -> Golden {
 fn read(path: &Path) -> Manifest {
     let bytes = fs::read(path).unwrap();
     let text = manifest::text(&bytes).unwrap();
-    match manifest::read(&text) {
-        Ok(manifest) => manifest,
-        Err(failures) => panic!("{}: {failures}", path.display()),
-    }
+    crate::helpers::read(&text)
 }
 
 /// Compares the resources of a manifest with an image's resources.

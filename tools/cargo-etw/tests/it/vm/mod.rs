@@ -343,7 +343,7 @@ mod whole {
             "install",
             "set -e\n\
              for file in package/etw_sample_driver.sys package-catalog-2/etw_sample_driver.sys \
-             probe/etw_questions_driver.sys client/etw-sample-client.exe; do\n\
+             probe/etw_probes_driver.sys client/etw-sample-client.exe; do\n\
              [ \"$(head -c 2 /kit/$file)\" = MZ ] || exit 1\ndone\n\
              ls /kit/package/*.inf /kit/package/*.cat /kit/package/*.cer /kit/probe/*.inf\n\
              grep -q '\"hardware_id\": \"Root.*EtwSampleDriver\"' /kit/wdk-etw-kit.json\n\

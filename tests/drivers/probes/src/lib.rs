@@ -1,0 +1,25 @@
+//! A driver that probes undocumented behavior of ETW, as its client requests.
+//!
+//! It calls ETW directly, because wdk-etw refuses some of the operations. Its device serves one
+//! request at a time: an operation and its answer (`etw-probes-interface`).
+
+#![no_std]
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "sizes of the WDK's structures fit the fields that hold them"
+)]
+
+mod activities;
+mod answers;
+mod callbacks;
+mod context;
+mod device;
+mod entry;
+mod phases;
+mod registrations;
+mod requests;
+mod stored;
+mod system;
+mod thread;
+mod timer;
+mod write;

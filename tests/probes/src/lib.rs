@@ -1,0 +1,30 @@
+//! Probes of ETW behavior that no document describes, and the stages that run them on any host.
+//!
+//! A [`Probe`] contains its text, the documented answer, and the stand-in kernel's assumption.
+//! Its stage asks a [`Host`], which has the driver `etw-probes-driver` and controls sessions:
+//! the stand-in kernel (`StandIn`, on x86-64 Linux) or a Windows machine (the sample client's
+//! command `probes`). [`ask`] runs all probes, and returns the [`Answers`], one JSON file for
+//! each system.
+
+mod answers;
+mod document;
+mod file;
+mod host;
+mod list;
+mod probe;
+mod run;
+mod stage;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod stand_in;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub use crate::stand_in::StandIn;
+pub use crate::{
+    answers::{Answer, Answers, System, Value, Values},
+    document::document,
+    file::AnswersError,
+    host::{Completed, Enabling, Host, Recorded, SessionPlan, Thread},
+    list::probes,
+    probe::Probe,
+    run::{ask, ask_saving, ask_some},
+};

@@ -1,0 +1,34 @@
+//! A probe.
+
+use etw_scenarios::HostError;
+
+use crate::{answers::Values, stage::Stage};
+
+/// A function that asks a question and returns the answer.
+pub type Run = fn(&mut Stage<'_>) -> Result<Values, HostError>;
+
+/// A question to ETW that no document answers, and the function that asks it.
+pub struct Probe {
+    /// The name in answers files.
+    pub id: &'static str,
+    /// The question, as a sentence.
+    pub text: &'static str,
+    /// The ids in `docs/reference/etw-runtime.md` of the unspecified behavior and the statements
+    /// that it covers, such as `O3` and `ETW-4.3.2`.
+    pub about: Vec<&'static str>,
+    /// The document with the most information about it.
+    pub source: &'static str,
+    /// The confidence of the documented answer, as in `docs/reference/etw-runtime.md`: `high`,
+    /// `medium` or `low`.
+    pub confidence: &'static str,
+    /// The documented answer.
+    pub documented: &'static str,
+    /// The stand-in kernel's assumption.
+    pub assumed: &'static str,
+    /// True if two equal systems can give different answers; tests do not compare these.
+    pub varies: bool,
+    /// True if the probe may cause a bugcheck; such probes run last.
+    pub risky: bool,
+    /// The function that asks it.
+    pub(crate) run: Run,
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask probes`: runs the probes of undocumented ETW behaviour in the stand-in kernel.
+
+use std::{path::Path, process::Command};
+
+use anyhow::Result;
+
+use driver_build::toolchain::{Machine, Toolchain};
+
+use crate::{
+    build::{self, PROBES, Profile},
+    process::{pass_on, program},
+    progress::step,
+};
+
+/// Builds the probes' driver, runs all probes, and writes the answers to the file `out`.
+pub fn run(out: &Path) -> Result<()> {
+    let toolchain =
+        step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
+    let sys = step(&format!("Building {}.sys", PROBES.1), || {
+        build::build(&toolchain, PROBES, Profile::Release)
+    })?;
+    let program = step("Building the stand-in kernel", || program("etw-probes", "probes", false))?;
+    pass_on(Command::new(program).arg(sys).arg(out))
+}
